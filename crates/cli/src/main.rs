@@ -1,0 +1,2 @@
+//! The `descartes` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Agents: profiles, argument lists and stream parsers.

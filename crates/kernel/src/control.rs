@@ -1,0 +1,1 @@
+//! Commands a person sends to a running loop, and their answers.

@@ -1,0 +1,1 @@
+//! Task graphs: checks, waves, ready set.

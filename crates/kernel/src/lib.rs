@@ -1,0 +1,26 @@
+//! The pure kernel of descartes: it decides, and touches nothing.
+//!
+//! No file, process, environment variable, clock or random number is reached from
+//! here; they come in as values. `step` is the whole policy of a loop, `transition`
+//! the only way its state changes, live and in recovery alike.
+
+pub mod agent;
+pub mod config;
+pub mod control;
+pub mod event;
+pub mod graph;
+pub mod limits;
+pub mod outcome;
+pub mod progress;
+pub mod promise;
+pub mod prompt;
+pub mod provider_limit;
+pub mod reader;
+pub mod roadmap;
+pub mod scud;
+pub mod spec;
+pub mod state;
+pub mod step;
+pub mod transition;
+pub mod units;
+pub mod view;

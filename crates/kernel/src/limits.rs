@@ -1,0 +1,1 @@
+//! Budgets, waits and back-off.

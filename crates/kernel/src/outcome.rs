@@ -1,0 +1,1 @@
+//! Why a loop ended, and the exit code that says so.

@@ -1,0 +1,1 @@
+//! Streaming search for the completion promise.

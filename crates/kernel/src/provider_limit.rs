@@ -1,0 +1,1 @@
+//! Wordings and events that mean: wait until.

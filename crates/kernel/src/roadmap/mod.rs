@@ -1,0 +1,1 @@
+//! Markdown roadmaps: read, check and edit, text to text.

@@ -1,0 +1,1 @@
+//! SCUD task files: read, check and edit, text to text.

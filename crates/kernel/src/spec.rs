@@ -1,0 +1,1 @@
+//! Task specs within a token budget.

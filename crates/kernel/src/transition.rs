@@ -1,0 +1,1 @@
+//! The only way a loop's state changes.

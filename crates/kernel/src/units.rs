@@ -1,0 +1,1 @@
+//! Durations, sizes and money as people write them.
