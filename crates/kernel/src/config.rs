@@ -1,1 +1,598 @@
-//! What the user asked for, validated.
+//! What the user asked for. Frozen in the journal when a loop starts, so that an
+//! agent that edits a config file changes no gate.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::promise::PromiseMatch;
+use crate::units::Secs;
+
+/// How a prompt reaches the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptMode {
+    /// As the last argument.
+    Arg,
+    /// On standard input, which is then closed.
+    Stdin,
+    /// In the environment variable `PROMPT`.
+    Env,
+    /// As the path of a file, given as the last argument.
+    File,
+    /// Not at all: the command is started as it is.
+    None,
+}
+
+/// What the agent may do without asking, in each backend's own flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permissions {
+    /// Nothing is added: the agent's own settings decide.
+    #[default]
+    Agent,
+    /// Files may be edited.
+    Edit,
+    /// Everything is allowed.
+    All,
+}
+
+/// Prompts above this many bytes never travel as an argument or in the environment:
+/// the kernel refuses a single string of 128 KiB.
+pub const MAX_ARG_PROMPT: usize = 100 * 1024;
+
+/// Summaries that stay in the state file; all of them are in the journal.
+pub const KEPT_SUMMARIES: usize = 50;
+
+/// How the agent is started and understood.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoopBackendConfig {
+    /// `claude`, `codex`, `gemini`, `opencode`, `generic`, or the name of a profile.
+    pub backend_type: String,
+    /// How the prompt is passed; `None` is the backend's own way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_mode: Option<PromptMode>,
+    /// Variables for the agent alone. Values are never written anywhere.
+    #[serde(serialize_with = "no_values")]
+    pub environment: BTreeMap<String, String>,
+    /// Names of those variables, so that a resume can ask for them again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment_names: Vec<String>,
+    /// `text`, `stream-json`, `json`: picks the parser.
+    pub output_format: String,
+}
+
+fn no_values<S: serde::Serializer>(_: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
+    use serde::ser::SerializeMap;
+    s.serialize_map(Some(0))?.end()
+}
+
+impl Default for LoopBackendConfig {
+    fn default() -> Self {
+        Self {
+            backend_type: "generic".to_owned(),
+            prompt_mode: None,
+            environment: BTreeMap::new(),
+            environment_names: Vec::new(),
+            output_format: "text".to_owned(),
+        }
+    }
+}
+
+/// What the loop does in git by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoopGitConfig {
+    /// Commit after each iteration.
+    pub auto_commit: bool,
+    /// Message of those commits.
+    pub commit_template: String,
+    /// Make and switch to a branch first.
+    pub create_branch: bool,
+    /// Name of that branch.
+    pub branch_template: String,
+    /// Tag `descartes/{name}/{iteration}` when all gates are green.
+    pub tag_green: bool,
+}
+
+impl Default for LoopGitConfig {
+    fn default() -> Self {
+        Self {
+            auto_commit: false,
+            commit_template: "loop: iteration {iteration}".to_owned(),
+            create_branch: false,
+            branch_template: "loop/{timestamp}".to_owned(),
+            tag_green: false,
+        }
+    }
+}
+
+/// Everything that decides how a loop behaves.
+///
+/// Fields that are absent in a file take the documented defaults; unknown fields are
+/// kept in `extra` and written back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IterativeLoopConfig {
+    /// The agent's program.
+    pub command: String,
+    /// Its arguments, before anything the backend adds.
+    pub args: Vec<String>,
+    /// The task.
+    pub prompt: String,
+    /// The task from a file, read again at every iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<PathBuf>,
+    /// What the agent prints when it is done; `None`: no promise.
+    pub completion_promise: Option<String>,
+    /// How it must stand in the output; `None`: the backend's own way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise_match: Option<PromiseMatch>,
+    /// Whether iteration 1 is told how to say it; `None`: the backend's own way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise_hint: Option<bool>,
+    /// How long an agent may be silent after its promise before it is ended.
+    pub promise_grace_secs: Secs,
+    /// What the agent prints when it cannot be done.
+    pub abort_promise: Option<String>,
+    /// The gates, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<String>,
+    /// Time limit of each gate.
+    pub verify_timeout_secs: Secs,
+    /// Iteration limit; `None` (null in files) is unlimited.
+    #[serde(default = "ten")]
+    pub max_iterations: Option<u32>,
+    /// Time budget of the whole loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_secs: Option<Secs>,
+    /// Cost budget of the whole loop, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// Token budget of the whole loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Where the loop works; `None`: the current directory.
+    pub working_directory: Option<PathBuf>,
+    /// The state file; `None`: `.descartes/loop-state.json` in the working directory.
+    pub state_file: Option<PathBuf>,
+    /// Whether later iterations get the context block.
+    pub include_iteration_context: bool,
+    /// Only gate failures and a person's notes are added to the prompt.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub fresh_context_mode: bool,
+    /// Wall limit of one iteration.
+    pub iteration_timeout_secs: Option<Secs>,
+    /// Silence that ends an iteration as hung.
+    pub idle_timeout_secs: Secs,
+    /// Failures in a row that end the loop.
+    pub max_failures: u32,
+    /// First wait after a failed iteration; it doubles each time.
+    pub failure_backoff_secs: Secs,
+    /// Iterations without progress before a nudge (twice: stop); `None`: the backend's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_after: Option<u32>,
+    /// How the agent is started and understood.
+    pub backend: LoopBackendConfig,
+    /// The model, passed in the backend's own way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What the agent may do without asking.
+    #[serde(skip_serializing_if = "is_default")]
+    pub permissions: Permissions,
+    /// Agents that take over when the ones before them are limited or failing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<String>,
+    /// Files whose text is put before the prompt at every iteration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spec_files: Vec<PathBuf>,
+    /// A fixed text put before the prompt at every iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_prefix: Option<String>,
+    /// Token budget of the spec block.
+    pub max_spec_tokens: u32,
+    /// Git.
+    pub git: LoopGitConfig,
+    /// Between asking a process tree to end and killing it.
+    pub kill_grace_secs: Secs,
+    /// Bytes of log for an iteration; `None` is unlimited.
+    #[serde(default = "two_gb")]
+    pub max_log_bytes: Option<u64>,
+    /// Fields of a newer version, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+fn ten() -> Option<u32> {
+    Some(10)
+}
+
+fn two_gb() -> Option<u64> {
+    Some(2_000_000_000)
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Default for IterativeLoopConfig {
+    fn default() -> Self {
+        Self {
+            command: String::new(),
+            args: Vec::new(),
+            prompt: String::new(),
+            prompt_file: None,
+            completion_promise: None,
+            promise_match: None,
+            promise_hint: None,
+            promise_grace_secs: Secs::new(10),
+            abort_promise: Some("BLOCKED".to_owned()),
+            verify: Vec::new(),
+            verify_timeout_secs: Secs::new(30 * 60),
+            max_iterations: ten(),
+            max_duration_secs: None,
+            max_cost_usd: None,
+            max_tokens: None,
+            working_directory: None,
+            state_file: None,
+            include_iteration_context: true,
+            fresh_context_mode: false,
+            iteration_timeout_secs: None,
+            idle_timeout_secs: Secs::new(30 * 60),
+            max_failures: 5,
+            failure_backoff_secs: Secs::new(1),
+            stall_after: None,
+            backend: LoopBackendConfig::default(),
+            model: None,
+            permissions: Permissions::Agent,
+            fallback: Vec::new(),
+            spec_files: Vec::new(),
+            spec_prefix: None,
+            max_spec_tokens: 5000,
+            git: LoopGitConfig::default(),
+            kill_grace_secs: Secs::new(5),
+            max_log_bytes: two_gb(),
+            extra: Map::new(),
+        }
+    }
+}
+
+/// A config that cannot be run, with what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct ConfigError {
+    /// What is wrong.
+    pub message: String,
+    /// What to type next.
+    pub hint: String,
+}
+
+fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError {
+        message: message.into(),
+        hint: hint.into(),
+    })
+}
+
+impl IterativeLoopConfig {
+    /// Whether the prompt is passed at all.
+    pub fn wants_prompt(&self) -> bool {
+        self.backend.prompt_mode != Some(PromptMode::None)
+    }
+
+    /// Checks everything that can be known without touching the machine.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.command.trim().is_empty() {
+            return refuse(
+                "no agent command",
+                "give one with --command, or --backend claude",
+            );
+        }
+        if self.wants_prompt() && self.prompt_file.is_none() {
+            if self.prompt.trim().is_empty() {
+                return refuse(
+                    "the prompt is empty",
+                    "give one with --prompt or --prompt-file, or use --prompt-mode none",
+                );
+            }
+            check_prompt(&self.prompt)?;
+        }
+        if self.max_iterations == Some(0) {
+            return refuse(
+                "--max-iterations 0 would do nothing",
+                "give a number from 1, or spell out `--max-iterations unlimited`",
+            );
+        }
+        if self.max_failures == 0 {
+            return refuse(
+                "--max-failures 0 would stop before anything",
+                "give a number from 1",
+            );
+        }
+        for gate in &self.verify {
+            if gate.trim().is_empty() {
+                return refuse("an empty gate proves nothing", "give --verify a command");
+            }
+        }
+        self.check_promise()
+    }
+
+    fn check_promise(&self) -> Result<(), ConfigError> {
+        for (flag, text) in [
+            ("--completion-promise", &self.completion_promise),
+            ("--abort-promise", &self.abort_promise),
+        ] {
+            let Some(text) = text else { continue };
+            if text.trim().is_empty() || text.len() > 256 {
+                return refuse(
+                    format!("{flag} must have 1 to 256 bytes"),
+                    format!("for example {flag} COMPLETE"),
+                );
+            }
+            if text.contains('<') || text.chars().any(char::is_control) {
+                return refuse(
+                    format!("{flag} may not hold `<` or control characters"),
+                    "give the text alone, without the <promise> tag",
+                );
+            }
+        }
+        if let (Some(done), Some(abort)) = (&self.completion_promise, &self.abort_promise)
+            && done.trim().eq_ignore_ascii_case(abort.trim())
+        {
+            return refuse(
+                "--completion-promise and --abort-promise are the same",
+                "choose two different texts",
+            );
+        }
+        Ok(())
+    }
+
+    /// The limit on iterations as people see it.
+    pub fn limit_label(&self) -> String {
+        self.max_iterations
+            .map_or_else(|| "unlimited".to_owned(), |n| n.to_string())
+    }
+
+    /// The agent as a person would type it.
+    pub fn command_line(&self) -> String {
+        let words = std::iter::once(&self.command)
+            .chain(&self.args)
+            .map(String::as_str);
+        shell_words::join(words)
+    }
+}
+
+/// Checks a prompt's text, whether given or read from a file.
+pub fn check_prompt(prompt: &str) -> Result<(), ConfigError> {
+    match prompt.find('\0') {
+        Some(at) => refuse(
+            format!("the prompt holds a NUL byte at byte {at}"),
+            "no program can be given such a text; remove it",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Changes of limits, gates, prompt or model, by `loop resume` flags or `loop set`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConfigChange {
+    /// New iteration limit; the inner `None` is unlimited.
+    #[serde(skip_serializing_if = "Option::is_none", with = "double_option")]
+    pub max_iterations: Option<Option<u32>>,
+    /// New time budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_duration_secs: Option<Secs>,
+    /// New cost budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_usd: Option<f64>,
+    /// New token budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// New wall limit of one iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iteration_timeout_secs: Option<Secs>,
+    /// New idle limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_timeout_secs: Option<Secs>,
+    /// New limit of failures in a row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// New stall threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_after: Option<u32>,
+    /// New gates, replacing all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Vec<String>>,
+    /// New time limit of each gate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify_timeout_secs: Option<Secs>,
+    /// New prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// New prompt file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<PathBuf>,
+    /// New model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+mod double_option {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &Option<Option<u32>>, s: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().and_then(Option::as_ref).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<u32>>, D::Error> {
+        Option::<u32>::deserialize(d).map(Some)
+    }
+}
+
+macro_rules! take {
+    ($target:ident, $change:ident: $($field:ident),+) => {
+        $(if let Some(value) = &$change.$field { $target.$field = value.clone().into(); })+
+    };
+}
+
+impl ConfigChange {
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Puts the change into a config.
+    pub fn apply_to(&self, config: &mut IterativeLoopConfig) {
+        take!(config, self: max_iterations, max_duration_secs, max_cost_usd, max_tokens,
+            iteration_timeout_secs, idle_timeout_secs, max_failures, stall_after, verify,
+            verify_timeout_secs, model);
+        if let Some(prompt) = &self.prompt {
+            config.prompt = prompt.clone();
+            config.prompt_file = None;
+        }
+        if let Some(file) = &self.prompt_file {
+            config.prompt_file = Some(file.clone());
+        }
+    }
+
+    /// Names of the changed settings, for a person.
+    pub fn names(&self) -> Vec<String> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(map)) => map.keys().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> IterativeLoopConfig {
+        IterativeLoopConfig {
+            command: "claude".into(),
+            prompt: "do it".into(),
+            completion_promise: Some("COMPLETE".into()),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_file_written_by_hand_gets_the_documented_defaults() {
+        let config: IterativeLoopConfig =
+            serde_json::from_str(r#"{"command":"claude","prompt":"x"}"#).unwrap();
+        assert_eq!(config.max_iterations, Some(10));
+        assert!(config.include_iteration_context);
+        assert_eq!(config.completion_promise, None);
+        assert_eq!(config.backend.backend_type, "generic");
+        assert_eq!(config.backend.output_format, "text");
+        assert_eq!(config.git, LoopGitConfig::default());
+        let unlimited: IterativeLoopConfig =
+            serde_json::from_str(r#"{"command":"c","prompt":"x","max_iterations":null}"#).unwrap();
+        assert_eq!(unlimited.max_iterations, None);
+    }
+
+    #[test]
+    fn unknown_fields_come_back_and_environment_values_never_do() {
+        let text = r#"{"command":"c","prompt":"x","colour":"blue","backend":{"environment":{"KEY":"s3cret"}}}"#;
+        let config: IterativeLoopConfig = serde_json::from_str(text).unwrap();
+        assert_eq!(config.backend.environment["KEY"], "s3cret");
+        let written = serde_json::to_string(&config).unwrap();
+        assert!(written.contains(r#""colour":"blue""#));
+        assert!(!written.contains("s3cret"));
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_with_a_hint() {
+        let cases: Vec<(&str, IterativeLoopConfig)> = vec![
+            (
+                "command",
+                IterativeLoopConfig {
+                    command: " ".into(),
+                    ..good()
+                },
+            ),
+            (
+                "prompt is empty",
+                IterativeLoopConfig {
+                    prompt: "\n".into(),
+                    ..good()
+                },
+            ),
+            (
+                "NUL",
+                IterativeLoopConfig {
+                    prompt: "a\0b".into(),
+                    ..good()
+                },
+            ),
+            (
+                "max-iterations 0",
+                IterativeLoopConfig {
+                    max_iterations: Some(0),
+                    ..good()
+                },
+            ),
+            (
+                "max-failures 0",
+                IterativeLoopConfig {
+                    max_failures: 0,
+                    ..good()
+                },
+            ),
+            (
+                "empty gate",
+                IterativeLoopConfig {
+                    verify: vec![String::new()],
+                    ..good()
+                },
+            ),
+            (
+                "`<`",
+                IterativeLoopConfig {
+                    completion_promise: Some("<promise>X".into()),
+                    ..good()
+                },
+            ),
+            (
+                "the same",
+                IterativeLoopConfig {
+                    abort_promise: Some("complete".into()),
+                    ..good()
+                },
+            ),
+        ];
+        assert_eq!(good().check(), Ok(()));
+        for (words, config) in cases {
+            let error = config.check().unwrap_err();
+            assert!(error.message.contains(words), "{words}: {}", error.message);
+            assert!(!error.hint.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_change_replaces_what_it_names_and_nothing_else() {
+        let change = ConfigChange {
+            max_iterations: Some(None),
+            verify: Some(vec!["true".into()]),
+            ..Default::default()
+        };
+        let json = serde_json::to_string(&change).unwrap();
+        let change: ConfigChange = serde_json::from_str(&json).unwrap();
+        let mut config = good();
+        change.apply_to(&mut config);
+        let expected = IterativeLoopConfig {
+            max_iterations: None,
+            verify: vec!["true".into()],
+            ..good()
+        };
+        assert_eq!(config, expected);
+        assert_eq!(change.names(), ["max_iterations", "verify"]);
+        assert!(ConfigChange::default().is_empty());
+    }
+}

@@ -1,1 +1,631 @@
-//! The journal's vocabulary.
+//! The journal's vocabulary. Output never goes into events: only sizes and short previews.
+//!
+//! Iterations are counted from 1 here, as people see them; the state file counts its
+//! summaries from 0.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ConfigChange, IterativeLoopConfig};
+use crate::control::{Command, CommandId};
+use crate::outcome::{Budget, IterativeExitReason};
+use crate::state::IterationSummary;
+
+/// The version of the journal's format.
+pub const FORMAT: u32 = 1;
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Format version.
+    pub v: u32,
+    /// Sequence number, from 0, without gaps.
+    pub seq: u64,
+    /// Wall clock; never used for ordering.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// How much an event must survive once it is appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// A killed process.
+    Process,
+    /// A power cut.
+    Power,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// With this code.
+    Code(i32),
+    /// Of this signal.
+    Signal(i32),
+}
+
+impl ExitStatus {
+    /// The code a shell would show: 128 + n for signal n.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    /// Whether it is code 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+/// What ended a run of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The agent exited by itself.
+    Exit,
+    /// It had sent its final result and stayed.
+    Result,
+    /// Its promise stood and it was silent since.
+    Promise,
+    /// The wall limit of an iteration.
+    Timeout,
+    /// It hung: no output, no work.
+    Idle,
+    /// It told a limit or error that it would wait on for ever.
+    Gave,
+    /// A budget of the loop was used up.
+    Budget(Budget),
+    /// A person or signal.
+    Cancel,
+    /// The guard of its process tree was killed.
+    GuardLost,
+    /// The host died; found at the next start.
+    HostLost,
+}
+
+/// Tokens of a run, as the agent told them; unknown stays unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    /// Read by the model, caches aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Written by the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+}
+
+impl Tokens {
+    /// Everything that counts against `--max-tokens`; `None` where nothing was told.
+    pub fn total(&self) -> Option<u64> {
+        [self.input, self.output, self.cache_read, self.cache_write]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| a.saturating_add(b))
+    }
+}
+
+/// Dollars in millionths, so that sums are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Millionths of a US dollar.
+    pub micros: u64,
+    /// From a price table, not from the agent: shown with `~`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// Kinds of "not now" that a provider tells through the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// A usage or rate limit.
+    Usage,
+    /// The provider is overloaded or broken.
+    Overload,
+    /// The network.
+    Network,
+    /// A wrong key or login: waiting does not help.
+    Login,
+}
+
+/// A limit that ended a run without it counting as an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitTold {
+    /// What kind.
+    pub kind: LimitKind,
+    /// When it is over, where that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The agent's words, short.
+    pub words: String,
+}
+
+/// What is known of a run once its tree is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// How the agent's process ended; unknown when its guard was lost.
+    pub exit: Option<ExitStatus>,
+    /// From start to the end of its tree.
+    pub duration_ms: u64,
+    /// Bytes on standard output.
+    pub stdout_bytes: u64,
+    /// Bytes on standard error.
+    pub stderr_bytes: u64,
+    /// First characters of what it said.
+    pub preview: String,
+    /// The promise as it stood, where it was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// The agent's words, where it said that it cannot be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<String>,
+    /// An error that the agent told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A provider's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitTold>,
+    /// An understood agent that neither said nor did anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle_hands: bool,
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Processes it had left behind, ended by the sweep.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub leftovers: u64,
+    /// Processes that could not be ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<u32>,
+    /// Bytes that the log's budget or a full disk dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_dropped: u64,
+    /// Lines of its stream that could not be understood.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trouble: u64,
+    /// Tools that were denied to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl RunFacts {
+    /// A failure, unless evidence of work says otherwise.
+    pub fn failure(&self) -> Option<String> {
+        match self.ended_by {
+            EndedBy::Timeout => return Some("ended by its time limit".to_owned()),
+            EndedBy::Idle => return Some("hung: no output and no work".to_owned()),
+            EndedBy::GuardLost => return Some("the guard of its processes was killed".to_owned()),
+            EndedBy::HostLost => return Some("descartes itself was killed".to_owned()),
+            _ => {}
+        }
+        if let Some(error) = &self.error {
+            return Some(error.clone());
+        }
+        if self.idle_hands {
+            return Some("the agent said and did nothing".to_owned());
+        }
+        match (self.ended_by, self.exit) {
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(0)) | None) => None,
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(code))) => {
+                Some(format!("exit code {code}"))
+            }
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Signal(signal))) => {
+                Some(format!("died of signal {signal}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a gate ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateEnd {
+    /// It ended by itself.
+    Exit(ExitStatus),
+    /// Its time was up.
+    Timeout,
+    /// The loop was stopped while it ran.
+    Cancelled,
+}
+
+/// One gate run on record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateFacts {
+    /// Which one, from 0.
+    pub gate: u32,
+    /// What was run.
+    pub command: String,
+    /// How it ended.
+    pub end: GateEnd,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The last of its output, at most 4 KiB.
+    pub tail: String,
+    /// The work tree before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_before: Option<String>,
+    /// The work tree after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_after: Option<String>,
+}
+
+impl GateFacts {
+    /// Whether it was green.
+    pub fn passed(&self) -> bool {
+        matches!(self.end, GateEnd::Exit(status) if status.is_success())
+    }
+}
+
+/// What the work tree says about an iteration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TreeFacts {
+    /// HEAD, in git.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Hash of the work tree's content; `None` where it could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Why it could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// Open items in the plan, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_items: Option<u32>,
+}
+
+/// Evidence of progress in one iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// Something moved; what.
+    Moved(Vec<String>),
+    /// Nothing moved.
+    None,
+    /// It could not be measured; why.
+    Unknown(String),
+}
+
+/// What the kernel made of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Proven done by promise (and gates).
+    Promise,
+    /// Done by gates alone.
+    Gates,
+    /// Done by exit code alone.
+    Success,
+    /// Claimed, and refused by a gate.
+    Refused,
+    /// The agent said that it cannot be done.
+    Blocked(String),
+    /// A failed iteration: no work and an error.
+    Failed(String),
+    /// Work goes on.
+    Worked,
+    /// It was stopped before it could be judged.
+    Stopped,
+}
+
+/// Why a loop waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// A provider's limit, in the agent's words.
+    Limit(LimitTold),
+    /// So many failures in a row.
+    Failures(u32),
+}
+
+/// Who asked for the loop's end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopBy {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+    /// The terminal was closed.
+    HangUp,
+    /// `loop cancel`.
+    Cancel,
+    /// The library's cancellation handle.
+    Handle,
+}
+
+impl StopBy {
+    /// Whether the loop ends as cancelled (else it is interrupted, to be resumed).
+    pub fn ends_loop(self) -> bool {
+        self != Self::HangUp
+    }
+}
+
+/// What a host wrote down about itself when it took a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFacts {
+    /// Process id.
+    pub pid: u32,
+    /// Its start time in clock ticks since boot: a pid alone can be used again.
+    pub start_time: u64,
+    /// Which boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Which pid namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_ns: Option<u64>,
+    /// Version of descartes.
+    pub version: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// A loop began. Always the first line.
+    LoopCreated {
+        /// The loop's id.
+        loop_id: String,
+        /// Its name.
+        name: String,
+        /// Everything that was asked for.
+        config: Box<IterativeLoopConfig>,
+        /// When it was first started (earlier than the record, if taken over from a state file).
+        started_at: Timestamp,
+        /// Iterations already done (taken over from a state file).
+        #[serde(default, skip_serializing_if = "is_zero32")]
+        iterations: u32,
+        /// Their summaries.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        summaries: Vec<IterationSummary>,
+        /// The end that a state file told of, to be resumed from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<IterativeExitReason>,
+    },
+    /// A process took the loop.
+    HostStarted {
+        /// Which.
+        host: HostFacts,
+    },
+    /// Limits, gates, prompt or model were changed.
+    ConfigChanged {
+        /// What.
+        change: ConfigChange,
+        /// By what: `resume`, `set`, `state file`.
+        by: String,
+    },
+    /// Intent: an agent is about to be started.
+    RunStarted {
+        /// Counts every start of an agent.
+        run: u64,
+        /// Counts those that counted.
+        iteration: u32,
+        /// Which of the agents: 0 is `--command`, then the fallbacks.
+        #[serde(default, skip_serializing_if = "is_zero32")]
+        agent: u32,
+        /// The guard of its process tree.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        guard_pid: Option<u32>,
+        /// Hash of the prompt as sent.
+        prompt: String,
+        /// Its size.
+        prompt_bytes: u64,
+        /// The work tree before it.
+        before: TreeFacts,
+        /// Notes of the person that it was given.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<CommandId>,
+    },
+    /// Fact: its tree is gone.
+    AgentEnded {
+        /// Which run.
+        run: u64,
+        /// Which iteration.
+        iteration: u32,
+        /// What is known.
+        #[serde(flatten)]
+        facts: Box<RunFacts>,
+    },
+    /// A gate was run.
+    GateFinished {
+        /// Which iteration.
+        iteration: u32,
+        /// What came of it.
+        #[serde(flatten)]
+        facts: Box<GateFacts>,
+    },
+    /// The iteration counted and is over.
+    IterationFinished {
+        /// Which.
+        iteration: u32,
+        /// Its last run.
+        run: u64,
+        /// What the kernel made of it.
+        verdict: Verdict,
+        /// Evidence of progress.
+        progress: Progress,
+        /// The work tree after it.
+        after: TreeFacts,
+        /// Files that differ from before it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<u32>,
+        /// The commit made of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+        /// Time that counts against the budget: agent and gates.
+        spent_ms: u64,
+    },
+    /// The run did not count: it met a provider's limit.
+    RunDiscarded {
+        /// Which run.
+        run: u64,
+        /// Which iteration it would have been.
+        iteration: u32,
+        /// The limit.
+        limit: LimitTold,
+    },
+    /// An iteration begun and never finished: its number is used up.
+    IterationInterrupted {
+        /// Which.
+        iteration: u32,
+        /// Its run.
+        run: u64,
+        /// Time spent, as far as known.
+        spent_ms: u64,
+        /// Tokens read from its log.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<Tokens>,
+        /// Cost read from its log.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
+    },
+    /// The loop waits.
+    WaitStarted {
+        /// Until when.
+        until: Timestamp,
+        /// Why.
+        reason: WaitReason,
+    },
+    /// The wait is over.
+    WaitEnded {
+        /// `elapsed`, `retry`, `stop`.
+        by: String,
+    },
+    /// The loop holds before the next iteration.
+    Paused,
+    /// It goes on.
+    Unpaused,
+    /// A person's command, durable from here on.
+    CommandAccepted {
+        /// Its number.
+        id: CommandId,
+        /// What.
+        command: Command,
+    },
+    /// It has taken effect.
+    CommandEffective {
+        /// Its number.
+        id: CommandId,
+    },
+    /// A stop was asked for.
+    StopRequested {
+        /// By whom.
+        by: StopBy,
+    },
+    /// A stall was told to the agent.
+    Nudged {
+        /// Iterations without progress.
+        iterations: u32,
+    },
+    /// The loop made or switched to a branch.
+    Branched {
+        /// Its name.
+        name: String,
+    },
+    /// All gates were green, and a tag says so.
+    Tagged {
+        /// Its name.
+        name: String,
+    },
+    /// Something a person should know that changes nothing.
+    Warning {
+        /// What.
+        message: String,
+    },
+    /// The host left without ending the loop; it can be resumed.
+    Interrupted {
+        /// By what.
+        by: StopBy,
+    },
+    /// The loop ended.
+    LoopFinished {
+        /// Why.
+        reason: IterativeExitReason,
+    },
+    /// The loop goes on after an end (resume).
+    LoopReopened,
+    /// Something a newer version wrote.
+    #[serde(other)]
+    Unknown,
+}
+
+fn is_zero32(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Event {
+    /// How much it must survive. One synced append an iteration is the budget.
+    pub fn durability(&self) -> Durability {
+        match self {
+            Self::LoopCreated { .. }
+            | Self::IterationFinished { .. }
+            | Self::IterationInterrupted { .. }
+            | Self::RunDiscarded { .. }
+            | Self::CommandAccepted { .. }
+            | Self::ConfigChanged { .. }
+            | Self::Interrupted { .. }
+            | Self::LoopFinished { .. } => Durability::Power,
+            _ => Durability::Process,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_flat_object_and_unknown_kinds_stay_readable() {
+        let record = Record {
+            v: FORMAT,
+            seq: 7,
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            event: Event::Nudged { iterations: 5 },
+        };
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            json,
+            r#"{"v":1,"seq":7,"at":"2026-01-02T03:04:05Z","kind":"nudged","iterations":5}"#
+        );
+        assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+        let newer = json.replace("nudged", "teleported");
+        assert_eq!(
+            serde_json::from_str::<Record>(&newer).unwrap().event,
+            Event::Unknown
+        );
+    }
+
+    #[test]
+    fn tokens_that_nobody_told_are_unknown_and_not_zero() {
+        assert_eq!(Tokens::default().total(), None);
+        let told = Tokens {
+            input: Some(3),
+            cache_read: Some(4),
+            ..Tokens::default()
+        };
+        assert_eq!(told.total(), Some(7));
+    }
+}

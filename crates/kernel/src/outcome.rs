@@ -1,1 +1,254 @@
 //! Why a loop ended, and the exit code that says so.
+
+use serde::{Deserialize, Serialize};
+
+/// Exit codes that are no outcome of a loop but of the command line itself.
+pub mod exit {
+    /// A usage error: wrong flags or values.
+    pub const USAGE: i32 = 64;
+    /// A refusal: state file held, finished, foreign or unreadable; unknown tag; bad graph.
+    pub const REFUSED: i32 = 65;
+    /// Findings of `check` and `doctor`, and plain errors.
+    pub const ERROR: i32 = 1;
+    /// Ended by SIGTERM.
+    pub const TERMINATED: i32 = 143;
+    /// The terminal was closed (SIGHUP); the loop can be resumed.
+    pub const HUNG_UP: i32 = 129;
+}
+
+/// Which budget of a loop was used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Budget {
+    /// `--max-duration`, in seconds.
+    Duration,
+    /// `--max-cost`, in US dollars.
+    Cost,
+    /// `--max-tokens`.
+    Tokens,
+}
+
+impl Budget {
+    /// The flag that sets this budget.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Self::Duration => "--max-duration",
+            Self::Cost => "--max-cost",
+            Self::Tokens => "--max-tokens",
+        }
+    }
+}
+
+/// Why a loop ended; `Running` while it has not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum IterativeExitReason {
+    /// The loop has not ended.
+    #[default]
+    Running,
+    /// The agent claimed its promise, and every gate was green.
+    CompletionPromiseDetected,
+    /// No promise and no gate: the agent exited with code 0.
+    ProcessSuccess,
+    /// No promise: the gates alone decided, and were green.
+    GatesPassed,
+    /// The iteration limit was reached first.
+    MaxIterationsReached,
+    /// A budget of the whole loop was used up.
+    BudgetExhausted {
+        /// Which budget.
+        budget: Budget,
+        /// What was allowed.
+        limit: f64,
+        /// What was used.
+        used: f64,
+    },
+    /// No evidence of progress for too long.
+    Stalled {
+        /// Iterations in a row without evidence.
+        iterations: u32,
+        /// What was looked at.
+        evidence: String,
+    },
+    /// The agent said that it cannot be done.
+    AgentBlocked {
+        /// The agent's words.
+        message: String,
+    },
+    /// The agent failed too often in a row, or its login is wrong.
+    AgentFailed {
+        /// Failures in a row.
+        failures: u32,
+        /// The last failure.
+        last: String,
+    },
+    /// Task loops: nothing more can run.
+    TasksBlocked {
+        /// Ids of the tasks that are not done.
+        tasks: Vec<String>,
+    },
+    /// Something went wrong that is no fault of the agent.
+    Error {
+        /// What happened.
+        message: String,
+    },
+    /// A person ended it.
+    UserCancelled,
+}
+
+impl IterativeExitReason {
+    /// The process exit code for this reason.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Running
+            | Self::CompletionPromiseDetected
+            | Self::ProcessSuccess
+            | Self::GatesPassed => 0,
+            Self::MaxIterationsReached => 2,
+            Self::BudgetExhausted { .. } => 3,
+            Self::Stalled { .. } => 4,
+            Self::AgentBlocked { .. } => 5,
+            Self::TasksBlocked { .. } => 6,
+            Self::AgentFailed { .. } => 7,
+            Self::Error { .. } => 1,
+            Self::UserCancelled => 130,
+        }
+    }
+
+    /// Whether the work was proven (or, without gates, claimed) done.
+    pub fn is_success(&self) -> bool {
+        matches!(
+            self,
+            Self::CompletionPromiseDetected | Self::ProcessSuccess | Self::GatesPassed
+        )
+    }
+
+    /// A short label for lists, status lines and windows.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::CompletionPromiseDetected => "Completed (promise)",
+            Self::ProcessSuccess => "Completed (exit 0)",
+            Self::GatesPassed => "Completed (gates green)",
+            Self::MaxIterationsReached => "Iteration limit reached",
+            Self::BudgetExhausted { .. } => "Budget used up",
+            Self::Stalled { .. } => "Stalled",
+            Self::AgentBlocked { .. } => "Blocked by the agent",
+            Self::AgentFailed { .. } => "Agent failed",
+            Self::TasksBlocked { .. } => "Tasks blocked",
+            Self::Error { .. } => "Error",
+            Self::UserCancelled => "Cancelled",
+        }
+    }
+
+    /// One sentence for a person: the label with what is known.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::BudgetExhausted {
+                budget,
+                limit,
+                used,
+            } => match budget {
+                Budget::Duration => format!("time budget used up ({used:.0} s of {limit:.0} s)"),
+                Budget::Cost => format!("cost budget used up (${used:.2} of ${limit:.2})"),
+                Budget::Tokens => format!("token budget used up ({used:.0} of {limit:.0})"),
+            },
+            Self::Stalled {
+                iterations,
+                evidence,
+            } => {
+                format!("stalled: {iterations} iterations without progress ({evidence})")
+            }
+            Self::AgentBlocked { message } => format!("blocked by the agent: {message}"),
+            Self::AgentFailed { failures, last } => {
+                let times = if *failures == 1 {
+                    "once"
+                } else {
+                    "times in a row"
+                };
+                if *failures == 1 {
+                    format!("the agent failed {times}: {last}")
+                } else {
+                    format!("the agent failed {failures} {times}: {last}")
+                }
+            }
+            Self::TasksBlocked { tasks } => format!("tasks blocked: {}", tasks.join(", ")),
+            Self::Error { message } => format!("error: {message}"),
+            other => other.label().to_lowercase(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_the_documented_table() {
+        use IterativeExitReason as R;
+        let table = [
+            (
+                R::CompletionPromiseDetected,
+                0,
+                "completion_promise_detected",
+            ),
+            (R::ProcessSuccess, 0, "process_success"),
+            (R::GatesPassed, 0, "gates_passed"),
+            (R::MaxIterationsReached, 2, "max_iterations_reached"),
+            (
+                R::BudgetExhausted {
+                    budget: Budget::Cost,
+                    limit: 1.0,
+                    used: 1.5,
+                },
+                3,
+                "budget_exhausted",
+            ),
+            (
+                R::Stalled {
+                    iterations: 10,
+                    evidence: "x".into(),
+                },
+                4,
+                "stalled",
+            ),
+            (
+                R::AgentBlocked {
+                    message: "m".into(),
+                },
+                5,
+                "agent_blocked",
+            ),
+            (
+                R::TasksBlocked {
+                    tasks: vec!["1".into()],
+                },
+                6,
+                "tasks_blocked",
+            ),
+            (
+                R::AgentFailed {
+                    failures: 5,
+                    last: "l".into(),
+                },
+                7,
+                "agent_failed",
+            ),
+            (
+                R::Error {
+                    message: "m".into(),
+                },
+                1,
+                "error",
+            ),
+            (R::UserCancelled, 130, "user_cancelled"),
+            (R::Running, 0, "running"),
+        ];
+        for (reason, code, name) in table {
+            assert_eq!(reason.exit_code(), code, "{reason:?}");
+            let json = serde_json::to_value(&reason).unwrap();
+            assert_eq!(json["type"], name);
+            assert_eq!(serde_json::from_value::<R>(json).unwrap(), reason);
+        }
+    }
+}

@@ -1,1 +1,363 @@
-//! The state of a loop.
+//! The state of a loop: inside, enums that carry their own data; outside, the state
+//! file's shape that people and scripts read.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::config::{IterativeLoopConfig, KEPT_SUMMARIES};
+use crate::control::{Command, CommandId};
+use crate::event::{
+    EndedBy, GateFacts, HostFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
+};
+use crate::outcome::IterativeExitReason;
+
+/// One iteration as the state file tells it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IterationSummary {
+    /// From 0.
+    pub iteration: u32,
+    /// When its agent was started.
+    pub started_at: Option<Timestamp>,
+    /// When it was over.
+    #[serde(default)]
+    pub completed_at: Option<Timestamp>,
+    /// The agent's exit code; 128 + n for signal n; null where there was none.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// First 500 characters of what the agent said.
+    #[serde(default)]
+    pub output_preview: String,
+    /// Whether the output was searched for the promise.
+    #[serde(default)]
+    pub promise_checked: bool,
+    /// What ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// What the kernel made of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Gates: command and whether it was green.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateSummary>,
+    /// Files changed, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u32>,
+    /// Tokens, where the agent told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Dollars, where they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Fields of a newer version, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A gate in a summary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateSummary {
+    /// What was run.
+    pub command: String,
+    /// Its exit code; null for a timeout.
+    pub exit_code: Option<i32>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// Where a state file stands against its journal; `hash` covers the rest of the file, so
+/// that an edit by hand is recognised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JournalMark {
+    /// Last sequence number that is folded into the file.
+    pub seq: u64,
+    /// Hash of the rest of the file.
+    pub hash: String,
+}
+
+/// The state file: the shape that people's scripts read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IterativeLoopState {
+    /// `1.0`.
+    #[serde(default = "version_one")]
+    pub version: String,
+    /// The loop's id; absent in a file written by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_id: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Count of finished iterations.
+    #[serde(default)]
+    pub iteration: u32,
+    /// What was asked for.
+    pub config: IterativeLoopConfig,
+    /// When it was first started.
+    #[serde(default)]
+    pub started_at: Option<Timestamp>,
+    /// When the last iteration ended.
+    #[serde(default)]
+    pub last_iteration_at: Option<Timestamp>,
+    /// Whether the loop has ended, for any reason.
+    #[serde(default)]
+    pub completed: bool,
+    /// Why.
+    #[serde(default)]
+    pub exit_reason: IterativeExitReason,
+    /// The last iterations.
+    #[serde(default)]
+    pub iteration_summaries: Vec<IterationSummary>,
+    /// When completion was detected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_detected_at: Option<Timestamp>,
+    /// The promise as it stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_text: Option<String>,
+    /// The error that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What was used of the budgets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    /// Where the file stands against the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalMark>,
+    /// Fields of a newer version or of task loops, kept.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+fn version_one() -> String {
+    "1.0".to_owned()
+}
+
+/// What a loop has used so far. Unknown stays unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Time of agents and gates.
+    pub ms: u64,
+    /// Tokens, as far as told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Millionths of a dollar, as far as told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Whether a part of the cost is from a price table.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// A run that is under way or being judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunInfo {
+    /// Its number.
+    pub run: u64,
+    /// The iteration it stands for, from 1.
+    pub iteration: u32,
+    /// Which agent.
+    pub agent: u32,
+    /// Its guard.
+    pub guard_pid: Option<u32>,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// The work tree before it.
+    pub before: TreeFacts,
+}
+
+/// Where a loop is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// Between two iterations.
+    Ready,
+    /// An agent is at work.
+    Running(RunInfo),
+    /// The agent is gone; gates, evidence and commit are to come.
+    Judging {
+        /// The run.
+        run: RunInfo,
+        /// What is known of it.
+        facts: Box<RunFacts>,
+        /// Gates run so far.
+        gates: Vec<GateFacts>,
+    },
+    /// It is over.
+    Finished {
+        /// Why.
+        reason: IterativeExitReason,
+        /// Since when.
+        at: Timestamp,
+    },
+}
+
+/// Whether a person holds the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// No.
+    No,
+    /// As soon as this iteration is over.
+    Asked,
+    /// Yes.
+    Held,
+}
+
+/// A wait.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// Until when.
+    pub until: Timestamp,
+    /// Why.
+    pub reason: WaitReason,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A gate that refused a claim: it goes into the next prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The gate.
+    pub gate: GateFacts,
+    /// Whether the agent had claimed to be done.
+    pub claimed: Claimed,
+}
+
+/// Whether a red gate met a claim or ran on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The agent said that it was done.
+    Yes,
+    /// The gates alone decide.
+    No,
+}
+
+/// A person's note for the next prompt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Note {
+    /// The command that brought it.
+    pub id: CommandId,
+    /// The note.
+    pub text: String,
+}
+
+/// Everything the policy knows of a loop: a fold of its journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopState {
+    /// Its id.
+    pub loop_id: String,
+    /// Its name.
+    pub name: String,
+    /// What was asked for, with changes.
+    pub config: IterativeLoopConfig,
+    /// When it was first started.
+    pub started_at: Timestamp,
+    /// The process that holds or last held it.
+    pub host: Option<HostFacts>,
+    /// Iterations that are over.
+    pub iterations: u32,
+    /// Runs that were started.
+    pub runs: u64,
+    /// Where it is.
+    pub phase: Phase,
+    /// Whether a person holds it.
+    pub pause: Pause,
+    /// Whether its end was asked for.
+    pub stop: Option<StopBy>,
+    /// Whether it waits.
+    pub wait: Option<Wait>,
+    /// What it used.
+    pub spent: Spent,
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last of them.
+    pub last_failure: Option<String>,
+    /// A failure that no waiting mends (a wrong login).
+    pub fatal: Option<String>,
+    /// Runs in a row that met a limit without a stated end.
+    pub limit_runs: u32,
+    /// Agents that are limited, until when.
+    pub limited: BTreeMap<u32, Timestamp>,
+    /// Failures in a row of each agent.
+    pub agent_failures: BTreeMap<u32, u32>,
+    /// Iterations in a row without evidence of progress.
+    pub still: u32,
+    /// Whether the next prompt carries a nudge.
+    pub nudge: bool,
+    /// Gates that were red when last run.
+    pub red: Option<BTreeSet<u32>>,
+    /// The gate that refused.
+    pub refusal: Option<Refusal>,
+    /// Notes for the next prompt.
+    pub notes: Vec<Note>,
+    /// Commands accepted and not yet effective.
+    pub pending: Vec<(CommandId, Command)>,
+    /// Number of the next command.
+    pub next_command: CommandId,
+    /// The last iterations.
+    pub summaries: VecDeque<IterationSummary>,
+    /// The work tree after the last iteration.
+    pub after: Option<TreeFacts>,
+    /// What the last iteration came to.
+    pub verdict: Option<Verdict>,
+    /// When and with what text completion was detected.
+    pub completion: Option<(Timestamp, String)>,
+    /// Whether the host left on purpose, to be resumed.
+    pub interrupted: Option<StopBy>,
+    /// Sequence number of the last event folded in.
+    pub seq: u64,
+}
+
+impl LoopState {
+    /// The run under way or being judged.
+    pub fn run(&self) -> Option<&RunInfo> {
+        match &self.phase {
+            Phase::Running(run) | Phase::Judging { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Why it ended, or `Running`.
+    pub fn exit_reason(&self) -> IterativeExitReason {
+        match &self.phase {
+            Phase::Finished { reason, .. } => reason.clone(),
+            _ => IterativeExitReason::Running,
+        }
+    }
+
+    /// Remembers a summary, and forgets the oldest beyond what the state file keeps.
+    pub fn remember(&mut self, summary: IterationSummary) {
+        if self.summaries.len() == KEPT_SUMMARIES {
+            self.summaries.pop_front();
+        }
+        self.summaries.push_back(summary);
+    }
+
+    /// The state file's view of it. Unknown fields of `kept` (the file as it was) stay.
+    pub fn project(&self, kept: &Map<String, Value>) -> IterativeLoopState {
+        let reason = self.exit_reason();
+        let error = match &reason {
+            IterativeExitReason::Error { message } => Some(message.clone()),
+            IterativeExitReason::AgentFailed { last, .. } => Some(last.clone()),
+            _ => None,
+        };
+        IterativeLoopState {
+            version: version_one(),
+            loop_id: Some(self.loop_id.clone()),
+            name: Some(self.name.clone()),
+            iteration: self.iterations,
+            config: self.config.clone(),
+            started_at: Some(self.started_at),
+            last_iteration_at: self.summaries.back().and_then(|s| s.completed_at),
+            completed: matches!(self.phase, Phase::Finished { .. }),
+            exit_reason: reason,
+            iteration_summaries: self.summaries.iter().cloned().collect(),
+            completion_detected_at: self.completion.as_ref().map(|c| c.0),
+            completion_text: self.completion.as_ref().map(|c| c.1.clone()),
+            error,
+            spent: Some(self.spent),
+            journal: None,
+            extra: kept.clone(),
+        }
+    }
+}

@@ -1,1 +1,440 @@
-//! The only way a loop's state changes.
+//! The only way a loop's state changes: `apply`, live and in recovery alike.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use thiserror::Error;
+
+use crate::control::Command;
+use crate::event::{Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, Verdict};
+use crate::outcome::IterativeExitReason;
+use crate::state::{
+    Claimed, GateSummary, IterationSummary, LoopState, Note, Pause, Phase, Refusal, RunInfo, Spent,
+    Wait,
+};
+
+/// An event that cannot follow what came before it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("journal record {seq}: {message}")]
+pub struct IllegalEvent {
+    /// Its number.
+    pub seq: u64,
+    /// Why not.
+    pub message: String,
+}
+
+/// Folds a journal from its first record.
+pub fn fold<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Result<Option<LoopState>, IllegalEvent> {
+    let mut state: Option<LoopState> = None;
+    for record in records {
+        match &mut state {
+            None => state = Some(begin(record)?),
+            Some(state) => apply(state, record)?,
+        }
+    }
+    Ok(state)
+}
+
+/// The state after the first record.
+pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
+    let Event::LoopCreated {
+        loop_id,
+        name,
+        config,
+        started_at,
+        iterations,
+        summaries,
+        ended,
+    } = &record.event
+    else {
+        return Err(illegal(record, "a journal begins with loop_created"));
+    };
+    let phase = match ended {
+        Some(reason) => Phase::Finished {
+            reason: reason.clone(),
+            at: record.at,
+        },
+        None => Phase::Ready,
+    };
+    Ok(LoopState {
+        loop_id: loop_id.clone(),
+        name: name.clone(),
+        config: (**config).clone(),
+        started_at: *started_at,
+        host: None,
+        iterations: *iterations,
+        runs: 0,
+        phase,
+        pause: Pause::No,
+        stop: None,
+        wait: None,
+        spent: Spent::default(),
+        failures: 0,
+        last_failure: None,
+        fatal: None,
+        limit_runs: 0,
+        limited: BTreeMap::new(),
+        agent_failures: BTreeMap::new(),
+        still: 0,
+        nudge: false,
+        red: None,
+        refusal: None,
+        notes: Vec::new(),
+        pending: Vec::new(),
+        next_command: 1,
+        summaries: summaries.iter().cloned().collect::<VecDeque<_>>(),
+        after: None,
+        verdict: None,
+        completion: None,
+        interrupted: None,
+        seq: record.seq,
+    })
+}
+
+fn illegal(record: &Record, message: &str) -> IllegalEvent {
+    IllegalEvent {
+        seq: record.seq,
+        message: message.to_owned(),
+    }
+}
+
+/// Applies one record. An event that is illegal in this state is an error value, and the
+/// state is as it was.
+pub fn apply(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    if record.seq != state.seq + 1 {
+        return Err(illegal(
+            record,
+            &format!("expected record {}", state.seq + 1),
+        ));
+    }
+    change(state, record)?;
+    state.seq = record.seq;
+    Ok(())
+}
+
+fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    match &record.event {
+        Event::LoopCreated { .. } => return Err(illegal(record, "a second loop_created")),
+        Event::HostStarted { host } => {
+            state.host = Some(host.clone());
+            state.interrupted = None;
+            if state.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
+                state.stop = None;
+            }
+        }
+        Event::ConfigChanged { change, .. } => change.apply_to(&mut state.config),
+        Event::RunStarted { .. } => run_started(state, record)?,
+        Event::AgentEnded { run, facts, .. } => agent_ended(state, record, *run, facts)?,
+        Event::GateFinished { facts, .. } => match &mut state.phase {
+            Phase::Judging { gates, .. } => gates.push((**facts).clone()),
+            _ => return Err(illegal(record, "a gate ran while nothing was judged")),
+        },
+        Event::IterationFinished { .. } => iteration_finished(state, record)?,
+        Event::RunDiscarded { run, limit, .. } => run_discarded(state, record, *run, limit)?,
+        Event::IterationInterrupted { .. } => iteration_interrupted(state, record)?,
+        Event::WaitStarted { until, reason } => {
+            state.wait = Some(Wait {
+                until: *until,
+                reason: reason.clone(),
+                since: record.at,
+            });
+        }
+        Event::WaitEnded { .. } => {
+            state.wait = None;
+            state.limited.retain(|_, until| *until > record.at);
+        }
+        Event::Paused => state.pause = Pause::Held,
+        Event::Unpaused => state.pause = Pause::No,
+        Event::CommandAccepted { id, command } => command_accepted(state, *id, command),
+        Event::CommandEffective { id } => state.pending.retain(|(pending, _)| pending != id),
+        Event::StopRequested { by } => state.stop = Some(*by),
+        Event::Nudged { .. } => state.nudge = true,
+        Event::Interrupted { by } => state.interrupted = Some(*by),
+        Event::LoopFinished { reason } => {
+            state.wait = None;
+            state.phase = Phase::Finished {
+                reason: reason.clone(),
+                at: record.at,
+            };
+        }
+        Event::LoopReopened => reopen(state, record)?,
+        Event::Branched { .. } | Event::Tagged { .. } | Event::Warning { .. } | Event::Unknown => {}
+    }
+    Ok(())
+}
+
+fn run_started(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::RunStarted {
+        run,
+        iteration,
+        agent,
+        guard_pid,
+        before,
+        notes,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    if state.phase != Phase::Ready {
+        return Err(illegal(record, "a run started while another was not over"));
+    }
+    if *run != state.runs + 1 || *iteration != state.iterations + 1 {
+        return Err(illegal(record, "run and iteration numbers must follow on"));
+    }
+    state.runs = *run;
+    state.nudge = false;
+    state.notes.retain(|note| !notes.contains(&note.id));
+    state.phase = Phase::Running(RunInfo {
+        run: *run,
+        iteration: *iteration,
+        agent: *agent,
+        guard_pid: *guard_pid,
+        started_at: record.at,
+        before: before.clone(),
+    });
+    Ok(())
+}
+
+fn agent_ended(
+    state: &mut LoopState,
+    record: &Record,
+    run: u64,
+    facts: &RunFacts,
+) -> Result<(), IllegalEvent> {
+    match &state.phase {
+        Phase::Running(info) if info.run == run => {
+            state.phase = Phase::Judging {
+                run: info.clone(),
+                facts: Box::new(facts.clone()),
+                gates: Vec::new(),
+            };
+            Ok(())
+        }
+        _ => Err(illegal(record, "an agent ended that was not running")),
+    }
+}
+
+fn iteration_finished(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::IterationFinished {
+        iteration,
+        verdict,
+        progress,
+        after,
+        files,
+        spent_ms,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    let (run, facts, gates) = match std::mem::replace(&mut state.phase, Phase::Ready) {
+        Phase::Judging { run, facts, gates } if run.iteration == *iteration => (run, facts, gates),
+        other => {
+            state.phase = other;
+            return Err(illegal(record, "an iteration finished that was not judged"));
+        }
+    };
+    state.iterations = *iteration;
+    state.spent.ms += spent_ms;
+    spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
+    count_failure(state, run.agent, &facts, verdict);
+    match progress {
+        Progress::None => state.still += 1,
+        Progress::Moved(_) => state.still = 0,
+        Progress::Unknown(_) => {}
+    }
+    if !gates.is_empty() {
+        state.red = Some(
+            gates
+                .iter()
+                .filter(|g| !g.passed())
+                .map(|g| g.gate)
+                .collect(),
+        );
+    }
+    state.refusal = refusal(&gates, facts.claim.is_some());
+    state.limit_runs = 0;
+    state.after = Some(after.clone());
+    if matches!(
+        verdict,
+        Verdict::Promise | Verdict::Gates | Verdict::Success
+    ) {
+        state.completion = Some((record.at, facts.claim.clone().unwrap_or_default()));
+    }
+    state.verdict = Some(verdict.clone());
+    state.remember(summary(&run, &facts, &gates, verdict, *files, record.at));
+    Ok(())
+}
+
+fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &Verdict) {
+    match verdict {
+        Verdict::Failed(why) => {
+            state.failures += 1;
+            *state.agent_failures.entry(agent).or_default() += 1;
+            state.last_failure = Some(why.clone());
+            if let Some(limit) = &facts.limit
+                && limit.kind == crate::event::LimitKind::Login
+            {
+                state.fatal = Some(limit.words.clone());
+            }
+        }
+        Verdict::Stopped => {}
+        _ => {
+            state.failures = 0;
+            state.agent_failures.remove(&agent);
+            state.last_failure = None;
+        }
+    }
+}
+
+fn refusal(gates: &[GateFacts], claimed: bool) -> Option<Refusal> {
+    let red = gates
+        .iter()
+        .find(|gate| !gate.passed() && gate.end != GateEnd::Cancelled)?;
+    let claimed = if claimed { Claimed::Yes } else { Claimed::No };
+    Some(Refusal {
+        gate: red.clone(),
+        claimed,
+    })
+}
+
+fn summary(
+    run: &RunInfo,
+    facts: &RunFacts,
+    gates: &[GateFacts],
+    verdict: &Verdict,
+    files: Option<u32>,
+    at: Timestamp,
+) -> IterationSummary {
+    let gate = |g: &GateFacts| GateSummary {
+        command: g.command.clone(),
+        exit_code: match g.end {
+            GateEnd::Exit(status) => Some(status.shell_code()),
+            _ => None,
+        },
+        duration_ms: g.duration_ms,
+    };
+    IterationSummary {
+        iteration: run.iteration - 1,
+        started_at: Some(run.started_at),
+        completed_at: Some(at),
+        exit_code: facts.exit.map(|e| e.shell_code()),
+        output_preview: facts.preview.clone(),
+        promise_checked: true,
+        ended_by: Some(facts.ended_by),
+        verdict: Some(verdict.clone()),
+        gates: gates.iter().map(gate).collect(),
+        files,
+        tokens: facts.tokens.and_then(|t| t.total()),
+        cost_usd: facts.cost.map(|c| c.micros as f64 / 1e6),
+        extra: Default::default(),
+    }
+}
+
+fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {
+    if let Some(total) = tokens.and_then(Tokens::total) {
+        spent.tokens = Some(spent.tokens.unwrap_or(0).saturating_add(total));
+    }
+    if let Some(cost) = cost {
+        spent.cost_micros = Some(spent.cost_micros.unwrap_or(0).saturating_add(cost.micros));
+        spent.estimated |= cost.estimated;
+    }
+}
+
+fn run_discarded(
+    state: &mut LoopState,
+    record: &Record,
+    run: u64,
+    limit: &crate::event::LimitTold,
+) -> Result<(), IllegalEvent> {
+    let agent = match &state.phase {
+        Phase::Judging { run: info, .. } if info.run == run => info.agent,
+        _ => return Err(illegal(record, "a run was discarded that was not judged")),
+    };
+    state.phase = Phase::Ready;
+    match limit.until {
+        Some(until) => {
+            state.limited.insert(agent, until);
+            state.limit_runs = 0;
+        }
+        None => state.limit_runs += 1,
+    }
+    Ok(())
+}
+
+fn iteration_interrupted(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::IterationInterrupted {
+        iteration,
+        run,
+        spent_ms,
+        tokens,
+        cost,
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    let info = match state.run() {
+        Some(info) if info.run == *run => info.clone(),
+        _ => {
+            return Err(illegal(
+                record,
+                "an interrupted iteration that was not running",
+            ));
+        }
+    };
+    state.phase = Phase::Ready;
+    state.iterations = *iteration;
+    state.spent.ms += spent_ms;
+    spend(&mut state.spent, tokens.as_ref(), cost.as_ref());
+    state.verdict = Some(Verdict::Stopped);
+    state.remember(IterationSummary {
+        iteration: iteration - 1,
+        started_at: Some(info.started_at),
+        completed_at: Some(record.at),
+        ended_by: Some(crate::event::EndedBy::HostLost),
+        verdict: Some(Verdict::Stopped),
+        tokens: tokens.and_then(|t| t.total()),
+        cost_usd: cost.map(|c| c.micros as f64 / 1e6),
+        ..IterationSummary::default()
+    });
+    Ok(())
+}
+
+fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
+    state.next_command = state.next_command.max(id + 1);
+    match command {
+        Command::Pause if state.pause == Pause::No => state.pause = Pause::Asked,
+        Command::Say { text } => state.notes.push(Note {
+            id,
+            text: text.clone(),
+        }),
+        _ => {}
+    }
+    state.pending.push((id, command.clone()));
+}
+
+fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    if !matches!(state.phase, Phase::Finished { .. }) {
+        return Err(illegal(record, "a loop was reopened that had not ended"));
+    }
+    state.phase = Phase::Ready;
+    // A person looked at it: streaks begin anew, budgets and counts never do.
+    state.failures = 0;
+    state.agent_failures.clear();
+    state.fatal = None;
+    state.still = 0;
+    state.limit_runs = 0;
+    state.stop = None;
+    state.pause = Pause::No;
+    state.verdict = None;
+    state.completion = None;
+    Ok(())
+}
+
+/// Whether a loop that ended so may be taken up again.
+pub fn can_reopen(reason: &IterativeExitReason) -> bool {
+    !reason.is_success()
+}
