@@ -160,3 +160,8 @@ fn every_case_is_well_formed_and_has_an_id_of_its_own() {
 fn the_plain_text_set_is_large_enough() {
     check_set("plain.jsonl", None, 340);
 }
+
+#[test]
+fn the_held_out_set_is_large_enough() {
+    check_set("held-out.jsonl", None, 320);
+}
