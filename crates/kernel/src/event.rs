@@ -340,6 +340,18 @@ pub enum WaitReason {
     Failures(u32),
 }
 
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitEnd {
+    /// The clock.
+    Elapsed,
+    /// A person, who wants to try again now.
+    Retry,
+    /// A stop of the loop.
+    Stop,
+}
+
 /// Who asked for the loop's end before its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -486,6 +498,8 @@ pub enum Event {
         iteration: u32,
         /// The limit.
         limit: LimitTold,
+        /// When its agent may be tried again.
+        retry_at: Timestamp,
     },
     /// An iteration begun and never finished: its number is used up.
     IterationInterrupted {
@@ -511,8 +525,8 @@ pub enum Event {
     },
     /// The wait is over.
     WaitEnded {
-        /// `elapsed`, `retry`, `stop`.
-        by: String,
+        /// By what.
+        by: WaitEnd,
     },
     /// The loop holds before the next iteration.
     Paused,

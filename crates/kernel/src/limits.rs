@@ -1,1 +1,331 @@
-//! Budgets, waits and back-off.
+//! Watchdog of one run, and the lengths of waits. Time is a value: `Mono` is a duration
+//! since some fixed instant, so that clock jumps never end an agent.
+
+use std::time::Duration;
+
+use crate::event::EndedBy;
+use crate::outcome::Budget;
+
+/// Monotonic time since the host began.
+pub type Mono = Duration;
+
+/// Time a final result event leaves the agent to exit by itself.
+pub const RESULT_GRACE: Duration = Duration::from_secs(10);
+
+/// Under this share of one core a silent tree is not working.
+const WORKING_SHARE: f64 = 0.01;
+
+/// What one run is held to.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchLimits {
+    /// Wall limit.
+    pub timeout: Option<Duration>,
+    /// Silence that counts as hung; zero turns it off.
+    pub idle: Duration,
+    /// Silence after a promise in plain text.
+    pub promise_grace: Duration,
+    /// What is left of the loop's time budget.
+    pub time_left: Option<Duration>,
+    /// What is left of the loop's tokens.
+    pub tokens_left: Option<u64>,
+    /// What is left of the loop's dollars, in millionths.
+    pub cost_left: Option<u64>,
+}
+
+/// Watches one run.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    limits: WatchLimits,
+    started: Mono,
+    last_output: Mono,
+    claimed: bool,
+    result: Option<Mono>,
+    sample: Option<(Mono, Duration)>,
+}
+
+/// What the watchdog says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchVerdict {
+    /// Go on; look again then (or never).
+    Keep(Option<Mono>),
+    /// End the run.
+    End(EndedBy),
+}
+
+impl Watch {
+    /// Begins at the agent's start.
+    pub fn new(limits: WatchLimits, now: Mono) -> Self {
+        Self {
+            limits,
+            started: now,
+            last_output: now,
+            claimed: false,
+            result: None,
+            sample: None,
+        }
+    }
+
+    /// The agent printed something.
+    pub fn output(&mut self, now: Mono) {
+        self.last_output = self.last_output.max(now);
+        self.sample = None;
+    }
+
+    /// The promise stands in plain text.
+    pub fn claim(&mut self) {
+        self.claimed = true;
+    }
+
+    /// The agent sent its final result.
+    pub fn result(&mut self, now: Mono) {
+        self.result.get_or_insert(now);
+    }
+
+    /// The agent goes on after a result (a further turn).
+    pub fn result_void(&mut self) {
+        self.result = None;
+    }
+
+    /// Tokens and cost of this run so far.
+    pub fn spent(&self, tokens: Option<u64>, cost_micros: Option<u64>) -> Option<EndedBy> {
+        let over = |used: Option<u64>, left: Option<u64>| matches!((used, left), (Some(u), Some(l)) if u >= l);
+        if over(cost_micros, self.limits.cost_left) {
+            return Some(EndedBy::Budget(Budget::Cost));
+        }
+        over(tokens, self.limits.tokens_left).then_some(EndedBy::Budget(Budget::Tokens))
+    }
+
+    /// Looks at the clock. `cpu` is asked only when silence has to be judged; `None`
+    /// means that it cannot be known.
+    pub fn check(&mut self, now: Mono, cpu: &mut dyn FnMut() -> Option<Duration>) -> WatchVerdict {
+        for (deadline, by) in self.fixed_deadlines() {
+            if now >= deadline {
+                return WatchVerdict::End(by);
+            }
+        }
+        let idle_next = match self.check_idle(now, cpu) {
+            WatchVerdict::End(by) => return WatchVerdict::End(by),
+            WatchVerdict::Keep(next) => next,
+        };
+        let next = self
+            .fixed_deadlines()
+            .into_iter()
+            .map(|(at, _)| at)
+            .chain(idle_next)
+            .min();
+        WatchVerdict::Keep(next)
+    }
+
+    fn fixed_deadlines(&self) -> Vec<(Mono, EndedBy)> {
+        let mut all = Vec::with_capacity(4);
+        if let Some(at) = self.result {
+            all.push((at + RESULT_GRACE, EndedBy::Result));
+        }
+        if self.claimed {
+            all.push((
+                self.last_output + self.limits.promise_grace,
+                EndedBy::Promise,
+            ));
+        }
+        if let Some(timeout) = self.limits.timeout {
+            all.push((self.started + timeout, EndedBy::Timeout));
+        }
+        if let Some(left) = self.limits.time_left {
+            all.push((self.started + left, EndedBy::Budget(Budget::Duration)));
+        }
+        all
+    }
+
+    fn check_idle(&mut self, now: Mono, cpu: &mut dyn FnMut() -> Option<Duration>) -> WatchVerdict {
+        let idle = self.limits.idle;
+        if idle.is_zero() {
+            return WatchVerdict::Keep(None);
+        }
+        let silent = now.saturating_sub(self.last_output);
+        if silent >= idle * 4 {
+            return WatchVerdict::End(EndedBy::Idle);
+        }
+        if silent < idle / 2 {
+            return WatchVerdict::Keep(Some(self.last_output + idle / 2));
+        }
+        let give_up = self.last_output + idle * 4;
+        match self.sample {
+            None => {
+                self.sample = cpu().map(|used| (now, used));
+                let next = (self.last_output + idle).max(now + idle / 2);
+                WatchVerdict::Keep(Some(next.min(give_up)))
+            }
+            Some((at, _)) if silent < idle || now < at + idle / 2 => {
+                let next = (self.last_output + idle).max(at + idle / 2);
+                WatchVerdict::Keep(Some(next.min(give_up)))
+            }
+            Some((at, before)) => match cpu() {
+                Some(used) if works(used.saturating_sub(before), now - at) => {
+                    self.sample = Some((now, used));
+                    WatchVerdict::Keep(Some((now + idle / 2).min(give_up)))
+                }
+                Some(_) => WatchVerdict::End(EndedBy::Idle),
+                None => WatchVerdict::Keep(Some(give_up)),
+            },
+        }
+    }
+}
+
+fn works(used: Duration, over: Duration) -> bool {
+    used.as_secs_f64() >= WORKING_SHARE * over.as_secs_f64()
+}
+
+/// Wait after the n-th failure in a row (from 1): doubles, at most five minutes.
+pub fn failure_wait(first: Duration, failures: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(20));
+    (first.saturating_mul(factor))
+        .min(Duration::from_secs(300))
+        .max(first.min(Duration::from_secs(300)))
+}
+
+/// Wait for a limit whose end nobody told (n-th in a row, from 1): one minute to one hour.
+pub fn limit_wait(runs: u32) -> Duration {
+    let minutes = 2_u64.saturating_pow(runs.saturating_sub(1).min(6));
+    Duration::from_secs(60 * minutes).min(Duration::from_secs(3600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn limits() -> WatchLimits {
+        WatchLimits {
+            timeout: None,
+            idle: s(1800),
+            promise_grace: s(10),
+            time_left: None,
+            tokens_left: None,
+            cost_left: None,
+        }
+    }
+
+    /// Drives a watch the way the host does, with a tree that burns `share` of a core.
+    fn end_of(mut watch: Watch, share: f64) -> (Mono, EndedBy) {
+        let mut now = s(0);
+        for _ in 0..1000 {
+            let verdict = watch.check(now, &mut || Some(now.mul_f64(share)));
+            match verdict {
+                WatchVerdict::End(by) => return (now, by),
+                WatchVerdict::Keep(Some(next)) => {
+                    assert!(
+                        next > now,
+                        "the watchdog must not spin: {next:?} at {now:?}"
+                    );
+                    now = next;
+                }
+                WatchVerdict::Keep(None) => panic!("nothing would ever end this run"),
+            }
+        }
+        panic!("too many looks");
+    }
+
+    #[test]
+    fn a_silent_tree_without_work_is_hung_and_a_working_one_gets_four_times_as_long() {
+        let watch = Watch::new(limits(), s(0));
+        assert_eq!(end_of(watch.clone(), 0.0), (s(1800), EndedBy::Idle));
+        assert_eq!(end_of(watch.clone(), 0.009), (s(1800), EndedBy::Idle));
+        assert_eq!(end_of(watch, 0.5), (s(7200), EndedBy::Idle));
+    }
+
+    #[test]
+    fn unknown_cpu_is_not_taken_for_a_hang() {
+        let mut watch = Watch::new(limits(), s(0));
+        assert!(matches!(
+            watch.check(s(1801), &mut || None),
+            WatchVerdict::Keep(Some(_))
+        ));
+        assert_eq!(
+            watch.check(s(7200), &mut || None),
+            WatchVerdict::End(EndedBy::Idle)
+        );
+    }
+
+    #[test]
+    fn output_starts_the_silence_anew() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.output(s(1000));
+        assert_eq!(
+            watch.check(s(1799), &mut || Some(s(0))),
+            WatchVerdict::Keep(Some(s(1900)))
+        );
+        assert_eq!(end_of(watch, 0.0), (s(2800), EndedBy::Idle));
+    }
+
+    #[test]
+    fn a_promise_followed_by_silence_ends_and_one_followed_by_work_waits() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.output(s(5));
+        watch.claim();
+        assert_eq!(
+            watch.check(s(6), &mut || None),
+            WatchVerdict::Keep(Some(s(15)))
+        );
+        watch.output(s(14));
+        assert_eq!(
+            watch.check(s(15), &mut || None),
+            WatchVerdict::Keep(Some(s(24)))
+        );
+        assert_eq!(
+            watch.check(s(24), &mut || None),
+            WatchVerdict::End(EndedBy::Promise)
+        );
+    }
+
+    #[test]
+    fn result_timeout_and_budgets_end_a_run() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.result(s(3));
+        watch.output(s(9));
+        assert_eq!(
+            watch.check(s(13), &mut || None),
+            WatchVerdict::End(EndedBy::Result)
+        );
+        let timed = WatchLimits {
+            timeout: Some(s(60)),
+            ..limits()
+        };
+        assert_eq!(
+            end_of(Watch::new(timed, s(0)), 1.0),
+            (s(60), EndedBy::Timeout)
+        );
+        let short = WatchLimits {
+            time_left: Some(s(5)),
+            ..limits()
+        };
+        let by = EndedBy::Budget(Budget::Duration);
+        assert_eq!(end_of(Watch::new(short, s(0)), 1.0), (s(5), by));
+        let priced = WatchLimits {
+            cost_left: Some(100),
+            tokens_left: Some(10),
+            ..limits()
+        };
+        let watch = Watch::new(priced, s(0));
+        assert_eq!(watch.spent(Some(9), Some(99)), None);
+        assert_eq!(
+            watch.spent(Some(10), None),
+            Some(EndedBy::Budget(Budget::Tokens))
+        );
+        assert_eq!(
+            watch.spent(None, Some(100)),
+            Some(EndedBy::Budget(Budget::Cost))
+        );
+    }
+
+    #[test]
+    fn waits_grow_and_are_bounded() {
+        let failures: Vec<u64> = (1..12).map(|n| failure_wait(s(1), n).as_secs()).collect();
+        assert_eq!(failures, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!(failure_wait(s(0), 5), s(0));
+        let limits: Vec<u64> = (1..9).map(|n| limit_wait(n).as_secs() / 60).collect();
+        assert_eq!(limits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+}

@@ -1,1 +1,124 @@
-//! Evidence of progress, and stalls.
+//! Evidence of progress: HEAD moved, the tree changed, the set of red gates changed, the
+//! count of open items fell. Never the agent's word.
+
+use std::collections::BTreeSet;
+
+use crate::event::{GateFacts, Progress, TreeFacts};
+
+/// Compares the work tree and the gates before and after an iteration.
+pub fn evidence(
+    before: &TreeFacts,
+    after: &TreeFacts,
+    red_before: Option<&BTreeSet<u32>>,
+    gates: &[GateFacts],
+) -> Progress {
+    let mut moved = Vec::new();
+    if before.head != after.head {
+        moved.push("HEAD moved".to_owned());
+    }
+    if let (Some(old), Some(new)) = (&before.tree, &after.tree)
+        && old != new
+    {
+        moved.push("files changed".to_owned());
+    }
+    if let (Some(old), Some(new)) = (before.open_items, after.open_items)
+        && new < old
+    {
+        moved.push(format!("{} plan items closed", old - new));
+    }
+    if !gates.is_empty() {
+        let red: BTreeSet<u32> = gates
+            .iter()
+            .filter(|g| !g.passed())
+            .map(|g| g.gate)
+            .collect();
+        if red_before.is_some_and(|old| *old != red) {
+            moved.push("gates changed".to_owned());
+        }
+    }
+    if !moved.is_empty() {
+        return Progress::Moved(moved);
+    }
+    match before.unknown.as_ref().or(after.unknown.as_ref()) {
+        Some(why) => Progress::Unknown(why.clone()),
+        None => Progress::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ExitStatus, GateEnd};
+
+    fn tree(head: &str, tree: &str) -> TreeFacts {
+        TreeFacts {
+            head: Some(head.into()),
+            tree: Some(tree.into()),
+            ..TreeFacts::default()
+        }
+    }
+
+    fn gate(gate: u32, code: i32) -> GateFacts {
+        GateFacts {
+            gate,
+            command: "true".into(),
+            end: GateEnd::Exit(ExitStatus::Code(code)),
+            duration_ms: 1,
+            tail: String::new(),
+            tree_before: None,
+            tree_after: None,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_evidence_counts_and_nothing_else() {
+        let same = evidence(&tree("a", "1"), &tree("a", "1"), None, &[]);
+        assert_eq!(same, Progress::None);
+        // Commits inside the loop leave the tree clean: HEAD is what tells of them.
+        let commit = evidence(&tree("a", "1"), &tree("b", "1"), None, &[]);
+        assert_eq!(commit, Progress::Moved(vec!["HEAD moved".into()]));
+        let edit = evidence(&tree("a", "1"), &tree("a", "2"), None, &[]);
+        assert_eq!(edit, Progress::Moved(vec!["files changed".into()]));
+        let red = BTreeSet::from([0]);
+        let gates = evidence(
+            &tree("a", "1"),
+            &tree("a", "1"),
+            Some(&red),
+            &[gate(0, 0), gate(1, 1)],
+        );
+        assert_eq!(gates, Progress::Moved(vec!["gates changed".into()]));
+        let still_red = evidence(&tree("a", "1"), &tree("a", "1"), Some(&red), &[gate(0, 1)]);
+        assert_eq!(still_red, Progress::None);
+        let first_red = evidence(&tree("a", "1"), &tree("a", "1"), None, &[gate(0, 1)]);
+        assert_eq!(first_red, Progress::None);
+        let plan = |open| TreeFacts {
+            open_items: Some(open),
+            ..tree("a", "1")
+        };
+        assert!(matches!(
+            evidence(&plan(3), &plan(1), None, &[]),
+            Progress::Moved(_)
+        ));
+        assert_eq!(evidence(&plan(1), &plan(3), None, &[]), Progress::None);
+    }
+
+    #[test]
+    fn what_could_not_be_measured_is_unknown_unless_something_is_seen_to_move() {
+        let unknown = TreeFacts {
+            unknown: Some("too slow".into()),
+            ..TreeFacts::default()
+        };
+        assert_eq!(
+            evidence(&unknown, &unknown, None, &[]),
+            Progress::Unknown("too slow".into())
+        );
+        let moved = TreeFacts {
+            head: Some("b".into()),
+            ..unknown.clone()
+        };
+        assert!(matches!(
+            evidence(&unknown, &moved, None, &[]),
+            Progress::Moved(_)
+        ));
+    }
+}

@@ -1,1 +1,301 @@
-//! The prompt of an iteration.
+//! The prompt of an iteration: spec block, the task, and the context block.
+
+use crate::event::{ExitStatus, GateEnd, GateFacts};
+use crate::state::{Claimed, Refusal};
+
+/// Whether and how the context block is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextStyle {
+    /// The whole block after the first iteration.
+    Full,
+    /// Gate failures and a person's notes alone.
+    Fresh,
+}
+
+/// Whether iteration 1 is told how to claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromiseHint {
+    /// Yes, unless the prompt holds the tag itself.
+    On,
+    /// No.
+    Off,
+}
+
+/// What a prompt is made of.
+#[derive(Clone, Debug)]
+pub struct PromptParts<'a> {
+    /// The fixed spec block, if any.
+    pub spec: Option<&'a str>,
+    /// The task.
+    pub task: &'a str,
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// The limit; `None` is unlimited.
+    pub max: Option<u32>,
+    /// The promise, if any.
+    pub promise: Option<&'a str>,
+    /// Whether iteration 1 is told.
+    pub hint: PromiseHint,
+    /// Context.
+    pub style: ContextStyle,
+    /// A gate that was red.
+    pub refusal: Option<&'a Refusal>,
+    /// Notes of the person.
+    pub notes: Vec<&'a str>,
+    /// Iterations without progress, where a nudge is due.
+    pub nudge: Option<u32>,
+}
+
+/// The line that tells an agent how to claim.
+pub fn promise_line(promise: &str) -> String {
+    format!("- Output <promise>{promise}</promise> when the task is completely finished")
+}
+
+/// The words for a limit.
+pub fn limit_words(max: Option<u32>) -> String {
+    max.map_or_else(|| "unlimited".to_owned(), |n| n.to_string())
+}
+
+/// Puts a prompt together.
+pub fn build(parts: &PromptParts<'_>) -> String {
+    let mut out = String::new();
+    if let Some(spec) = parts.spec.filter(|s| !s.is_empty()) {
+        out.push_str(spec.trim_end());
+        out.push_str("\n\n");
+    }
+    out.push_str(parts.task);
+    if let Some(block) = context(parts) {
+        out.push_str("\n\n");
+        out.push_str(&block);
+    }
+    out
+}
+
+fn context(parts: &PromptParts<'_>) -> Option<String> {
+    let mut bullets = Vec::new();
+    let later = parts.iteration > 1 && parts.style == ContextStyle::Full;
+    if later {
+        bullets.push(format!(
+            "- This is iteration {} of {}",
+            parts.iteration,
+            limit_words(parts.max)
+        ));
+        bullets.push("- Your previous work persists in files and git history".to_owned());
+        bullets.push("- Review what you've done and continue improving".to_owned());
+    }
+    if let Some(promise) = parts.promise {
+        let told = parts
+            .task
+            .contains(&format!("<promise>{promise}</promise>"));
+        // A fresh context never heard of it before, so there the hint comes every time.
+        let unheard = parts.iteration == 1 || parts.style == ContextStyle::Fresh;
+        if later || (parts.hint == PromiseHint::On && !told && unheard) {
+            bullets.push(promise_line(promise));
+        }
+    }
+    let mut sections = Vec::new();
+    if !bullets.is_empty() {
+        sections.push(format!("ITERATION CONTEXT:\n{}", bullets.join("\n")));
+    }
+    if let Some(refusal) = parts.refusal {
+        sections.push(refusal_section(refusal));
+    }
+    if let (Some(still), ContextStyle::Full) = (parts.nudge, parts.style) {
+        sections.push(nudge_section(still));
+    }
+    if !parts.notes.is_empty() {
+        let notes: Vec<String> = parts.notes.iter().map(|n| format!("- {n}")).collect();
+        sections.push(format!(
+            "NOTE FROM THE PERSON WATCHING:\n{}",
+            notes.join("\n")
+        ));
+    }
+    (!sections.is_empty()).then(|| format!("---\n{}\n---\n", sections.join("\n\n")))
+}
+
+fn refusal_section(refusal: &Refusal) -> String {
+    let GateFacts {
+        command, end, tail, ..
+    } = &refusal.gate;
+    let how = match end {
+        GateEnd::Exit(ExitStatus::Code(code)) => format!("exit code {code}"),
+        GateEnd::Exit(ExitStatus::Signal(signal)) => format!("died of signal {signal}"),
+        GateEnd::Timeout => "timed out".to_owned(),
+        GateEnd::Cancelled => "was stopped".to_owned(),
+    };
+    let head = match refusal.claimed {
+        Claimed::Yes => "VERIFICATION FAILED: you claimed to be done, but this check did not pass:",
+        Claimed::No => "VERIFICATION FAILED: this check did not pass:",
+    };
+    let mut out = format!("{head}\n- Command: {command}\n- Result: {how}");
+    if !tail.trim().is_empty() {
+        out.push_str("\n- Last output:\n");
+        for line in tail.trim_end().lines() {
+            out.push_str("    ");
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out.trim_end().to_owned()
+}
+
+fn nudge_section(still: u32) -> String {
+    format!(
+        "NO PROGRESS SEEN: in the last {still} iterations no file, commit or check changed.\n\
+         - Say what blocks you, then try a different approach\n\
+         - Take the smallest next step that changes a file or turns a check green"
+    )
+}
+
+/// Fills `{iteration}`, `{timestamp}`, `{tag}`, `{wave}`, `{task}`, `{name}` of commit,
+/// branch and tag templates. Unknown names are an error that lists the known ones.
+pub fn fill_template(template: &str, values: &[(&str, &str)]) -> Result<String, String> {
+    const KNOWN: [&str; 6] = ["iteration", "timestamp", "tag", "wave", "task", "name"];
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        let tail = &rest[open + 1..];
+        let Some(close) = tail.find('}') else {
+            return Err(format!("`{template}` has a `{{` without a `}}`"));
+        };
+        let name = &tail[..close];
+        if !KNOWN.contains(&name) {
+            let known = KNOWN.map(|k| format!("{{{k}}}")).join(", ");
+            return Err(format!(
+                "`{{{name}}}` in `{template}` is unknown; known are {known}"
+            ));
+        }
+        out.push_str(
+            values
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map_or("", |(_, value)| value),
+        );
+        rest = &tail[close + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(iteration: u32) -> PromptParts<'static> {
+        PromptParts {
+            spec: None,
+            task: "Fix it",
+            iteration,
+            max: Some(20),
+            promise: Some("COMPLETE"),
+            hint: PromiseHint::Off,
+            style: ContextStyle::Full,
+            refusal: None,
+            notes: vec![],
+            nudge: None,
+        }
+    }
+
+    fn refusal() -> Refusal {
+        Refusal {
+            gate: GateFacts {
+                gate: 0,
+                command: "cargo test".into(),
+                end: GateEnd::Exit(ExitStatus::Code(101)),
+                duration_ms: 5,
+                tail: "test a ... FAILED\n".into(),
+                tree_before: None,
+                tree_after: None,
+            },
+            claimed: Claimed::Yes,
+        }
+    }
+
+    #[test]
+    fn the_first_prompt_is_as_given_and_later_ones_carry_the_block() {
+        assert_eq!(build(&parts(1)), "Fix it");
+        assert_eq!(
+            build(&parts(3)),
+            "Fix it\n\n---\nITERATION CONTEXT:\n- This is iteration 3 of 20\n\
+             - Your previous work persists in files and git history\n\
+             - Review what you've done and continue improving\n\
+             - Output <promise>COMPLETE</promise> when the task is completely finished\n---\n"
+        );
+        let unlimited = build(&PromptParts {
+            max: None,
+            promise: None,
+            ..parts(3)
+        });
+        assert!(unlimited.contains("iteration 3 of unlimited"));
+        assert!(!unlimited.contains("<promise>"));
+    }
+
+    #[test]
+    fn the_hint_tells_iteration_one_unless_the_prompt_does() {
+        let hinted = build(&PromptParts {
+            hint: PromiseHint::On,
+            ..parts(1)
+        });
+        assert!(
+            hinted.contains("- Output <promise>COMPLETE</promise>"),
+            "{hinted}"
+        );
+        assert!(!hinted.contains("This is iteration"));
+        let told = PromptParts {
+            hint: PromiseHint::On,
+            task: "Fix it, then print <promise>COMPLETE</promise>",
+            ..parts(1)
+        };
+        assert_eq!(build(&told), told.task);
+    }
+
+    #[test]
+    fn fresh_context_keeps_gate_failures_and_notes_alone() {
+        let refusal = refusal();
+        let fresh = build(&PromptParts {
+            style: ContextStyle::Fresh,
+            refusal: Some(&refusal),
+            notes: vec!["use jiff"],
+            nudge: Some(5),
+            ..parts(4)
+        });
+        assert!(!fresh.contains("This is iteration") && !fresh.contains("NO PROGRESS"));
+        assert!(fresh.contains("- Command: cargo test\n- Result: exit code 101"));
+        assert!(fresh.contains("    test a ... FAILED"));
+        assert!(fresh.contains("- use jiff"));
+        assert_eq!(
+            build(&PromptParts {
+                style: ContextStyle::Fresh,
+                ..parts(4)
+            }),
+            "Fix it"
+        );
+    }
+
+    #[test]
+    fn a_nudge_and_a_spec_find_their_places() {
+        let out = build(&PromptParts {
+            spec: Some("SPEC\n"),
+            nudge: Some(5),
+            ..parts(6)
+        });
+        assert!(out.starts_with("SPEC\n\nFix it\n\n---\n"));
+        assert!(out.contains("last 5 iterations"));
+    }
+
+    #[test]
+    fn templates_fill_what_they_know_and_refuse_the_rest() {
+        let values = [("iteration", "3"), ("name", "auth")];
+        assert_eq!(
+            fill_template("{name}: {iteration}", &values),
+            Ok("auth: 3".into())
+        );
+        assert!(
+            fill_template("{who}", &values)
+                .unwrap_err()
+                .contains("{timestamp}")
+        );
+        assert!(fill_template("{name", &values).is_err());
+    }
+}

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use thiserror::Error;
 
 use crate::control::Command;
-use crate::event::{Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, Verdict};
+use crate::event::{
+    Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, Verdict, WaitEnd,
+};
 use crate::outcome::IterativeExitReason;
 use crate::state::{
     Claimed, GateSummary, IterationSummary, LoopState, Note, Pause, Phase, Refusal, RunInfo, Spent,
@@ -132,7 +134,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             _ => return Err(illegal(record, "a gate ran while nothing was judged")),
         },
         Event::IterationFinished { .. } => iteration_finished(state, record)?,
-        Event::RunDiscarded { run, limit, .. } => run_discarded(state, record, *run, limit)?,
+        Event::RunDiscarded { .. } => run_discarded(state, record)?,
         Event::IterationInterrupted { .. } => iteration_interrupted(state, record)?,
         Event::WaitStarted { until, reason } => {
             state.wait = Some(Wait {
@@ -141,9 +143,12 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 since: record.at,
             });
         }
-        Event::WaitEnded { .. } => {
+        Event::WaitEnded { by } => {
             state.wait = None;
-            state.limited.retain(|_, until| *until > record.at);
+            let retry = *by == WaitEnd::Retry;
+            state
+                .limited
+                .retain(|_, until| *until > record.at && !retry);
         }
         Event::Paused => state.pause = Pause::Held,
         Event::Unpaused => state.pause = Pause::No,
@@ -185,6 +190,7 @@ fn run_started(state: &mut LoopState, record: &Record) -> Result<(), IllegalEven
         return Err(illegal(record, "run and iteration numbers must follow on"));
     }
     state.runs = *run;
+    state.wait = None;
     state.nudge = false;
     state.notes.retain(|note| !notes.contains(&note.id));
     state.phase = Phase::Running(RunInfo {
@@ -344,24 +350,27 @@ fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {
     }
 }
 
-fn run_discarded(
-    state: &mut LoopState,
-    record: &Record,
-    run: u64,
-    limit: &crate::event::LimitTold,
-) -> Result<(), IllegalEvent> {
+fn run_discarded(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::RunDiscarded {
+        run,
+        limit,
+        retry_at,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
     let agent = match &state.phase {
-        Phase::Judging { run: info, .. } if info.run == run => info.agent,
+        Phase::Judging { run: info, .. } if info.run == *run => info.agent,
         _ => return Err(illegal(record, "a run was discarded that was not judged")),
     };
     state.phase = Phase::Ready;
-    match limit.until {
-        Some(until) => {
-            state.limited.insert(agent, until);
-            state.limit_runs = 0;
-        }
-        None => state.limit_runs += 1,
-    }
+    state.limited.insert(agent, *retry_at);
+    state.limit_runs = if limit.until.is_some() {
+        0
+    } else {
+        state.limit_runs + 1
+    };
     Ok(())
 }
 

@@ -159,7 +159,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         _ => return Err(fail()),
     };
     let bytes = number * scale;
-    if bytes.is_finite() && bytes >= 0.0 && bytes < 9e18 {
+    if (0.0..9e18).contains(&bytes) {
         Ok(bytes as u64)
     } else {
         Err(fail())
