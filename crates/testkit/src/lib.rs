@@ -1,1 +1,22 @@
-//! descartes testkit.
+//! What descartes is tested with: one scripted agent for every test and benchmark, a hermetic
+//! world for its runs, terminals without a person, and helpers that count processes.
+//!
+//! Development only. Nothing here is part of the product.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test kit reports trouble by failing the test"
+)]
+
+pub mod agent;
+pub mod process;
+pub mod pty;
+pub mod stamp;
+pub mod units;
+pub mod wait;
+pub mod world;
+
+pub use pty::Pty;
+pub use wait::{eventually, eventually_some};
+pub use world::World;
+pub use world::bins::{descartes, scripted_agent};
