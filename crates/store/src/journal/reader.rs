@@ -1,0 +1,121 @@
+//! Following a journal that somebody else writes.
+
+use super::JournalError;
+use super::back::{BackLines, read_line};
+use super::writer::same_file;
+use crate::ops;
+use descartes_kernel::event::Record;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const CHUNK: usize = 256 << 10;
+
+/// Reads a journal as it grows. Takes no lock and changes nothing.
+#[derive(Debug)]
+pub struct JournalReader {
+    path: PathBuf,
+    file: File,
+    /// Where the first line not read yet begins.
+    offset: u64,
+}
+
+impl JournalReader {
+    /// Opens a journal; the first [`read_new`](Self::read_new) begins with its first record.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::open_at(path, 0)
+    }
+
+    /// Opens a journal at a place that [`offset`](Self::offset) told earlier.
+    pub fn open_at(path: &Path, offset: u64) -> Result<Self, JournalError> {
+        let file = File::open(path).map_err(ops::at("open", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            offset,
+        })
+    }
+
+    /// Opens a journal at its end and returns the last `count` records, oldest first.
+    pub fn open_tail(path: &Path, count: usize) -> Result<(Self, Vec<Record>), JournalError> {
+        let mut reader = Self::open(path)?;
+        let (mut lines, end) = BackLines::new(path, &reader.file)?;
+        let mut records = Vec::new();
+        while records.len() < count {
+            match lines.previous()? {
+                Some(record) => records.push(record),
+                None => break,
+            }
+        }
+        records.reverse();
+        reader.offset = end;
+        Ok((reader, records))
+    }
+
+    /// Where the first line not read yet begins.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The journal that is read.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything that was added since the last call. A line that is still being written
+    /// comes with a later call.
+    pub fn read_new(&mut self) -> Result<Vec<Record>, JournalError> {
+        let mut records = Vec::new();
+        self.for_each_new(|record| records.push(record))?;
+        Ok(records)
+    }
+
+    /// As [`read_new`](Self::read_new), for folds: nothing is collected.
+    pub fn for_each_new(&mut self, mut each: impl FnMut(Record)) -> Result<(), JournalError> {
+        self.reopen_if_made_anew()?;
+        let (mut held, mut scratch) = (Vec::new(), Vec::new());
+        loop {
+            let have = held.len();
+            held.resize(have + CHUNK, 0);
+            let read = self
+                .file
+                .read_at(&mut held[have..], self.offset + have as u64);
+            let read = read.map_err(ops::at("read", &self.path))?;
+            held.truncate(have + read);
+            let mut begin = 0;
+            while let Some(length) = held[begin..].iter().position(|byte| *byte == b'\n') {
+                let raw = &held[begin..begin + length];
+                each(read_line(&self.path, self.offset, raw, &mut scratch)?);
+                begin += length + 1;
+                self.offset += length as u64 + 1;
+            }
+            held.drain(..begin);
+            if read == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A journal made anew has the same bytes under the same name, in another file.
+    fn reopen_if_made_anew(&mut self) -> Result<(), JournalError> {
+        let ours = self
+            .file
+            .metadata()
+            .map_err(ops::at("look at", &self.path))?;
+        let mut len = ours.len();
+        if let Ok(there) = std::fs::metadata(&self.path)
+            && !same_file(&there, &ours)
+        {
+            self.file = File::open(&self.path).map_err(ops::at("open", &self.path))?;
+            len = there.len();
+        }
+        if len < self.offset {
+            let what = format!("{len} bytes where {} were read before", self.offset);
+            return Err(JournalError::Foreign {
+                path: self.path.clone(),
+                what,
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The project's own folder, and what a path really means.
+
+use super::PROJECT_FOLDER;
+use crate::ops::{self, IoError, Sync};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Makes `.descartes/` in a project, with a `.gitignore` that keeps it out of every commit.
+pub fn ensure_project_folder(project: &Path) -> Result<PathBuf, IoError> {
+    let folder = project.join(PROJECT_FOLDER);
+    ensure(&folder)?;
+    Ok(folder)
+}
+
+/// Makes the folder that a file is to lie in. Where that is a `.descartes/`, it ignores itself.
+pub fn ensure_folder_of(file: &Path) -> Result<(), IoError> {
+    match file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        Some(folder) => ensure(folder),
+        None => Ok(()),
+    }
+}
+
+fn ensure(folder: &Path) -> Result<(), IoError> {
+    ops::make_dir(folder, Sync::Durable)?;
+    let ignore = folder.join(".gitignore");
+    match folder
+        .file_name()
+        .is_some_and(|name| name == PROJECT_FOLDER)
+        && !ignore.exists()
+    {
+        true => ops::replace(&ignore, b"*\n", Sync::Lazy),
+        false => Ok(()),
+    }
+}
+
+/// The absolute path with every symbolic link followed. Neither the file nor its folders
+/// need be there yet.
+pub fn canonical(path: &Path) -> Result<PathBuf, IoError> {
+    let mut path = std::path::absolute(path).map_err(ops::at("resolve", path))?;
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        match path.canonicalize() {
+            Ok(found) => return Ok(found),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(IoError::new("resolve", &path, error));
+            }
+            Err(_) => {}
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            break;
+        };
+        match std::fs::read_link(&path) {
+            // A link to what is not there yet.
+            Ok(target) => path = parent.join(target),
+            Err(_) => return Ok(canonical(parent)?.join(name)),
+        }
+    }
+    let error = std::io::Error::from_raw_os_error(nix::libc::ELOOP);
+    Err(IoError::new("resolve", &path, error))
+}

@@ -1,0 +1,239 @@
+//! "Is it running?" is "is it locked?".
+//!
+//! A loop holds three locks (`flock`), taken in this order and given back together:
+//!
+//! 1. `<canonical state file>.lock`: everybody who uses the same state file meets here, even
+//!    with another state root;
+//! 2. `locks/<hash of that path>.lock` in the state root: agents delete what lies in their
+//!    tree, and a lock whose file is gone would let a second loop in;
+//! 3. `loops/<id>/lock`: the journal has one writer, also when its state file was copied.
+//!
+//! Nobody waits for a lock while holding another for longer than the short retry, and all take
+//! them in the same order, so nobody waits for ever. Lock files are never deleted. The locks
+//! belong to the open files: a guard that inherits them holds them when its host is gone.
+
+use crate::layout::{BadLoopId, LoopDir, StateRoot, canonical, ensure_folder_of};
+use crate::ops::{self, IoError, Sync};
+use descartes_kernel::event::HostFacts;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Those who only look take a shared lock for an instant; that must not refuse a start.
+const RETRY: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Who holds a lock, as written in its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The loop.
+    pub loop_id: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The process.
+    #[serde(flatten)]
+    pub host: HostFacts,
+}
+
+/// A lock that somebody else holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is held by {}", path.display(), describe(holder.as_ref()))]
+pub struct Held {
+    /// The lock file.
+    pub path: PathBuf,
+    /// Who holds it; unknown for an instant while it is being taken.
+    pub holder: Option<Holder>,
+}
+
+fn describe(holder: Option<&Holder>) -> String {
+    match holder {
+        Some(Holder {
+            loop_id,
+            since,
+            host,
+        }) => {
+            format!("loop {loop_id} (pid {}, since {since})", host.pid)
+        }
+        None => "a loop that is just starting".to_owned(),
+    }
+}
+
+/// Why a loop cannot be held.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// A live loop has it.
+    #[error(transparent)]
+    Held(Box<Held>),
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The loop's id is not one.
+    #[error(transparent)]
+    BadId(#[from] BadLoopId),
+}
+
+/// A loop that is held by this process.
+#[derive(Debug)]
+pub struct StateLock {
+    state_file: PathBuf,
+    holder: Holder,
+    beside: File,
+    by_path: File,
+    by_loop: File,
+}
+
+impl StateLock {
+    /// Takes a loop, or tells who has it.
+    pub fn acquire(
+        root: &StateRoot,
+        state_file: &Path,
+        holder: &Holder,
+    ) -> Result<Self, LockError> {
+        let state_file = canonical(state_file)?;
+        let dir = root.loop_dir(&holder.loop_id)?;
+        ensure_folder_of(&state_file)?;
+        let beside = take(&lock_beside(&state_file), holder)?;
+        let by_path = take_in_root(&root.lock_for(&state_file), holder)?;
+        let by_loop = take_in_root(&dir.lock(), holder)?;
+        Ok(Self {
+            state_file,
+            holder: holder.clone(),
+            beside,
+            by_path,
+            by_loop,
+        })
+    }
+
+    /// The state file, with every link followed.
+    pub fn state_file(&self) -> &Path {
+        &self.state_file
+    }
+
+    /// Who holds it.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// All locks, to be handed to a guard. They are closed on exec unless handed on.
+    pub fn fds(&self) -> [BorrowedFd<'_>; 3] {
+        [
+            self.beside.as_fd(),
+            self.by_path.as_fd(),
+            self.by_loop.as_fd(),
+        ]
+    }
+
+    /// Makes the lock beside the state file anew where an agent deleted it.
+    pub fn keep(&mut self) -> Result<(), LockError> {
+        let path = lock_beside(&self.state_file);
+        if !is_at(&self.beside, &path)? {
+            ensure_folder_of(&path)?;
+            self.beside = take(&path, &self.holder)?;
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for StateLock {
+    /// The lock that no agent can delete: as long as a guard holds it, no other loop begins
+    /// on the same state file.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.by_path.as_fd()
+    }
+}
+
+/// Who holds a state file; `None` if nobody does. Takes nothing and makes nothing.
+pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, IoError> {
+    let state_file = canonical(state_file)?;
+    match probe(&root.lock_for(&state_file))? {
+        Some(held) => Ok(Some(held)),
+        None => probe(&lock_beside(&state_file)),
+    }
+}
+
+/// Who holds a loop; `None` if nobody does.
+pub fn holder_of_loop(dir: &LoopDir) -> Result<Option<Held>, IoError> {
+    probe(&dir.lock())
+}
+
+fn lock_beside(canonical_state_file: &Path) -> PathBuf {
+    ops::beside(canonical_state_file, ".lock")
+}
+
+fn take_in_root(path: &Path, holder: &Holder) -> Result<File, LockError> {
+    if let Some(folder) = path.parent() {
+        ops::make_dir(folder, Sync::Durable)?;
+    }
+    take(path, holder)
+}
+
+fn take(path: &Path, holder: &Holder) -> Result<File, LockError> {
+    let deadline = Instant::now() + RETRY;
+    loop {
+        let file = ops::open(ops::private().read(true).write(true).create(true), path)
+            .map_err(ops::at("open", path))?;
+        match file.try_lock() {
+            // The name may have come to mean another file since it was opened.
+            Ok(()) if is_at(&file, path)? => {
+                introduce(&file, holder).map_err(ops::at("write", path))?;
+                return Ok(file);
+            }
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(LockError::Held(Box::new(held(path))));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => {
+                return Err(IoError::new("lock", path, error).into());
+            }
+        }
+    }
+}
+
+/// Writes the holder over what is there, so that a reader never finds the file empty.
+fn introduce(file: &File, holder: &Holder) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(holder)?;
+    text.push(b'\n');
+    ops::write_all_at(file, &text, 0)?;
+    ops::set_len(file, text.len() as u64)
+}
+
+fn probe(path: &Path) -> Result<Option<Held>, IoError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(IoError::new("open", path, error)),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None), // given back as the file is closed
+        Err(TryLockError::WouldBlock) => Ok(Some(held(path))),
+        Err(TryLockError::Error(error)) => Err(IoError::new("ask the lock of", path, error)),
+    }
+}
+
+fn held(path: &Path) -> Held {
+    Held {
+        path: path.to_owned(),
+        holder: read_holder(path),
+    }
+}
+
+fn read_holder(path: &Path) -> Option<Holder> {
+    let text = std::fs::read(path).ok()?;
+    // A longer text may stand behind ours for an instant.
+    let first = text.split(|byte| *byte == b'\n').next()?;
+    serde_json::from_slice(first).ok()
+}
+
+fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
+    let ours = file.metadata().map_err(ops::at("look at", path))?;
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(IoError::new("look at", path, error)),
+    }
+}

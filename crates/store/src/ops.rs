@@ -1,0 +1,214 @@
+//! The few things this crate does to the disk, each through a fault point and each with
+//! an error that names the path.
+
+use crate::fault::{self, Verdict};
+use nix::libc::{EDQUOT, EFBIG, ENOSPC};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A file operation that failed, with what was tried and where.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct IoError {
+    /// What was tried, as a verb phrase: `write`, `make the folder`.
+    pub action: &'static str,
+    /// Where.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl IoError {
+    pub(crate) fn new(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self {
+            action,
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// Whether there is no room: disk, quota or file size limit.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.source)
+    }
+
+    /// Whether the file or folder is not there.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == ErrorKind::NotFound
+    }
+}
+
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(ENOSPC | EDQUOT | EFBIG))
+}
+
+pub(crate) fn at<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> IoError + 'a {
+    move |source| IoError::new(action, path, source)
+}
+
+fn pass() -> io::Result<()> {
+    match fault::hit() {
+        Verdict::Go => Ok(()),
+        #[cfg(feature = "faults")]
+        Verdict::Fail(errno) | Verdict::Tear(errno) => Err(io::Error::from_raw_os_error(errno)),
+        #[cfg(feature = "faults")]
+        Verdict::TearAndKill => {
+            fault::kill_now();
+            Ok(())
+        }
+    }
+}
+
+/// Runs `write` on `bytes`, or on the part of them that a fault lets through.
+fn pass_bytes(bytes: &[u8], write: impl Fn(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    match fault::hit() {
+        Verdict::Go => write(bytes),
+        #[cfg(feature = "faults")]
+        Verdict::Fail(errno) => Err(io::Error::from_raw_os_error(errno)),
+        #[cfg(feature = "faults")]
+        Verdict::Tear(errno) => {
+            write(&bytes[..bytes.len() / 2])?;
+            Err(io::Error::from_raw_os_error(errno))
+        }
+        #[cfg(feature = "faults")]
+        Verdict::TearAndKill => {
+            write(&bytes[..bytes.len() / 2])?;
+            fault::kill_now();
+            Ok(())
+        }
+    }
+}
+
+/// One `write(2)` where the kernel takes all of it, more where it does not.
+pub(crate) fn write_all(file: &File, bytes: &[u8]) -> io::Result<()> {
+    pass_bytes(bytes, |part| {
+        let mut file = file;
+        file.write_all(part)
+    })
+}
+
+pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    pass_bytes(bytes, |part| file.write_all_at(part, offset))
+}
+
+pub(crate) fn sync_data(file: &File) -> io::Result<()> {
+    pass()?;
+    file.sync_data()
+}
+
+pub(crate) fn set_len(file: &File, len: u64) -> io::Result<()> {
+    pass()?;
+    file.set_len(len)
+}
+
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
+    pass()
+        .and_then(|()| std::fs::rename(from, to))
+        .map_err(at("put in place", to))
+}
+
+/// Removes a file; one that is not there is as good as removed.
+pub(crate) fn remove_file(path: &Path) -> Result<(), IoError> {
+    match pass().and_then(|()| std::fs::remove_file(path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.map_err(at("remove", path)),
+    }
+}
+
+/// Options for a private file: mode 0600 when it is made.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+pub(crate) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    pass()?;
+    options.open(path)
+}
+
+/// Flushes a folder, so that the names in it outlive a power cut.
+pub(crate) fn sync_dir(path: &Path) -> Result<(), IoError> {
+    let sync = || {
+        pass()?;
+        File::open(path)?.sync_all()
+    };
+    sync().map_err(at("sync the folder", path))
+}
+
+/// Whether new names must outlive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// The operating system writes them when it likes.
+    Lazy,
+    /// They are on the disk when the call returns.
+    Durable,
+}
+
+/// Makes a folder of mode 0700 with its parents; what is there already is left as it is.
+pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
+    let build = || {
+        pass()?;
+        std::fs::DirBuilder::new().mode(0o700).create(path)
+    };
+    let made = match build() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            make_dir(
+                parent.ok_or_else(|| IoError::new("make the folder", path, error))?,
+                sync,
+            )?;
+            build()
+        }
+        other => other,
+    };
+    match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
+        other => other.map_err(at("make the folder", path))?,
+    }
+    match (sync, path.parent()) {
+        (Sync::Durable, Some(parent)) if !parent.as_os_str().is_empty() => sync_dir(parent),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a small file whole or not at all: a temporary file beside it, then a rename.
+pub(crate) fn replace(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
+    let staged = beside(path, ".tmp");
+    let write = || {
+        let file = open(private().write(true).create(true).truncate(true), &staged)?;
+        write_all(&file, bytes)?;
+        match sync {
+            Sync::Durable => sync_data(&file),
+            Sync::Lazy => Ok(()),
+        }
+    };
+    if let Err(error) = write() {
+        // Best effort: the first error is the one that counts.
+        let _ = std::fs::remove_file(&staged);
+        return Err(IoError::new("write", &staged, error));
+    }
+    rename(&staged, path)?;
+    match (sync, path.parent()) {
+        (Sync::Durable, Some(parent)) => sync_dir(parent),
+        _ => Ok(()),
+    }
+}
+
+/// The path with `suffix` added to its file name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IoError> {
+    std::fs::read(path).map_err(at("read", path))
+}

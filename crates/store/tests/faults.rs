@@ -1,0 +1,158 @@
+//! The disk fails at every single operation: nothing is lost that was said to be kept.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use descartes_kernel::event::{Durability, Event};
+use descartes_store::fault::FaultPlan;
+use descartes_store::journal::{Journal, JournalError};
+use std::path::Path;
+use tempfile::TempDir;
+
+fn at() -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_700_000_000).unwrap()
+}
+
+fn warning(number: u64) -> Event {
+    Event::Warning {
+        message: format!("number {number}"),
+    }
+}
+
+/// Appends ten events and returns how many were acknowledged.
+fn ten(path: &Path) -> Result<u64, (u64, JournalError)> {
+    let mut journal = Journal::create(path).map_err(|error| (0, error))?;
+    for number in 0..10 {
+        let durability = if number % 3 == 0 {
+            Durability::Power
+        } else {
+            Durability::Process
+        };
+        journal
+            .append(at(), &warning(number), durability)
+            .map_err(|error| (number, error))?;
+    }
+    Ok(10)
+}
+
+#[test]
+fn a_journal_survives_an_error_at_every_operation() {
+    for what in [
+        "enospc-at",
+        "eio-at",
+        "half-at",
+        "enospc-from",
+        "eio-from",
+        "half-from",
+    ] {
+        let mut met_the_end = false;
+        for nth in 1..100 {
+            let dir = TempDir::new().unwrap();
+            let path = dir.path().join("loops/one/journal.jsonl");
+            let plan: FaultPlan = format!("{what}-write:{nth}").parse().unwrap();
+            let (result, met) = plan.during(|| ten(&path));
+            if met < nth {
+                met_the_end = true;
+                break;
+            }
+            let acknowledged = result
+                .as_ref()
+                .map_or_else(|(count, _)| *count, |count| *count);
+            match Journal::open(&path) {
+                // One more may be there: written, but the sync after it failed.
+                Ok((_, records, _)) => {
+                    let kept = records.len() as u64;
+                    assert!(
+                        kept == acknowledged || kept == acknowledged + 1,
+                        "{what}:{nth}"
+                    );
+                }
+                Err(error) => assert_eq!(acknowledged, 0, "{what}:{nth} {error}"),
+            }
+        }
+        assert!(met_the_end, "{what}: every operation was met");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_room_for_the_last_words() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("journal.jsonl");
+    let mut journal = Journal::create(&path).unwrap();
+    let reserve = dir.path().join("journal.jsonl.reserve");
+    assert_eq!(std::fs::metadata(&reserve).unwrap().len(), 64 << 10);
+    let plan: FaultPlan = "half-at-write:1".parse().unwrap();
+    let (result, _) = plan.during(|| journal.append(at(), &warning(0), Durability::Power));
+    assert!(matches!(result, Err(JournalError::Full(_))), "{result:?}");
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().len(),
+        0,
+        "no half line stays"
+    );
+    assert_eq!(journal.append_from_reserve(at(), &warning(1)).unwrap(), 0);
+    assert!(!reserve.exists());
+    drop(journal);
+    let (_, records, _) = Journal::open(&path).unwrap();
+    assert_eq!(records.len(), 1);
+    assert!(reserve.exists(), "taken again at the next start");
+}
+
+/// Not a test by itself: the process that is killed below.
+#[test]
+fn killed_process() {
+    let Ok(path) = std::env::var("STORE_TEST_KILLED") else {
+        return;
+    };
+    let path = Path::new(&path);
+    let mut journal = match Journal::open(path) {
+        Ok((journal, ..)) => journal,
+        Err(JournalError::Io(error)) if error.is_missing() => Journal::create(path).unwrap(),
+        Err(error) => unreachable!("{error}"),
+    };
+    for number in 0..3 {
+        let seq = journal
+            .append(at(), &warning(number), Durability::Process)
+            .unwrap();
+        println!("\nacknowledged {seq}");
+    }
+    println!("\nlived");
+}
+
+#[test]
+fn killed_at_every_operation_no_acknowledged_event_is_lost() {
+    for what in ["kill", "tear"] {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let mut acknowledged = 0;
+        for nth in 1..100 {
+            let output = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "killed_process",
+                    "--nocapture",
+                    "--test-threads=1",
+                ])
+                .env("STORE_TEST_KILLED", &path)
+                .env("DESCARTES_FAULT", format!("{what}-at-write:{nth}"))
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mut said = text
+                .lines()
+                .filter_map(|line| line.strip_prefix("acknowledged "));
+            if let Some(last) = said.next_back() {
+                acknowledged = last.parse::<u64>().unwrap() + 1;
+            }
+            if path.exists() {
+                let (_, records, _) = Journal::open(&path).unwrap();
+                assert!(records.len() as u64 >= acknowledged, "{what}:{nth}");
+            } else {
+                assert_eq!(acknowledged, 0);
+            }
+            if text.contains("lived") {
+                assert!(nth > 3, "{text}");
+                break;
+            }
+            assert!(!output.status.success());
+            assert!(nth < 99);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The journal keeps every whole line, whatever happens to the file.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use descartes_kernel::event::{Durability, Event, Record};
+use descartes_store::journal::{
+    Journal, JournalError, JournalReader, find_last, last_records, repair,
+};
+use proptest::prelude::*;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn at(second: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn warning(text: &str) -> Event {
+    Event::Warning {
+        message: text.to_owned(),
+    }
+}
+
+fn world() -> (TempDir, PathBuf) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("loops/one/journal.jsonl");
+    (dir, path)
+}
+
+/// A journal of three lines and its bytes.
+fn small() -> (TempDir, PathBuf, Vec<u8>) {
+    let (dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    for (second, text) in ["a", "zwölf \u{1f980}", "line\nend \"quoted\" @"]
+        .iter()
+        .enumerate()
+    {
+        journal
+            .append(at(second as i64), &warning(text), Durability::Process)
+            .unwrap();
+    }
+    let bytes = fs::read(&path).unwrap();
+    (dir, path, bytes)
+}
+
+fn line_ends(bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len())
+        .filter(|i| bytes[*i] == b'\n')
+        .map(|i| i + 1)
+        .collect()
+}
+
+fn reopen(path: &Path) -> Result<Vec<Record>, JournalError> {
+    Journal::open(path).map(|(_, records, _)| records)
+}
+
+#[test]
+fn a_line_ends_in_the_checksum_of_what_stands_before_it() {
+    let (_dir, path, bytes) = small();
+    let text = String::from_utf8(bytes).unwrap();
+    for (number, line) in text.lines().enumerate() {
+        let (body, crc) = line.rsplit_once(",\"crc\":\"").unwrap();
+        assert!(
+            body.starts_with(&format!("{{\"v\":1,\"seq\":{number},\"at\":\"20")),
+            "{body}"
+        );
+        assert_eq!(crc, format!("{:08x}\"}}", crc32fast::hash(body.as_bytes())));
+    }
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let folder = path.parent().unwrap();
+    assert_eq!(
+        fs::metadata(folder).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+}
+
+#[test]
+fn cut_at_every_byte_no_whole_line_is_lost_and_appending_goes_on() {
+    let (_dir, path, bytes) = small();
+    let ends = line_ends(&bytes);
+    for cut in 0..=bytes.len() {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        // A line that only lacks its line end is whole.
+        let whole = ends
+            .iter()
+            .filter(|end| **end - 1 <= cut && cut > 0)
+            .count();
+        let (mut journal, records, recovered) = Journal::open(&path).unwrap();
+        assert_eq!(records.len(), whole, "cut at {cut}");
+        let torn = ends.contains(&(cut + 1)) || ends.contains(&cut) || cut == 0;
+        assert_eq!(recovered.cut.is_none(), torn, "cut at {cut}: {recovered:?}");
+        assert_eq!(
+            recovered.line_end_added,
+            ends.contains(&(cut + 1)),
+            "cut at {cut}"
+        );
+        assert_eq!(journal.next_seq(), whole as u64);
+        journal
+            .append(at(9), &warning("more"), Durability::Process)
+            .unwrap();
+        drop(journal);
+        let again = reopen(&path).unwrap();
+        assert_eq!(again[..whole], records[..]);
+        assert_eq!(again.len(), whole + 1, "cut at {cut}");
+    }
+}
+
+#[test]
+fn with_every_bit_flipped_a_journal_recovers_everything_or_names_the_byte() {
+    let (_dir, path, bytes) = small();
+    let whole = reopen(&path).unwrap();
+    let starts: Vec<u64> = std::iter::once(0)
+        .chain(line_ends(&bytes).iter().map(|end| *end as u64))
+        .collect();
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &flipped).unwrap();
+        match reopen(&path) {
+            Ok(records) => assert_eq!(records, whole, "bit {bit}"),
+            Err(JournalError::Damaged { byte, .. }) => {
+                assert!(starts.contains(&byte), "bit {bit} at {byte}");
+                assert!(byte <= bit as u64 / 8);
+                assert_eq!(
+                    fs::read(&path).unwrap(),
+                    flipped,
+                    "an error changes nothing"
+                );
+            }
+            Err(other) => unreachable!("bit {bit}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn repair_brings_back_every_single_flipped_bit_and_keeps_the_damaged_file() {
+    let (_dir, path, bytes) = small();
+    let whole = reopen(&path).unwrap();
+    for bit in (0..bytes.len() * 8).step_by(7) {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &flipped).unwrap();
+        let done = repair(&path).unwrap();
+        assert_eq!(done.lost, [] as [u64; 0], "bit {bit}");
+        assert_eq!(reopen(&path).unwrap(), whole, "bit {bit}");
+        assert_eq!(fs::read(&done.copy).unwrap(), flipped);
+        fs::remove_file(&done.copy).unwrap();
+    }
+}
+
+#[test]
+fn repair_marks_a_line_that_cannot_be_proven_and_keeps_the_others() {
+    let (_dir, path, mut bytes) = small();
+    let ends = line_ends(&bytes);
+    bytes[ends[0] + 30..ends[1] - 10].fill(b'#');
+    fs::write(&path, &bytes).unwrap();
+    assert!(
+        matches!(reopen(&path), Err(JournalError::Damaged { byte, .. }) if byte == ends[0] as u64)
+    );
+    assert_eq!(repair(&path).unwrap().lost, [1]);
+    let records = reopen(&path).unwrap();
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[1].event, Event::Unknown);
+    assert_eq!(records[2].seq, 2);
+}
+
+#[test]
+fn zeros_of_a_power_cut_are_a_torn_end() {
+    let (_dir, path, mut bytes) = small();
+    let ends = line_ends(&bytes);
+    let len = bytes.len();
+    bytes[ends[1] + 20..len - 1].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(reopen(&path).unwrap().len(), 2);
+    fs::write(&path, [&bytes[..ends[1]], &[0; 4096]].concat()).unwrap();
+    assert_eq!(reopen(&path).unwrap().len(), 2);
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let (_dir, path, mut bytes) = small();
+    let body = br#"{"v":2,"seq":3,"at":"2030-01-01T00:00:00Z","kind":"warning","message":"hi""#;
+    bytes.extend_from_slice(body);
+    write!(bytes, ",\"crc\":\"{:08x}\"}}", crc32fast::hash(body)).unwrap();
+    // Without a line end: recovery would otherwise mend it.
+    fs::write(&path, &bytes).unwrap();
+    assert!(matches!(
+        reopen(&path),
+        Err(JournalError::Newer { found: 2, .. })
+    ));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    bytes.push(b'\n');
+    fs::write(&path, &bytes).unwrap();
+    let seen = JournalReader::open(&path).unwrap().read_new().unwrap();
+    assert_eq!(seen[3].event, warning("hi"), "readable is read");
+    assert!(matches!(repair(&path), Err(JournalError::Newer { .. })));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn events_of_a_later_version_are_readable() {
+    let (_dir, path, mut bytes) = small();
+    let body = br#"{"v":1,"seq":3,"at":"2030-01-01T00:00:00Z","kind":"teleported","to":"mars""#;
+    bytes.extend_from_slice(body);
+    writeln!(bytes, ",\"crc\":\"{:08x}\"}}", crc32fast::hash(body)).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(reopen(&path).unwrap()[3].event, Event::Unknown);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+#[test]
+fn a_missing_number_is_damage() {
+    let (_dir, path, bytes) = small();
+    let ends = line_ends(&bytes);
+    fs::write(&path, [&bytes[..ends[0]], &bytes[ends[1]..]].concat()).unwrap();
+    let error = reopen(&path).unwrap_err();
+    assert!(error.to_string().ends_with(&format!(
+        "is damaged at byte {}: line number 2 stands where 1 should",
+        ends[0]
+    )));
+}
+
+#[test]
+fn deleted_by_an_agent_it_is_made_anew_with_everything() {
+    let (dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    let mut follower = JournalReader::open(&path).unwrap();
+    journal
+        .append(at(0), &warning("before"), Durability::Process)
+        .unwrap();
+    assert_eq!(follower.read_new().unwrap().len(), 1);
+    fs::remove_dir_all(dir.path().join("loops")).unwrap();
+    journal
+        .append(at(1), &warning("after"), Durability::Power)
+        .unwrap();
+    let seen = follower.read_new().unwrap();
+    assert_eq!(seen.len(), 1, "a follower goes on where it was");
+    assert_eq!(seen[0].event, warning("after"));
+    drop(journal);
+    assert_eq!(reopen(&path).unwrap().len(), 2);
+}
+
+#[test]
+fn foreign_lines_stop_the_writer() {
+    let (_dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    journal
+        .append(at(0), &warning("ours"), Durability::Process)
+        .unwrap();
+    OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"theirs\n")
+        .unwrap();
+    let before = fs::read(&path).unwrap();
+    for _ in 0..2 {
+        let refused = journal.append(at(1), &warning("ours"), Durability::Process);
+        assert!(matches!(
+            refused,
+            Err(JournalError::Foreign { .. } | JournalError::Poisoned { .. })
+        ));
+    }
+    drop(journal);
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn another_file_in_its_place_stops_the_writer() {
+    let (_dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    journal
+        .append(at(0), &warning("ours"), Durability::Process)
+        .unwrap();
+    let copy = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &copy).unwrap();
+    let refused = journal.append(at(1), &warning("ours"), Durability::Process);
+    assert!(matches!(refused, Err(JournalError::Foreign { .. })));
+    assert_eq!(fs::read(&path).unwrap(), copy);
+}
+
+#[test]
+fn lines_that_may_wait_are_written_with_the_next_one() {
+    let (_dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    assert_eq!(journal.append_later(at(0), &warning("waits")).unwrap(), 0);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 0);
+    assert_eq!(
+        journal
+            .append(at(0), &warning("goes"), Durability::Process)
+            .unwrap(),
+        1
+    );
+    assert_eq!(last_records(&path, 9).unwrap().len(), 2);
+    journal.append_later(at(0), &warning("waits")).unwrap();
+    drop(journal);
+    assert_eq!(reopen(&path).unwrap().len(), 3);
+}
+
+#[test]
+fn a_follower_sees_a_line_once_it_is_whole_and_only_once() {
+    let (_dir, path, bytes) = small();
+    fs::write(&path, b"").unwrap();
+    let mut follower = JournalReader::open(&path).unwrap();
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    let (mut seen, mut ends) = (Vec::new(), 0);
+    for byte in &bytes {
+        file.write_all(&[*byte]).unwrap();
+        ends += usize::from(*byte == b'\n');
+        seen.extend(follower.read_new().unwrap());
+        assert_eq!(seen.len(), ends);
+    }
+    assert_eq!(follower.offset(), bytes.len() as u64);
+    assert_eq!(seen, reopen(&path).unwrap());
+}
+
+#[test]
+fn the_end_of_a_long_journal_is_read_from_the_end() {
+    let (_dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    for number in 0..2000u32 {
+        // Lines on both sides of the block size that is read at once.
+        let length = if number % 500 == 7 {
+            100_000
+        } else {
+            number as usize % 300
+        };
+        journal
+            .append_later(at(0), &warning(&format!("{number} {}", "x".repeat(length))))
+            .unwrap();
+    }
+    journal.flush().unwrap();
+    let all = JournalReader::open(&path).unwrap().read_new().unwrap();
+    assert_eq!(all.len(), 2000);
+    for count in [0, 1, 2, 7, 500, 1999, 2000, 5000] {
+        let tail = last_records(&path, count).unwrap();
+        assert_eq!(tail[..], all[2000 - count.min(2000)..], "{count}");
+    }
+    let found = find_last(&path, |record| record.seq % 1000 == 3)
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.seq, 1003);
+    assert!(find_last(&path, |_| false).unwrap().is_none());
+    let (mut reader, tail) = JournalReader::open_tail(&path, 3).unwrap();
+    assert_eq!(tail.len(), 3);
+    journal
+        .append(at(1), &warning("new"), Durability::Process)
+        .unwrap();
+    assert_eq!(reader.read_new().unwrap()[0].seq, 2000);
+}
+
+#[test]
+fn an_unfinished_last_line_does_not_hide_the_ones_before() {
+    let (_dir, path, bytes) = small();
+    for cut in 0..bytes.len() {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let whole = line_ends(&bytes[..cut]).len();
+        assert_eq!(
+            last_records(&path, 10).unwrap().len(),
+            whole,
+            "cut at {cut}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_is_appended_comes_back(texts in prop::collection::vec(".*", 0..20), later: u32) {
+        let (_dir, path) = world();
+        let mut journal = Journal::create(&path).unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            let event = warning(text);
+            let seq = match later >> (number % 32) & 1 {
+                0 => journal.append(at(0), &event, Durability::Process),
+                _ => journal.append_later(at(0), &event),
+            };
+            prop_assert_eq!(seq.unwrap(), number as u64);
+        }
+        drop(journal);
+        let records = reopen(&path).unwrap();
+        let back: Vec<_> = records.into_iter().map(|record| record.event).collect();
+        let sent: Vec<_> = texts.iter().map(|text| warning(text)).collect();
+        prop_assert_eq!(back, sent);
+    }
+
+    #[test]
+    fn any_bytes_at_all_are_recovered_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let (_dir, path, mut whole) = small();
+        whole.extend_from_slice(&bytes);
+        fs::write(&path, &whole).unwrap();
+        match reopen(&path) {
+            Ok(records) => prop_assert!(records.len() >= 3),
+            Err(_) => prop_assert_eq!(fs::read(&path).unwrap(), whole),
+        }
+    }
+}
