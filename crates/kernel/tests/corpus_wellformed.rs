@@ -165,3 +165,11 @@ fn the_plain_text_set_is_large_enough() {
 fn the_held_out_set_is_large_enough() {
     check_set("held-out.jsonl", None, 320);
 }
+
+#[test]
+fn every_understood_agent_has_a_set_of_streams() {
+    check_set("streams-claude.jsonl", Some(Agent::Claude), 90);
+    check_set("streams-codex.jsonl", Some(Agent::Codex), 90);
+    check_set("streams-gemini.jsonl", Some(Agent::Gemini), 90);
+    check_set("streams-opencode.jsonl", Some(Agent::Opencode), 90);
+}
