@@ -1,1 +1,0 @@
-//! Task graphs: checks, waves, ready set.

@@ -1,0 +1,151 @@
+//! What can be wrong with a graph, in words.
+
+use std::fmt;
+
+use super::{TaskGraph, TaskId};
+use crate::finding::{Finding, Place, Severity, nearest};
+
+/// One thing that is wrong with a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Tasks that wait for each other: each for the next, the last for the first.
+    Cycle {
+        /// The shortest ring through its first task.
+        path: Vec<TaskId>,
+        /// How many tasks are tangled up with it, those of the path included.
+        tangled: usize,
+        /// Where the first task of the path was written.
+        place: Place,
+    },
+    /// A task that depends on one that is not there.
+    UnknownDependency {
+        /// The task that waits.
+        task: TaskId,
+        /// The name that means nothing.
+        dependency: TaskId,
+        /// Where the dependency was written.
+        place: Place,
+    },
+    /// A task that depends on itself.
+    SelfDependency {
+        /// The task.
+        task: TaskId,
+        /// Where the dependency was written.
+        place: Place,
+    },
+    /// Two tasks of one name.
+    DuplicateId {
+        /// The name.
+        task: TaskId,
+        /// Where it was written first.
+        first: Place,
+        /// Where it was written again.
+        place: Place,
+    },
+    /// A subtask of a task that is not there.
+    UnknownParent {
+        /// The subtask.
+        task: TaskId,
+        /// The name that means nothing.
+        parent: TaskId,
+        /// Where the subtask was written.
+        place: Place,
+    },
+    /// A task said to be done by its subtasks, of which there are none.
+    ExpandedWithoutSubtasks {
+        /// The task.
+        task: TaskId,
+        /// Where it was written.
+        place: Place,
+    },
+}
+
+impl Problem {
+    /// Where it is.
+    pub fn place(&self) -> Place {
+        match self {
+            Self::Cycle { place, .. }
+            | Self::UnknownDependency { place, .. }
+            | Self::SelfDependency { place, .. }
+            | Self::DuplicateId { place, .. }
+            | Self::UnknownParent { place, .. }
+            | Self::ExpandedWithoutSubtasks { place, .. } => *place,
+        }
+    }
+
+    /// Whether work may start in spite of it.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::ExpandedWithoutSubtasks { .. } => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+
+    /// The same as a finding, with what to write instead.
+    pub fn finding(&self, graph: &TaskGraph) -> Finding {
+        Finding {
+            hint: self.advice(graph),
+            ..Finding::new(self.severity(), self.place(), self.to_string())
+        }
+    }
+
+    fn advice(&self, graph: &TaskGraph) -> Option<String> {
+        let ids = || graph.nodes().iter().map(|node| node.id.as_str());
+        match self {
+            Self::Cycle { .. } => Some("take one of these dependencies out".to_owned()),
+            Self::UnknownDependency {
+                dependency: name, ..
+            }
+            | Self::UnknownParent { parent: name, .. } => {
+                nearest(name, ids()).map(|near| format!("did you mean `{near}`?"))
+            }
+            Self::SelfDependency { .. } => Some("take it out".to_owned()),
+            Self::DuplicateId { .. } => Some("give one of them another id".to_owned()),
+            Self::ExpandedWithoutSubtasks { .. } => {
+                Some("set it to pending, or name its subtasks".to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cycle { path, tangled, .. } => {
+                f.write_str("tasks wait for each other: ")?;
+                for id in path {
+                    write!(f, "{id} → ")?;
+                }
+                write!(f, "{}", path.first().map_or("", TaskId::as_str))?;
+                match tangled - path.len() {
+                    0 => Ok(()),
+                    more => write!(f, " ({more} more in the same tangle)"),
+                }
+            }
+            Self::UnknownDependency {
+                task, dependency, ..
+            } => {
+                write!(
+                    f,
+                    "task `{task}` depends on `{dependency}`, which does not exist"
+                )
+            }
+            Self::SelfDependency { task, .. } => write!(f, "task `{task}` depends on itself"),
+            Self::DuplicateId { task, first, .. } => {
+                write!(f, "the id `{task}` is taken by line {}", first.line)
+            }
+            Self::UnknownParent { task, parent, .. } => {
+                write!(
+                    f,
+                    "task `{task}` is a subtask of `{parent}`, which does not exist"
+                )
+            }
+            Self::ExpandedWithoutSubtasks { task, .. } => {
+                write!(
+                    f,
+                    "task `{task}` is expanded but has no subtasks, so nothing will do it"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The scheduler of task loops.
