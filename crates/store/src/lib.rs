@@ -9,6 +9,9 @@ pub mod host;
 pub mod journal;
 pub mod layout;
 pub mod lock;
+pub mod logs;
 mod ops;
+pub mod prompts;
+pub mod state_file;
 
 pub use ops::{IoError, Sync};

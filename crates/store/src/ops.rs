@@ -2,6 +2,7 @@
 //! an error that names the path.
 
 use crate::fault::{self, Verdict};
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc::{EDQUOT, EFBIG, ENOSPC};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -106,6 +107,18 @@ pub(crate) fn set_len(file: &File, len: u64) -> io::Result<()> {
     file.set_len(len)
 }
 
+/// Gives blocks of a file back to the disk; they read as zeros, and the file stays as long.
+pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    pass()?;
+    let mode = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    Ok(fallocate(
+        file,
+        mode,
+        offset.cast_signed(),
+        len.cast_signed(),
+    )?)
+}
+
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
     pass()
         .and_then(|()| std::fs::rename(from, to))
@@ -115,6 +128,13 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
 /// Removes a file; one that is not there is as good as removed.
 pub(crate) fn remove_file(path: &Path) -> Result<(), IoError> {
     match pass().and_then(|()| std::fs::remove_file(path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.map_err(at("remove", path)),
+    }
+}
+
+pub(crate) fn remove_tree(path: &Path) -> Result<(), IoError> {
+    match pass().and_then(|()| std::fs::remove_dir_all(path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other.map_err(at("remove", path)),
     }
