@@ -9,6 +9,7 @@
 )]
 
 pub mod agent;
+pub mod model;
 pub mod process;
 pub mod pty;
 pub mod stamp;
