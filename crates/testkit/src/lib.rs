@@ -12,6 +12,7 @@ pub mod agent;
 pub mod model;
 pub mod process;
 pub mod pty;
+pub mod real_clis;
 pub mod stamp;
 pub mod units;
 pub mod wait;

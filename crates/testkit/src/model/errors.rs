@@ -27,7 +27,7 @@ pub(super) struct Circumstances<'a> {
 impl Circumstances<'_> {
     /// When a usage limit ends, and in how many seconds.
     pub(super) fn reset(&self) -> (u64, u64) {
-        let reset = self.turn.reset.unwrap_or(self.now + 3600);
+        let reset = self.turn.reset_at(self.now);
         (reset, reset.saturating_sub(self.now))
     }
 

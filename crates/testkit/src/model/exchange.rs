@@ -115,7 +115,7 @@ impl Exchange<'_> {
     fn reply(&self, turn: &Turn, offered: &[Offered]) -> io::Result<()> {
         let mut turn = turn.clone();
         if turn.fault == Some(Fault::UsageText) {
-            let reset = turn.reset.unwrap_or(self.now + 3600);
+            let reset = turn.reset_at(self.now);
             turn.text = Some(format!("Claude AI usage limit reached|{reset}"));
         }
         let calls = tools::calls(&turn, offered, self.number);

@@ -59,8 +59,10 @@ pub struct Turn {
     pub fault: Option<Fault>,
     /// Seconds that the provider asks to wait; without it, no such header is sent.
     pub retry_after: Option<u64>,
-    /// When a usage limit ends, as a Unix time; without it, in an hour.
+    /// When a usage limit ends, as a Unix time; without it, `reset_in` or an hour from now.
     pub reset: Option<u64>,
+    /// When a usage limit ends, in seconds from the request.
+    pub reset_in: Option<u64>,
     /// Which limit was reached, in Anthropic's words; `five_hour` if none is given.
     pub claim: Option<String>,
     /// The provider's own words for a fault, instead of the usual ones.
@@ -77,6 +79,14 @@ pub struct Turn {
     pub after_chunks: Option<usize>,
     /// How often this turn is given; -1 is for ever, 1 the default.
     pub repeat: Option<i64>,
+}
+
+impl Turn {
+    /// When a usage limit ends, as a Unix time.
+    pub(super) fn reset_at(&self, now: u64) -> u64 {
+        self.reset
+            .unwrap_or_else(|| now + self.reset_in.unwrap_or(3600))
+    }
 }
 
 /// What can go wrong.

@@ -57,8 +57,12 @@ impl std::fmt::Display for Finished {
     }
 }
 
-#[track_caller]
-pub(super) fn run(folder: &Path, mut command: Command, within: Duration) -> Finished {
+/// Runs a command; the error is what it had done when its time was over and it was killed.
+pub(super) fn run(
+    folder: &Path,
+    mut command: Command,
+    within: Duration,
+) -> Result<Finished, Finished> {
     let capture = tempfile::tempdir_in(folder).expect("make a folder for the output");
     let [out, err] = ["stdout", "stderr"].map(|name| capture.path().join(name));
     command.stdout(File::create(&out).expect("capture stdout"));
@@ -67,21 +71,21 @@ pub(super) fn run(folder: &Path, mut command: Command, within: Duration) -> Fini
     let mut child = command
         .spawn()
         .unwrap_or_else(|error| panic!("{line}: {error}"));
-    let status = wait::poll(within, &mut || child.try_wait().expect("wait for a child"));
-    let ended = status.unwrap_or_else(|| {
+    let in_time = wait::poll(within, &mut || child.try_wait().expect("wait for a child"));
+    let status = in_time.unwrap_or_else(|| {
         let _ = child.kill();
         child.wait().expect("reap a child")
     });
     let [stdout, stderr] = [&out, &err].map(|path| fs::read(path).expect("read captured output"));
     let finished = Finished {
         command: line,
-        status: ended,
+        status,
         stdout,
         stderr,
     };
-    assert!(
-        status.is_some(),
-        "still running after {within:?}\n{finished}"
-    );
-    finished
+    if in_time.is_some() {
+        Ok(finished)
+    } else {
+        Err(finished)
+    }
 }

@@ -244,6 +244,18 @@ impl World {
     /// When it cannot be started, or still runs after `within`.
     #[track_caller]
     pub fn run_within(&self, command: Command, within: Duration) -> Finished {
+        self.watch(command, within)
+            .unwrap_or_else(|so_far| panic!("still running after {within:?}\n{so_far}"))
+    }
+
+    /// Runs a command and gives what it printed.
+    ///
+    /// # Errors
+    /// When it still ran after `within`: what it had printed until it was killed.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn watch(&self, command: Command, within: Duration) -> Result<Finished, Finished> {
         finished::run(&self.root().join("tmp"), command, within)
     }
 

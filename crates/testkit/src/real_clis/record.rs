@@ -1,0 +1,184 @@
+//! Recording what the real CLIs print, case by case: fixtures for the parsers' fast tests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Login, Options, Permission, RealCli, version};
+use crate::model::ModelServer;
+use crate::world::Finished;
+use crate::{World, process, wait};
+
+/// What every case asks of the agent.
+pub const PROMPT: &str = "Write a file, then finish.\nPrint <promise>COMPLETE</promise> when done.";
+
+/// A thing that a CLI can meet.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name, part of the fixture's.
+    pub name: String,
+    /// What the server answers.
+    pub turns: Value,
+    /// What the agent may do.
+    #[serde(default)]
+    pub permission: Permission,
+    /// How it is logged in.
+    #[serde(default)]
+    pub login: Login,
+    /// The only CLI that it makes sense for; none for all.
+    #[serde(default)]
+    pub only: Option<RealCli>,
+    /// Who ends it.
+    #[serde(default)]
+    pub ending: Ending,
+}
+
+/// Who ends a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// The CLI itself.
+    #[default]
+    Own,
+    /// A SIGINT once the tool has made the file `started`, or the server hangs.
+    Interrupted,
+}
+
+/// What happened in a case, as `index.json` beside the fixtures tells it under `AGENT-CASE`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Recorded {
+    /// The CLI's version.
+    pub version: String,
+    /// Its exit code; none when it had to be ended by us.
+    pub exit: Option<i32>,
+    /// The requests that took a turn.
+    pub requests: usize,
+}
+
+/// The cases that are recorded.
+///
+/// # Panics
+/// When `cases.json` does not parse.
+pub fn cases() -> Vec<Case> {
+    serde_json::from_str(include_str!("cases.json")).expect("cases.json")
+}
+
+/// Plays a case and writes `AGENT-CASE.jsonl`, and `AGENT-CASE.stderr` where there is any, into the
+/// folder and a row into its `index.json`; none when the CLI is not installed or the case is not for it.
+///
+/// # Panics
+/// When a fixture cannot be written.
+pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) -> Option<Recorded> {
+    if case.only.is_some_and(|only| only != cli) {
+        return None;
+    }
+    let world = World::new();
+    let lane = format!("{}-{}", cli.name(), case.name);
+    server.lane(&lane, case.turns.clone());
+    let options = Options {
+        permission: case.permission,
+        login: case.login,
+        ..Options::default()
+    };
+    let launch = cli.launch(&world, &server.url(&lane), &options)?;
+    let outcome = thread::scope(|scope| {
+        if case.ending == Ending::Interrupted {
+            scope.spawn(|| interrupt(&world, server, &lane));
+        }
+        world.watch(launch.command(&world, PROMPT), limit(cli, case))
+    });
+    let exit = outcome.as_ref().ok().and_then(Finished::code);
+    let (Ok(run) | Err(run)) = outcome;
+    let neutral = |text: &str| neutral(text, &world, server, &lane);
+    fs::write(folder.join(format!("{lane}.jsonl")), neutral(&run.stdout()))
+        .expect("write a fixture");
+    if !run.stderr.is_empty() {
+        let file = folder.join(format!("{lane}.stderr"));
+        fs::write(file, neutral(&run.stderr())).expect("write a fixture");
+    }
+    let requests = server.log(&lane).iter().filter(|entry| !entry.side).count();
+    let recorded = Recorded {
+        version: version(cli)?,
+        exit,
+        requests,
+    };
+    note(folder, &lane, &recorded);
+    Some(recorded)
+}
+
+/// Puts the case into the index, beside those that are there.
+fn note(folder: &Path, name: &str, recorded: &Recorded) {
+    let file = folder.join("index.json");
+    let known = fs::read_to_string(&file).unwrap_or_else(|_| "{}".into());
+    let mut index: BTreeMap<String, Recorded> =
+        serde_json::from_str(&known).expect("an index of fixtures");
+    index.insert(name.to_owned(), recorded.clone());
+    let rows = index.iter().map(|(name, recorded)| {
+        let row = serde_json::to_string(recorded).expect("a row of the index");
+        format!("  {name:?}: {row}")
+    });
+    let text = format!("{{\n{}\n}}\n", rows.collect::<Vec<_>>().join(",\n"));
+    fs::write(&file, text).expect("write the index");
+}
+
+/// Sends SIGINT to the CLI as soon as it is in the middle of something.
+fn interrupt(world: &World, server: &ModelServer, lane: &str) {
+    let hangs = || {
+        server
+            .log(lane)
+            .iter()
+            .any(|entry| entry.fault.as_deref() == Some("Hang"))
+    };
+    let busy = &mut || (hangs() || world.has("started")).then_some(());
+    if wait::poll(Duration::from_secs(60), busy).is_some() {
+        let own = i32::try_from(std::process::id()).expect("a process id");
+        let children = world
+            .processes()
+            .into_iter()
+            .filter(|process| process.ppid == own);
+        children.for_each(|child| process::send(child.pid, Signal::SIGINT));
+    }
+}
+
+/// Some CLIs never give up; what they print until then is the fixture.
+fn limit(cli: RealCli, case: &Case) -> Duration {
+    let never_ends = match cli {
+        RealCli::OpenCode => ["cut", "context", "html"].contains(&case.name.as_str()),
+        RealCli::Gemini => case.name == "usage-limit",
+        RealCli::Claude | RealCli::Codex => false,
+    };
+    Duration::from_secs(if never_ends { 20 } else { 120 })
+}
+
+/// The text without the places of this machine.
+fn neutral(text: &str, world: &World, server: &ModelServer, lane: &str) -> String {
+    let agents = super::folder();
+    let replacements = [
+        (server.url(lane), "http://127.0.0.1:8080".to_owned()),
+        (server.root_url(), "http://127.0.0.1:8080".to_owned()),
+        (
+            world.project().display().to_string(),
+            "/home/user/project".to_owned(),
+        ),
+        (world.home().display().to_string(), "/home/user".to_owned()),
+        (
+            world.root().display().to_string(),
+            "/home/user/world".to_owned(),
+        ),
+        (
+            world.root().display().to_string().replace('/', "-"),
+            "-home-user-world".to_owned(),
+        ),
+        (agents.display().to_string(), "/opt/agents".to_owned()),
+    ];
+    replacements
+        .iter()
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+}

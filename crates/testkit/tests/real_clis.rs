@@ -1,0 +1,127 @@
+//! The real agent CLIs against the scripted model server. Skipped, and said so, where they are not
+//! installed: `cargo run -p descartes-testkit --bin descartes-real-agents install`.
+#![expect(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says when it was skipped"
+)]
+
+use std::time::Duration;
+
+use descartes_testkit::World;
+use descartes_testkit::model::ModelServer;
+use descartes_testkit::real_clis::{Launch, Options, Permission, RealCli, record};
+use serde_json::{Value, json};
+
+/// opencode takes its time to start on a busy machine.
+const LONG: Duration = Duration::from_secs(180);
+
+fn prepared(
+    cli: RealCli,
+    script: Value,
+    options: &Options,
+) -> Option<(World, ModelServer, Launch)> {
+    let (world, server) = (World::new(), ModelServer::start().unwrap());
+    server.lane("t", script);
+    let Some(launch) = cli.launch(&world, &server.url("t"), options) else {
+        eprintln!("skipped: {} is not installed", cli.name());
+        return None;
+    };
+    Some((world, server, launch))
+}
+
+fn writes_a_file(cli: RealCli) {
+    let script = json!([
+        {"text": "I will write it.", "tool": {"shell": "echo hello > written.txt"}},
+        {"text": "It is written. <promise>COMPLETE</promise>", "chunk": 1000},
+    ]);
+    let Some((world, server, launch)) = prepared(cli, script, &Options::default()) else {
+        return;
+    };
+    let prompt = "Write a file.\nThen say so — verbatim: \"ü\".";
+    let run = world.run_within(launch.command(&world, prompt), LONG);
+    run.assert_code(0);
+    assert_eq!(world.read("written.txt"), "hello\n", "{run}");
+    assert!(
+        run.stdout().contains("<promise>COMPLETE</promise>"),
+        "{run}"
+    );
+    let log = server.log("t");
+    let turns: Vec<_> = log.iter().filter_map(|entry| entry.turn).collect();
+    assert_eq!(turns, [0, 1]);
+    let first = log.iter().find(|entry| entry.turn == Some(0)).unwrap();
+    assert!(
+        first
+            .users
+            .iter()
+            .any(|text| text.head.trim_end() == prompt),
+        "{:?}",
+        first.users
+    );
+}
+
+#[test]
+fn claude_writes_a_file() {
+    writes_a_file(RealCli::Claude);
+}
+
+#[test]
+fn codex_writes_a_file() {
+    writes_a_file(RealCli::Codex);
+}
+
+#[test]
+#[ignore = "slow to start; part of the whole matrix"]
+fn gemini_writes_a_file() {
+    writes_a_file(RealCli::Gemini);
+}
+
+#[test]
+#[ignore = "slow to start; part of the whole matrix"]
+fn opencode_writes_a_file() {
+    writes_a_file(RealCli::OpenCode);
+}
+
+#[test]
+fn without_permission_claude_writes_nothing_and_says_so() {
+    let script = json!([{"tool": {"shell": "echo hello > written.txt"}}, {"text": "I could not."}]);
+    let options = Options {
+        permission: Permission::Agent,
+        ..Options::default()
+    };
+    let Some((world, _server, launch)) = prepared(RealCli::Claude, script, &options) else {
+        return;
+    };
+    let run = world.run_within(launch.command(&world, "go"), LONG);
+    assert!(!world.has("written.txt"));
+    assert!(run.stdout().contains("permission_denials\":[{"), "{run}");
+}
+
+#[test]
+fn recordings_hold_no_place_of_this_machine() {
+    let server = ModelServer::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let cases = record::cases();
+    let case = cases.iter().find(|case| case.name == "tool").unwrap();
+    let Some(recorded) = record::record(&server, RealCli::Codex, case, folder.path()) else {
+        eprintln!("skipped: codex is not installed");
+        return;
+    };
+    assert_eq!((recorded.exit, recorded.requests), (Some(0), 2));
+    let stream = std::fs::read_to_string(folder.path().join("codex-tool.jsonl")).unwrap();
+    assert!(stream.contains("<promise>COMPLETE</promise>"));
+    assert!(
+        !stream.contains(&server.root_url()) && !stream.contains("/dw-"),
+        "{stream}"
+    );
+}
+
+#[test]
+fn command_lines_are_quoted_for_a_shell() {
+    let launch = Launch {
+        program: "/a b/claude".into(),
+        arguments: vec!["-p".into(), "x y".into()],
+        environment: Vec::new(),
+    };
+    assert_eq!(launch.command_line(), "'/a b/claude' -p 'x y'");
+}
