@@ -4,6 +4,8 @@
 //! Synchronous throughout. Nothing here reads the environment or the clock, save the functions
 //! that say so ([`layout::EnvPaths::from_process`]).
 
+pub mod catalog;
+pub mod config;
 pub mod fault;
 pub mod host;
 pub mod journal;

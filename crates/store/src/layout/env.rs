@@ -1,5 +1,6 @@
 //! What the environment says about places: values in, so that nothing else has to ask.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -18,12 +19,23 @@ pub struct EnvPaths {
     pub home: Option<PathBuf>,
     /// `TMPDIR`, else `/tmp`.
     pub temp_dir: PathBuf,
+    /// Every variable that begins with `DESCARTES_`.
+    pub settings: BTreeMap<String, String>,
 }
 
 impl EnvPaths {
     /// Asks the environment of this process: the only function of this crate that does.
     pub fn from_process() -> Self {
-        Self::from_lookup(|name| std::env::var_os(name))
+        let text = |(name, value): (OsString, OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let settings = std::env::vars_os().filter_map(text);
+        Self {
+            settings: settings
+                .filter(|(name, _)| name.starts_with("DESCARTES_"))
+                .collect(),
+            ..Self::from_lookup(|name| std::env::var_os(name))
+        }
     }
 
     /// Asks `lookup`. Empty values count as not set, as everywhere in the XDG world.
@@ -40,6 +52,7 @@ impl EnvPaths {
             xdg_config_home: path("XDG_CONFIG_HOME"),
             home: path("HOME"),
             temp_dir: path("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp")),
+            settings: BTreeMap::new(),
         }
     }
 

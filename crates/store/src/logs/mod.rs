@@ -12,6 +12,7 @@ mod reader;
 mod tail;
 mod writer;
 
+pub(crate) use prune::disk_use;
 pub use prune::{LoopLogs, PrunedRun};
 pub use reader::{GapMarks, LogReader, read_log};
 pub use tail::{LogTail, tail};

@@ -1,0 +1,157 @@
+//! Making room: what old loops left behind. Planned first, so that it can be shown.
+
+use super::{LoopMeta, Standing, list, standing};
+use crate::layout::{LoopDir, StateRoot};
+use crate::logs::disk_use;
+use crate::ops::{self, IoError};
+use jiff::Timestamp;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+/// What is removed of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CleanScope {
+    /// Logs and snapshots; its journal stays, and with it its history.
+    Logs,
+    /// Everything.
+    Whole,
+}
+
+/// What would be removed, and what stays although it is old.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CleanPlan {
+    /// To be removed.
+    pub items: Vec<CleanItem>,
+    /// Old loops that are not over: they can be resumed, and nothing of them is removed.
+    pub interrupted: Vec<LoopMeta>,
+}
+
+/// A loop whose traces would be removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CleanItem {
+    /// The loop; `None` for a folder that is none any more.
+    pub meta: Option<LoopMeta>,
+    /// When something was last written there.
+    pub last_used: Timestamp,
+    /// Room that it takes on the disk.
+    pub bytes: u64,
+    dir: LoopDir,
+    paths: Vec<PathBuf>,
+}
+
+impl CleanItem {
+    /// The files and folders that go.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+}
+
+/// Why something could not be removed.
+#[derive(Debug, thiserror::Error)]
+pub enum CleanError {
+    /// A live process has the loop.
+    #[error("{} is in use by a running loop", .0.display())]
+    InUse(PathBuf),
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+/// Lists what loops that ended before `before` left behind. Changes nothing.
+pub fn plan_clean(
+    root: &StateRoot,
+    before: Timestamp,
+    scope: CleanScope,
+) -> Result<CleanPlan, IoError> {
+    let mut plan = CleanPlan::default();
+    for entry in list(root)? {
+        let last_used = last_used(&entry.dir);
+        if last_used >= before {
+            continue;
+        }
+        match standing(&entry.dir) {
+            Ok(Standing::Running(_)) => {}
+            Ok(Standing::Interrupted) => plan.interrupted.push(entry.meta),
+            // A journal that cannot be read is not ours to throw away, but its logs are old.
+            Ok(Standing::Finished(_)) | Err(_) if scope == CleanScope::Logs => {
+                let paths = vec![entry.dir.runs(), entry.dir.objects()];
+                plan.items
+                    .extend(item(Some(entry.meta), entry.dir, last_used, paths));
+            }
+            Ok(Standing::Finished(_)) => {
+                let paths = vec![entry.dir.path().to_owned()];
+                plan.items
+                    .extend(item(Some(entry.meta), entry.dir, last_used, paths));
+            }
+            Err(_) => plan.interrupted.push(entry.meta),
+        }
+    }
+    plan.items.extend(leftovers(root, before));
+    Ok(plan)
+}
+
+fn item(
+    meta: Option<LoopMeta>,
+    dir: LoopDir,
+    last_used: Timestamp,
+    mut paths: Vec<PathBuf>,
+) -> Option<CleanItem> {
+    paths.retain(|path| path.exists());
+    let bytes = paths.iter().map(|path| disk_use(path)).sum();
+    (!paths.is_empty()).then_some(CleanItem {
+        meta,
+        last_used,
+        bytes,
+        dir,
+        paths,
+    })
+}
+
+/// Folders that were begun and never became a loop.
+fn leftovers(root: &StateRoot, before: Timestamp) -> Vec<CleanItem> {
+    let names = std::fs::read_dir(root.loops())
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
+    names
+        .filter_map(|name| root.loop_dir(name.file_name().to_str()?).ok())
+        .filter(|dir| !dir.meta().exists() && !dir.journal().exists())
+        .filter(|dir| last_used(dir) < before)
+        .filter_map(|dir| {
+            let (last_used, path) = (last_used(&dir), dir.path().to_owned());
+            item(None, dir, last_used, vec![path])
+        })
+        .collect()
+}
+
+fn last_used(dir: &LoopDir) -> Timestamp {
+    let modified = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|meta| meta.modified())
+            .ok()
+    };
+    let time = modified(&dir.journal()).or_else(|| modified(dir.path()));
+    time.and_then(|time| Timestamp::try_from(time).ok())
+        .unwrap_or(Timestamp::MIN)
+}
+
+/// Removes one item of a plan, unless a loop took it up again meanwhile.
+pub fn remove(item: &CleanItem) -> Result<(), CleanError> {
+    let lock = item.dir.lock();
+    let held = File::open(&lock).ok();
+    if let Some(file) = &held {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(CleanError::InUse(item.dir.path().to_owned()));
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(IoError::new("lock", &lock, error).into());
+            }
+        }
+    }
+    for path in &item.paths {
+        ops::remove_tree(path)?;
+    }
+    Ok(())
+}

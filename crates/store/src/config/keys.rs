@@ -1,0 +1,221 @@
+//! The keys that a config file may hold, and what their values must be.
+
+use descartes_kernel::units::{parse_count, parse_duration, parse_size, parse_usd};
+use toml::Value;
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Yes or no; `"on"` and `"off"` are understood.
+    Switch,
+    /// A whole number; `"200k"` is understood.
+    Count,
+    /// A whole number or `"unlimited"`.
+    Limit,
+    /// US dollars.
+    Dollars,
+    /// `"30m"`, or a number of seconds.
+    Duration,
+    /// `"2GB"`, a number of bytes, or `"unlimited"`.
+    Size,
+    /// A text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of texts; a single text is a list of one.
+    Texts,
+    /// A table of tables, each entry a setting of its own.
+    Tables,
+}
+
+/// Every key at the top of a config file.
+pub const KEYS: &[(&str, Kind)] = &[
+    ("abort_promise", Kind::Text),
+    ("agents", Kind::Tables),
+    ("auto_commit", Kind::Switch),
+    ("auto_commit_waves", Kind::Switch),
+    ("backend", Kind::Text),
+    ("branch", Kind::Switch),
+    ("branch_template", Kind::Text),
+    ("commit_template", Kind::Text),
+    ("completion_promise", Kind::Text),
+    ("default_agent", Kind::Text),
+    ("fallback", Kind::Texts),
+    ("fresh_context", Kind::Switch),
+    ("idle_timeout", Kind::Duration),
+    ("kill_grace", Kind::Duration),
+    ("max_cost", Kind::Dollars),
+    ("max_duration", Kind::Duration),
+    ("max_failures", Kind::Count),
+    ("max_iterations", Kind::Limit),
+    ("max_iterations_per_task", Kind::Count),
+    ("max_log", Kind::Size),
+    ("max_logs", Kind::Size),
+    ("max_spec_tokens", Kind::Count),
+    ("max_tokens", Kind::Count),
+    ("max_total_iterations", Kind::Limit),
+    ("model", Kind::Text),
+    ("no_promise", Kind::Switch),
+    ("on_event", Kind::Text),
+    ("parallel", Kind::Count),
+    ("pass_env", Kind::Texts),
+    ("permissions", Kind::Choice(&["agent", "edit", "all"])),
+    ("prices", Kind::Tables),
+    ("promise_grace", Kind::Duration),
+    ("promise_hint", Kind::Switch),
+    (
+        "promise_match",
+        Kind::Choice(&["tagged", "line", "anywhere"]),
+    ),
+    ("prompt_file", Kind::Text),
+    (
+        "prompt_mode",
+        Kind::Choice(&["arg", "stdin", "env", "file", "none"]),
+    ),
+    ("spec_file", Kind::Texts),
+    ("spec_template", Kind::Text),
+    ("stall_after", Kind::Count),
+    ("tag_green", Kind::Switch),
+    ("timeout", Kind::Duration),
+    ("verify", Kind::Texts),
+    ("verify_timeout", Kind::Duration),
+    ("wave_barrier", Kind::Switch),
+    ("worktree_copy", Kind::Texts),
+    ("worktree_setup", Kind::Text),
+];
+
+/// What a key's value must be; `None` for a key that is none.
+pub fn kind_of(key: &str) -> Option<Kind> {
+    KEYS.iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, kind)| *kind)
+}
+
+/// The known key that was probably meant.
+pub(super) fn nearest(key: &str) -> Option<&'static str> {
+    let key = key.replace('-', "_").to_ascii_lowercase();
+    let (name, away) = KEYS
+        .iter()
+        .map(|(name, _)| (*name, distance(&key, name)))
+        .min_by_key(|(_, away)| *away)?;
+    (away <= 1 + key.len() / 5).then_some(name)
+}
+
+/// How many letters must be changed, added or taken away.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl Kind {
+    /// The value in its one form, or why it cannot be one.
+    pub(super) fn normalise(self, value: Value) -> Result<Value, String> {
+        let wrong = |found: &Value| format!("{} is needed, not {}", self.words(), article(found));
+        match (self, &value) {
+            (Self::Switch, Value::Boolean(_))
+            | (Self::Text, Value::String(_))
+            | (Self::Dollars, Value::Float(_) | Value::Integer(_))
+            | (Self::Duration, Value::Float(_)) => self.checked_number(value),
+            (Self::Switch, Value::String(text)) => switch(text).ok_or_else(|| wrong(&value)),
+            (Self::Count | Self::Limit | Self::Size | Self::Duration, Value::Integer(_)) => {
+                self.checked_number(value)
+            }
+            (Self::Limit | Self::Size, Value::String(text)) if text == "unlimited" => Ok(value),
+            (Self::Count | Self::Limit, Value::String(text)) => parse_count(text)
+                .map(|count| Value::Integer(count.cast_signed()))
+                .map_err(|error| error.to_string()),
+            (Self::Size, Value::String(text)) => parse_size(text)
+                .map(|_| value.clone())
+                .map_err(|error| error.to_string()),
+            (Self::Duration, Value::String(text)) => parse_duration(text)
+                .map(|_| value.clone())
+                .map_err(|error| error.to_string()),
+            (Self::Dollars, Value::String(text)) => parse_usd(text)
+                .map(Value::Float)
+                .map_err(|error| error.to_string()),
+            (Self::Choice(words), Value::String(text)) if words.contains(&text.as_str()) => {
+                Ok(value)
+            }
+            (Self::Choice(_), Value::String(text)) => {
+                Err(format!("{} is needed, not {text:?}", self.words()))
+            }
+            (Self::Texts, Value::String(_)) => Ok(Value::Array(vec![value])),
+            (Self::Texts, Value::Array(list)) if list.iter().all(Value::is_str) => Ok(value),
+            (Self::Tables, Value::Table(_)) => Ok(value),
+            _ => Err(wrong(&value)),
+        }
+    }
+
+    fn checked_number(self, value: Value) -> Result<Value, String> {
+        let negative = match &value {
+            Value::Integer(number) => *number < 0,
+            Value::Float(number) => !(0.0..=f64::MAX).contains(number),
+            _ => false,
+        };
+        match negative {
+            true => Err(format!("{} is needed, not {value}", self.words())),
+            false => Ok(value),
+        }
+    }
+
+    /// Reads a value as it stands in the environment.
+    pub(super) fn read_text(self, text: &str) -> Result<Value, String> {
+        let number = || text.parse().map(Value::Integer).ok();
+        let value = match self {
+            Self::Count | Self::Limit | Self::Size | Self::Duration => number(),
+            Self::Switch => switch(text),
+            Self::Texts if text.starts_with('[') => {
+                let table = format!("list = {text}").parse::<toml::Table>();
+                let list = table.map_err(|error| error.message().to_owned())?;
+                list.get("list").cloned()
+            }
+            Self::Tables => return Err("tables are set in a config file".to_owned()),
+            Self::Dollars | Self::Text | Self::Choice(_) | Self::Texts => None,
+        };
+        self.normalise(value.unwrap_or_else(|| Value::String(text.to_owned())))
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Switch => "true or false".to_owned(),
+            Self::Count => "a whole number".to_owned(),
+            Self::Limit => "a whole number or \"unlimited\"".to_owned(),
+            Self::Dollars => "an amount of US dollars".to_owned(),
+            Self::Duration => "a duration like \"30m\"".to_owned(),
+            Self::Size => "a size like \"2GB\" or \"unlimited\"".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Choice(words) => format!("one of {}", words.join(", ")),
+            Self::Texts => "a list of texts".to_owned(),
+            Self::Tables => "a table".to_owned(),
+        }
+    }
+}
+
+fn switch(text: &str) -> Option<Value> {
+    match text {
+        "on" | "true" | "yes" | "1" => Some(Value::Boolean(true)),
+        "off" | "false" | "no" | "0" => Some(Value::Boolean(false)),
+        _ => None,
+    }
+}
+
+fn article(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "a text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,313 @@
+//! Settings in layers: defaults, the user's file, the project's file, the environment, flags.
+//! Every value knows where it comes from.
+
+mod file;
+mod keys;
+
+pub use keys::{KEYS, Kind, kind_of};
+
+use crate::ops::IoError;
+use descartes_kernel::units::{parse_duration, parse_size};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::Value;
+
+/// The defaults, as a config file with an explanation of every key.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// Variables that begin like settings and are none.
+pub const RESERVED_ENV: &[&str] = &[
+    "DESCARTES_FAULT",
+    "DESCARTES_ITERATION",
+    "DESCARTES_LOOP_ID",
+    "DESCARTES_STATE_DIR",
+    "DESCARTES_TASK_ID",
+];
+
+const ENV_PREFIX: &str = "DESCARTES_";
+
+/// Where a value comes from; a later one wins over an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Built in.
+    Default,
+    /// The user's config file.
+    UserFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// The project's config file.
+    ProjectFile {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A variable of this name.
+    Environment(String),
+    /// A flag of this name, with its dashes.
+    Flag(String),
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::UserFile { path, line } => write!(f, "user file {}:{line}", path.display()),
+            Self::ProjectFile { path, line } => write!(f, "project file {}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl<T> Sourced<T> {
+    fn map<U>(self, change: impl FnOnce(T) -> Option<U>) -> Option<Sourced<U>> {
+        Some(Sourced {
+            value: change(self.value)?,
+            source: self.source,
+        })
+    }
+}
+
+/// A key that is not known: probably misspelt, and of no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKey {
+    /// The file and line, or the variable.
+    pub place: String,
+    /// The key as it stands.
+    pub key: String,
+    /// The known key that was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+impl std::fmt::Display for UnknownKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: unknown key `{}`", self.place, self.key)?;
+        match self.nearest {
+            Some(nearest) => write!(f, " (did you mean `{nearest}`?)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// A file is not TOML, or a value in it is not what its key needs.
+    #[error("{}:{line}:{column}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A variable or flag is not what its key needs.
+    #[error("{place}: {why}")]
+    Value {
+        /// The variable or flag.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Where settings are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct ConfigPlaces {
+    /// The user's file; it need not be there.
+    pub user_file: Option<PathBuf>,
+    /// The project's file; it need not be there.
+    pub project_file: Option<PathBuf>,
+    /// Variables of the environment; those that begin with `DESCARTES_` are looked at.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// One line of `descartes config show`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The key; entries of tables have a dot in theirs.
+    pub key: String,
+    /// The value as TOML.
+    pub value: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// All settings, merged.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    values: BTreeMap<String, Sourced<Value>>,
+    unknown: Vec<UnknownKey>,
+}
+
+impl Layers {
+    /// Reads and merges all layers but the flags.
+    pub fn load(places: &ConfigPlaces) -> Result<Self, ConfigError> {
+        let mut layers = Self::default();
+        file::add(&mut layers, DEFAULT_TOML, Path::new("default.toml"), |_| {
+            Source::Default
+        })?;
+        if let Some(path) = &places.user_file {
+            let source = |line| Source::UserFile {
+                path: path.clone(),
+                line,
+            };
+            file::add_if_there(&mut layers, path, source)?;
+        }
+        if let Some(path) = &places.project_file {
+            let source = |line| Source::ProjectFile {
+                path: path.clone(),
+                line,
+            };
+            file::add_if_there(&mut layers, path, source)?;
+        }
+        for (name, text) in &places.environment {
+            layers.add_variable(name, text)?;
+        }
+        Ok(layers)
+    }
+
+    fn add_variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+        let Some(key) = name.strip_prefix(ENV_PREFIX) else {
+            return Ok(());
+        };
+        if RESERVED_ENV.contains(&name) || text.is_empty() {
+            return Ok(());
+        }
+        let key = key.to_ascii_lowercase();
+        match kind_of(&key) {
+            Some(kind) => {
+                let value = kind.read_text(text);
+                let value = value.map_err(|why| ConfigError::Value {
+                    place: name.to_owned(),
+                    why,
+                })?;
+                self.put(&key, value, &Source::Environment(name.to_owned()));
+            }
+            // Others may use the prefix too; only what looks like a slip is told.
+            None if keys::nearest(&key).is_some() => {
+                self.warn(name.to_owned(), &key);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Puts a flag's value over everything else.
+    pub fn set_flag(
+        &mut self,
+        key: &str,
+        flag: &str,
+        value: impl Into<Value>,
+    ) -> Result<(), ConfigError> {
+        let wrong = |why| ConfigError::Value {
+            place: flag.to_owned(),
+            why,
+        };
+        let kind = kind_of(key).ok_or_else(|| wrong(format!("there is no setting `{key}`")))?;
+        let value = kind.normalise(value.into()).map_err(wrong)?;
+        self.put(key, value, &Source::Flag(flag.to_owned()));
+        Ok(())
+    }
+
+    /// Entries of tables are settings of their own: a project may add one and keep the user's.
+    fn put(&mut self, key: &str, value: Value, source: &Source) {
+        let mut insert = |key: String, value| {
+            self.values.insert(
+                key,
+                Sourced {
+                    value,
+                    source: source.clone(),
+                },
+            );
+        };
+        match (kind_of(key), value) {
+            (Some(Kind::Tables), Value::Table(entries)) => {
+                for (name, value) in entries {
+                    insert(format!("{key}.{name}"), value);
+                }
+            }
+            (_, value) => insert(key.to_owned(), value),
+        }
+    }
+
+    fn warn(&mut self, place: String, key: &str) {
+        self.unknown.push(UnknownKey {
+            place,
+            key: key.to_owned(),
+            nearest: keys::nearest(key),
+        });
+    }
+
+    /// Keys that have no effect, to be told.
+    pub fn unknown(&self) -> &[UnknownKey] {
+        &self.unknown
+    }
+
+    /// A setting in a type of the caller's; `None` where it is not set, or is no such type.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<Sourced<T>> {
+        self.values
+            .get(key)?
+            .clone()
+            .map(|value| value.try_into().ok())
+    }
+
+    /// A setting of kind [`Kind::Duration`].
+    pub fn duration(&self, key: &str) -> Option<Sourced<Duration>> {
+        self.values.get(key)?.clone().map(|value| match value {
+            Value::String(text) => parse_duration(&text).ok(),
+            Value::Integer(seconds) => Some(Duration::from_secs(seconds.try_into().ok()?)),
+            Value::Float(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+            _ => None,
+        })
+    }
+
+    /// A setting of kind [`Kind::Limit`] or [`Kind::Size`]; the inner `None` is unlimited.
+    pub fn limit(&self, key: &str) -> Option<Sourced<Option<u64>>> {
+        self.values.get(key)?.clone().map(|value| match value {
+            Value::String(text) if text == "unlimited" => Some(None),
+            Value::String(text) => parse_size(&text).ok().map(Some),
+            Value::Integer(number) => u64::try_from(number).ok().map(Some),
+            _ => None,
+        })
+    }
+
+    /// The entries of a setting of kind [`Kind::Tables`], by name.
+    pub fn entries(&self, key: &str) -> BTreeMap<&str, &Sourced<Value>> {
+        let entries = self.values.iter();
+        entries
+            .filter_map(|(path, value)| Some((path.strip_prefix(key)?.strip_prefix('.')?, value)))
+            .collect()
+    }
+
+    /// Everything that is set, by key.
+    pub fn rows(&self) -> Vec<Row> {
+        let row = |(key, sourced): (&String, &Sourced<Value>)| Row {
+            key: key.clone(),
+            value: sourced.value.to_string(),
+            source: sourced.source.clone(),
+        };
+        self.values.iter().map(row).collect()
+    }
+}
