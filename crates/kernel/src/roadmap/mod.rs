@@ -1,1 +1,34 @@
 //! Markdown roadmaps: read, check and edit, text to text.
+//!
+//! A roadmap is a person's file. Everything in it is read or told about with its line; of it, one
+//! character changes when a task is finished: the one in its checkbox.
+//!
+//! ```
+//! use descartes_kernel::roadmap;
+//!
+//! let text = "# Roadmap: Tides\n## Tasks\n- [ ] **fetch**: Read the table\n  - timeout: 20min\n";
+//! let roadmap = roadmap::parse(text);
+//! assert_eq!(roadmap.tasks[0].id, "fetch");
+//! assert!(roadmap.findings.is_empty());
+//!
+//! let edit = roadmap::tick(text, "fetch").unwrap();
+//! assert!(edit.new_text.contains("- [x] **fetch**"));
+//! ```
+
+mod edit;
+mod keys;
+mod lines;
+mod model;
+mod parse;
+mod property;
+mod sections;
+mod settings;
+mod task_line;
+mod tasks;
+mod value;
+
+pub use edit::{Edit, EditError, NewTask, append_task, set_mark, tick};
+pub use keys::{KNOWN_KEYS, Keys};
+pub use model::{Constraints, Criterion, Depends, Mark, Phase, Roadmap, RoadmapTask};
+pub use parse::{check, parse};
+pub use settings::{Defaults, TaskSettings};

@@ -1,0 +1,257 @@
+//! Tasks: their lines, properties and bodies.
+
+use super::keys::Keys;
+use super::lines::{Kind, Line};
+use super::model::{Mark, Phase, Roadmap, RoadmapTask};
+use super::property::{looks_like_property, property};
+use super::task_line::{Item, Name, item};
+use crate::finding::{Finding, Place};
+
+/// Reads the lines of the section that holds the tasks.
+pub(super) fn read(lines: &[Line<'_>], roadmap: &mut Roadmap) {
+    let mut reader = Reader {
+        base: None,
+        open: None,
+        roadmap,
+    };
+    for line in lines {
+        reader.take(line);
+    }
+    reader.close();
+}
+
+/// A line that looks like a task with an id.
+pub(super) fn is_task(line: &Line<'_>) -> bool {
+    item(line).is_some_and(|item| item.name.is_some())
+}
+
+struct Reader<'r, 'a> {
+    /// How far the first task is indented; deeper ones are parts of a task's text.
+    base: Option<usize>,
+    open: Option<Open<'a>>,
+    roadmap: &'r mut Roadmap,
+}
+
+/// A task while its block is read.
+pub(super) struct Open<'a> {
+    pub(super) task: RoadmapTask,
+    body: Vec<&'a str>,
+    /// Keys that were given, with their lines.
+    pub(super) given: Vec<(&'static str, u32)>,
+    /// The text property of the line before, and how far its bullet is indented.
+    pub(super) wrapping: Option<(&'static str, usize)>,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn take(&mut self, line: &Line<'a>) {
+        match (line.kind, line.heading(), item(line)) {
+            (Kind::Comment, ..) => self.comment(line),
+            (_, Some((level, name)), _) if level <= 3 => {
+                self.close();
+                if level == 3 {
+                    let phase = Phase {
+                        name: phase_name(name).to_owned(),
+                        line: line.number,
+                    };
+                    self.roadmap.phases.push(phase);
+                }
+            }
+            (_, _, Some(item)) => self.item(line, item),
+            _ => self.text(line),
+        }
+    }
+
+    fn comment(&mut self, line: &Line<'a>) {
+        let inner = Line {
+            kind: Kind::Plain,
+            ..*line
+        };
+        if is_task(&inner) {
+            let message = "this task is inside a comment and is not run";
+            self.roadmap
+                .findings
+                .push(Finding::note(Place::line(line.number), message));
+        }
+    }
+
+    fn item(&mut self, line: &Line<'a>, found: Item<'a>) {
+        let indent = line.indent();
+        let base = self.base.unwrap_or(indent);
+        match found.name {
+            Some(name) if indent <= base => {
+                self.base = Some(base);
+                self.begin(line, found, name);
+            }
+            Some(name) => {
+                let whole = self.open.as_ref().map_or("", |open| open.task.id.as_str());
+                let message = format!(
+                    "`{}` is indented, so it is text of `{whole}` and no task",
+                    name.id
+                );
+                let hint = "to run it, begin it where the other tasks begin";
+                self.say(Finding::warning(line.place(indent), message).hint(hint));
+                self.text(line);
+            }
+            None if indent == 0 || self.open.is_none() => {
+                self.close();
+                let message = format!("a task without an id: `{}`", found.rest);
+                let hint = format!("write - [ ] **some-id**: {}", found.rest);
+                self.say(Finding::error(line.place(indent), message).hint(hint));
+            }
+            None => self.text(line),
+        }
+    }
+
+    fn begin(&mut self, line: &Line<'a>, found: Item<'a>, name: Name<'a>) {
+        self.close();
+        let place = line.place(line.indent());
+        let mark = Mark::of(found.mark).filter(|_| found.checkbox.is_some());
+        if mark.is_none() {
+            let message = format!(
+                "the checkbox of `{}` is none of [ ] [x] [X] [-] [!]",
+                name.id
+            );
+            self.say(Finding::error(place, message).hint("write [ ]"));
+        }
+        if name.description.is_empty() {
+            self.say(Finding::warning(
+                place,
+                format!("task `{}` does not say what to do", name.id),
+            ));
+        }
+        self.open = Some(Open {
+            task: RoadmapTask {
+                id: name.id.to_owned(),
+                description: name.description.to_owned(),
+                body: String::new(),
+                mark: mark.unwrap_or_default(),
+                phase: self.roadmap.phases.len().checked_sub(1),
+                keys: Keys::default(),
+                place,
+                checkbox: line.start + found.checkbox.unwrap_or(0),
+                end: line.end(),
+            },
+            body: Vec::new(),
+            given: Vec::new(),
+            wrapping: None,
+        });
+    }
+
+    fn text(&mut self, line: &Line<'a>) {
+        let findings = &mut self.roadmap.findings;
+        let Some(open) = &mut self.open else {
+            if line.kind == Kind::Plain && !line.is_blank() && looks_like_property(line) {
+                let message = "this property stands under no task";
+                findings.push(Finding::warning(Place::line(line.number), message));
+            }
+            return;
+        };
+        if !line.is_blank() {
+            open.task.end = line.end();
+        }
+        let is_property = line.kind == Kind::Plain && property(line, open, findings);
+        if !is_property && !open.wrap(line) {
+            open.body.push(line.text);
+        }
+    }
+
+    fn say(&mut self, finding: Finding) {
+        self.roadmap.findings.push(finding);
+    }
+
+    fn close(&mut self) {
+        let Some(mut open) = self.open.take() else {
+            return;
+        };
+        open.task.body = dedent(&open.body);
+        promise_in_words(&open.task, &mut self.roadmap.findings);
+        self.roadmap.tasks.push(open.task);
+    }
+}
+
+impl Open<'_> {
+    /// Whether a line goes on with the text of the property before it.
+    fn wrap(&mut self, line: &Line<'_>) -> bool {
+        let Some((key, indent)) = self.wrapping.take() else {
+            return false;
+        };
+        let goes_on = line.kind == Kind::Plain
+            && line.indent() > indent
+            && !line.is_blank()
+            && !line.text.trim_start().starts_with(['-', '*', '+'])
+            && self.task.keys.wrap(key, line.text.trim());
+        if goes_on {
+            self.wrapping = Some((key, indent));
+        }
+        goes_on
+    }
+}
+
+/// `Phase 2: Output` is called "Output".
+fn phase_name(heading: &str) -> &str {
+    let after = heading.strip_prefix("Phase").map(str::trim_start);
+    let name = after.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    match (after, name) {
+        (Some(after), Some(name)) if after.len() > name.len() => {
+            let name = name.trim_start_matches([':', ' ', '\t', '-', '–', '—']);
+            if name.is_empty() { heading } else { name }
+        }
+        _ => heading,
+    }
+}
+
+/// Lines without their common indentation, and without what only separates them from others:
+/// blank lines around them, and rules behind them.
+fn dedent(lines: &[&str]) -> String {
+    let is_blank = |line: &&str| line.trim().is_empty();
+    let start = lines
+        .iter()
+        .position(|line| !is_blank(line))
+        .unwrap_or(lines.len());
+    let says = |line: &&str| !is_blank(line) && !is_rule(line);
+    let end = lines.iter().rposition(says).map_or(start, |end| end + 1);
+    let lines = &lines[start.min(end)..end];
+    let indent = |line: &&str| line.len() - line.trim_start().len();
+    let common = lines
+        .iter()
+        .filter(|line| !is_blank(line))
+        .map(indent)
+        .min()
+        .unwrap_or(0);
+    let cut = lines
+        .iter()
+        .map(|line| line.get(common..).unwrap_or("").trim_end());
+    cut.collect::<Vec<_>>().join("\n")
+}
+
+/// A line that only draws a line.
+fn is_rule(line: &str) -> bool {
+    let marks: String = line.chars().filter(|c| !c.is_whitespace()).collect();
+    ['-', '*', '_']
+        .iter()
+        .any(|mark| marks.len() >= 3 && marks.chars().all(|c| c == *mark))
+}
+
+/// A text that asks for another promise than the one that is waited for.
+fn promise_in_words(task: &RoadmapTask, findings: &mut Vec<Finding>) {
+    if task.keys.ralph != Some(true) {
+        return;
+    }
+    let waited = task
+        .keys
+        .completion_promise
+        .as_deref()
+        .unwrap_or("COMPLETE");
+    let text = [task.description.as_str(), task.body.as_str()].join("\n");
+    let told = text
+        .split("<promise>")
+        .nth(1)
+        .and_then(|rest| rest.split_once("</promise>"));
+    if let Some((told, _)) = told.filter(|(told, _)| !told.trim().eq_ignore_ascii_case(waited)) {
+        let told = told.trim();
+        let message =
+            format!("the text asks for the promise `{told}`, the task waits for `{waited}`");
+        let hint = format!("write - completion_promise: {told}");
+        findings.push(Finding::warning(task.place, message).hint(hint));
+    }
+}
