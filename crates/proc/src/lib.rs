@@ -1,2 +1,47 @@
-#![allow(unsafe_code)]
-//! descartes proc.
+//! Process trees that cannot get away, and the pump of their output.
+//!
+//! A [`Supervisor`] starts one agent after the other. Whatever an agent starts (children in sessions
+//! of their own, daemons that forked twice) belongs to its run and is gone when the run is over. Two
+//! ways lead there:
+//!
+//! * [`Supervisor::guarded`]: a small process, the *guard*, stands between host and agent. It is a
+//!   child subreaper, so every orphan of the tree becomes its child; it ends the tree when it is told
+//!   to, and also when its host dies. Its body is [`guard_main`].
+//! * [`Supervisor::direct`]: for hosts that cannot re-execute themselves. The agent has its own
+//!   process group, and what left the group is found by a mark in its environment.
+//!
+//! Every run that was started tells its end in the same order: one [`TreeEvent::Exited`] or
+//! [`TreeEvent::GuardLost`], then one [`TreeEvent::Swept`].
+//!
+//! Everything here is synchronous: threads, blocking calls, no runtime. Linux is the supported
+//! platform.
+
+mod course;
+mod direct;
+mod events;
+mod guard;
+mod guarded;
+mod identity;
+mod launch;
+mod leftovers;
+mod orphans;
+mod procfs;
+mod pump;
+mod signals;
+mod supervisor;
+mod sys;
+mod tree;
+mod wire;
+
+pub use events::{Ending, Exit, Started, Survivor, TreeEvent};
+pub use guard::guard_main;
+pub use identity::{boot_id, pid_namespace, process_alive, start_time};
+pub use launch::{Launch, StartError, Stdin, find_program};
+pub use leftovers::{Ended, Fate, sweep_marked};
+pub use orphans::{OrphanSweep, become_subreaper, sweep_children};
+pub use pump::{Channel, PumpReport, Sink, Stream};
+pub use signals::{HostSignal, Signals};
+pub use supervisor::Supervisor;
+
+/// The variable that marks every process of a loop, in the environment of its agents.
+pub const MARK: &str = "DESCARTES_LOOP_ID";

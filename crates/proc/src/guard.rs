@@ -1,0 +1,238 @@
+//! The guard: a process between host and agent that owns the agent's tree.
+//!
+//! It is the host's own program, re-executed: single-threaded, leader of a session without a
+//! terminal, child subreaper. It sleeps in one `poll` until the host says something, a child dies or
+//! a deadline comes. When the host is gone, it ends what runs and then itself.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+
+use crate::course::{Course, Report};
+use crate::events::Ending;
+use crate::tree::Brood;
+use crate::wire::{self, Frame, Kind, Reader, Writer};
+use crate::{procfs, sys};
+
+/// A tree whose host has died is not given longer than this: somebody may wait to resume.
+const GRACE_WITHOUT_HOST: Duration = Duration::from_secs(1);
+
+/// The body of the hidden verb that [`Supervisor::guarded`](crate::Supervisor::guarded) re-executes
+/// the program with. To be called before the program starts a thread; gives the exit code.
+pub fn guard_main() -> i32 {
+    match Guard::enter().and_then(Guard::serve) {
+        Ok(()) => 0,
+        // Nobody reads what a guard says: the host sees the closed sockets.
+        Err(_) => 70,
+    }
+}
+
+struct Guard {
+    control: UnixStream,
+    events: UnixStream,
+    deaths: SignalFd,
+    brood: Brood,
+    run: Option<(u64, Course)>,
+    host_is_there: bool,
+    /// The loop's lock among them: it is held until the last sweep is over.
+    _kept: Vec<OwnedFd>,
+}
+
+impl Guard {
+    fn enter() -> io::Result<Self> {
+        // Standard input is the control socket; it gets a number that no agent is given.
+        let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        control.peer_addr()?; // not a socket: somebody typed the hidden verb
+        setsid()?;
+        prctl::set_name(c"descartes-guard")?;
+        prctl::set_child_subreaper(true)?;
+        // The host alone decides when a guard ends; signals of a terminal or of `pkill` are for it.
+        SigSet::all().thread_block()?;
+        let mut child_signal = SigSet::empty();
+        child_signal.add(Signal::SIGCHLD);
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        let deaths = SignalFd::with_flags(&child_signal, flags)?;
+        let null = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
+        dup2_stdin(&null)?;
+        dup2_stdout(&null)?;
+        dup2_stderr(&null)?;
+        drop(null);
+        sys::close_all_on_exec()?;
+        chdir("/")?;
+        let hello = wire::receive(&control)?.filter(|frame| frame.kind == Kind::Hello);
+        let mut kept = hello.ok_or(io::ErrorKind::InvalidData)?.fds.into_iter();
+        let events = UnixStream::from(kept.next().ok_or(io::ErrorKind::InvalidData)?);
+        wire::send(
+            &control,
+            &Writer::new(Kind::Ready).u32(wire::VERSION).finish(),
+            &[],
+        )?;
+        Ok(Self {
+            control,
+            events,
+            deaths,
+            brood: Brood::default(),
+            run: None,
+            host_is_there: true,
+            _kept: kept.collect(),
+        })
+    }
+
+    fn serve(mut self) -> io::Result<()> {
+        while self.host_is_there || self.run.is_some() {
+            let host_speaks = self.sleep()?;
+            while let Ok(Some(_)) = self.deaths.read_signal() {}
+            if host_speaks {
+                self.listen();
+            }
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something happens; true if the host said something or is gone.
+    fn sleep(&self) -> io::Result<bool> {
+        let wake_at = self.run.as_ref().and_then(|(_, course)| course.wake_at());
+        let deaths = PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN);
+        let control = PollFd::new(self.control.as_fd(), PollFlags::POLLIN);
+        let mut fds = [deaths, control];
+        // A closed socket is always readable, so it must not be asked for any more.
+        let asked = if self.host_is_there { 2 } else { 1 };
+        match poll(&mut fds[..asked], timeout(wake_at)) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(self.host_is_there && fds[1].any().unwrap_or(false))
+    }
+
+    fn listen(&mut self) {
+        let heard = match wire::receive(&self.control) {
+            Ok(Some(frame)) => self.obey(&frame),
+            Ok(None) | Err(_) => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        if heard.is_err() {
+            self.host_is_there = false;
+            self.end(Ending::Ask {
+                grace: GRACE_WITHOUT_HOST,
+            });
+        }
+    }
+
+    fn obey(&mut self, frame: &Frame) -> io::Result<()> {
+        match frame.kind {
+            Kind::Start => {
+                let answer = self.start(frame)?;
+                wire::send(&self.control, &answer, &[])
+            }
+            Kind::End => {
+                let (run, how) = wire::read_end(&frame.body)?;
+                // It may cross the news that the run is over, and must not hit the next one.
+                if self
+                    .run
+                    .as_ref()
+                    .is_some_and(|(current, _)| *current == run)
+                {
+                    self.end(how);
+                }
+                Ok(())
+            }
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Starts the agent; gives the answer to the host.
+    fn start(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
+        let refused = |errno: Errno| Writer::new(Kind::Refused).u32((errno as i32).cast_unsigned());
+        if self.run.is_some() {
+            return Ok(refused(Errno::EBUSY).finish());
+        }
+        let mut reader = Reader(&frame.body);
+        let run = reader.u64()?;
+        let (argc, envc) = (reader.u32()?, reader.u32()?);
+        let (program, cwd) = (reader.string()?, reader.string()?);
+        let (argv, env) = (reader.strings(argc)?, reader.strings(envc)?);
+        let [stdin, stdout, stderr] = &frame.fds[..] else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let image = sys::Image {
+            program,
+            cwd,
+            argv: &argv,
+            env: &env,
+        };
+        let cpu_before = cpu_of_the_dead();
+        match sys::spawn(&image, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], &[]) {
+            Ok(pid) => {
+                self.brood.adopt(pid);
+                self.run = Some((run, Course::begin()));
+                // Not reaped yet, so it is there to be read, however short its life was.
+                let start_time = procfs::stat(pid).map_or(0, |stat| stat.start_time);
+                let answer = Writer::new(Kind::Started).u32(pid.cast_unsigned());
+                Ok(answer.u64(start_time).u64(cpu_before).finish())
+            }
+            Err(errno) => Ok(refused(errno).finish()),
+        }
+    }
+
+    fn end(&mut self, how: Ending) {
+        if let Some((_, course)) = &mut self.run {
+            course.end(how, Instant::now(), &mut self.brood);
+        }
+    }
+
+    /// Does what is due and tells it.
+    fn advance(&mut self) {
+        let Some((run, course)) = &mut self.run else {
+            self.brood.reap_idle();
+            return;
+        };
+        let mut news = Vec::new();
+        for report in course.step(Instant::now(), &mut self.brood) {
+            news.extend(match report {
+                Report::Exited(exit) => wire::exited(*run, exit),
+                Report::Swept { survivors, killed } => wire::swept(*run, killed, &survivors),
+            });
+        }
+        if course.is_over() {
+            self.run = None;
+        }
+        if !news.is_empty() {
+            // A host that is gone is noticed on the control socket.
+            let _ = wire::send(&self.events, &news, &[]);
+        }
+    }
+}
+
+/// CPU time of all children reaped so far, in microseconds.
+fn cpu_of_the_dead() -> u64 {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return 0;
+    };
+    let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
+    u64::try_from(micros(usage.user_time()) + micros(usage.system_time())).unwrap_or(0)
+}
+
+/// Time until then for `poll`, rounded up so that the deadline has come when it is over.
+pub(crate) fn timeout(until: Option<Instant>) -> PollTimeout {
+    let Some(until) = until else {
+        return PollTimeout::NONE;
+    };
+    let left = until.saturating_duration_since(Instant::now());
+    let millis = left.as_micros().div_ceil(1000);
+    // Longer than poll can wait: it wakes up early once, and sleeps again.
+    PollTimeout::try_from(millis.min(i32::MAX as u128)).unwrap_or(PollTimeout::MAX)
+}

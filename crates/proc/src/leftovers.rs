@@ -1,0 +1,109 @@
+//! Processes found by what they carry in their environment: leftovers of a host that was killed
+//! together with its guard, and in direct mode whatever has left the agent's group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::procfs::{self, Stat};
+use crate::sys;
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_millis(500);
+/// Between two looks at who is left.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A leftover and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Process id.
+    pub pid: u32,
+    /// Start time in clock ticks since boot.
+    pub start_time: u64,
+    /// Its short name, as `ps` shows it.
+    pub command: String,
+    /// Whether it could be ended.
+    pub fate: Fate,
+}
+
+/// What became of a leftover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is gone.
+    Gone,
+    /// It would not end in time.
+    Survived,
+}
+
+/// Ends every process whose environment holds `key=mark` and that started at `not_before` (clock
+/// ticks since boot) or later, except for this process and those above it: SIGTERM, half a second,
+/// SIGKILL, until none is found, for at most `limit`.
+///
+/// Only meaningful for a mark of this boot and this pid namespace ([`boot_id`](crate::boot_id),
+/// [`pid_namespace`](crate::pid_namespace)), and while no host serves the loop: the caller holds its
+/// lock.
+pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> Vec<Ended> {
+    let entries = [format!("{key}={mark}").into_bytes()];
+    let begun = Instant::now();
+    let spared = procfs::own_line();
+    let mut asked = BTreeSet::new();
+    let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
+    loop {
+        let left = marked(&entries, not_before, &spared);
+        for ended in met.values_mut() {
+            ended.fate = Fate::Gone;
+        }
+        for stat in &left {
+            met.insert((stat.pid, stat.start_time), Ended::surviving(stat));
+        }
+        if left.is_empty() || begun.elapsed() >= limit {
+            return met.into_values().collect();
+        }
+        let kill = begun.elapsed() >= GRACE;
+        for stat in &left {
+            if kill {
+                signal(stat, Signal::SIGKILL);
+            } else if asked.insert((stat.pid, stat.start_time)) {
+                signal(stat, Signal::SIGTERM);
+                signal(stat, Signal::SIGCONT);
+            }
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+impl Ended {
+    fn surviving(stat: &Stat) -> Self {
+        Self {
+            pid: stat.pid.cast_unsigned(),
+            start_time: stat.start_time,
+            command: stat.command.clone(),
+            fate: Fate::Survived,
+        }
+    }
+}
+
+/// Living processes that carry all `entries`.
+fn marked(entries: &[Vec<u8>], not_before: u64, spared: &BTreeSet<i32>) -> Vec<Stat> {
+    let candidates = procfs::pids()
+        .into_iter()
+        .filter(|pid| !spared.contains(pid));
+    let carriers = candidates.filter(|&pid| procfs::carries(pid, entries));
+    let stats = carriers.filter_map(procfs::stat);
+    stats
+        .filter(|stat| stat.start_time >= not_before && !stat.is_dead())
+        .collect()
+}
+
+/// Signals this very process, never a later one with the same number.
+pub(crate) fn signal(to: &Stat, signal: Signal) {
+    let Ok(pidfd) = sys::pidfd_open(to.pid) else {
+        return;
+    };
+    if procfs::stat(to.pid).is_some_and(|now| now.start_time == to.start_time) {
+        // Failure means that it is gone, or another user's.
+        let _ = sys::pidfd_signal(pidfd.as_fd(), signal);
+    }
+}

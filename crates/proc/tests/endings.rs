@@ -1,0 +1,255 @@
+//! Whatever an agent starts is gone when its run is over.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Gate, LONG, Processes, SHAPES, Watched, fresh_mark, sh, shape};
+use descartes_proc::{Ending, Exit, TreeEvent};
+
+const GRACE: Duration = Duration::from_millis(300);
+
+fn every_shape(mut watched: Watched, mark: &str, end: impl Fn(&mut Watched, u64, &Processes)) {
+    for ((name, count), run) in SHAPES.into_iter().zip(10..) {
+        watched.start(run, &shape(name, mark));
+        let processes = watched.processes(count);
+        end(&mut watched, run, &processes);
+        assert_eq!(processes.left_after(Duration::ZERO), 0, "{name}");
+    }
+}
+
+/// The agent leaves by itself; the rest is asked, then killed.
+fn leaves(mut watched: Watched, mark: &str) {
+    for ((name, count), run) in SHAPES.into_iter().zip(10..) {
+        let gate = Gate::new();
+        let mut launch = shape(name, mark);
+        launch.env.push(("GATE".into(), gate.path.clone().into()));
+        watched.start(run, &launch);
+        let processes = watched.processes(count);
+        gate.open();
+        let begun = Instant::now();
+        let (exit, killed) = watched.end(run);
+        assert_eq!(exit, Exit::Code(0), "{name}");
+        assert!(killed > 0, "{name}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(2),
+            "{name}: {:?}",
+            begun.elapsed()
+        );
+        assert_eq!(processes.left_after(Duration::ZERO), 0, "{name}");
+    }
+}
+
+fn asked(watched: &mut Watched, run: u64, _: &Processes) {
+    let begun = Instant::now();
+    watched.supervisor.terminate(Ending::Ask { grace: GRACE });
+    let (exit, _) = watched.end(run);
+    assert!(matches!(exit, Exit::Signal(15 | 9)), "{exit}");
+    assert!(
+        begun.elapsed() < GRACE + Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+fn killed(watched: &mut Watched, run: u64, _: &Processes) {
+    let begun = Instant::now();
+    watched.supervisor.terminate(Ending::Kill);
+    assert_eq!(watched.end(run).0, Exit::Signal(9));
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn guarded_nothing_survives_an_agent_that_leaves() {
+    leaves(Watched::guarded(), "x");
+}
+
+#[test]
+fn guarded_nothing_survives_asking() {
+    every_shape(Watched::guarded(), "x", asked);
+}
+
+#[test]
+fn guarded_nothing_survives_killing() {
+    every_shape(Watched::guarded(), "x", killed);
+}
+
+#[test]
+fn direct_nothing_survives_an_agent_that_leaves() {
+    let mark = fresh_mark();
+    leaves(Watched::direct(&mark), &mark);
+}
+
+#[test]
+fn direct_nothing_survives_asking() {
+    let mark = fresh_mark();
+    every_shape(Watched::direct(&mark), &mark, asked);
+}
+
+#[test]
+fn direct_nothing_survives_killing() {
+    let mark = fresh_mark();
+    every_shape(Watched::direct(&mark), &mark, killed);
+}
+
+#[test]
+fn nothing_survives_the_drop_of_a_supervisor() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        watched.start(1, &shape("setsid-double-fork", &mark));
+        let processes = watched.processes(3);
+        drop(watched.supervisor);
+        assert_eq!(processes.left_after(Duration::ZERO), 0);
+    }
+}
+
+#[test]
+fn a_guard_needs_no_mark() {
+    let mut watched = Watched::guarded();
+    watched.start(1, &shape("unmarked", "x"));
+    let processes = watched.processes(3);
+    watched.supervisor.terminate(Ending::Ask { grace: GRACE });
+    watched.end(1);
+    assert_eq!(processes.left_after(Duration::ZERO), 0);
+}
+
+#[test]
+fn a_child_that_holds_the_pipe_does_not_hold_the_run() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        watched.start(1, &sh("trap '' TERM; sleep 600 & echo out; exit 7"));
+        let TreeEvent::Exited { exit, .. } = watched.event() else {
+            panic!("no exit")
+        };
+        let begun = Instant::now();
+        assert_eq!(exit, Exit::Code(7));
+        assert_eq!(watched.swept(1), 1);
+        assert!(
+            begun.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            begun.elapsed()
+        );
+        let (record, report) = watched.collect();
+        assert_eq!(record.text(), "out\n");
+        assert!(report.stdout.ended && report.stderr.ended);
+    }
+}
+
+#[test]
+fn an_agent_that_obeys_sigterm_ends_long_before_its_grace_and_with_its_own_code() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        watched.start(
+            1,
+            &sh("trap 'echo bye; exit 42' TERM; echo 1; while :; do sleep 0.01; done"),
+        );
+        watched.output.recv_timeout(LONG).unwrap();
+        let begun = Instant::now();
+        watched.supervisor.terminate(Ending::Ask { grace: LONG });
+        assert_eq!(watched.end(1).0, Exit::Code(42));
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert_eq!(watched.collect().0.text(), "1\nbye\n");
+    }
+}
+
+#[test]
+fn an_agent_that_ignores_sigterm_is_killed_after_its_grace_or_at_once_when_told_again() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        for (first, then) in [
+            (GRACE, None),
+            (LONG, Some(Ending::Kill)),
+            (LONG, Some(Ending::Ask { grace: GRACE })),
+        ] {
+            watched.start(1, &shape("ignores-term", &mark));
+            watched.processes(2);
+            let begun = Instant::now();
+            watched.supervisor.terminate(Ending::Ask { grace: first });
+            if let Some(then) = then {
+                watched.supervisor.terminate(then);
+            }
+            assert_eq!(watched.end(1).0, Exit::Signal(9));
+            let took = begun.elapsed();
+            assert!(took < GRACE + Duration::from_secs(2), "{took:?}");
+            assert!(then == Some(Ending::Kill) || took >= GRACE, "{took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stopped_agent_ends_too() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        watched.start(1, &sh("echo 1; kill -STOP $$"));
+        watched.output.recv_timeout(LONG).unwrap();
+        watched.supervisor.terminate(Ending::Ask { grace: LONG });
+        assert_eq!(watched.end(1).0, Exit::Signal(15));
+    }
+}
+
+#[test]
+fn an_agent_cannot_stop_its_guard_for_good() {
+    let mut watched = Watched::guarded();
+    watched.start(1, &sh("kill -STOP $PPID; echo 1; sleep 600"));
+    watched.output.recv_timeout(LONG).unwrap();
+    watched.supervisor.terminate(Ending::Kill);
+    assert_eq!(watched.end(1).0, Exit::Signal(9));
+}
+
+#[test]
+fn exit_codes_and_signals_are_told_as_they_are() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        for (script, exit) in [
+            ("exit 0", Exit::Code(0)),
+            ("exit 1", Exit::Code(1)),
+            ("exit 255", Exit::Code(255)),
+            ("kill -KILL $$", Exit::Signal(9)),
+            ("kill -SEGV $$", Exit::Signal(11)),
+            ("kill -40 $$", Exit::Signal(40)),
+        ] {
+            assert_eq!(watched.run(&sh(script)).0, exit, "{script}");
+        }
+    }
+}
+
+#[test]
+fn ending_a_run_that_is_over_does_not_touch_the_next_one() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        watched.start(1, &sh("exit 0"));
+        watched.end(1);
+        watched.supervisor.terminate(Ending::Kill);
+        let (exit, record) = watched.run(&sh("sleep 0.1; echo fine"));
+        assert_eq!((exit, record.text()), (Exit::Code(0), "fine\n"));
+    }
+}
+
+#[test]
+fn cpu_time_counts_the_whole_tree_and_begins_anew_with_each_run() {
+    let mark = fresh_mark();
+    for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
+        assert_eq!(watched.supervisor.cpu_time(), None);
+        watched.start(1, &sh(&format!("({} spin) & wait", common::AGENT)));
+        let begun = Instant::now();
+        let busy = Duration::from_millis(100);
+        while watched.supervisor.cpu_time().unwrap() < busy && begun.elapsed() < LONG {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(watched.supervisor.cpu_time().unwrap() >= busy);
+        watched.supervisor.terminate(Ending::Kill);
+        watched.end(1);
+        assert_eq!(watched.supervisor.cpu_time(), None);
+        watched.start(2, &sh("echo 1; exec sleep 600"));
+        watched.output.recv_timeout(LONG).unwrap();
+        assert!(watched.supervisor.cpu_time().unwrap() < busy);
+    }
+}

@@ -1,0 +1,98 @@
+//! A host that is killed leaves nothing behind: its guard sees to it, or the next start does.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{AGENT, GUARD, HOST, LONG, Processes, SHAPES, fresh_mark};
+use descartes_proc::{Fate, MARK, process_alive, start_time, sweep_marked};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+struct Host {
+    process: Child,
+    guard: (u32, u64),
+    processes: Processes,
+}
+
+fn host(shape: &str, count: usize, mark: &str) -> Host {
+    let mut command = Command::new(HOST);
+    command
+        .args([GUARD, AGENT, shape])
+        .env(MARK, mark)
+        .stdout(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let guard = lines.next().unwrap().unwrap();
+    let guard: u32 = guard.strip_prefix("guard ").unwrap().parse().unwrap();
+    let lines: Vec<String> = lines.take(count).map(Result::unwrap).collect();
+    let processes = Processes::from_lines(&lines.join("\n"));
+    Host {
+        process,
+        guard: (guard, start_time(guard).unwrap()),
+        processes,
+    }
+}
+
+impl Host {
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn guard_left_after(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while process_alive(self.guard.0, self.guard.1) && begun.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        process_alive(self.guard.0, self.guard.1)
+    }
+}
+
+#[test]
+fn its_guard_ends_the_tree_and_then_itself() {
+    for (name, count) in SHAPES {
+        let mut host = host(name, count, "x");
+        assert!(host.processes.alive() > 1, "{name}");
+        host.kill();
+        assert_eq!(
+            host.processes.left_after(Duration::from_secs(2)),
+            0,
+            "{name}"
+        );
+        assert!(!host.guard_left_after(LONG), "{name}");
+    }
+}
+
+#[test]
+fn with_its_guard_the_next_start_ends_the_tree() {
+    for (name, count) in SHAPES {
+        let mark = fresh_mark();
+        let mut host = host(name, count, &mark);
+        let begun = start_time(host.guard.0).unwrap();
+        // Stopped first, so that neither has the time to act on the other's death.
+        for pid in [host.guard.0, host.process.id()] {
+            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGSTOP).unwrap();
+        }
+        kill(Pid::from_raw(host.guard.0.cast_signed()), Signal::SIGKILL).unwrap();
+        host.kill();
+        assert!(!host.guard_left_after(LONG));
+        assert!(host.processes.alive() > 1, "{name}");
+        assert_eq!(sweep_marked(MARK, "another", begun, LONG), []);
+        assert_eq!(
+            sweep_marked(MARK, &mark, u64::MAX, LONG),
+            [],
+            "older than the mark's"
+        );
+        let ended = sweep_marked(MARK, &mark, begun, Duration::from_secs(2));
+        assert_eq!(host.processes.left_after(Duration::ZERO), 0, "{name}");
+        assert!(
+            ended.len() > 1 && ended.iter().all(|ended| ended.fate == Fate::Gone),
+            "{ended:?}"
+        );
+        assert_eq!(sweep_marked(MARK, &mark, begun, LONG), []);
+    }
+}

@@ -1,0 +1,63 @@
+//! A host to be killed: `host GUARD PROGRAM ARG…` runs the program under a guard, says `guard PID` and
+//! then whatever the program says, and ends when the tree is swept. `host signals` says which signals
+//! it gets.
+#![expect(clippy::unwrap_used, reason = "a test program fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a test program speaks to its test")]
+
+use std::io::{Write, stdout};
+use std::path::Path;
+use std::sync::mpsc;
+
+use descartes_proc::{Channel, HostSignal, Launch, Signals, Sink, Stdin, Supervisor, TreeEvent};
+
+struct Through;
+
+impl Sink for Through {
+    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
+        stdout().write_all(bytes).unwrap();
+        stdout().flush().unwrap();
+    }
+}
+
+/// Says `ready`, then each signal that comes, until SIGTERM.
+fn say_signals() {
+    let (sender, arrived) = mpsc::channel();
+    let wanted = [HostSignal::ENDINGS.as_slice(), &[HostSignal::Resize]].concat();
+    let on_signal = Box::new(move |signal| sender.send(signal).unwrap());
+    let signals = Signals::receive(&wanted, on_signal).unwrap();
+    println!("ready");
+    for signal in &arrived {
+        println!("{signal:?}");
+        if signal == HostSignal::Terminate {
+            break;
+        }
+    }
+    drop(signals);
+    // Blocked still, so that it does no harm after the receiver has gone.
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(arrived.recv().is_err());
+    println!("end");
+}
+
+fn main() {
+    let mut args = std::env::args_os().skip(1);
+    let guard = args.next().unwrap();
+    if guard == "signals" {
+        return say_signals();
+    }
+    // As a real host does it: what is blocked here must not be blocked in the agent.
+    let _signals = Signals::receive(&HostSignal::ENDINGS, Box::new(|_| {})).unwrap();
+    let (sender, events) = mpsc::channel();
+    let on_event = Box::new(move |event| sender.send(event).unwrap());
+    let mut supervisor = Supervisor::guarded(Path::new(&guard), &[], &[], on_event).unwrap();
+    println!("guard {}", supervisor.guard_pid().unwrap());
+    let launch = Launch {
+        argv: args.collect(),
+        env: std::env::vars_os().collect(),
+        cwd: "/".into(),
+        stdin: Stdin::Null,
+    };
+    supervisor.start(1, &launch, Box::new(Through)).unwrap();
+    while !matches!(events.recv().unwrap(), TreeEvent::Swept { .. }) {}
+    supervisor.collect(std::time::Duration::from_secs(5));
+}
