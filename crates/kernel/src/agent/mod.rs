@@ -1,1 +1,44 @@
 //! Agents: profiles, argument lists and stream parsers.
+//!
+//! A [`Profile`] says how an agent is started and which [`StreamParser`] reads it; every
+//! parser speaks the same [`AgentEvent`]s; a [`RunSummary`] folds those into what the loop
+//! has to know of a run.
+
+mod claude;
+mod codex;
+mod delivery;
+mod event;
+mod failure;
+mod gemini;
+mod invocation;
+pub mod jsonl;
+mod lenient;
+mod lines;
+mod message;
+mod opencode;
+mod preflight;
+mod profile;
+mod profiles;
+mod stream;
+mod summary;
+mod text;
+mod tool;
+mod trouble;
+mod usage;
+mod words;
+
+pub use delivery::{Delivery, PromptError};
+pub use event::{
+    AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, UsageScope,
+};
+pub use invocation::{Choices, Invocation, Notice, build};
+pub use preflight::{Host, Refusal, preflight};
+pub use profile::{
+    Format, FormatValue, Grant, PermissionRules, Permissions, Profile, PromptLimit, PromptMode,
+    Reports, RootRule, SettingsFile, StreamKind,
+};
+pub use profiles::{GENERIC, ProfileError, Profiles};
+pub use stream::{StreamParser, parser};
+pub use summary::{ResultState, RunSummary};
+pub use trouble::Trouble;
+pub use usage::{MicroUsd, Usage};

@@ -1,0 +1,124 @@
+//! What would fail anyway is refused before the first iteration, with the way out.
+
+use serde_json::Value;
+
+use super::invocation::Invocation;
+use super::profile::{Profile, RootRule, SettingsFile};
+
+/// What the edge knows of the machine and the agent's own settings.
+#[derive(Clone, Copy)]
+pub struct Host<'a> {
+    /// Whether the agent will run as root.
+    pub root: bool,
+    /// Whether a variable will be set to something for the agent.
+    pub has_env: &'a dyn Fn(&str) -> bool,
+    /// Whether one of the agent's settings files grants it something
+    /// (see [`SettingsFile::grants`]).
+    pub settings_grant: bool,
+}
+
+/// A run that would fail, and what to type instead.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What would go wrong.
+    pub message: String,
+    /// What to type instead.
+    pub hint: String,
+}
+
+/// Refuses a command line that cannot work here.
+pub fn preflight(
+    profile: &Profile,
+    invocation: &Invocation,
+    host: Host<'_>,
+) -> Result<(), Refusal> {
+    let rules = &profile.permissions;
+    if let Some(why) = &rules.needed
+        && !invocation.granted
+        && !host.settings_grant
+    {
+        return Err(needs_permission(profile, why));
+    }
+    match &rules.root {
+        Some(rule) if host.root => check_root(profile, rule, invocation, host),
+        _ => Ok(()),
+    }
+}
+
+fn needs_permission(profile: &Profile, why: &str) -> Refusal {
+    let rules = &profile.permissions;
+    let mut ways = Vec::new();
+    if rules.edit.is_some() {
+        ways.push("--permissions edit (it may change files)");
+    }
+    if rules.all.is_some() {
+        ways.push("--permissions all (it may do anything: best in a sandbox)");
+    }
+    let own = rules.given.first();
+    let own = own.map_or(String::new(), |flag| {
+        format!(
+            ", or give a flag of {}'s own in --command, such as {flag}",
+            profile.name
+        )
+    });
+    Refusal {
+        message: format!("{} cannot work headless like this: {why}", profile.name),
+        hint: format!("add {}{own}", ways.join(" or ")),
+    }
+}
+
+fn check_root(
+    profile: &Profile,
+    rule: &RootRule,
+    invocation: &Invocation,
+    host: Host<'_>,
+) -> Result<(), Refusal> {
+    let used = rule
+        .flags
+        .iter()
+        .find(|flag| invocation.argv.contains(flag));
+    let contained = (host.has_env)(&rule.env) || invocation.env.contains_key(&rule.env);
+    match used {
+        Some(flag) if !contained => Err(Refusal {
+            message: format!("{} refuses {flag} as root", profile.name),
+            hint: format!(
+                "run as another user; or, in a container or sandbox, add --env {}=1; or use --permissions edit",
+                rule.env
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl SettingsFile {
+    /// Whether a settings file with this text grants the agent something. A file that
+    /// cannot be read grants nothing.
+    pub fn grants(&self, text: &str) -> bool {
+        let value: Option<Value> = if self.file.ends_with(".toml") {
+            toml::from_str(text).ok()
+        } else {
+            serde_json::from_str(text).ok()
+        };
+        let Some(value) = value else { return false };
+        self.keys.iter().any(|key| {
+            let at = key
+                .split('.')
+                .try_fold(&value, |value, name| value.get(name));
+            at.is_some_and(|value| self.says_yes(value))
+        })
+    }
+
+    fn says_yes(&self, value: &Value) -> bool {
+        match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.is_empty() && !self.not.contains(text),
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(map) => map.values().any(|value| self.says_yes(value)),
+            Value::Bool(true) | Value::Number(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! The set of profiles: built-in ones, changed and added to by the user's.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+use super::jsonl::PathError;
+use super::profile::{Profile, StreamKind};
+use super::words::{self, Program};
+
+const BUILTIN: &str = include_str!("builtin.toml");
+
+/// The profile of commands that nothing is known about.
+pub const GENERIC: &str = "generic";
+
+/// All profiles by name.
+#[derive(Clone, Debug)]
+pub struct Profiles {
+    tables: BTreeMap<String, Table>,
+    by_name: BTreeMap<String, Profile>,
+}
+
+/// A profile that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The text is no TOML.
+    #[error("the agent profiles are not valid TOML: {0}")]
+    Toml(String),
+    /// A profile is not a table.
+    #[error("agent `{name}` must be a table: write [agents.{name}]")]
+    NotATable {
+        /// The profile's name.
+        name: String,
+    },
+    /// A name that cannot be typed as `--backend NAME`.
+    #[error("`{name}` is no name for an agent: use letters, digits, `-` and `_`")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// `like` names no profile.
+    #[error("agent `{name}` is like `{like}`, which is no agent (known: {known})")]
+    Like {
+        /// The profile's name.
+        name: String,
+        /// What it names.
+        like: String,
+        /// The names that are known.
+        known: String,
+    },
+    /// A key is unknown, missing or of the wrong type.
+    #[error("agent `{name}`: {message}")]
+    Key {
+        /// The profile's name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// `stream = "jsonl"` without any path.
+    #[error(
+        "agent `{name}` has stream \"jsonl\" but no `jsonl` table: add jsonl.text = \"path.to.text\""
+    )]
+    NoPaths {
+        /// The profile's name.
+        name: String,
+    },
+    /// A field path cannot be read.
+    #[error("agent `{name}`: {source}")]
+    Path {
+        /// The profile's name.
+        name: String,
+        /// What is wrong with it.
+        source: PathError,
+    },
+}
+
+impl Profiles {
+    /// The built-in profiles.
+    pub fn builtin() -> Result<Self, ProfileError> {
+        let mut profiles = Self {
+            tables: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+        };
+        profiles.add(&parse(BUILTIN)?)?;
+        Ok(profiles)
+    }
+
+    /// Adds profiles from TOML text whose tables are the profiles' names.
+    pub fn add_toml(&mut self, text: &str) -> Result<(), ProfileError> {
+        self.add(&parse(text)?)
+    }
+
+    /// Adds the profiles of an `[agents]` table. The first that is wrong ends it.
+    pub fn add(&mut self, agents: &Table) -> Result<(), ProfileError> {
+        for (name, value) in agents {
+            let table = self.merged(name, value)?;
+            let profile = read(name, &table)?;
+            self.by_name.insert(name.clone(), profile);
+            self.tables.insert(name.clone(), table);
+        }
+        Ok(())
+    }
+
+    fn merged(&self, name: &str, value: &Value) -> Result<Table, ProfileError> {
+        check_name(name)?;
+        let Value::Table(given) = value else {
+            return Err(ProfileError::NotATable { name: name.into() });
+        };
+        let mut given = given.clone();
+        let mut table = match given.remove("like") {
+            Some(like) => self.like(name, &like)?,
+            None => self.tables.get(name).cloned().unwrap_or_default(),
+        };
+        merge(&mut table, given);
+        Ok(table)
+    }
+
+    /// Another profile's table; that a test has run it says nothing of this one.
+    fn like(&self, name: &str, like: &Value) -> Result<Table, ProfileError> {
+        let base = like.as_str().and_then(|like| self.tables.get(like));
+        let mut table = base.cloned().ok_or_else(|| ProfileError::Like {
+            name: name.into(),
+            like: like
+                .as_str()
+                .map_or_else(|| like.to_string(), str::to_owned),
+            known: self.names().collect::<Vec<_>>().join(", "),
+        })?;
+        for key in ["verified", "known_version", "packages"] {
+            table.remove(key);
+        }
+        Ok(table)
+    }
+
+    /// The profile of that name.
+    pub fn get(&self, name: &str) -> Option<&Profile> {
+        self.by_name.get(name)
+    }
+
+    /// The profile as it stands after all changes, as TOML that could be put in a config file.
+    pub fn show(&self, name: &str) -> Option<String> {
+        let one =
+            |key: &str, table: Table| Table::from_iter([(key.to_owned(), Value::Table(table))]);
+        let table = self.tables.get(name)?.clone();
+        toml::to_string(&one("agents", one(name, table))).ok()
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// All profiles, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Profile> {
+        self.by_name.values()
+    }
+
+    /// The name of the profile that a command's words belong to, else `generic`: by the
+    /// base name of the program, behind `env K=V` and behind `npx` and the like.
+    pub fn guess(&self, command: &[String]) -> &str {
+        let found = match words::program(command) {
+            Some(Program::Command { name, .. }) => self
+                .iter()
+                .find(|profile| own_program(profile) == Some(name)),
+            Some(Program::Package { name, .. }) => self.iter().find(|profile| {
+                profile.packages.iter().any(|package| package == name)
+                    || own_program(profile) == Some(name)
+            }),
+            None => None,
+        };
+        found.map_or(GENERIC, |profile| profile.name.as_str())
+    }
+}
+
+/// The base name of the program that a profile runs by itself.
+fn own_program(profile: &Profile) -> Option<&str> {
+    let first = profile.command.split_whitespace().next()?;
+    first.rsplit('/').next()
+}
+
+fn parse(text: &str) -> Result<Table, ProfileError> {
+    text.parse::<Table>()
+        .map_err(|error| ProfileError::Toml(error.to_string().trim_end().to_owned()))
+}
+
+fn check_name(name: &str) -> Result<(), ProfileError> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(letter) && !name.starts_with('-') {
+        return Ok(());
+    }
+    Err(ProfileError::Name { name: name.into() })
+}
+
+/// Tables are merged key by key; anything else is replaced.
+fn merge(base: &mut Table, given: Table) {
+    for (key, value) in given {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(base)), Value::Table(given)) => merge(base, given),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+fn read(name: &str, table: &Table) -> Result<Profile, ProfileError> {
+    let key = |message: String| ProfileError::Key {
+        name: name.into(),
+        message,
+    };
+    let mut profile: Profile = Value::Table(table.clone())
+        .try_into()
+        .map_err(|error: toml::de::Error| key(error.to_string().trim_end().to_owned()))?;
+    profile.name = name.to_owned();
+    shell_words::split(&profile.command)
+        .map_err(|error| key(format!("command `{}`: {error}", profile.command)))?;
+    check_streams(&profile)?;
+    Ok(profile)
+}
+
+fn check_streams(profile: &Profile) -> Result<(), ProfileError> {
+    let name = || profile.name.clone();
+    let formats = profile
+        .format
+        .iter()
+        .flat_map(|format| format.values.values());
+    let streams = formats.map(|value| (value.stream, value.jsonl.as_ref()));
+    for (stream, jsonl) in streams.chain([(profile.stream, None)]) {
+        let map = jsonl.or(profile.jsonl.as_ref());
+        match map {
+            Some(map) => map.check().map_err(|source| ProfileError::Path {
+                name: name(),
+                source,
+            })?,
+            None if stream == StreamKind::Jsonl => {
+                return Err(ProfileError::NoPaths { name: name() });
+            }
+            None => {}
+        }
+    }
+    if let Some(format) = &profile.format
+        && !format.values.contains_key(&format.default)
+    {
+        return Err(ProfileError::Key {
+            name: name(),
+            message: format!(
+                "format.default `{}` is none of format.values",
+                format.default
+            ),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

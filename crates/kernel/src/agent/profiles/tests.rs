@@ -1,0 +1,152 @@
+use super::*;
+use crate::agent::PromptMode;
+
+fn with(text: &str) -> Result<Profiles, ProfileError> {
+    let mut profiles = Profiles::builtin()?;
+    profiles.add_toml(text)?;
+    Ok(profiles)
+}
+
+#[test]
+fn the_built_in_profiles_are_all_there() {
+    let profiles = Profiles::builtin().unwrap();
+    let names: Vec<&str> = profiles.names().collect();
+    let want = [
+        "aider",
+        "amp",
+        "claude",
+        "codex",
+        "copilot",
+        "crush",
+        "cursor-agent",
+        "gemini",
+        "generic",
+        "goose",
+        "opencode",
+        "qwen",
+    ];
+    assert_eq!(names, want);
+    let verified = profiles.iter().filter(|profile| profile.verified);
+    let verified: Vec<&str> = verified.map(|profile| profile.name.as_str()).collect();
+    assert_eq!(
+        verified,
+        ["claude", "codex", "gemini", "generic", "opencode"]
+    );
+}
+
+#[test]
+fn six_lines_make_an_agent() {
+    let text = r#"
+        [mine]
+        command = "my-agent --headless"
+        prompt_mode = "stdin"
+        stream = "jsonl"
+        jsonl.text = "message.content"
+        jsonl.result.ok = "status"
+    "#;
+    let profiles = with(text).unwrap();
+    let mine = profiles.get("mine").unwrap();
+    assert_eq!(mine.prompt_mode, PromptMode::Stdin);
+    assert_eq!(mine.stream, StreamKind::Jsonl);
+    assert!(!mine.verified);
+    assert_eq!(profiles.guess(&["/bin/my-agent".to_owned()]), "mine");
+}
+
+#[test]
+fn a_built_in_profile_is_changed_key_by_key() {
+    let profiles =
+        with("[claude]\nargs = [\"-p\", \"--bare\"]\nformat.default = \"json\"").unwrap();
+    let claude = profiles.get("claude").unwrap();
+    assert_eq!(claude.args, ["-p", "--bare"]);
+    assert_eq!(claude.format.as_ref().unwrap().default, "json");
+    assert_eq!(claude.stream, StreamKind::Claude);
+    assert!(claude.permissions.needed.is_some());
+}
+
+#[test]
+fn an_agent_may_be_like_another() {
+    let profiles = with("[wrapped]\nlike = \"claude\"\ncommand = \"my-claude\"").unwrap();
+    let wrapped = profiles.get("wrapped").unwrap();
+    assert_eq!(
+        (wrapped.command.as_str(), wrapped.stream),
+        ("my-claude", StreamKind::Claude)
+    );
+    assert!(!wrapped.verified && wrapped.packages.is_empty());
+    assert_eq!(
+        profiles.guess(&["npx".into(), "@anthropic-ai/claude-code".into()]),
+        "claude"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let table = [
+        (
+            "[mine]\nstream = \"text\"",
+            "agent `mine`: missing field `command`",
+        ),
+        (
+            "[mine]\ncommand = \"x\"\npromt_mode = \"arg\"",
+            "unknown field `promt_mode`",
+        ),
+        (
+            "[mine]\ncommand = \"x\"\nprompt_mode = \"pipe\"",
+            "unknown variant `pipe`, expected one of `arg`",
+        ),
+        (
+            "[mine]\ncommand = \"x 'y\"",
+            "agent `mine`: command `x 'y`: missing closing quote",
+        ),
+        (
+            "[mine]\ncommand = \"x\"\nstream = \"jsonl\"",
+            "add jsonl.text",
+        ),
+        (
+            "[mine]\ncommand = \"x\"\njsonl.text = \"a..b\"",
+            "`a..b` is no field path",
+        ),
+        (
+            "[mine]\ncommand = \"x\"\njsonl.text.pth = \"a\"",
+            "unknown field `pth`",
+        ),
+        ("[mine]\ncommand = \"x\"\njsonl.text = 3", "a field path"),
+        (
+            "[mine]\nlike = \"nobody\"",
+            "is like `nobody`, which is no agent (known: aider, amp",
+        ),
+        (
+            "[\"my agent\"]\ncommand = \"x\"",
+            "`my agent` is no name for an agent",
+        ),
+        ("mine = 3", "write [agents.mine]"),
+        ("[mine", "not valid TOML"),
+        (
+            "[claude]\nformat.default = \"yaml\"",
+            "format.default `yaml` is none of format.values",
+        ),
+    ];
+    for (text, want) in table {
+        let error = with(text).unwrap_err().to_string();
+        assert!(error.contains(want), "{text}\n{error}");
+        assert!(!error.ends_with('.') && !error.ends_with('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_profile_can_be_shown_and_read_again() {
+    let profiles = Profiles::builtin().unwrap();
+    for profile in profiles.iter() {
+        let shown = profiles.show(&profile.name).unwrap();
+        let agents = shown.parse::<Table>().unwrap()["agents"].clone();
+        let mut again = Profiles {
+            tables: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+        };
+        again.add(agents.as_table().unwrap()).unwrap();
+        assert_eq!(again.get(&profile.name), Some(profile), "{shown}");
+        let json = serde_json::to_string(profile).unwrap();
+        let mut read: Profile = serde_json::from_str(&json).unwrap();
+        read.name.clone_from(&profile.name);
+        assert_eq!(read, *profile, "{json}");
+    }
+}

@@ -1,0 +1,299 @@
+//! What a run comes to: a fold over the events of its stream.
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+use super::message::Message;
+use super::{
+    AgentEvent, Denial, Failure, FailureKind, MicroUsd, RunResult, Trouble, Usage, UsageScope,
+};
+use crate::provider_limit::{self, LimitKind, LimitTold};
+
+const DENIALS_KEPT: usize = 32;
+/// A statement of a limit that comes as a good answer is no longer than this.
+const STATEMENT_BYTES: usize = 300;
+
+/// How the agent itself says that its run ended.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum ResultState {
+    /// It said that all went well.
+    Ok,
+    /// It told an error.
+    Error(Failure),
+    /// It said nothing: interrupted, killed, or not able to.
+    Missing,
+}
+
+/// All that a loop has to know of one run of an agent. Memory is bounded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunSummary {
+    /// The agent's own name for its session.
+    pub session: Option<String>,
+    /// The model it says it uses.
+    pub model: Option<String>,
+    /// The agent's version.
+    pub version: Option<String>,
+    /// Tool calls made.
+    pub tool_calls: u64,
+    /// Tool calls that failed.
+    pub tool_failures: u64,
+    /// The last tool call that has not answered, as one line.
+    pub running_tool: Option<String>,
+    /// Retries that the agent made by itself.
+    pub retries: u64,
+    /// Requests in a row that brought neither text nor a tool call.
+    pub empty_steps: u32,
+    /// Turns, as the agent counts them.
+    pub turns: Option<u64>,
+    /// Denied tool calls, the first of them.
+    pub denials: Vec<Denial>,
+    /// How many tool calls were denied.
+    pub denied: u64,
+    /// A limit that is near.
+    pub limit_warning: Option<LimitTold>,
+    /// What could not be read.
+    pub trouble: Trouble,
+    final_message: Message,
+    message: Option<u32>,
+    running: Option<String>,
+    spoke: bool,
+    result: Option<Ending>,
+    failure: Option<Failure>,
+    limit: Option<LimitTold>,
+    steps_usage: Usage,
+    steps_cost: Option<MicroUsd>,
+    run_usage: Option<Usage>,
+    run_cost: Option<MicroUsd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Ending {
+    Ok,
+    Error(Failure),
+}
+
+impl RunSummary {
+    /// Takes one event in.
+    pub fn push(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Session { id, model, version } => {
+                keep_newer(&mut self.session, id);
+                keep_newer(&mut self.model, model);
+                keep_newer(&mut self.version, version);
+            }
+            AgentEvent::Step => {
+                self.empty_steps = self.empty_steps.saturating_add(1);
+                self.result = None;
+            }
+            AgentEvent::Text {
+                message,
+                piece,
+                text,
+            } => {
+                self.goes_on();
+                self.open_message(*message, text);
+                self.final_message.push(*piece, text);
+                self.spoke |= !text.trim().is_empty();
+            }
+            AgentEvent::ToolCall { id, summary, .. } => {
+                self.goes_on();
+                self.tool_calls += 1;
+                self.running = Some(id.clone());
+                self.running_tool = Some(summary.clone());
+            }
+            AgentEvent::ToolResult { id, outcome, .. } => {
+                self.tool_failures += u64::from(!outcome.is_ok());
+                if self.running.as_ref() == Some(id) {
+                    (self.running, self.running_tool) = (None, None);
+                }
+            }
+            AgentEvent::Usage { scope, usage, cost } => self.count(*scope, usage, *cost),
+            AgentEvent::Retry { .. } => self.retries += 1,
+            AgentEvent::LimitWarning { told, .. } => self.limit_warning = Some(told.clone()),
+            AgentEvent::Limit { told } => self.limit = Some(told.clone()),
+            AgentEvent::Denied(denial) => {
+                self.denied += 1;
+                if self.denials.len() < DENIALS_KEPT {
+                    self.denials.push(denial.clone());
+                }
+            }
+            AgentEvent::Failed(failure) => self.failure = Some(failure.clone()),
+            AgentEvent::Result(result) => self.end(result),
+            AgentEvent::Thinking { .. }
+            | AgentEvent::Subagent { .. }
+            | AgentEvent::Warning { .. }
+            | AgentEvent::Noise { .. }
+            | AgentEvent::Unknown { .. } => {}
+        }
+    }
+
+    /// Takes in what the parser could not read, once the stream has ended.
+    pub fn finish(&mut self, trouble: &Trouble) {
+        self.trouble = trouble.clone();
+    }
+
+    /// The agent's final message, joined over its pieces: where a promise is looked for.
+    /// Of a message beyond 256 KiB only the end is here.
+    pub fn final_text(&self) -> &str {
+        self.final_message.text()
+    }
+
+    /// Whether the agent has told its result and done nothing since: all that is left is to
+    /// wait for its process a little.
+    pub fn has_result(&self) -> bool {
+        self.result.is_some()
+    }
+
+    /// How the agent says that its run ended. An error that nothing followed counts as its
+    /// result where it told no other.
+    pub fn result(&self) -> ResultState {
+        match (&self.result, &self.failure) {
+            (Some(Ending::Ok), _) => ResultState::Ok,
+            (Some(Ending::Error(failure)), _) | (None, Some(failure)) => {
+                ResultState::Error(failure.clone())
+            }
+            (None, None) => ResultState::Missing,
+        }
+    }
+
+    /// Whether the agent neither said a word nor called a tool.
+    pub fn did_nothing(&self) -> bool {
+        !self.spoke && self.tool_calls == 0
+    }
+
+    /// Tokens of the run: the agent's own total, else the sum of what it told on the way.
+    pub fn usage(&self) -> Usage {
+        self.run_usage.unwrap_or(self.steps_usage)
+    }
+
+    /// Cost of the run, or `None` where the agent tells none.
+    pub fn cost(&self) -> Option<MicroUsd> {
+        self.run_cost.or(self.steps_cost)
+    }
+
+    /// Whether the provider hindered this run, and until when: told by the stream's
+    /// structure first, by the words of its error else. What stands on stderr is not in here.
+    pub fn limit(&self, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+        let failure = match self.result() {
+            ResultState::Ok => return self.limit_as_answer(now, local),
+            ResultState::Error(failure) => Some(failure),
+            ResultState::Missing => None,
+        };
+        let by_words = failure.and_then(|failure| limit_of(&failure, now, local));
+        match (&self.limit, by_words) {
+            (Some(told), by_words) => Some(LimitTold {
+                until: told.until.or(by_words.and_then(|told| told.until)),
+                ..told.clone()
+            }),
+            (None, by_words) => by_words,
+        }
+    }
+
+    /// Some providers send their limit as if it were the model's answer.
+    fn limit_as_answer(&self, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+        let text = self.final_text().trim();
+        if text.len() > STATEMENT_BYTES || text.lines().count() > 1 {
+            return None;
+        }
+        provider_limit::told(text, now, local).filter(|told| told.kind == LimitKind::Usage)
+    }
+
+    /// The agent works: what was told before as failed or ended is no longer the last word.
+    fn goes_on(&mut self) {
+        self.empty_steps = 0;
+        self.result = None;
+        self.failure = None;
+        self.limit = None;
+    }
+
+    /// A message of nothing but white space does not put the one before it aside.
+    fn open_message(&mut self, message: u32, text: &str) {
+        if self.message != Some(message) && !text.trim().is_empty() {
+            self.final_message = Message::default();
+            self.message = Some(message);
+        }
+    }
+
+    fn count(&mut self, scope: UsageScope, usage: &Usage, cost: Option<MicroUsd>) {
+        match scope {
+            UsageScope::Run => self.count_run(Some(*usage), cost),
+            UsageScope::Step => {
+                self.steps_usage = self.steps_usage.plus(usage);
+                if let Some(cost) = cost {
+                    self.steps_cost = Some(self.steps_cost.unwrap_or_default().plus(cost));
+                }
+            }
+        }
+    }
+
+    fn count_run(&mut self, usage: Option<Usage>, cost: Option<MicroUsd>) {
+        self.run_usage = usage.filter(|usage| !usage.is_unknown()).or(self.run_usage);
+        self.run_cost = cost.or(self.run_cost);
+    }
+
+    fn end(&mut self, result: &RunResult) {
+        self.count_run(result.usage, result.cost);
+        self.turns = result.turns.or(self.turns);
+        self.result = Some(match (&result.error, &self.failure) {
+            (None, _) => Ending::Ok,
+            (Some(error), told) => Ending::Error(fuller(error, told.as_ref())),
+        });
+        if let (None, Some(text)) = (&result.error, &result.text) {
+            self.take_final(text);
+        }
+    }
+
+    /// The result repeats the final message, or its last block, or all messages with it at
+    /// the end, or is all there is of it.
+    fn take_final(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        self.spoke = true;
+        let (said, text) = (self.final_text().trim(), text.trim());
+        let same = !said.is_empty() && (said.ends_with(text) || text.ends_with(said));
+        if !same {
+            self.final_message.replace(text);
+            self.message = None;
+        }
+    }
+}
+
+fn keep_newer(known: &mut Option<String>, told: &Option<String>) {
+    if told.is_some() {
+        known.clone_from(told);
+    }
+}
+
+/// A result often says less than the error told before it.
+fn fuller(error: &Failure, told: Option<&Failure>) -> Failure {
+    match told {
+        Some(told) if error.message.is_empty() => told.clone(),
+        Some(told) if error.kind == FailureKind::Other => Failure {
+            kind: told.kind,
+            message: error.message.clone(),
+        },
+        _ => error.clone(),
+    }
+}
+
+fn limit_of(failure: &Failure, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    let told = provider_limit::told_in_error(&failure.message, now, local);
+    match failure.kind {
+        FailureKind::Provider(kind) => Some(LimitTold {
+            kind,
+            until: provider_limit::reset_in(&failure.message, now, local),
+            words: told.map_or_else(
+                || provider_limit::shorten(&failure.message),
+                |told| told.words,
+            ),
+        }),
+        FailureKind::Other => told,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use super::*;
+use crate::agent::{Piece, ToolOutcome};
+
+fn text(message: u32, text: &str) -> AgentEvent {
+    AgentEvent::Text {
+        message,
+        piece: Piece::Block,
+        text: text.into(),
+    }
+}
+
+fn call(id: &str) -> AgentEvent {
+    AgentEvent::ToolCall {
+        id: id.into(),
+        name: "Bash".into(),
+        summary: format!("$ {id}"),
+    }
+}
+
+fn answer(id: &str, outcome: ToolOutcome) -> AgentEvent {
+    AgentEvent::ToolResult {
+        id: id.into(),
+        outcome,
+        duration: None,
+        preview: String::new(),
+    }
+}
+
+fn failed(kind: FailureKind, message: &str) -> Failure {
+    Failure {
+        kind,
+        message: message.into(),
+    }
+}
+
+fn ok(text: &str) -> AgentEvent {
+    AgentEvent::Result(RunResult {
+        text: Some(text.into()),
+        ..RunResult::default()
+    })
+}
+
+fn error(kind: FailureKind, message: &str) -> AgentEvent {
+    AgentEvent::Result(RunResult {
+        error: Some(failed(kind, message)),
+        ..RunResult::default()
+    })
+}
+
+fn fold(events: &[AgentEvent]) -> RunSummary {
+    let mut summary = RunSummary::default();
+    for event in events {
+        summary.push(event);
+    }
+    summary
+}
+
+fn limit(summary: &RunSummary) -> Option<(LimitKind, Option<String>)> {
+    let now = "2026-11-15T03:00:00Z".parse().unwrap();
+    let told = summary.limit(now, &TimeZone::UTC)?;
+    Some((told.kind, told.until.map(|at| at.to_string())))
+}
+
+#[test]
+fn the_final_message_is_the_last_one_with_words() {
+    let table = [
+        (vec![text(0, "first"), text(1, "last")], "last"),
+        (vec![text(0, "one"), text(0, "two")], "one\ntwo"),
+        (
+            vec![text(0, "said"), call("a"), text(1, "  \n")],
+            "said\n  \n",
+        ),
+        (vec![text(0, "said"), call("a"), ok("")], "said"),
+        (vec![text(0, "said"), ok("said")], "said"),
+        (vec![text(0, "one"), text(0, "two"), ok("two")], "one\ntwo"),
+        (vec![ok("all there is")], "all there is"),
+        (vec![text(0, "before"), ok("after")], "after"),
+        (vec![text(0, "one"), text(1, "two"), ok("one\ntwo")], "two"),
+        (
+            vec![text(0, "said"), error(FailureKind::Other, "API Error")],
+            "said",
+        ),
+        (vec![], ""),
+    ];
+    for (events, want) in table {
+        assert_eq!(fold(&events).final_text(), want, "{events:?}");
+    }
+}
+
+#[test]
+fn a_result_stands_until_the_agent_goes_on() {
+    let done = fold(&[text(0, "x"), ok("x")]);
+    assert_eq!((done.has_result(), done.result()), (true, ResultState::Ok));
+    for more in [AgentEvent::Step, call("a"), text(1, "y")] {
+        let on = fold(&[text(0, "x"), ok("x"), more]);
+        assert_eq!(
+            (on.has_result(), on.result()),
+            (false, ResultState::Missing)
+        );
+    }
+}
+
+#[test]
+fn of_two_results_the_last_one_counts() {
+    let summary = fold(&[ok("done"), error(FailureKind::Other, "no")]);
+    assert_eq!(
+        summary.result(),
+        ResultState::Error(failed(FailureKind::Other, "no"))
+    );
+    assert_eq!(
+        fold(&[error(FailureKind::Other, "no"), ok("done")]).result(),
+        ResultState::Ok
+    );
+}
+
+#[test]
+fn an_error_without_result_is_the_result_unless_work_follows() {
+    let overload = failed(FailureKind::Provider(LimitKind::Overload), "Overloaded");
+    let told = AgentEvent::Failed(overload.clone());
+    assert_eq!(
+        fold(std::slice::from_ref(&told)).result(),
+        ResultState::Error(overload.clone())
+    );
+    assert_eq!(
+        fold(&[told.clone(), text(0, "x")]).result(),
+        ResultState::Missing
+    );
+    let poor = error(FailureKind::Other, "");
+    assert_eq!(fold(&[told, poor]).result(), ResultState::Error(overload));
+}
+
+#[test]
+fn a_run_without_words_and_tools_did_nothing() {
+    let thought = AgentEvent::Thinking { text: "hm".into() };
+    let unknown = AgentEvent::Unknown { kind: "new".into() };
+    for events in [
+        vec![],
+        vec![ok("")],
+        vec![thought, unknown],
+        vec![text(0, " \n")],
+    ] {
+        assert!(fold(&events).did_nothing(), "{events:?}");
+    }
+    for events in [vec![text(0, "x")], vec![call("a")], vec![ok("x")]] {
+        assert!(!fold(&events).did_nothing(), "{events:?}");
+    }
+}
+
+#[test]
+fn the_tool_that_runs_is_known_until_it_answers() {
+    let summary = fold(&[call("a"), call("b"), answer("a", ToolOutcome::Exit(1))]);
+    assert_eq!(summary.running_tool.as_deref(), Some("$ b"));
+    assert_eq!((summary.tool_calls, summary.tool_failures), (2, 1));
+    let idle = fold(&[call("a"), answer("a", ToolOutcome::Ok)]);
+    assert_eq!(idle.running_tool, None);
+}
+
+#[test]
+fn tokens_add_up_by_step_and_give_way_to_the_total() {
+    let usage = |input| Usage {
+        input: Some(input),
+        ..Usage::default()
+    };
+    let step = |input, cost| AgentEvent::Usage {
+        scope: UsageScope::Step,
+        usage: usage(input),
+        cost: Some(MicroUsd(cost)),
+    };
+    let steps = fold(&[step(3, 10), step(4, 20)]);
+    assert_eq!(steps.usage(), usage(7));
+    assert_eq!(steps.cost(), Some(MicroUsd(30)));
+    let total = AgentEvent::Result(RunResult {
+        usage: Some(usage(9)),
+        ..RunResult::default()
+    });
+    let run = fold(&[step(3, 10), total]);
+    assert_eq!(run.usage(), usage(9));
+    assert_eq!(run.cost(), Some(MicroUsd(10)));
+    assert_eq!(fold(&[ok("x")]).usage(), Usage::default());
+    assert_eq!(fold(&[ok("x")]).cost(), None);
+}
+
+#[test]
+fn limits_come_from_structure_first_then_from_the_error() {
+    let told = |until: Option<&str>| AgentEvent::Limit {
+        told: LimitTold {
+            kind: LimitKind::Usage,
+            until: until.map(|at| at.parse().unwrap()),
+            words: "limit".into(),
+        },
+    };
+    let words = "You've hit your limit · resets 4am (UTC)";
+    let rate = FailureKind::Provider(LimitKind::Rate);
+    let five = Some("2026-11-15T05:00:00Z");
+    let table = [
+        (
+            vec![told(five), error(rate, words)],
+            Some((LimitKind::Usage, five)),
+        ),
+        (
+            vec![told(None), error(rate, words)],
+            Some((LimitKind::Usage, Some("2026-11-15T04:00:00Z"))),
+        ),
+        (vec![told(five)], Some((LimitKind::Usage, five))),
+        // The limit was of another window: the run ended well.
+        (vec![told(five), ok("done")], None),
+        // The agent was let on.
+        (
+            vec![
+                told(five),
+                text(0, "going on"),
+                error(FailureKind::MaxTokens, "cut"),
+            ],
+            None,
+        ),
+        (
+            vec![error(rate, "slow down, try again in 5s")],
+            Some((LimitKind::Rate, Some("2026-11-15T03:00:05Z"))),
+        ),
+        (vec![error(FailureKind::Other, "boom")], None),
+        // An answer that is nothing but the limit.
+        (
+            vec![ok("Claude AI usage limit reached|1794716358")],
+            Some((LimitKind::Usage, Some("2026-11-15T04:19:18Z"))),
+        ),
+        (vec![ok("I handled the usage limit reached case.")], None),
+        (vec![], None),
+    ];
+    for (events, want) in table {
+        let want = want.map(|(kind, until)| (kind, until.map(str::to_owned)));
+        assert_eq!(limit(&fold(&events)), want, "{events:?}");
+    }
+}
+
+#[test]
+fn requests_that_bring_nothing_are_counted() {
+    let steps = vec![AgentEvent::Step; 40];
+    assert_eq!(fold(&steps).empty_steps, 40);
+    let mut working = steps;
+    working.push(call("a"));
+    assert_eq!(fold(&working).empty_steps, 0);
+}
+
+#[test]
+fn a_summary_survives_being_written_and_read() {
+    let summary = fold(&[text(0, "x"), call("a"), ok("x")]);
+    let json = serde_json::to_string(&summary).unwrap();
+    assert_eq!(serde_json::from_str::<RunSummary>(&json).unwrap(), summary);
+}

@@ -1,1 +1,0 @@
-//! Wordings and events that mean: wait until.

@@ -1,0 +1,111 @@
+//! Wordings and events that mean: wait until.
+//!
+//! [`told`] reads free text (an agent's final message, the stderr of a run that failed) and
+//! is strict, since agents write about limits as well as meet them. [`told_in_error`] reads
+//! what is known to be an error message. Both take the present and the local time zone as
+//! values; a clock time without a zone is local, and one that has passed means tomorrow.
+
+mod clock;
+mod headers;
+mod line;
+mod phrases;
+mod when;
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::{Deserialize, Serialize};
+
+pub use headers::{kind_of_status, reset_in_headers};
+pub use when::reset_in;
+
+const WORDS_KEPT: usize = 300;
+
+/// What a provider lets an agent know: wait, or mend your login.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct LimitTold {
+    /// What kind of hindrance it is.
+    pub kind: LimitKind,
+    /// When it ends, where that was told.
+    pub until: Option<Timestamp>,
+    /// The agent's words, shortened.
+    pub words: String,
+}
+
+/// Kinds of hindrance on the provider's side.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    /// A plan's or account's quota is used up.
+    Usage,
+    /// Too many requests or tokens in a short time.
+    Rate,
+    /// The provider has trouble of its own.
+    Overload,
+    /// The provider cannot be reached.
+    Network,
+    /// The key or login is wrong: waiting does not help.
+    Login,
+}
+
+impl LimitKind {
+    /// Whether waiting can help.
+    pub fn is_passing(self) -> bool {
+        self != Self::Login
+    }
+}
+
+/// Whether free text says that the provider hinders the agent, and until when.
+///
+/// Prose about limits is not taken for a limit: a line must begin like an error message, or
+/// be such a statement itself. In long text only the last lines count.
+pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    let lines = line::candidates(text);
+    let (index, kind) = lines.iter().enumerate().rev().find_map(|(index, found)| {
+        let after = lines.get(index + 1).map_or("", |next| next.norm.as_str());
+        line::kind_of(found, after).map(|kind| (index, kind))
+    })?;
+    let said = &lines[index..lines.len().min(index + 3)];
+    let norm: Vec<&str> = said.iter().map(|line| line.norm.as_str()).collect();
+    Some(LimitTold {
+        kind,
+        until: when::reset_in(&norm.join("\n"), now, local),
+        words: shorten(said.first().map_or("", |line| line.raw)),
+    })
+}
+
+/// The same for text that is known to be an error message, told by the agent as such.
+pub fn told_in_error(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    Some(LimitTold {
+        kind: kind_in_error(text)?,
+        until: reset_in(text, now, local),
+        words: shorten(text),
+    })
+}
+
+/// What kind of hindrance an error message tells of, if any.
+pub fn kind_in_error(text: &str) -> Option<LimitKind> {
+    let norm = line::normalize(text);
+    phrases::statement(&norm)
+        .or_else(|| phrases::inside(&norm))
+        .or_else(|| phrases::http_status(&norm).and_then(kind_of_status))
+}
+
+/// A text's beginning on one line, for people.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split_whitespace() {
+        if words.len() + word.len() > WORDS_KEPT {
+            let room = WORDS_KEPT.saturating_sub(words.len());
+            words.extend(word.chars().take(room / 4));
+            words.push('…');
+            return words;
+        }
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;
