@@ -1,5 +1,5 @@
 //! Fault points: every write, rename, sync and other change this crate makes to the disk
-//! passes through [`hit`], so that a test can kill the process or fail the call at any of them.
+//! passes through one function, so that a test can kill the process or fail the call at any of them.
 //!
 //! Without the feature `faults` all of this is compiled to nothing.
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Those who only look take a shared lock for an instant; that must not refuse a start.
-const RETRY: Duration = Duration::from_millis(50);
+const RETRY: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Who holds a lock, as written in its file.

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file operation that failed, with what was tried and where.
 #[derive(Debug, thiserror::Error)]
@@ -200,10 +201,22 @@ pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
 }
 
 /// Writes a small file whole or not at all: a temporary file beside it, then a rename.
+/// For files of one writer: what a killed one left behind is used again.
 pub(crate) fn replace(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
-    let staged = beside(path, ".tmp");
+    replace_through(&beside(path, ".tmp"), path, bytes, sync)
+}
+
+/// As [`replace`], for files that several may write at once.
+pub(crate) fn replace_shared(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!(".{}-{count}.tmp", std::process::id());
+    replace_through(&beside(path, &name), path, bytes, sync)
+}
+
+fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
     let write = || {
-        let file = open(private().write(true).create(true).truncate(true), &staged)?;
+        let file = open(private().write(true).create(true).truncate(true), staged)?;
         write_all(&file, bytes)?;
         match sync {
             Sync::Durable => sync_data(&file),
@@ -212,10 +225,10 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoErr
     };
     if let Err(error) = write() {
         // Best effort: the first error is the one that counts.
-        let _ = std::fs::remove_file(&staged);
-        return Err(IoError::new("write", &staged, error));
+        let _ = std::fs::remove_file(staged);
+        return Err(IoError::new("write", staged, error));
     }
-    rename(&staged, path)?;
+    rename(staged, path)?;
     match (sync, path.parent()) {
         (Sync::Durable, Some(parent)) => sync_dir(parent),
         _ => Ok(()),

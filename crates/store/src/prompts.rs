@@ -17,7 +17,7 @@ pub fn store_prompt(dir: &LoopDir, text: &str, sync: Sync) -> Result<String, IoE
     let whole = std::fs::metadata(&path).is_ok_and(|meta| meta.len() == text.len() as u64);
     if !whole {
         ops::make_dir(&dir.prompts(), sync)?;
-        ops::replace(&path, text.as_bytes(), sync)?;
+        ops::replace_shared(&path, text.as_bytes(), sync)?;
     }
     Ok(hash)
 }

@@ -2,8 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use descartes_kernel::event::{Durability, Event};
+use descartes_kernel::state::IterativeLoopState;
+use descartes_store::Sync;
 use descartes_store::fault::FaultPlan;
 use descartes_store::journal::{Journal, JournalError};
+use descartes_store::logs::{GapMarks, LogFile, read_log};
+use descartes_store::state_file::{StateFile, load};
+use std::io::Read;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -153,6 +158,98 @@ fn killed_at_every_operation_no_acknowledged_event_is_lost() {
             }
             assert!(!output.status.success());
             assert!(nth < 99);
+        }
+    }
+}
+
+#[test]
+fn an_append_is_one_write_and_a_durable_one_a_sync_more_however_long_the_journal() {
+    let dir = TempDir::new().unwrap();
+    let mut journal = Journal::create(&dir.path().join("journal.jsonl")).unwrap();
+    for round in 0..3 {
+        let (_, met) = FaultPlan::count().during(|| {
+            journal
+                .append(at(), &warning(round), Durability::Process)
+                .unwrap()
+        });
+        assert_eq!(met, 1);
+        let (_, met) = FaultPlan::count().during(|| {
+            journal
+                .append(at(), &warning(round), Durability::Power)
+                .unwrap()
+        });
+        assert_eq!(met, 2);
+        for number in 0..1000 {
+            journal.append_later(at(), &warning(number)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn saving_the_state_file_is_three_operations_and_any_may_fail() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("loop-state.json");
+    let mut file = StateFile::at(&path).unwrap();
+    let old = IterativeLoopState {
+        version: "1.0".into(),
+        ..Default::default()
+    };
+    let new = IterativeLoopState {
+        iteration: 9,
+        ..old.clone()
+    };
+    let (_, met) = FaultPlan::count().during(|| file.save(&old, 1, Sync::Lazy).unwrap());
+    assert_eq!(met, 3);
+    for what in ["enospc", "eio", "half", "erofs"] {
+        for nth in 1..=3 {
+            let plan: FaultPlan = format!("{what}-at-write:{nth}").parse().unwrap();
+            let (result, _) = plan.during(|| file.save(&new, 2, Sync::Lazy));
+            assert!(result.is_err(), "{what}:{nth}");
+            assert_eq!(
+                load(&path).unwrap().state.iteration,
+                0,
+                "the old one stays whole"
+            );
+        }
+    }
+    file.save(&new, 2, Sync::Lazy).unwrap();
+    assert_eq!(load(&path).unwrap().state.iteration, 9);
+}
+
+#[test]
+fn a_log_survives_an_error_at_every_operation() {
+    let chunk = [b'x'; 10_000];
+    for what in ["enospc-at", "eio-at", "half-at", "enospc-from", "half-from"] {
+        for nth in 1..200 {
+            let dir = TempDir::new().unwrap();
+            let path = dir.path().join("runs/0001/stdout.log");
+            let plan: FaultPlan = format!("{what}-write:{nth}").parse().unwrap();
+            let (status, met) = plan.during(|| {
+                let mut log = LogFile::new(path.clone(), Some(40_000));
+                (0..20).for_each(|_| log.write(&chunk));
+                log.finish()
+            });
+            assert_eq!(status.offered, 200_000);
+            let mut kept = Vec::new();
+            read_log(&path, GapMarks::Hidden)
+                .unwrap()
+                .read_to_end(&mut kept)
+                .unwrap();
+            // The note of what is gone may be lost with the disk; the status is right then too.
+            assert_eq!(
+                kept.len() as u64,
+                status.offered - status.dropped,
+                "{what}:{nth} {status:?}"
+            );
+            assert!(
+                kept.iter().all(|byte| *byte == b'x'),
+                "{what}:{nth}: zeros of a hole"
+            );
+            if met < nth {
+                assert_eq!(status.stopped, None);
+                break;
+            }
+            assert!(nth < 199);
         }
     }
 }

@@ -264,3 +264,25 @@ fn a_prompt_is_stored_once_and_mended_where_torn() {
     store_prompt(&dir, "do it", Sync::Durable).unwrap();
     assert_eq!(read_prompt(&dir, &hash).unwrap(), "do it");
 }
+
+#[test]
+fn many_may_store_the_same_prompt_at_once() {
+    let dir = TempDir::new().unwrap();
+    let dir = StateRoot::at(dir.path()).loop_dir("one").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..50 {
+                    let text = format!("prompt {number}");
+                    let hash = store_prompt(&dir, &text, Sync::Lazy).unwrap();
+                    assert_eq!(read_prompt(&dir, &hash).unwrap(), text);
+                }
+            });
+        }
+    });
+    assert_eq!(
+        fs::read_dir(dir.prompts()).unwrap().count(),
+        50,
+        "no temporary file stays"
+    );
+}

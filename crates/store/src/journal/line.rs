@@ -90,13 +90,22 @@ pub(super) fn decode(line: &[u8], scratch: &mut Vec<u8>) -> Result<(Head, Record
     scratch.clear();
     scratch.extend_from_slice(body);
     scratch.push(b'}');
-    let head: Head =
-        serde_json::from_slice(scratch).map_err(|error| damaged(&error.to_string()))?;
-    let record = serde_json::from_slice(scratch).map_err(|error| BadLine::Unreadable {
-        v: head.v,
-        why: error.to_string(),
-    })?;
-    Ok((head, record))
+    match serde_json::from_slice::<Record>(scratch) {
+        Ok(record) => Ok((
+            Head {
+                v: record.v,
+                seq: record.seq,
+            },
+            record,
+        )),
+        Err(error) => Err(match serde_json::from_slice::<Head>(scratch) {
+            Ok(head) => BadLine::Unreadable {
+                v: head.v,
+                why: error.to_string(),
+            },
+            Err(_) => damaged(&error.to_string()),
+        }),
+    }
 }
 
 fn damaged(why: &str) -> BadLine {

@@ -31,7 +31,7 @@ fn ensure(folder: &Path) -> Result<(), IoError> {
         .is_some_and(|name| name == PROJECT_FOLDER)
         && !ignore.exists()
     {
-        true => ops::replace(&ignore, b"*\n", Sync::Lazy),
+        true => ops::replace_shared(&ignore, b"*\n", Sync::Lazy),
         false => Ok(()),
     }
 }

@@ -116,15 +116,12 @@ impl LogFile {
             dropped: std::iter::once(head..until).collect(),
         };
         gaps.store(&self.path).map_err(|error| error.source)?;
-        match ops::punch(file, from, until - from) {
-            Ok(()) => self.gaps = gaps,
-            Err(error) => {
-                // Nothing is gone yet; say so again before the log ends here.
-                self.gaps.store(&self.path).map_err(|error| error.source)?;
-                return Err(error);
-            }
+        let punched = ops::punch(file, from, until - from);
+        // Where nothing is gone yet, take the note back; where that fails, the note counts.
+        if punched.is_ok() || self.gaps.store(&self.path).is_err() {
+            self.gaps = gaps;
         }
-        Ok(())
+        punched
     }
 
     /// What became of the bytes so far.
