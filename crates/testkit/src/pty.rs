@@ -72,7 +72,8 @@ impl std::fmt::Debug for Seen {
 
 impl Pty {
     /// Starts the command with a new terminal as its standard streams and its controlling
-    /// terminal, so that typing Ctrl-C sends SIGINT and closing it sends SIGHUP.
+    /// terminal, so that typing Ctrl-C sends SIGINT and closing it sends SIGHUP. It gets the
+    /// variables that the command sets and `TERM`, nothing else.
     ///
     /// # Panics
     /// When no terminal is to be had, or the command cannot be started.

@@ -66,6 +66,11 @@ impl ModelServer {
         format!("{}/s/{lane}", self.root_url())
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The address of the server itself.
     pub fn root_url(&self) -> String {
         format!("http://{}", self.address)

@@ -162,7 +162,7 @@ fn neutral(text: &str, world: &World, server: &ModelServer, lane: &str) -> Strin
     let agents = super::folder();
     let replacements = [
         (server.url(lane), "http://127.0.0.1:8080".to_owned()),
-        (server.root_url(), "http://127.0.0.1:8080".to_owned()),
+        (server.address().to_string(), "127.0.0.1:8080".to_owned()),
         (
             world.project().display().to_string(),
             "/home/user/project".to_owned(),
