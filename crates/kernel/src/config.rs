@@ -8,41 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+pub use crate::agent::{Permissions, PromptMode};
 use crate::promise::PromiseMatch;
 use crate::units::Secs;
-
-/// How a prompt reaches the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptMode {
-    /// As the last argument.
-    Arg,
-    /// On standard input, which is then closed.
-    Stdin,
-    /// In the environment variable `PROMPT`.
-    Env,
-    /// As the path of a file, given as the last argument.
-    File,
-    /// Not at all: the command is started as it is.
-    None,
-}
-
-/// What the agent may do without asking, in each backend's own flags.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Permissions {
-    /// Nothing is added: the agent's own settings decide.
-    #[default]
-    Agent,
-    /// Files may be edited.
-    Edit,
-    /// Everything is allowed.
-    All,
-}
-
-/// Prompts above this many bytes never travel as an argument or in the environment:
-/// the kernel refuses a single string of 128 KiB.
-pub const MAX_ARG_PROMPT: usize = 100 * 1024;
 
 /// Summaries that stay in the state file; all of them are in the journal.
 pub const KEPT_SUMMARIES: usize = 50;

@@ -3,12 +3,15 @@
 //! Iterations are counted from 1 here, as people see them; the state file counts its
 //! summaries from 0.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
 use crate::outcome::{Budget, IterativeExitReason};
+pub use crate::provider_limit::{LimitKind, LimitTold};
 use crate::state::IterationSummary;
 
 /// The version of the journal's format.
@@ -124,32 +127,6 @@ pub struct Cost {
     /// From a price table, not from the agent: shown with `~`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-}
-
-/// Kinds of "not now" that a provider tells through the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LimitKind {
-    /// A usage or rate limit.
-    Usage,
-    /// The provider is overloaded or broken.
-    Overload,
-    /// The network.
-    Network,
-    /// A wrong key or login: waiting does not help.
-    Login,
-}
-
-/// A limit that ended a run without it counting as an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LimitTold {
-    /// What kind.
-    pub kind: LimitKind,
-    /// When it is over, where that was told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Timestamp>,
-    /// The agent's words, short.
-    pub words: String,
 }
 
 /// What is known of a run once its tree is gone.
@@ -356,8 +333,10 @@ pub enum WaitEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopBy {
-    /// Ctrl-C.
+    /// Ctrl-C: this iteration is finished first.
     Interrupt,
+    /// Ctrl-C again: the agent is ended.
+    InterruptAgain,
     /// SIGTERM.
     Terminate,
     /// The terminal was closed.
@@ -416,6 +395,18 @@ pub enum Event {
         /// The end that a state file told of, to be resumed from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<IterativeExitReason>,
+    },
+    /// Hashes of the files that the gates' commands name, when the loop began.
+    GateFiles {
+        /// By name as it stands in the command.
+        files: BTreeMap<String, String>,
+    },
+    /// A person edited the state file by hand; it is taken as their wish.
+    StateEdited {
+        /// The config as edited.
+        config: Box<IterativeLoopConfig>,
+        /// The count of finished iterations as edited.
+        iterations: u32,
     },
     /// A process took the loop.
     HostStarted {
@@ -600,6 +591,7 @@ impl Event {
             | Self::RunDiscarded { .. }
             | Self::CommandAccepted { .. }
             | Self::ConfigChanged { .. }
+            | Self::StateEdited { .. }
             | Self::Interrupted { .. }
             | Self::LoopFinished { .. } => Durability::Power,
             _ => Durability::Process,

@@ -147,6 +147,52 @@ fn nudge_section(still: u32) -> String {
     )
 }
 
+/// The fixed spec block, within its budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecBlock {
+    /// The block.
+    pub text: String,
+    /// What was cut, with the size of every part.
+    pub warning: Option<String>,
+}
+
+/// A cheap estimate of tokens: four bytes each.
+pub fn estimate_tokens(text: &str) -> u32 {
+    u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
+}
+
+/// Joins spec files to a block of at most `max_tokens`. The prefix is never cut; files are
+/// cut from the end, and the block says so.
+pub fn spec_block(prefix: Option<&str>, files: &[(String, String)], max_tokens: u32) -> SpecBlock {
+    let mut text = prefix.map_or_else(String::new, |prefix| format!("{}\n\n", prefix.trim_end()));
+    let mut left = (max_tokens as usize * 4).saturating_sub(text.len());
+    let mut cut = false;
+    for (name, content) in files {
+        let head = format!("# {name}\n\n");
+        let part = format!("{head}{}\n\n", content.trim_end());
+        let kept = crate::units::cut_str(&part, left);
+        cut |= kept.len() < part.len();
+        text.push_str(kept);
+        left -= kept.len();
+        if kept.len() < part.len() {
+            text.push_str(&format!("\n[{name} is cut here: over the budget]\n\n"));
+            break;
+        }
+    }
+    let warning = cut.then(|| {
+        let sizes: Vec<String> =
+            files.iter().map(|(name, text)| format!("{name} {}", estimate_tokens(text))).collect();
+        format!(
+            "the spec files are over the budget of {max_tokens} tokens and were cut ({}); raise --max-spec-tokens",
+            sizes.join(", ")
+        )
+    });
+    SpecBlock {
+        text: text.trim_end().to_owned(),
+        warning,
+    }
+}
+
 /// Fills `{iteration}`, `{timestamp}`, `{tag}`, `{wave}`, `{task}`, `{name}` of commit,
 /// branch and tag templates. Unknown names are an error that lists the known ones.
 pub fn fill_template(template: &str, values: &[(&str, &str)]) -> Result<String, String> {
@@ -282,6 +328,21 @@ mod tests {
         });
         assert!(out.starts_with("SPEC\n\nFix it\n\n---\n"));
         assert!(out.contains("last 5 iterations"));
+    }
+
+    #[test]
+    fn spec_files_are_cut_to_their_budget_and_it_is_said() {
+        let files = [
+            ("a.md".to_owned(), "x".repeat(40)),
+            ("b.md".to_owned(), "y".repeat(4000)),
+        ];
+        let whole = spec_block(Some("PREFIX"), &files, 5000);
+        assert_eq!(whole.warning, None);
+        assert!(whole.text.starts_with("PREFIX\n\n# a.md\n\nxxx"));
+        let cut = spec_block(None, &files, 100);
+        assert!(estimate_tokens(&cut.text) < 120, "{}", cut.text.len());
+        assert!(cut.text.contains("b.md is cut here"));
+        assert!(cut.warning.unwrap().contains("b.md 1000"));
     }
 
     #[test]

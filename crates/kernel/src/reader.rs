@@ -1,1 +1,401 @@
-//! Reads one run of an agent, byte for byte, and reports what matters.
+//! Reads one run of an agent, byte for byte, and reports what matters. Plain text goes
+//! through the promise detector; understood streams through the agent's own parser, where
+//! only its final message can claim.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::agent::{AgentEvent, ResultState, RunSummary, StreamParser};
+use crate::event::{Cost, EndedBy, ExitStatus, LimitTold, Tokens};
+use crate::promise::{Claim, ClaimKind, Detector, PromiseSpec, find_in_text};
+use crate::provider_limit;
+
+/// Characters of what the agent said that go into summaries.
+const PREVIEW_CHARS: usize = 500;
+
+/// Bytes of each stream's end that are kept to look for a provider's words in.
+const TAIL: usize = 4096;
+
+/// Requests in a row that brought nothing before a run is given up as a runaway.
+const EMPTY_STEPS: u32 = 25;
+
+/// Which of the agent's two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Something that the driver must know while the agent runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A promise stands in plain text.
+    Claimed,
+    /// The agent sent its final result.
+    Resulted,
+    /// It goes on after its result.
+    WentOn,
+    /// Tokens and millionths of a dollar so far.
+    Spent(Option<u64>, Option<u64>),
+    /// It will not come to an end by itself: it asks and asks and gets nothing.
+    Hopeless,
+}
+
+/// What a run said, once it is over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunReport {
+    /// The promise as it stood.
+    pub claim: Option<String>,
+    /// The agent's words, where it gave up.
+    pub abort: Option<String>,
+    /// An error that it told.
+    pub error: Option<String>,
+    /// A provider's limit.
+    pub limit: Option<LimitTold>,
+    /// An understood agent that neither said nor did anything.
+    pub idle_hands: bool,
+    /// Tokens.
+    pub tokens: Option<Tokens>,
+    /// Cost, as the agent told it.
+    pub cost: Option<Cost>,
+    /// The model it said it used.
+    pub model: Option<String>,
+    /// Lines of its stream that could not be understood.
+    pub trouble: u64,
+    /// Tools that were denied to it.
+    pub denied: Vec<String>,
+    /// The beginning of what it said.
+    pub preview: String,
+}
+
+/// A push machine over both streams of one run.
+pub struct RunReader {
+    promise: PromiseSpec,
+    mode: Mode,
+    preview: String,
+    out_tail: Tail,
+    err_tail: Tail,
+}
+
+enum Mode {
+    Plain(Box<Plain>),
+    Understood(Box<Understood>),
+}
+
+/// Plain text: each stream has a matcher of its own.
+struct Plain {
+    out: Detector,
+    err: Detector,
+    claims: Vec<Claim>,
+    last_out: Option<Claim>,
+    last_err: Option<Claim>,
+    raw_preview: Vec<u8>,
+}
+
+struct Understood {
+    parser: Box<dyn StreamParser>,
+    summary: RunSummary,
+    events: Vec<AgentEvent>,
+    resulted: bool,
+    hopeless: bool,
+    spent: (Option<u64>, Option<u64>),
+}
+
+/// The last bytes of a stream.
+#[derive(Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        let keep = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let over = (self.0.len() + keep.len()).saturating_sub(TAIL);
+        self.0.drain(..over.min(self.0.len()));
+        self.0.extend(keep);
+    }
+
+    fn text(&mut self) -> String {
+        String::from_utf8_lossy(self.0.make_contiguous()).into_owned()
+    }
+}
+
+impl RunReader {
+    /// A reader of plain text. `prompt` is what was sent: its echo is no claim.
+    pub fn plain(promise: &PromiseSpec, prompt: &str) -> Self {
+        let plain = Plain {
+            out: Detector::new(promise, prompt),
+            err: Detector::new(promise, prompt),
+            claims: Vec::new(),
+            last_out: None,
+            last_err: None,
+            raw_preview: Vec::new(),
+        };
+        Self::with(promise, Mode::Plain(Box::new(plain)))
+    }
+
+    /// A reader of a stream that `parser` understands.
+    pub fn understood(promise: &PromiseSpec, parser: Box<dyn StreamParser>) -> Self {
+        let understood = Understood {
+            parser,
+            summary: RunSummary::default(),
+            events: Vec::new(),
+            resulted: false,
+            hopeless: false,
+            spent: (None, None),
+        };
+        Self::with(promise, Mode::Understood(Box::new(understood)))
+    }
+
+    fn with(promise: &PromiseSpec, mode: Mode) -> Self {
+        Self {
+            promise: promise.clone(),
+            mode,
+            preview: String::new(),
+            out_tail: Tail::default(),
+            err_tail: Tail::default(),
+        }
+    }
+
+    /// Takes the next bytes of a stream.
+    pub fn push(&mut self, source: Source, bytes: &[u8], notes: &mut Vec<Note>) {
+        match source {
+            Source::Stdout => self.out_tail.push(bytes),
+            Source::Stderr => self.err_tail.push(bytes),
+        }
+        match (&mut self.mode, source) {
+            (Mode::Plain(plain), _) => plain.push(source, bytes, notes),
+            (Mode::Understood(understood), Source::Stdout) => {
+                understood.parser.push(bytes, &mut understood.events);
+                understood.settle(&mut self.preview, notes);
+            }
+            // Never the agent's own words.
+            (Mode::Understood(_), Source::Stderr) => {}
+        }
+    }
+
+    /// The streams have been silent for a moment: an unfinished last line is judged too.
+    pub fn quiet(&mut self, notes: &mut Vec<Note>) {
+        if let Mode::Plain(plain) = &mut self.mode {
+            plain.finish(notes);
+        }
+    }
+
+    /// The run is over.
+    pub fn finish(
+        &mut self,
+        exit: Option<ExitStatus>,
+        ended_by: EndedBy,
+        now: Timestamp,
+        local: &TimeZone,
+    ) -> RunReport {
+        let failed = ended_by != EndedBy::Exit || !exit.is_some_and(ExitStatus::is_success);
+        let (out, err) = (self.out_tail.text(), self.err_tail.text());
+        match &mut self.mode {
+            Mode::Plain(plain) => {
+                plain.finish(&mut Vec::new());
+                let mut report = plain.report();
+                if failed && report.claim.is_none() && report.abort.is_none() {
+                    report.limit = provider_limit::told(&err, now, local)
+                        .or_else(|| provider_limit::told(&out, now, local));
+                }
+                report
+            }
+            Mode::Understood(understood) => {
+                let mut report = understood.report(&self.promise, &mut self.preview, now, local);
+                if failed && report.limit.is_none() && report.claim.is_none() {
+                    report.limit = provider_limit::told(&err, now, local);
+                }
+                // A CLI that died before its stream began tells why on stderr.
+                if failed && report.error.is_none() && report.idle_hands {
+                    report.error = last_line(&err).or_else(|| last_line(&out));
+                }
+                report
+            }
+        }
+    }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.trim().chars().take(300).collect())
+}
+
+impl Plain {
+    fn push(&mut self, source: Source, bytes: &[u8], notes: &mut Vec<Note>) {
+        match source {
+            Source::Stdout => {
+                let room = (PREVIEW_CHARS * 4).saturating_sub(self.raw_preview.len());
+                if room > 0 {
+                    self.raw_preview
+                        .extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
+                self.out.push(bytes, &mut self.claims);
+            }
+            Source::Stderr => self.err.push(bytes, &mut self.claims),
+        }
+        self.take(source, notes);
+    }
+
+    fn finish(&mut self, notes: &mut Vec<Note>) {
+        self.out.finish(&mut self.claims);
+        self.take(Source::Stdout, notes);
+        self.err.finish(&mut self.claims);
+        self.take(Source::Stderr, notes);
+    }
+
+    fn take(&mut self, source: Source, notes: &mut Vec<Note>) {
+        let Some(last) = self.claims.drain(..).next_back() else {
+            return;
+        };
+        match source {
+            Source::Stdout => self.last_out = Some(last),
+            Source::Stderr => self.last_err = Some(last),
+        }
+        notes.push(Note::Claimed);
+    }
+
+    fn report(&self) -> RunReport {
+        let claim = self.last_out.as_ref().or(self.last_err.as_ref());
+        let (claim, abort) = split_claim(claim);
+        RunReport {
+            claim,
+            abort,
+            preview: preview_of(&self.raw_preview),
+            ..RunReport::default()
+        }
+    }
+}
+
+fn split_claim(claim: Option<&Claim>) -> (Option<String>, Option<String>) {
+    match claim {
+        Some(claim) if claim.kind == ClaimKind::Done => (Some(claim.text.clone()), None),
+        Some(claim) => {
+            let words = claim.words.trim();
+            (
+                None,
+                Some(if words.is_empty() {
+                    claim.text.clone()
+                } else {
+                    words.to_owned()
+                }),
+            )
+        }
+        None => (None, None),
+    }
+}
+
+fn preview_of(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let mut out = String::new();
+    let mut chars = text.chars().peekable();
+    let mut count = 0;
+    while let Some(c) = chars.next() {
+        if count == PREVIEW_CHARS {
+            break;
+        }
+        if c == '\u{1b}' {
+            // A colour or the like: up to its final letter.
+            if chars.peek() == Some(&'[') {
+                chars.next();
+                while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
+            }
+            continue;
+        }
+        if c.is_control() && c != '\n' && c != '\t' {
+            continue;
+        }
+        out.push(c);
+        count += 1;
+    }
+    out
+}
+
+impl Understood {
+    fn settle(&mut self, preview: &mut String, notes: &mut Vec<Note>) {
+        for event in self.events.drain(..) {
+            if let AgentEvent::Text { text, .. } = &event
+                && preview.chars().count() < PREVIEW_CHARS
+            {
+                let room = PREVIEW_CHARS - preview.chars().count();
+                preview.extend(text.chars().take(room));
+            }
+            self.summary.push(&event);
+        }
+        match (self.resulted, self.summary.has_result()) {
+            (false, true) => notes.push(Note::Resulted),
+            (true, false) => notes.push(Note::WentOn),
+            _ => {}
+        }
+        self.resulted = self.summary.has_result();
+        if self.summary.empty_steps >= EMPTY_STEPS && !self.hopeless {
+            self.hopeless = true;
+            notes.push(Note::Hopeless);
+        }
+        let spent = (
+            self.summary.usage().total(),
+            self.summary.cost().map(|cost| cost.0),
+        );
+        if spent != self.spent {
+            self.spent = spent;
+            notes.push(Note::Spent(spent.0, spent.1));
+        }
+    }
+
+    fn report(
+        &mut self,
+        promise: &PromiseSpec,
+        preview: &mut String,
+        now: Timestamp,
+        local: &TimeZone,
+    ) -> RunReport {
+        self.parser.finish(&mut self.events);
+        self.settle(preview, &mut Vec::new());
+        self.summary.finish(self.parser.trouble());
+        let summary = &self.summary;
+        let error = match summary.result() {
+            ResultState::Error(failure) => Some(failure.message),
+            _ if self.hopeless => Some("it asked again and again and got no answer".to_owned()),
+            _ => None,
+        };
+        // An agent that says its run failed claims nothing, whatever stands in its text.
+        let found = match error {
+            None => find_in_text(promise, summary.final_text()),
+            Some(_) => None,
+        };
+        let (claim, abort) = split_claim(found.as_ref());
+        let usage = summary.usage();
+        let tokens = Tokens {
+            input: usage.input,
+            output: usage.output,
+            cache_read: usage.cache_read,
+            cache_write: usage.cache_write,
+        };
+        RunReport {
+            limit: if claim.is_some() {
+                None
+            } else {
+                summary.limit(now, local)
+            },
+            claim,
+            abort,
+            error,
+            idle_hands: summary.did_nothing(),
+            tokens: tokens.total().map(|_| tokens),
+            cost: summary.cost().map(|cost| Cost {
+                micros: cost.0,
+                estimated: false,
+            }),
+            model: summary.model.clone(),
+            trouble: summary.trouble.bad_lines + summary.trouble.cut_lines,
+            denied: summary
+                .denials
+                .iter()
+                .map(|denial| denial.rule.clone())
+                .collect(),
+            preview: preview.clone(),
+        }
+    }
+}

@@ -304,6 +304,8 @@ pub struct LoopState {
     pub completion: Option<(Timestamp, String)>,
     /// Whether the host left on purpose, to be resumed.
     pub interrupted: Option<StopBy>,
+    /// Hashes of the files that the gates name, when the loop began.
+    pub gate_files: BTreeMap<String, String>,
     /// Sequence number of the last event folded in.
     pub seq: u64,
 }

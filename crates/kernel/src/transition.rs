@@ -91,6 +91,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         verdict: None,
         completion: None,
         interrupted: None,
+        gate_files: BTreeMap::new(),
         seq: record.seq,
     })
 }
@@ -125,6 +126,11 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             if state.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
                 state.stop = None;
             }
+        }
+        Event::GateFiles { files } => state.gate_files.clone_from(files),
+        Event::StateEdited { config, iterations } => {
+            state.config = (**config).clone();
+            state.iterations = *iterations;
         }
         Event::ConfigChanged { change, .. } => change.apply_to(&mut state.config),
         Event::RunStarted { .. } => run_started(state, record)?,

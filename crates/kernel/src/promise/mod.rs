@@ -1,15 +1,50 @@
 //! Streaming search for the completion promise.
+//!
+//! A [`Detector`] takes the bytes of one plain text stream in any portions and reports the
+//! [`Claim`]s in it; [`find_in_text`] does the same for a message that is already whole.
+//! The rules see complete lines only, so a split of the bytes can change nothing:
+//!
+//! * `detector` cuts the stream into lines and decides which of them are worth a look,
+//! * `scan` finds those among plain text, at the speed of memory,
+//! * `ansi` takes the terminal sequences out of a line,
+//! * `judge` decides whether a line is a claim, with `chars` and `quote` as its eyes,
+//! * `verdict` sets the line among its neighbours: fences, echoes of the prompt (`echo`),
+//! * `lookback` and `long` bound what is kept of the stream and of one line.
 
-use serde::{Deserialize, Serialize};
+mod ansi;
+mod chars;
+mod detector;
+mod echo;
+mod fence;
+mod judge;
+mod long;
+mod lookback;
+mod quote;
+mod scan;
+mod spec;
+mod verdict;
 
-/// How the promise must stand in the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromiseMatch {
-    /// Only `<promise>TEXT</promise>`.
-    Tagged,
-    /// Also TEXT alone on a line.
-    Line,
-    /// Also TEXT as whole words in a line.
-    Anywhere,
+pub use detector::{Detector, find_in_text};
+pub use spec::{PromiseError, PromiseMatch, PromiseSpec};
+
+/// What the agent claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimKind {
+    /// The work is done.
+    Done,
+    /// The work cannot be done.
+    Abort,
+}
+
+/// A promise found in the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which of the two promises it is.
+    pub kind: ClaimKind,
+    /// The promise's text as it stood, trimmed, without the tag.
+    pub text: String,
+    /// Offset in the stream just behind it.
+    pub offset: u64,
+    /// What the agent said with it: the words of its line and of the lines before, at most 500 bytes.
+    pub words: String,
 }

@@ -1,0 +1,324 @@
+//! The agents of a loop, resolved: what is started, how it is read, what it costs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use descartes_kernel::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::EndedBy;
+use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
+use descartes_kernel::reader::{RunReader, RunReport, Source};
+use descartes_kernel::state::RunInfo;
+use descartes_proc::find_program;
+use descartes_store::layout::RunDir;
+use descartes_store::logs::{GapMarks, read_log};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{HostError, HostSettings};
+
+/// One agent, ready to be started.
+#[derive(Clone, Debug)]
+pub(super) struct ResolvedAgent {
+    invocation: Invocation,
+    profile: Profile,
+    model: Option<String>,
+}
+
+/// The agent of `--command`, then the fallbacks.
+pub(super) fn resolve_all(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<Vec<ResolvedAgent>, HostError> {
+    let mut agents = vec![resolve_first(config, settings)?];
+    for fallback in &config.fallback {
+        agents.push(resolve_fallback(fallback, config, settings)?);
+    }
+    for agent in &agents {
+        check_installed(agent, config, settings)?;
+        check_budget(agent, config, settings)?;
+    }
+    Ok(agents)
+}
+
+fn choices(config: &IterativeLoopConfig) -> Choices {
+    Choices {
+        model: config.model.clone(),
+        permissions: config.permissions,
+        prompt_mode: config.backend.prompt_mode,
+    }
+}
+
+fn resolve_first(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<ResolvedAgent, HostError> {
+    let words: Vec<String> = std::iter::once(&config.command)
+        .chain(&config.args)
+        .cloned()
+        .collect();
+    if let Some(own) = &settings.backend {
+        let generic = profile(settings, agent::GENERIC)?;
+        let mut invocation = agent::build(generic, &words, &choices(config));
+        invocation.argv.extend(own.base_args());
+        invocation.stream = own.stream();
+        invocation.prompt_mode = config.backend.prompt_mode.unwrap_or(own.prompt_mode());
+        let (profile, model) = (generic.clone(), config.model.clone());
+        return Ok(ResolvedAgent {
+            invocation,
+            profile,
+            model,
+        });
+    }
+    let profile = profile(settings, &config.backend.backend_type)?;
+    resolve(profile, &words, config, settings)
+}
+
+fn resolve_fallback(
+    text: &str,
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<ResolvedAgent, HostError> {
+    if let Some(profile) = settings
+        .profiles
+        .get(text)
+        .filter(|p| !p.command.is_empty())
+    {
+        return resolve(profile, &[], config, settings);
+    }
+    let words = shell_words::split(text).map_err(|error| {
+        HostError::usage(
+            format!("--fallback `{text}`: {error}"),
+            "quote it as a shell would",
+        )
+    })?;
+    let name = settings.profiles.guess(&words).to_owned();
+    resolve(profile(settings, &name)?, &words, config, settings)
+}
+
+fn profile<'a>(settings: &'a HostSettings, name: &str) -> Result<&'a Profile, HostError> {
+    settings.profiles.get(name).ok_or_else(|| {
+        let known: Vec<&str> = settings.profiles.names().collect();
+        HostError::usage(
+            format!("unknown backend `{name}`"),
+            format!(
+                "known are {}; add your own as [agents.{name}] in the config",
+                known.join(", ")
+            ),
+        )
+    })
+}
+
+fn resolve(
+    profile: &Profile,
+    words: &[String],
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<ResolvedAgent, HostError> {
+    let invocation = agent::build(profile, words, &choices(config));
+    let set = |key: &str| -> bool {
+        let own = config
+            .backend
+            .environment
+            .get(key)
+            .is_some_and(|value| !value.is_empty());
+        own || settings
+            .environment
+            .iter()
+            .any(|(k, v)| k == key && !v.is_empty())
+    };
+    let host = agent::Host {
+        root: nix::unistd::geteuid().is_root(),
+        has_env: &set,
+        settings_grant: settings_grant(profile, config, settings),
+    };
+    agent::preflight(profile, &invocation, host)
+        .map_err(|refusal| HostError::refused(refusal.message, refusal.hint))?;
+    Ok(ResolvedAgent {
+        invocation,
+        profile: profile.clone(),
+        model: config.model.clone(),
+    })
+}
+
+/// Whether one of the agent's own settings files lets it work headless.
+fn settings_grant(
+    profile: &Profile,
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> bool {
+    let variable = |key: &str| {
+        settings
+            .environment
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value.clone())
+    };
+    let work = config.working_directory.clone().unwrap_or_default();
+    profile.permissions.settings.iter().any(|file| {
+        let named = file.dir_env.as_deref().and_then(variable);
+        let dir = match (named, file.dir.strip_prefix("~/")) {
+            (Some(dir), _) => Path::new(&dir).to_owned(),
+            (None, Some(rest)) => match variable("HOME") {
+                Some(home) => Path::new(&home).join(rest),
+                None => return false,
+            },
+            (None, None) => work.join(&file.dir),
+        };
+        fs_err::read_to_string(dir.join(&file.file)).is_ok_and(|text| file.grants(&text))
+    })
+}
+
+fn check_installed(
+    agent: &ResolvedAgent,
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<(), HostError> {
+    let work = config.working_directory.clone().unwrap_or_default();
+    let path = settings
+        .environment
+        .iter()
+        .find(|(key, _)| key == "PATH")
+        .map(|(_, v)| v.as_os_str());
+    let program = agent.invocation.argv.first().map_or("", String::as_str);
+    find_program(OsStr::new(program), path, &work)?;
+    Ok(())
+}
+
+/// A cost budget that can never be reached is worse than none.
+fn check_budget(
+    agent: &ResolvedAgent,
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Result<(), HostError> {
+    let name = &agent.invocation.profile;
+    let refuse = |flag: &str, what: &str, hint: &str| {
+        Err(HostError::refused(
+            format!("{flag} needs an agent that tells {what}; `{name}` does not"),
+            hint,
+        ))
+    };
+    let reports = agent.invocation.reports;
+    if config.max_tokens.is_some() && reports == Reports::Nothing {
+        return refuse(
+            "--max-tokens",
+            "its tokens",
+            "leave it away, or use --max-duration",
+        );
+    }
+    let priced = config
+        .model
+        .as_ref()
+        .is_some_and(|model| settings.prices.of(model).is_some());
+    let known = reports == Reports::Cost || (reports == Reports::Tokens && priced);
+    if config.max_cost_usd.is_some() && !known {
+        return refuse(
+            "--max-cost",
+            "its cost",
+            "leave it away, use --max-tokens or --max-duration, or fill [prices] in the config and give --model",
+        );
+    }
+    Ok(())
+}
+
+impl ResolvedAgent {
+    /// Whether its stream tells the agent's own words from everything else.
+    pub(super) fn understood(&self) -> bool {
+        self.invocation.stream.is_understood()
+    }
+
+    /// The command line for this prompt.
+    pub(super) fn deliver(&self, prompt: &str, file: &Path) -> Result<Delivery, HostError> {
+        self.invocation
+            .deliver(&self.profile, prompt, &file.to_string_lossy())
+            .map_err(|error| HostError::Prompt(error.to_string()))
+    }
+
+    /// A reader of one run.
+    pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> RunReader {
+        let spec = self.promise(config);
+        match self.invocation.stream {
+            StreamKind::Text => RunReader::plain(&spec, prompt),
+            _ => match self.invocation.parser() {
+                Ok(parser) => RunReader::understood(&spec, parser),
+                // Field paths were checked when the profile was read.
+                Err(_) => RunReader::plain(&spec, prompt),
+            },
+        }
+    }
+
+    fn promise(&self, config: &IterativeLoopConfig) -> PromiseSpec {
+        let by_backend = match self.understood() {
+            true => PromiseMatch::Tagged,
+            false => PromiseMatch::Line,
+        };
+        PromiseSpec {
+            done: config.completion_promise.clone(),
+            abort: config.abort_promise.clone(),
+            mode: config.promise_match.unwrap_or(by_backend),
+        }
+    }
+
+    /// Variables of the profile, where the user has not set them.
+    pub(super) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.invocation.env
+    }
+
+    /// Fills in a cost from the price table where the agent told tokens only.
+    pub(super) fn price(&self, said: &mut RunReport, settings: &HostSettings) {
+        if said.cost.is_some() {
+            return;
+        }
+        let model = said.model.as_ref().or(self.model.as_ref());
+        if let (Some(model), Some(tokens)) = (model, &said.tokens) {
+            said.cost = settings.prices.estimate(model, tokens);
+        }
+    }
+}
+
+/// Tokens and cost of a run whose host died, read from its log, and the time it had.
+pub(super) fn read_interrupted(
+    folder: &RunDir,
+    run: &RunInfo,
+    agents: &[ResolvedAgent],
+    config: &IterativeLoopConfig,
+) -> (RunReport, u64) {
+    let log = folder.stdout();
+    let seen = fs_err::metadata(&log)
+        .ok()
+        .and_then(|meta| meta.modified().ok());
+    let spent = seen
+        .and_then(|at| Timestamp::try_from(at).ok())
+        .map_or(0, |at| {
+            at.as_millisecond() - run.started_at.as_millisecond()
+        });
+    let mut report = RunReport::default();
+    if let Some(agent) = agents
+        .get(run.agent as usize)
+        .filter(|agent| agent.understood())
+    {
+        let mut reader = agent.reader(config, "");
+        if feed(&log, &mut reader).is_ok() {
+            report = reader.finish(
+                None,
+                EndedBy::HostLost,
+                Timestamp::now(),
+                &TimeZone::system(),
+            );
+        }
+    }
+    (report, u64::try_from(spent).unwrap_or(0))
+}
+
+fn feed(log: &Path, reader: &mut RunReader) -> std::io::Result<()> {
+    use std::io::Read;
+    let mut file = read_log(log, GapMarks::Hidden)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            n => reader.push(Source::Stdout, &buffer[..n], &mut Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The end of an iteration: evidence from the work tree, the commit, the tag.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use descartes_kernel::event::{Event, TreeFacts, Verdict};
+use descartes_kernel::prompt::fill_template;
+use descartes_kernel::state::Phase;
+use descartes_kernel::step::{ClosingFacts, Input};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use super::HostError;
+use super::driver::Driver;
+use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
+
+/// Where measuring takes longer, progress is unknown.
+const MEASURE_BUDGET: Duration = Duration::from_secs(2);
+
+impl Driver {
+    /// The work tree as it is now.
+    pub(super) fn measure(&mut self) -> TreeFacts {
+        let snapshot = self.tree.snapshot(MEASURE_BUDGET);
+        let facts = facts_of(&snapshot);
+        self.measured = Some((facts.clone(), snapshot));
+        facts
+    }
+
+    pub(super) fn last_measure(&mut self) -> TreeFacts {
+        match &self.measured {
+            Some((facts, _)) => facts.clone(),
+            None => self.measure(),
+        }
+    }
+
+    /// Measures, commits, and closes the iteration being judged.
+    pub(super) fn close(&mut self) -> Result<(), HostError> {
+        let judged = matches!(&self.state.phase, Phase::Judging { gates, .. } if !gates.is_empty());
+        // The last gate's own measure is still true: nothing ran since.
+        let mut after = if judged {
+            self.last_measure()
+        } else {
+            self.measure()
+        };
+        let files = self.changed_since_start();
+        let mut commit = None;
+        if self.state.config.git.auto_commit {
+            commit = self.commit()?;
+            if commit.is_some() {
+                after = self.measure();
+            }
+        }
+        self.input(&Input::Closed(ClosingFacts {
+            after,
+            files,
+            commit,
+        }))?;
+        self.mark();
+        if self.state.config.git.tag_green && self.all_green() {
+            self.tag_green()?;
+        }
+        self.keep_locks()?;
+        self.save_state()
+    }
+
+    /// Makes what is there now the point that the next iteration's changes are counted from.
+    pub(super) fn mark(&mut self) {
+        self.tree.mark();
+    }
+
+    fn changed_since_start(&self) -> Option<u32> {
+        self.measured
+            .as_ref()
+            .and_then(|(_, snapshot)| snapshot.changed)
+    }
+
+    fn all_green(&self) -> bool {
+        let done = matches!(self.state.verdict, Some(Verdict::Promise | Verdict::Gates));
+        done && !self.state.config.verify.is_empty()
+    }
+
+    fn values(&self) -> [(&'static str, String); 3] {
+        let iteration = self
+            .state
+            .run()
+            .map_or(self.state.iterations, |run| run.iteration);
+        [
+            ("iteration", iteration.to_string()),
+            (
+                "timestamp",
+                Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string(),
+            ),
+            ("name", self.state.name.clone()),
+        ]
+    }
+
+    pub(super) fn fill(&self, template: &str) -> Result<String, String> {
+        let values = self.values();
+        let borrowed: Vec<(&str, &str)> = values.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        fill_template(template, &borrowed)
+    }
+
+    fn commit(&mut self) -> Result<Option<String>, HostError> {
+        let message = match self.fill(&self.state.config.git.commit_template) {
+            Ok(message) => message,
+            Err(why) => {
+                self.warn(format!("no commit: {why}"))?;
+                return Ok(None);
+            }
+        };
+        match self.tree.commit_all(&message) {
+            CommitOutcome::Made { hash } => Ok(Some(hash)),
+            CommitOutcome::Nothing => Ok(None),
+            CommitOutcome::Failed { words } => {
+                self.warn(format!("no commit: {words}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn tag_green(&mut self) -> Result<(), HostError> {
+        let name = format!("descartes/{}/{}", self.state.name, self.state.iterations);
+        match self.tree.tag(&name) {
+            Ok(()) => self.append(Event::Tagged { name }),
+            Err(error) => self.warn(format!("no tag: {error}")),
+        }
+    }
+
+    /// Scripts named in a gate's command that are not as they were when the loop began.
+    pub(super) fn report_changed_gate_files(&mut self) -> Result<(), HostError> {
+        let now = gate_files(&self.state.config.verify, &self.working_dir());
+        for (file, hash) in self.state.gate_files.clone() {
+            let same = now.get(&file).is_some_and(|found| *found == hash);
+            if !same
+                && self
+                    .reported_gate_files
+                    .insert((file.clone(), now.get(&file).cloned()))
+            {
+                self.warn(format!(
+                    "gate file {file} is not as it was when the loop began"
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn facts_of(snapshot: &Snapshot) -> TreeFacts {
+    let (tree, unknown) = match &snapshot.tree {
+        TreeHash::Unknown { reason } => (None, Some(reason.clone())),
+        known => (Some(known.to_string()), None),
+    };
+    TreeFacts {
+        head: snapshot.head.clone(),
+        tree,
+        unknown,
+        open_items: None,
+    }
+}
+
+/// Hashes of the files that the gates' commands name.
+pub(super) fn gate_files(gates: &[String], dir: &Path) -> BTreeMap<String, String> {
+    let words = gates.iter().flat_map(|gate| {
+        shell_words::split(gate)
+            .unwrap_or_else(|_| gate.split_whitespace().map(str::to_owned).collect())
+    });
+    let mut files = BTreeMap::new();
+    for word in words {
+        let path = dir.join(&word);
+        if path.is_file()
+            && let Ok(bytes) = fs_err::read(&path)
+        {
+            let hash: String = Sha256::digest(&bytes)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            files.insert(word, hash);
+        }
+    }
+    files
+}

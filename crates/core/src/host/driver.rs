@@ -1,0 +1,355 @@
+//! The driver: turns whatever happened into one input, asks the kernel, performs what it
+//! says. It decides nothing itself.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use descartes_kernel::control::{Answer, Command, CommandId, Grace};
+use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::state::LoopState;
+use descartes_kernel::step::{Action, Agents, Input, plan, react};
+use descartes_kernel::transition::apply;
+use descartes_proc::{Ending, Supervisor};
+use descartes_store::Sync;
+use descartes_store::journal::Journal;
+use descartes_store::layout::LoopDir;
+use descartes_store::lock::StateLock;
+use descartes_store::state_file::StateFile;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::agent::ResolvedAgent;
+use super::control::{ControlSocket, Reply};
+use super::message::Message;
+use super::run::LiveRun;
+use super::{HostEnd, HostError, HostSettings};
+use crate::worktree::{Snapshot, Tree};
+
+/// Waits look at the wall clock again this often: suspend and clock jumps.
+const CLOCK_CHECK: Duration = Duration::from_secs(15);
+
+/// How often the library's cancellation handle is looked at.
+const HANDLE_CHECK: Duration = Duration::from_millis(50);
+
+/// One loop, held by this process.
+pub(super) struct Driver {
+    pub(super) state: LoopState,
+    pub(super) journal: Journal,
+    pub(super) lock: StateLock,
+    pub(super) dir: LoopDir,
+    /// Unknown fields of the state file, kept.
+    pub(super) kept: Map<String, Value>,
+    pub(super) settings: HostSettings,
+    pub(super) agents: Vec<ResolvedAgent>,
+    pub(super) policy: Agents,
+    pub(super) supervisor: Supervisor,
+    pub(super) rx: Receiver<Message>,
+    pub(super) tx: std::sync::mpsc::Sender<Message>,
+    pub(super) tree: Tree,
+    /// Held for its drop, which removes the file.
+    pub(super) _socket: Option<ControlSocket>,
+    pub(super) waiting: Vec<(CommandId, Reply)>,
+    pub(super) interrupts: u8,
+    pub(super) clock: Instant,
+    pub(super) run: Option<LiveRun>,
+    /// The newest measure of the work tree.
+    pub(super) measured: Option<(TreeFacts, Snapshot)>,
+    pub(super) reported_gate_files: BTreeSet<(String, Option<String>)>,
+    pub(super) warned_spec: bool,
+    pub(super) warned_prompt: bool,
+    pub(super) state_file: StateFile,
+    /// Numbers of trees, gates included; only the supervisor sees them.
+    pub(super) trees: u64,
+    pub(super) listeners: Vec<super::Listener>,
+}
+
+impl Driver {
+    /// Runs the loop until it is over or left.
+    pub(super) fn drive(mut self) -> Result<HostEnd, HostError> {
+        let end = self.go();
+        if let Err(error) = &end {
+            self.give_up(error);
+        }
+        self.supervisor.terminate(Ending::Kill);
+        end
+    }
+
+    fn go(&mut self) -> Result<HostEnd, HostError> {
+        loop {
+            match plan(&self.state, self.policy, Timestamp::now()) {
+                Action::Start {
+                    run,
+                    iteration,
+                    agent,
+                } => self.start(run, iteration, agent)?,
+                Action::Watch => self.watch()?,
+                Action::Gate { index, command } => self.gate(index, &command)?,
+                Action::Close => self.close()?,
+                Action::Wait(until) => self.wait(until)?,
+                Action::Hold => self.hold()?,
+                Action::Finish(reason) => self.finish(reason)?,
+                Action::Leave(by) => {
+                    self.append(Event::Interrupted { by })?;
+                    self.save_state()?;
+                    return Ok(self.end());
+                }
+                Action::Over => return Ok(self.end()),
+            }
+        }
+    }
+
+    fn end(&self) -> HostEnd {
+        HostEnd {
+            reason: self.state.exit_reason(),
+            stop: self.state.stop,
+            iterations: self.state.iterations,
+            completion: self.state.completion.as_ref().map(|c| c.1.clone()),
+        }
+    }
+
+    fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
+        self.append(Event::LoopFinished { reason })?;
+        self.save_state()?;
+        let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();
+        for id in settled {
+            self.append(Event::CommandEffective { id })?;
+        }
+        Ok(())
+    }
+
+    /// The host cannot go on: write down why, on the last reserve if need be.
+    fn give_up(&mut self, error: &HostError) {
+        let reason = IterativeExitReason::Error {
+            message: error.to_string(),
+        };
+        let event = Event::LoopFinished { reason };
+        let now = Timestamp::now();
+        if let Ok(seq) = self.journal.append_from_reserve(now, &event) {
+            let record = Record {
+                v: descartes_kernel::event::FORMAT,
+                seq,
+                at: now,
+                event,
+            };
+            if apply(&mut self.state, &record).is_ok() {
+                self.tell(&record);
+            }
+        }
+        // The journal has the reason; a state file that cannot be written is rebuilt from it.
+        drop(self.save_state());
+    }
+
+    pub(super) fn input(&mut self, input: &Input) -> Result<(), HostError> {
+        for event in react(&self.state, input, self.policy, Timestamp::now()) {
+            self.append(event)?;
+        }
+        Ok(())
+    }
+
+    /// Journal first, then the state, then everybody who watches.
+    pub(super) fn append(&mut self, event: Event) -> Result<(), HostError> {
+        let durability = event.durability();
+        let now = Timestamp::now();
+        let seq = self.journal.append(now, &event, durability)?;
+        let record = Record {
+            v: descartes_kernel::event::FORMAT,
+            seq,
+            at: now,
+            event,
+        };
+        apply(&mut self.state, &record)?;
+        self.tell(&record);
+        if let Event::CommandEffective { id } = record.event {
+            self.answer_effective(id);
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, record: &Record) {
+        self.listeners.retain(|listener| listener(record));
+    }
+
+    pub(super) fn warn(&mut self, message: impl Into<String>) -> Result<(), HostError> {
+        self.append(Event::Warning {
+            message: message.into(),
+        })
+    }
+
+    pub(super) fn mono(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    /// The next thing that happened, at most until `deadline`.
+    pub(super) fn next(
+        &mut self,
+        deadline: Option<Duration>,
+    ) -> Result<Option<Message>, HostError> {
+        loop {
+            let left = deadline.map(|at| at.saturating_sub(self.mono()));
+            let slice = match (left, self.settings.cancel.is_some()) {
+                (None, false) => None,
+                (None, true) => Some(HANDLE_CHECK),
+                (Some(left), false) => Some(left),
+                (Some(left), true) => Some(left.min(HANDLE_CHECK)),
+            };
+            let got = match slice {
+                None => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(slice) => self.rx.recv_timeout(slice),
+            };
+            match got {
+                Ok(message) => return Ok(Some(message)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(HostError::Internal(
+                        "the driver's queue was closed".to_owned(),
+                    ));
+                }
+            }
+            if self.handle_cancelled() {
+                return Ok(Some(Message::Stop(StopBy::Handle)));
+            }
+            if deadline.is_some_and(|at| self.mono() >= at) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn handle_cancelled(&self) -> bool {
+        let asked = self.settings.cancel.as_ref();
+        self.state.stop.is_none()
+            && asked.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// Deals with everything that is not about a process tree. Returns how the tree that
+    /// may be running is to be ended, if that follows from it.
+    pub(super) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
+        match message {
+            Message::Stop(by) => self.stop(by),
+            Message::Command(command, reply) => self.command(command, reply),
+            Message::Tree(_) | Message::Note(..) => Ok(None),
+        }
+    }
+
+    fn kill_grace(&self) -> Ending {
+        Ending::Ask {
+            grace: self.state.config.kill_grace_secs.0,
+        }
+    }
+
+    fn stop(&mut self, by: StopBy) -> Result<Option<Ending>, HostError> {
+        if by != StopBy::Interrupt {
+            self.input(&Input::Stop(by))?;
+            return Ok(Some(self.kill_grace()));
+        }
+        self.interrupts = self.interrupts.saturating_add(1);
+        match self.interrupts {
+            1 => {
+                self.input(&Input::Stop(StopBy::Interrupt))?;
+                Ok(None)
+            }
+            2 => {
+                self.input(&Input::Stop(StopBy::InterruptAgain))?;
+                Ok(Some(self.kill_grace()))
+            }
+            _ => Ok(Some(Ending::Kill)),
+        }
+    }
+
+    fn command(&mut self, command: Command, reply: Reply) -> Result<Option<Ending>, HostError> {
+        if command == Command::Ping {
+            reply.send(&Answer::Effective {
+                id: 0,
+                message: "alive".to_owned(),
+            });
+            return Ok(None);
+        }
+        if let Some((message, hint)) = self.refuse(&command) {
+            reply.send(&Answer::Refused { message, hint });
+            return Ok(None);
+        }
+        let id = self.state.next_command;
+        let ending = match &command {
+            Command::Cancel { grace: Grace::Ask } => Some(self.kill_grace()),
+            Command::Cancel { grace: Grace::Skip } => Some(Ending::Kill),
+            _ => None,
+        };
+        let events = react(
+            &self.state,
+            &Input::Command(command),
+            self.policy,
+            Timestamp::now(),
+        );
+        self.waiting.push((id, reply));
+        for event in events {
+            let accepted = matches!(event, Event::CommandAccepted { .. });
+            self.append(event)?;
+            if accepted && let Some((_, reply)) = self.waiting.last() {
+                reply.send(&Answer::Accepted { id });
+            }
+        }
+        self.save_state()?;
+        Ok(ending)
+    }
+
+    fn refuse(&self, command: &Command) -> Option<(String, String)> {
+        let Command::Set { change } = command else {
+            return None;
+        };
+        let mut config = self.state.config.clone();
+        change.apply_to(&mut config);
+        config
+            .check()
+            .err()
+            .map(|error| (error.message, error.hint))
+    }
+
+    fn answer_effective(&mut self, id: CommandId) {
+        let message = match self.state.exit_reason() {
+            IterativeExitReason::Running => "done".to_owned(),
+            reason => reason.sentence(),
+        };
+        self.waiting.retain(|(waiting, reply)| {
+            if *waiting == id {
+                reply.send(&Answer::Effective {
+                    id,
+                    message: message.clone(),
+                });
+            }
+            *waiting != id
+        });
+    }
+
+    fn wait(&mut self, until: Timestamp) -> Result<(), HostError> {
+        let left = until.duration_since(Timestamp::now());
+        let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
+        let deadline = self.mono() + left.min(CLOCK_CHECK);
+        if let Some(message) = self.next(Some(deadline))? {
+            self.attend(message)?;
+        } else if Timestamp::now() >= until {
+            self.input(&Input::WaitElapsed)?;
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self) -> Result<(), HostError> {
+        self.input(&Input::Held)?;
+        if let Some(message) = self.next(None)? {
+            self.attend(message)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn save_state(&mut self) -> Result<(), HostError> {
+        // The journal is the durable one; this is its fold, made anew from it if lost.
+        let state = self.state.project(&self.kept);
+        self.state_file.save(&state, self.state.seq, Sync::Lazy)?;
+        Ok(())
+    }
+
+    /// An agent may have deleted the lock beside the state file.
+    pub(super) fn keep_locks(&mut self) -> Result<(), HostError> {
+        self.lock.keep().map_err(HostError::from)
+    }
+}

@@ -1,0 +1,124 @@
+//! What can keep a host from its work, with the hint and the exit code of each.
+
+use descartes_kernel::config::ConfigError;
+use descartes_kernel::outcome::exit;
+use descartes_kernel::transition::IllegalEvent;
+use descartes_proc::StartError;
+use descartes_store::IoError;
+use descartes_store::catalog::RegisterError;
+use descartes_store::journal::JournalError;
+use descartes_store::layout::BadLoopId;
+use descartes_store::lock::LockError;
+use descartes_store::state_file::StateFileError;
+use thiserror::Error;
+
+/// Why a loop cannot begin or go on.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// What was asked for makes no sense.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to type next.
+        hint: String,
+    },
+    /// It makes sense, but not here and now.
+    #[error("{message}")]
+    Refused {
+        /// Why.
+        message: String,
+        /// What to type next.
+        hint: String,
+    },
+    /// The agent cannot be started.
+    #[error(transparent)]
+    Agent(#[from] StartError),
+    /// A prompt or spec file cannot be read.
+    #[error("{0}")]
+    Prompt(String),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The state file.
+    #[error(transparent)]
+    StateFile(#[from] StateFileError),
+    /// Another host.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The journal tells a story that cannot be.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The loop's id is not one.
+    #[error(transparent)]
+    BadId(#[from] BadLoopId),
+    /// The catalog.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The guard could not be started, or the like.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl HostError {
+    pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub(super) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } | Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Agent(error) => error.hint().map(str::to_owned),
+            Self::Journal(error) => error.hint().map(str::to_owned),
+            Self::StateFile(error) => error.hint().map(str::to_owned),
+            Self::Lock(LockError::Held(_)) => Some(
+                "watch it with `descartes loop status`, end it with `descartes loop cancel`, \
+                 or give this loop another --state-file"
+                    .to_owned(),
+            ),
+            Self::Illegal(_) => {
+                Some("the loop's journal is damaged; start anew with --force".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// The process exit code.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Usage { .. } => exit::USAGE,
+            Self::Refused { .. }
+            | Self::StateFile(_)
+            | Self::Lock(LockError::Held(_))
+            | Self::Illegal(_)
+            | Self::BadId(_) => exit::REFUSED,
+            Self::Journal(JournalError::Damaged { .. } | JournalError::Newer { .. }) => {
+                exit::REFUSED
+            }
+            _ => exit::ERROR,
+        }
+    }
+}
+
+impl From<ConfigError> for HostError {
+    fn from(error: ConfigError) -> Self {
+        Self::Usage {
+            message: error.message,
+            hint: error.hint,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Gates: what descartes itself runs to find out whether a claim is true. Each in its own
+//! tree, with its own time limit, after the agent's tree is gone.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
+use descartes_kernel::step::Input;
+use descartes_proc::{Channel, Ending, Launch, Sink, Stdin, TreeEvent};
+use descartes_store::logs::LogFile;
+
+use super::HostError;
+use super::driver::Driver;
+use super::message::Message;
+use super::run::WireExit;
+
+/// The last of a gate's output that is recorded and told to the agent.
+const TAIL: usize = 4096;
+
+/// Output still in the pipes is waited for so long.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// Both streams of a gate, in the order they came: people read them as one.
+struct GateSink {
+    log: LogFile,
+    tail: Vec<u8>,
+}
+
+impl Sink for GateSink {
+    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
+        self.log.write(bytes);
+        let keep = &bytes[bytes.len().saturating_sub(TAIL)..];
+        self.tail.extend_from_slice(keep);
+        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..over);
+    }
+}
+
+/// How a gate under way is coming along.
+struct LiveGate {
+    tree: u64,
+    began: Instant,
+    end: Option<GateEnd>,
+}
+
+impl Driver {
+    pub(super) fn gate(&mut self, index: u32, command: &str) -> Result<(), HostError> {
+        let before = if index == 0 {
+            self.measure()
+        } else {
+            self.last_measure()
+        };
+        self.report_changed_gate_files()?;
+        let (live, launch, sink) = self.prepare_gate(index, command);
+        let mut live = live;
+        let (end, tail) = match self.supervisor.start(live.tree, &launch, Box::new(sink)) {
+            Ok(_) => {
+                self.watch_gate(&mut live)?;
+                let report = self.supervisor.collect(DRAIN);
+                let end = live.end.unwrap_or(GateEnd::Cancelled);
+                (end, report.sink.map(tail_of).unwrap_or_default())
+            }
+            Err(error) => (
+                GateEnd::Exit(ExitStatus::Code(126)),
+                format!("the gate could not be started: {error}"),
+            ),
+        };
+        let facts = GateFacts {
+            gate: index,
+            command: command.to_owned(),
+            end,
+            duration_ms: live.began.elapsed().as_millis() as u64,
+            tail,
+            tree_before: before.tree,
+            tree_after: self.measure().tree,
+        };
+        self.input(&Input::GateEnded(Box::new(facts)))
+    }
+
+    fn prepare_gate(&mut self, index: u32, command: &str) -> (LiveGate, Launch, GateSink) {
+        self.trees += 1;
+        let run = self.state.run().map_or(0, |run| run.run);
+        let iteration = self.state.run().map_or(0, |run| run.iteration);
+        let log = LogFile::new(
+            self.dir.run(run).gate(index + 1),
+            self.state.config.max_log_bytes,
+        );
+        let mut env = self.settings.environment.clone();
+        env.retain(|(key, _)| key != descartes_proc::MARK && key != "DESCARTES_ITERATION");
+        env.push((descartes_proc::MARK.into(), (&self.state.loop_id).into()));
+        env.push(("DESCARTES_ITERATION".into(), iteration.to_string().into()));
+        let argv: Vec<OsString> = vec!["sh".into(), "-c".into(), command.into()];
+        let launch = Launch {
+            argv,
+            env,
+            cwd: self.working_dir(),
+            stdin: Stdin::Null,
+        };
+        let live = LiveGate {
+            tree: self.trees,
+            began: Instant::now(),
+            end: None,
+        };
+        (
+            live,
+            launch,
+            GateSink {
+                log,
+                tail: Vec::new(),
+            },
+        )
+    }
+
+    fn watch_gate(&mut self, live: &mut LiveGate) -> Result<(), HostError> {
+        let limit = self.mono() + self.state.config.verify_timeout_secs.0;
+        let grace = self.state.config.kill_grace_secs.0;
+        loop {
+            let deadline = live.end.is_none().then_some(limit);
+            match self.next(deadline)? {
+                None => {
+                    live.end = Some(GateEnd::Timeout);
+                    self.supervisor.terminate(Ending::Ask { grace });
+                }
+                Some(Message::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
+                    live.end
+                        .get_or_insert(GateEnd::Exit(WireExit::from(exit).0));
+                }
+                Some(Message::Tree(TreeEvent::GuardLost { run })) if run == live.tree => {
+                    live.end.get_or_insert(GateEnd::Exit(ExitStatus::Signal(9)));
+                }
+                Some(Message::Tree(TreeEvent::Swept { run, .. })) if run == live.tree => {
+                    return Ok(());
+                }
+                Some(message) => {
+                    if let Some(ending) = self.attend(message)? {
+                        live.end.get_or_insert(GateEnd::Cancelled);
+                        self.supervisor.terminate(ending);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tail_of(sink: Box<dyn Sink>) -> String {
+    match (sink as Box<dyn Any>).downcast::<GateSink>() {
+        Ok(sink) => {
+            let GateSink { log, tail } = *sink;
+            log.finish();
+            String::from_utf8_lossy(&tail).into_owned()
+        }
+        Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,21 @@
+//! Whatever happened, as the driver's one queue carries it.
+
+use descartes_kernel::control::Command;
+use descartes_kernel::event::StopBy;
+use descartes_kernel::reader::Note;
+use descartes_proc::TreeEvent;
+
+use super::control::Reply;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Something became of a process tree.
+    Tree(TreeEvent),
+    /// The reader of a run noticed something.
+    Note(u64, Note),
+    /// A person's command.
+    Command(Command, Reply),
+    /// A signal or the library asks to stop.
+    Stop(StopBy),
+}

@@ -1,0 +1,134 @@
+//! A host: the process that holds a loop and drives it.
+//!
+//! [`create`] begins a loop, [`resume`] takes one up; [`Host::run`] drives it to its end on
+//! the calling thread. Views attach to the journal and the logs in [`Host::dir`].
+
+mod agent;
+mod close;
+mod control;
+mod driver;
+mod error;
+mod gate;
+mod message;
+mod open;
+mod prompt;
+mod run;
+mod settings;
+mod sink;
+mod take_over;
+
+use std::path::Path;
+use std::sync::mpsc::Sender;
+
+use descartes_kernel::event::{Record, StopBy};
+use descartes_kernel::outcome::{IterativeExitReason, exit};
+use descartes_kernel::state::LoopState;
+use descartes_store::layout::LoopDir;
+
+pub use error::HostError;
+pub use open::{Existing, NewLoop, create};
+pub use settings::{GuardProgram, HostSettings};
+pub use take_over::{Resume, Resumed, resume};
+
+use driver::Driver;
+use message::Message;
+
+/// Somebody who is told of every record; answers whether it wants to hear more.
+pub type Listener = Box<dyn Fn(&Record) -> bool + Send>;
+
+/// A loop that this process holds.
+pub struct Host {
+    driver: Driver,
+    notices: Vec<String>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("loop_id", &self.driver.state.loop_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// The loop's id.
+    pub fn loop_id(&self) -> &str {
+        &self.driver.state.loop_id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.driver.state.name
+    }
+
+    /// Its state so far.
+    pub fn state(&self) -> &LoopState {
+        &self.driver.state
+    }
+
+    /// Its folder: journal and logs.
+    pub fn dir(&self) -> &LoopDir {
+        &self.driver.dir
+    }
+
+    /// Its state file.
+    pub fn state_file(&self) -> &Path {
+        self.driver.state_file.path()
+    }
+
+    /// What was found and mended on the way, to be said aloud.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// A handle to stop it from another thread.
+    pub fn remote(&self) -> Remote {
+        Remote(self.driver.tx.clone())
+    }
+
+    /// Tells `listener` of every record from now on.
+    pub fn listen(&mut self, listener: Listener) {
+        self.driver.listeners.push(listener);
+    }
+
+    /// Drives the loop until it is over or left.
+    pub fn run(self) -> Result<HostEnd, HostError> {
+        self.driver.drive()
+    }
+}
+
+/// Stops a loop from another thread.
+#[derive(Clone, Debug)]
+pub struct Remote(Sender<Message>);
+
+impl Remote {
+    /// Asks the loop to stop; what that means is the policy's.
+    pub fn stop(&self, by: StopBy) {
+        // A loop that is over needs no stopping.
+        drop(self.0.send(Message::Stop(by)));
+    }
+}
+
+/// How a host left its loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostEnd {
+    /// Why the loop ended; `Running` if it was left to be resumed.
+    pub reason: IterativeExitReason,
+    /// Who asked for the stop, if anybody did.
+    pub stop: Option<StopBy>,
+    /// Iterations that are over.
+    pub iterations: u32,
+    /// The promise as it stood.
+    pub completion: Option<String>,
+}
+
+impl HostEnd {
+    /// The process exit code.
+    pub fn exit_code(&self) -> i32 {
+        match (&self.reason, self.stop) {
+            (IterativeExitReason::UserCancelled, Some(StopBy::Terminate)) => exit::TERMINATED,
+            (IterativeExitReason::Running, Some(StopBy::HangUp)) => exit::HUNG_UP,
+            (reason, _) => reason.exit_code(),
+        }
+    }
+}

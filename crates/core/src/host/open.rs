@@ -1,0 +1,439 @@
+//! Beginning a loop: every check before the first byte is written.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::{Event, FORMAT, HostFacts, Record};
+use descartes_kernel::prompt::fill_template;
+use descartes_kernel::state::LoopState;
+use descartes_kernel::step::Agents;
+use descartes_kernel::transition::begin;
+use descartes_proc::Supervisor;
+use descartes_store::catalog::{self, LoopMeta};
+use descartes_store::host::{HostInfo, this_host};
+use descartes_store::journal::Journal;
+use descartes_store::layout::{
+    LoopDir, PROJECT_FOLDER, STATE_FILE, ensure_project_folder, socket_path,
+};
+use descartes_store::lock::{Holder, StateLock, holder_of};
+use descartes_store::state_file::{StateFile, StateFileError};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::agent::{ResolvedAgent, resolve_all};
+use super::close::gate_files;
+use super::control::ControlSocket;
+use super::driver::Driver;
+use super::message::Message;
+use super::{Host, HostError, HostSettings};
+use crate::worktree::Tree;
+
+/// What to do with a state file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse, and name the ways on.
+    Refuse,
+    /// Start anew; the old one is kept beside it, dated.
+    KeepDated,
+    /// The same where its loop has ended; else refuse.
+    KeepEnded,
+}
+
+/// A loop to begin.
+#[derive(Clone, Debug)]
+pub struct NewLoop {
+    /// What is asked for.
+    pub config: IterativeLoopConfig,
+    /// Its name; made up where there is none.
+    pub name: Option<String>,
+    /// What to do with an old state file.
+    pub existing: Existing,
+}
+
+/// Begins a loop. Nothing is written before every check has passed.
+pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
+    let mut config = new.config;
+    config.check()?;
+    let dir = working_dir(config.working_directory.as_deref())?;
+    config.working_directory = Some(dir.clone());
+    let state_path = state_file_path(&config, &dir);
+    let agents = resolve_all(&config, &settings)?;
+    check_gates(&config, &settings, &dir)?;
+    check_templates(&config)?;
+    let mut state_file = StateFile::at(&state_path)?;
+    config.state_file = Some(state_file.path().to_owned());
+    config.backend.environment_names = config.backend.environment.keys().cloned().collect();
+    let mut notices = Vec::new();
+    check_existing(&settings, &mut state_file, new.existing)?;
+
+    let loop_id = uuid::Uuid::now_v7().to_string();
+    let now = Timestamp::now();
+    let facts = this_host(&settings.version);
+    let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
+    if new.existing != Existing::Refuse && state_file.path().exists() {
+        let aside = state_file.set_aside(now)?;
+        notices.push(format!("the old state file is kept as {}", aside.display()));
+    }
+    let loop_dir = settings.root.loop_dir(&loop_id)?;
+    let name = new.name.unwrap_or_else(|| made_up_name(&dir, &loop_id));
+    let branch = make_branch(&config, &name, &dir, &loop_dir)?;
+    ensure_project_folder(&dir)?;
+    register(&settings, &loop_id, &name, state_file.path(), &dir, now)?;
+    let mut journal = Journal::create(&loop_dir.journal())?;
+    let event = Event::LoopCreated {
+        loop_id,
+        name,
+        config: Box::new(config),
+        started_at: now,
+        iterations: 0,
+        summaries: Vec::new(),
+        ended: None,
+    };
+    let state = first_record(&mut journal, now, event)?;
+    let held = Held {
+        state,
+        journal,
+        lock,
+        dir: loop_dir,
+        state_file,
+        kept: Map::new(),
+        facts,
+    };
+    let mut host = assemble(settings, held, agents, notices)?;
+    let files = gate_files(&host.driver.state.config.verify, &dir);
+    if !files.is_empty() {
+        host.driver.append(Event::GateFiles { files })?;
+    }
+    if let Some(name) = branch {
+        host.driver.append(Event::Branched { name })?;
+    }
+    host.driver.save_state()?;
+    Ok(host)
+}
+
+pub(super) fn register(
+    settings: &HostSettings,
+    id: &str,
+    name: &str,
+    state_file: &Path,
+    dir: &Path,
+    started_at: Timestamp,
+) -> Result<(), HostError> {
+    let meta = LoopMeta {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        state_file: state_file.to_owned(),
+        working_dir: dir.to_owned(),
+        started_at,
+        extra: Map::new(),
+    };
+    catalog::register(&settings.root, &meta)?;
+    Ok(())
+}
+
+pub(super) fn first_record(
+    journal: &mut Journal,
+    now: Timestamp,
+    event: Event,
+) -> Result<LoopState, HostError> {
+    let seq = journal.append(now, &event, event.durability())?;
+    Ok(begin(&Record {
+        v: FORMAT,
+        seq,
+        at: now,
+        event,
+    })?)
+}
+
+/// Where the loop works: it must be there and readable.
+pub(super) fn working_dir(given: Option<&Path>) -> Result<PathBuf, HostError> {
+    let dir = given.unwrap_or(Path::new("."));
+    let bad = |why: String| {
+        HostError::usage(
+            format!("cannot work in {}: {why}", dir.display()),
+            "give a directory that exists with --working-dir",
+        )
+    };
+    let dir_abs = fs_err::canonicalize(dir).map_err(|error| bad(plain(&error)))?;
+    if !dir_abs.is_dir() {
+        return Err(bad("not a directory".to_owned()));
+    }
+    fs_err::read_dir(&dir_abs).map_err(|error| bad(plain(&error)))?;
+    Ok(dir_abs)
+}
+
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "no such directory".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn state_file_path(config: &IterativeLoopConfig, dir: &Path) -> PathBuf {
+    match &config.state_file {
+        Some(file) => file.clone(),
+        None => dir.join(PROJECT_FOLDER).join(STATE_FILE),
+    }
+}
+
+/// A second loop on a held state file is refused, and a finished one is never continued
+/// by accident.
+fn check_existing(
+    settings: &HostSettings,
+    state_file: &mut StateFile,
+    existing: Existing,
+) -> Result<(), HostError> {
+    if let Some(held) = holder_of(&settings.root, state_file.path())? {
+        return Err(descartes_store::lock::LockError::Held(Box::new(held)).into());
+    }
+    if existing == Existing::KeepDated {
+        return Ok(());
+    }
+    let path = state_file.path().display().to_string();
+    match state_file.load() {
+        Err(StateFileError::Missing(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(loaded) if loaded.state.completed && existing == Existing::KeepEnded => Ok(()),
+        Ok(loaded) => {
+            let how = if loaded.state.completed {
+                format!("has ended ({})", loaded.state.exit_reason.sentence())
+            } else {
+                format!(
+                    "was interrupted after {} iterations",
+                    loaded.state.iteration
+                )
+            };
+            Err(HostError::refused(
+                format!("{path} belongs to a loop that {how}"),
+                "go on with `descartes loop resume`, or start anew with --force (the old file is kept)",
+            ))
+        }
+    }
+}
+
+pub(super) fn take(
+    settings: &HostSettings,
+    state_file: &Path,
+    loop_id: &str,
+    facts: &HostFacts,
+) -> Result<StateLock, HostError> {
+    let holder = Holder {
+        loop_id: loop_id.to_owned(),
+        since: Timestamp::now(),
+        host: facts.clone(),
+    };
+    Ok(StateLock::acquire(&settings.root, state_file, &holder)?)
+}
+
+/// `project-7f3a`: the folder's name and something to tell loops apart.
+pub(super) fn made_up_name(dir: &Path, loop_id: &str) -> String {
+    let folder = dir
+        .file_name()
+        .map_or_else(|| "loop".into(), |name| name.to_string_lossy());
+    let clean: String = folder
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let tail = &loop_id[loop_id.len().saturating_sub(4)..];
+    format!("{}-{tail}", clean.trim_matches('-').to_lowercase())
+}
+
+/// Gates that the shell cannot even read are refused now, not after the first iteration.
+fn check_gates(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+) -> Result<(), HostError> {
+    for gate in &config.verify {
+        let checked = std::process::Command::new("sh")
+            .args(["-n", "-c", gate])
+            .output();
+        if let Ok(output) = checked
+            && !output.status.success()
+        {
+            let words = String::from_utf8_lossy(&output.stderr);
+            return Err(HostError::usage(
+                format!("the gate `{gate}` is no shell command: {}", words.trim()),
+                "quote it as you would for `sh -c`",
+            ));
+        }
+        if let Some(missing) = missing_program(gate, settings, dir) {
+            return Err(HostError::usage(
+                format!("the gate `{gate}` runs `{missing}`, which is not installed"),
+                "install it, or mend the --verify command",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The first word of a plain command, if it names a program that cannot be found. A path is
+/// let pass: the agent may be asked to write it.
+fn missing_program(gate: &str, settings: &HostSettings, dir: &Path) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+    let word = gate.split_whitespace().next()?;
+    if !word.chars().all(plain) {
+        return None;
+    }
+    let mut probe = std::process::Command::new("sh");
+    probe
+        .args(["-c", "command -v \"$1\" >/dev/null", "sh", word])
+        .current_dir(dir);
+    probe
+        .env_clear()
+        .envs(settings.environment.iter().map(|(k, v)| (k, v)));
+    match probe.status() {
+        Ok(status) if !status.success() => Some(word.to_owned()),
+        _ => None,
+    }
+}
+
+fn check_templates(config: &IterativeLoopConfig) -> Result<(), HostError> {
+    for template in [&config.git.commit_template, &config.git.branch_template] {
+        fill_template(template, &[]).map_err(|why| {
+            HostError::usage(
+                why,
+                "for example --commit-template 'loop: iteration {iteration}'",
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Everything that is tied to one loop on disk.
+pub(super) struct Held {
+    pub(super) state: LoopState,
+    pub(super) journal: Journal,
+    pub(super) lock: StateLock,
+    pub(super) dir: LoopDir,
+    pub(super) state_file: StateFile,
+    pub(super) kept: Map<String, Value>,
+    pub(super) facts: HostFacts,
+}
+
+/// Puts a host together: guard, control socket, work tree.
+pub(super) fn assemble(
+    settings: HostSettings,
+    held: Held,
+    agents: Vec<ResolvedAgent>,
+    mut notices: Vec<String>,
+) -> Result<Host, HostError> {
+    let (tx, rx) = channel();
+    let events = tx.clone();
+    let on_event = Box::new(move |event| {
+        // The driver outlives its supervisor; a send can only fail at the very end.
+        drop(events.send(Message::Tree(event)));
+    });
+    let supervisor = match &settings.guard {
+        Some(guard) => {
+            let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
+            Supervisor::guarded(&guard.exe, &args, &held.lock.fds(), on_event)
+        }
+        None => Supervisor::direct(&held.state.loop_id, on_event),
+    }
+    .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
+    let socket = match socket_path(&settings.paths, &held.state.loop_id) {
+        Ok(path) => match ControlSocket::listen(&path, tx.clone()) {
+            Ok(socket) => Some(socket),
+            Err(error) => {
+                notices.push(format!("no control socket at {}: {error}", path.display()));
+                None
+            }
+        },
+        Err(error) => {
+            notices.push(format!("no control socket: {error}"));
+            None
+        }
+    };
+    let info = HostInfo {
+        facts: held.facts.clone(),
+        socket: socket.as_ref().map(|socket| socket.path().to_owned()),
+    };
+    info.write(&held.dir)?;
+    let work = held
+        .state
+        .config
+        .working_directory
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("."));
+    let tree = Tree::open(&work, &held.dir.objects());
+    let policy = Agents {
+        count: agents.len() as u32,
+        stall_default: if agents.iter().all(ResolvedAgent::understood) {
+            5
+        } else {
+            0
+        },
+    };
+    let mut driver = Driver {
+        state: held.state,
+        journal: held.journal,
+        lock: held.lock,
+        dir: held.dir,
+        kept: held.kept,
+        settings,
+        agents,
+        policy,
+        supervisor,
+        rx,
+        tx,
+        tree,
+        _socket: socket,
+        waiting: Vec::new(),
+        interrupts: 0,
+        clock: Instant::now(),
+        run: None,
+        trees: 0,
+        listeners: Vec::new(),
+        measured: None,
+        reported_gate_files: BTreeSet::new(),
+        warned_spec: false,
+        warned_prompt: false,
+        state_file: held.state_file,
+    };
+    driver.append(Event::HostStarted { host: held.facts })?;
+    Ok(Host { driver, notices })
+}
+
+/// `--branch`: make and switch to a branch first. Refused before the loop exists.
+fn make_branch(
+    config: &IterativeLoopConfig,
+    name: &str,
+    dir: &Path,
+    loop_dir: &LoopDir,
+) -> Result<Option<String>, HostError> {
+    if !config.git.create_branch {
+        return Ok(None);
+    }
+    let stamp = Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let values = [
+        ("name", name),
+        ("timestamp", stamp.as_str()),
+        ("iteration", "1"),
+    ];
+    let branch = fill_template(&config.git.branch_template, &values)
+        .map_err(|why| HostError::usage(why, "mend --branch-template"))?;
+    match Tree::open(dir, &loop_dir.objects()).create_branch(&branch) {
+        Ok(()) => Ok(Some(branch)),
+        Err(error) => {
+            // Nothing of a loop that never began is left behind; failing that is harmless.
+            drop(fs_err::remove_dir_all(loop_dir.path()));
+            Err(HostError::refused(
+                format!("cannot make branch {branch}: {error}"),
+                error
+                    .hint()
+                    .unwrap_or_else(|| "mend it in git, or leave --branch away".to_owned()),
+            ))
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The prompt of an iteration, from the config, its files, and what the loop has to tell.
+
+use std::path::PathBuf;
+
+use descartes_kernel::config::check_prompt;
+use descartes_kernel::control::CommandId;
+use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, spec_block};
+use descartes_kernel::state::Phase;
+
+use descartes_store::Sync;
+use descartes_store::prompts::{prompt_path, store_prompt};
+
+use super::HostError;
+use super::driver::Driver;
+
+/// A prompt as it will be sent.
+pub(super) struct BuiltPrompt {
+    pub(super) text: String,
+    pub(super) hash: String,
+    pub(super) path: PathBuf,
+    pub(super) notes: Vec<CommandId>,
+}
+
+impl Driver {
+    pub(super) fn build_prompt(
+        &mut self,
+        iteration: u32,
+        agent: u32,
+    ) -> Result<BuiltPrompt, HostError> {
+        debug_assert!(matches!(self.state.phase, Phase::Ready));
+        let task = self.task()?;
+        let spec = self.spec_block()?;
+        let config = &self.state.config;
+        let understood = self.agents[agent as usize].understood();
+        let hint = config.promise_hint.unwrap_or(understood);
+        let own = self.settings.backend.is_some();
+        let fresh = config.fresh_context_mode || !config.include_iteration_context || own;
+        let notes: Vec<CommandId> = self.state.notes.iter().map(|note| note.id).collect();
+        let text = build(&PromptParts {
+            spec: spec.as_deref(),
+            task: &task,
+            iteration,
+            max: config.max_iterations,
+            promise: config.completion_promise.as_deref(),
+            hint: if hint {
+                PromiseHint::On
+            } else {
+                PromiseHint::Off
+            },
+            style: if fresh {
+                ContextStyle::Fresh
+            } else {
+                ContextStyle::Full
+            },
+            refusal: self.state.refusal.as_ref(),
+            notes: self
+                .state
+                .notes
+                .iter()
+                .map(|note| note.text.as_str())
+                .collect(),
+            nudge: self.state.nudge.then_some(self.state.still),
+        });
+        let text = match &self.settings.backend {
+            Some(own) => own.format_prompt(&text, iteration - 1, config.max_iterations),
+            None => text,
+        };
+        let stored = store_prompt(&self.dir, &text, Sync::Lazy)
+            .map_err(|error| HostError::Prompt(error.to_string()))?;
+        let path = prompt_path(&self.dir, &stored);
+        Ok(BuiltPrompt {
+            text,
+            hash: stored,
+            path,
+            notes,
+        })
+    }
+
+    /// The task: given, or read again from its file so that editing it steers the loop.
+    fn task(&self) -> Result<String, HostError> {
+        let config = &self.state.config;
+        let Some(file) = &config.prompt_file else {
+            return Ok(config.prompt.clone());
+        };
+        let path = self.working_dir().join(file);
+        let text = fs_err::read_to_string(&path)
+            .map_err(|error| HostError::Prompt(format!("cannot read the prompt: {error}")))?;
+        if text.trim().is_empty() {
+            return Err(HostError::Prompt(format!(
+                "the prompt file {} is empty",
+                path.display()
+            )));
+        }
+        check_prompt(&text).map_err(|error| HostError::Prompt(error.message))?;
+        Ok(text)
+    }
+
+    fn spec_block(&mut self) -> Result<Option<String>, HostError> {
+        let config = &self.state.config;
+        if config.spec_files.is_empty() {
+            return Ok(config.spec_prefix.clone());
+        }
+        let dir = self.working_dir();
+        let mut files = Vec::new();
+        for file in &config.spec_files {
+            let text = fs_err::read_to_string(dir.join(file))
+                .map_err(|error| HostError::Prompt(format!("cannot read a spec file: {error}")))?;
+            files.push((file.display().to_string(), text));
+        }
+        let built = spec_block(
+            config.spec_prefix.as_deref(),
+            &files,
+            config.max_spec_tokens,
+        );
+        if let Some(warning) = built.warning
+            && !self.warned_spec
+        {
+            self.warned_spec = true;
+            self.warn(warning)?;
+        }
+        Ok(Some(built.text))
+    }
+}

@@ -1,0 +1,364 @@
+//! One run of the agent: start it, watch it, collect what it said.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::config::PromptMode;
+use descartes_kernel::event::{EndedBy, Event, ExitStatus, RunFacts, TreeFacts};
+use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
+use descartes_kernel::reader::{Note, RunReport};
+use descartes_kernel::step::{Input, settled_by_start};
+use descartes_proc::{Ending, Exit, Launch, PumpReport, StartError, Stdin, TreeEvent};
+use descartes_store::logs::LogFile;
+
+use super::HostError;
+use super::driver::Driver;
+use super::message::Message;
+use super::prompt::BuiltPrompt;
+use super::sink::{Pulse, RunSink};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Output still in the pipes is waited for so long after the tree is gone.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// A run that is under way.
+pub(super) struct LiveRun {
+    /// The supervisor's number of its tree.
+    pub(super) tree: u64,
+    pub(super) began: Instant,
+    pub(super) watch: Watch,
+    pub(super) pulse: Arc<Pulse>,
+    ended_by: EndedBy,
+    exit: Option<ExitStatus>,
+}
+
+impl From<Exit> for WireExit {
+    fn from(exit: Exit) -> Self {
+        Self(match exit {
+            Exit::Code(code) => ExitStatus::Code(code),
+            Exit::Signal(signal) => ExitStatus::Signal(signal),
+        })
+    }
+}
+
+/// Whether a run is under way or over.
+enum Whereabouts {
+    Under,
+    Over,
+}
+
+/// Turns the process crate's exit into the journal's.
+pub(super) struct WireExit(pub(super) ExitStatus);
+
+impl Driver {
+    /// Builds the prompt, writes down the intent, starts the agent.
+    pub(super) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
+        let before = self.measure_before();
+        let prompt = match self.build_prompt(iteration, agent) {
+            Ok(prompt) => prompt,
+            Err(HostError::Prompt(message)) => return self.input(&Input::Broken(message)),
+            Err(error) => return Err(error),
+        };
+        let launch = match self.launch(iteration, agent, &prompt) {
+            Ok(launch) => launch,
+            Err(HostError::Prompt(message)) => return self.input(&Input::Broken(message)),
+            Err(error) => return Err(error),
+        };
+        self.append(Event::RunStarted {
+            run,
+            iteration,
+            agent,
+            guard_pid: self.supervisor.guard_pid(),
+            prompt: prompt.hash.clone(),
+            prompt_bytes: prompt.text.len() as u64,
+            before,
+            notes: prompt.notes.clone(),
+        })?;
+        for event in settled_by_start(&self.state, &prompt.notes) {
+            self.append(event)?;
+        }
+        match self.spawn(run, agent, &launch, &prompt) {
+            Ok(()) => Ok(()),
+            Err(error) => self.input(&Input::Broken(start_message(&error))),
+        }
+    }
+
+    fn spawn(
+        &mut self,
+        run: u64,
+        agent: u32,
+        launch: &Launch,
+        prompt: &BuiltPrompt,
+    ) -> Result<(), StartError> {
+        let folder = self.dir.run(run);
+        let budget = self.state.config.max_log_bytes;
+        let pulse = Arc::new(Pulse::default());
+        self.trees += 1;
+        let sink = RunSink {
+            stdout: LogFile::new(folder.stdout(), budget),
+            stderr: LogFile::new(folder.stderr(), budget),
+            reader: self.agents[agent as usize].reader(&self.state.config, &prompt.text),
+            pulse: pulse.clone(),
+            clock: self.clock,
+            tx: self.tx.clone(),
+            run: self.trees,
+            notes: Vec::new(),
+        };
+        let began = Instant::now();
+        self.supervisor.start(self.trees, launch, Box::new(sink))?;
+        let watch = Watch::new(self.watch_limits(), self.mono());
+        let ended_by = EndedBy::Exit;
+        self.run = Some(LiveRun {
+            tree: self.trees,
+            began,
+            watch,
+            pulse,
+            ended_by,
+            exit: None,
+        });
+        Ok(())
+    }
+
+    fn watch_limits(&self) -> WatchLimits {
+        let config = &self.state.config;
+        let spent = &self.state.spent;
+        let left = |limit: f64, used: u64| (limit - used as f64).max(0.0) as u64;
+        WatchLimits {
+            timeout: config.iteration_timeout_secs.map(|t| t.0),
+            idle: config.idle_timeout_secs.0,
+            promise_grace: config.promise_grace_secs.0,
+            time_left: config
+                .max_duration_secs
+                .map(|limit| limit.0.saturating_sub(Duration::from_millis(spent.ms))),
+            tokens_left: config
+                .max_tokens
+                .map(|l| l.saturating_sub(spent.tokens.unwrap_or(0))),
+            cost_left: config
+                .max_cost_usd
+                .map(|limit| left(limit * 1e6, spent.cost_micros.unwrap_or(0))),
+        }
+    }
+
+    fn launch(
+        &mut self,
+        iteration: u32,
+        agent: u32,
+        prompt: &BuiltPrompt,
+    ) -> Result<Launch, HostError> {
+        let resolved = &self.agents[agent as usize];
+        let delivery = resolved.deliver(&prompt.text, &prompt.path)?;
+        let mut env = self.settings.environment.clone();
+        let unset = |key: &str| !self.settings.environment.iter().any(|(k, _)| k == key);
+        env.extend(
+            resolved
+                .environment()
+                .iter()
+                .filter(|(key, _)| unset(key))
+                .map(|(key, value)| (key.into(), value.into())),
+        );
+        let mut set = |key: &str, value: OsString| {
+            env.retain(|(k, _)| k != key);
+            env.push((key.into(), value));
+        };
+        for (key, value) in &self.state.config.backend.environment {
+            set(key, value.into());
+        }
+        set(descartes_proc::MARK, (&self.state.loop_id).into());
+        set("DESCARTES_ITERATION", iteration.to_string().into());
+        let mut stdin = Stdin::Null;
+        match delivery.mode {
+            PromptMode::Stdin => stdin = Stdin::File(prompt.path.clone()),
+            PromptMode::Env => set("PROMPT", (&prompt.text).into()),
+            PromptMode::Arg | PromptMode::File | PromptMode::None => {}
+        }
+        let cwd = self.working_dir();
+        if delivery.switched && !self.warned_prompt {
+            self.warned_prompt = true;
+            self.warn(format!(
+                "the prompt has {} bytes, too many for an argument: it goes to standard input",
+                prompt.text.len()
+            ))?;
+        }
+        let argv = delivery.argv.into_iter().map(OsString::from).collect();
+        Ok(Launch {
+            argv,
+            env,
+            cwd,
+            stdin,
+        })
+    }
+
+    pub(super) fn working_dir(&self) -> PathBuf {
+        self.state
+            .config
+            .working_directory
+            .clone()
+            .unwrap_or_else(|| PathBuf::from("."))
+    }
+
+    /// Waits until the run's tree is gone, and ends it where a limit or a person says so.
+    pub(super) fn watch(&mut self) -> Result<(), HostError> {
+        loop {
+            let Some(live) = &mut self.run else {
+                return Err(HostError::Internal("no run to watch".to_owned()));
+            };
+            let tree = live.tree;
+            let now = self.clock.elapsed();
+            let ms = live.pulse.last_output_ms();
+            if ms > 0 {
+                live.watch.output(Duration::from_millis(ms));
+            }
+            let supervisor = &self.supervisor;
+            let verdict = live.watch.check(now, &mut || supervisor.cpu_time());
+            let deadline = match verdict {
+                _ if live.ended_by != EndedBy::Exit => None,
+                WatchVerdict::End(by) => {
+                    self.end_run(by, None);
+                    None
+                }
+                WatchVerdict::Keep(next) => next,
+            };
+            match self.next(deadline)? {
+                None => {}
+                Some(Message::Tree(event)) => match self.tree_event(tree, event)? {
+                    Whereabouts::Over => return Ok(()),
+                    Whereabouts::Under => {}
+                },
+                Some(Message::Note(of, note)) if of == tree => self.note(&note),
+                Some(message) => {
+                    if let Some(ending) = self.attend(message)? {
+                        self.end_run(EndedBy::Cancel, Some(ending));
+                    }
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, note: &Note) {
+        let now = self.clock.elapsed();
+        let Some(live) = &mut self.run else { return };
+        match note {
+            Note::Claimed => live.watch.claim(),
+            Note::Resulted => live.watch.result(now),
+            Note::WentOn => live.watch.result_void(),
+            Note::Hopeless => self.end_run(EndedBy::Gave, None),
+            Note::Spent(tokens, cost) => {
+                if let Some(by) = live.watch.spent(*tokens, *cost) {
+                    self.end_run(by, None);
+                }
+            }
+        }
+    }
+
+    fn end_run(&mut self, by: EndedBy, ending: Option<Ending>) {
+        let grace = self.state.config.kill_grace_secs.0;
+        let Some(live) = &mut self.run else { return };
+        if live.ended_by == EndedBy::Exit {
+            live.ended_by = by;
+        }
+        self.supervisor
+            .terminate(ending.unwrap_or(Ending::Ask { grace }));
+    }
+
+    /// Returns whether the run is over.
+    fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<bool, HostError> {
+        let Some(live) = &mut self.run else {
+            return Ok(false);
+        };
+        match event {
+            TreeEvent::Exited { run, exit } if run == tree => {
+                live.exit = Some(WireExit::from(exit).0);
+            }
+            TreeEvent::GuardLost { run } if run == tree => live.ended_by = EndedBy::GuardLost,
+            TreeEvent::Swept {
+                run,
+                survivors,
+                killed,
+            } if run == tree => {
+                let pids = survivors.iter().map(|s| s.pid).collect();
+                self.run_over(pids, killed)?;
+                return Ok(Whereabouts::Over);
+            }
+            _ => {}
+        }
+        Ok(Whereabouts::Under)
+    }
+
+    fn run_over(&mut self, survivors: Vec<u32>, killed: u32) -> Result<(), HostError> {
+        let Some(live) = self.run.take() else {
+            return Ok(());
+        };
+        let report = self.supervisor.collect(DRAIN);
+        // Notes that were still under way belong to this run; people's words do not get lost.
+        let (stdout_bytes, stderr_bytes) = (report.stdout.bytes, report.stderr.bytes);
+        let agent = self.state.run().map_or(0, |run| run.agent);
+        let (mut said, log_dropped) = read_back(report, live.exit, live.ended_by);
+        self.agents[agent as usize].price(&mut said, &self.settings);
+        let facts = RunFacts {
+            ended_by: live.ended_by,
+            exit: live.exit,
+            duration_ms: live.began.elapsed().as_millis() as u64,
+            stdout_bytes,
+            stderr_bytes,
+            preview: said.preview,
+            claim: said.claim,
+            abort: said.abort,
+            error: said.error,
+            limit: said.limit,
+            idle_hands: said.idle_hands,
+            tokens: said.tokens,
+            cost: said.cost,
+            leftovers: u64::from(killed),
+            survivors,
+            log_dropped,
+            trouble: said.trouble,
+            denied: said.denied,
+        };
+        if log_dropped > 0 {
+            self.warn(format!(
+                "{log_dropped} bytes of output were not kept in the log"
+            ))?;
+        }
+        self.input(&Input::RunEnded(Box::new(facts)))
+    }
+
+    /// The work tree before a run: as measured after the last one, if this host did it.
+    /// What a person changed in between is taken for the agent's, which is the careful side:
+    /// it can only delay a stall.
+    fn measure_before(&mut self) -> TreeFacts {
+        self.last_measure()
+    }
+}
+
+fn read_back(report: PumpReport, exit: Option<ExitStatus>, ended_by: EndedBy) -> (RunReport, u64) {
+    let sink = report
+        .sink
+        .and_then(|sink| (sink as Box<dyn Any>).downcast::<RunSink>().ok());
+    match sink {
+        Some(sink) => {
+            let RunSink {
+                stdout,
+                stderr,
+                mut reader,
+                ..
+            } = *sink;
+            let dropped = stdout.finish().dropped + stderr.finish().dropped;
+            (
+                reader.finish(exit, ended_by, Timestamp::now(), &TimeZone::system()),
+                dropped,
+            )
+        }
+        None => (RunReport::default(), 0),
+    }
+}
+
+fn start_message(error: &StartError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,74 @@
+//! What a host is given by whoever starts it: the library reads no environment itself.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use descartes_kernel::agent::Profiles;
+use descartes_store::layout::{EnvPaths, StateRoot};
+
+use super::HostError;
+use crate::backend::LoopBackend;
+
+/// The program that is executed as the guard of process trees.
+#[derive(Clone, Debug)]
+pub struct GuardProgram {
+    /// The program: usually this very binary.
+    pub exe: PathBuf,
+    /// Its arguments: the hidden verb.
+    pub args: Vec<String>,
+}
+
+/// Everything a host takes from its surroundings.
+#[derive(Clone)]
+pub struct HostSettings {
+    /// Where loops are kept.
+    pub root: StateRoot,
+    /// Where the control socket goes.
+    pub paths: EnvPaths,
+    /// The guard; `None`: the library's own, weaker way.
+    pub guard: Option<GuardProgram>,
+    /// The environment that agents and gates get.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Version of the host, for the record.
+    pub version: String,
+    /// Known agents.
+    pub profiles: Arc<Profiles>,
+    /// A flag that cancels the loop when set.
+    pub cancel: Option<Arc<AtomicBool>>,
+    /// A backend of the user's own.
+    pub backend: Option<Arc<dyn LoopBackend>>,
+    /// Prices for agents that tell tokens only: dollars for a million tokens by model.
+    pub prices: Arc<descartes_kernel::price::Prices>,
+}
+
+impl std::fmt::Debug for HostSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The environment holds secrets.
+        f.debug_struct("HostSettings")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostSettings {
+    /// The surroundings of this process: the one place where the library reads them.
+    pub fn from_process() -> Result<Self, HostError> {
+        let paths = EnvPaths::from_process();
+        let here = std::env::current_dir().unwrap_or_default();
+        let profiles = Profiles::builtin()
+            .map_err(|error| HostError::Internal(format!("the built-in agents: {error}")))?;
+        Ok(Self {
+            root: StateRoot::resolve(&paths, &here),
+            paths,
+            guard: None,
+            environment: std::env::vars_os().collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            profiles: Arc::new(profiles),
+            cancel: None,
+            backend: None,
+            prices: Arc::default(),
+        })
+    }
+}

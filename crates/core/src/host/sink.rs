@@ -1,0 +1,71 @@
+//! Where the bytes of a run go: to its logs and to its reader, on the pump's own thread.
+//! The driver hears only of what matters, so gigabytes of output cost it nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use descartes_kernel::reader::{Note, RunReader, Source};
+use descartes_proc::{Channel, Sink};
+use descartes_store::logs::LogFile;
+
+use super::message::Message;
+
+/// What the driver may look at while the pump works.
+#[derive(Debug, Default)]
+pub(super) struct Pulse {
+    /// Milliseconds since the host began, when the last bytes came; 0: none yet.
+    last_output: AtomicU64,
+}
+
+impl Pulse {
+    pub(super) fn last_output_ms(&self) -> u64 {
+        self.last_output.load(Ordering::Relaxed)
+    }
+}
+
+/// The sink of one run.
+pub(super) struct RunSink {
+    pub(super) stdout: LogFile,
+    pub(super) stderr: LogFile,
+    pub(super) reader: RunReader,
+    pub(super) pulse: Arc<Pulse>,
+    pub(super) clock: Instant,
+    pub(super) tx: Sender<Message>,
+    pub(super) run: u64,
+    pub(super) notes: Vec<Note>,
+}
+
+impl RunSink {
+    fn report(&mut self) {
+        for note in self.notes.drain(..) {
+            // The driver may be gone (a killed loop): then nobody needs to know.
+            drop(self.tx.send(Message::Note(self.run, note)));
+        }
+    }
+}
+
+impl Sink for RunSink {
+    fn chunk(&mut self, channel: Channel, bytes: &[u8]) {
+        let source = match channel {
+            Channel::Stdout => {
+                self.stdout.write(bytes);
+                Source::Stdout
+            }
+            Channel::Stderr => {
+                self.stderr.write(bytes);
+                Source::Stderr
+            }
+        };
+        let now = self.clock.elapsed().as_millis() as u64;
+        self.pulse.last_output.store(now.max(1), Ordering::Relaxed);
+        self.reader.push(source, bytes, &mut self.notes);
+        self.report();
+    }
+
+    fn quiet(&mut self) {
+        self.reader.quiet(&mut self.notes);
+        self.report();
+    }
+}

@@ -1,0 +1,173 @@
+//! Commits, branches and tags, made as the user would make them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::deadline::Deadline;
+use super::error::WorktreeError;
+use super::ground::Ground;
+use super::repo::{PATIENCE, Repo};
+use super::text;
+
+/// Hooks may run tests; those that never end must not hold the loop for ever.
+const HOOKS: Duration = Duration::from_secs(20 * 60);
+
+/// What came of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommitOutcome {
+    /// It was made.
+    Made {
+        /// Its hash.
+        hash: String,
+    },
+    /// There was nothing to commit.
+    Nothing,
+    /// It could not be made; the work is still there.
+    Failed {
+        /// Why, in git's words where they are git's.
+        words: String,
+    },
+}
+
+impl Repo {
+    pub(super) fn commit_all(&self, ground: &Ground, message: &str) -> CommitOutcome {
+        match self.try_commit_all(ground, message) {
+            Ok(outcome) => outcome,
+            Err(WorktreeError::Git { words, .. }) => CommitOutcome::Failed { words },
+            Err(other) => CommitOutcome::Failed {
+                words: other.to_string(),
+            },
+        }
+    }
+
+    fn try_commit_all(
+        &self,
+        ground: &Ground,
+        message: &str,
+    ) -> Result<CommitOutcome, WorktreeError> {
+        if let Some(words) = self.commit_would_harm()? {
+            return Ok(CommitOutcome::Failed { words });
+        }
+        let add = self
+            .git
+            .act(&self.root)
+            .args(["add", "-A", "--"])
+            .args(ground.pathspecs());
+        add.output(Deadline::after(PATIENCE))?;
+        let staged = self
+            .git
+            .read(&self.root)
+            .args(["diff", "--cached", "--name-only", "-z"]);
+        let staged = staged.output(Deadline::after(PATIENCE))?;
+        let (ours, theirs): (Vec<PathBuf>, Vec<PathBuf>) = text::zero_ended(&staged)
+            .map(text::path)
+            .partition(|path| ground.is_apart(path));
+        if theirs.is_empty() {
+            return Ok(CommitOutcome::Nothing);
+        }
+        let mut commit = self
+            .git
+            .act(&self.root)
+            .args(["commit", "--quiet", "-m", message]);
+        if !ours.is_empty() {
+            // Somebody staged a file of ours: it stays staged, and out of this commit.
+            commit = commit.args(["--only", "--"]).args(ground.pathspecs());
+        }
+        commit.output(Deadline::after(HOOKS))?;
+        match self.head().commit() {
+            Some(hash) => Ok(CommitOutcome::Made {
+                hash: hash.to_owned(),
+            }),
+            None => Ok(CommitOutcome::Failed {
+                words: "HEAD cannot be read".to_owned(),
+            }),
+        }
+    }
+
+    /// `git add -A` would call conflicts resolved, and a commit would end what the user, or the
+    /// agent, is in the middle of.
+    fn commit_would_harm(&self) -> Result<Option<String>, WorktreeError> {
+        if let Some(under_way) = self.under_way().filter(|way| way.blocks_commit()) {
+            let verb = under_way.verb();
+            return Ok(Some(format!(
+                "a {verb} is under way: finish it, or type git {verb} --abort"
+            )));
+        }
+        let unmerged = ["diff", "--name-only", "--diff-filter=U", "-z"];
+        let out = self
+            .git
+            .read(&self.root)
+            .args(unmerged)
+            .output(Deadline::after(PATIENCE))?;
+        let first = text::zero_ended(&out).next().map(text::path);
+        Ok(first.map(|path| format!("conflicts are not resolved, as in {}", path.display())))
+    }
+
+    pub(super) fn create_branch(&self, name: &str) -> Result<(), WorktreeError> {
+        self.check_name("branch", &["check-ref-format", "--branch", name], name)?;
+        if self.commit_of(&format!("refs/heads/{name}"))?.is_some() {
+            return Err(WorktreeError::Exists {
+                what: "branch",
+                name: name.to_owned(),
+            });
+        }
+        let switch = self
+            .git
+            .act(&self.root)
+            .args(["switch", "--quiet", "-c", name]);
+        switch.output(Deadline::after(HOOKS)).map(drop)
+    }
+
+    pub(super) fn tag(&self, name: &str) -> Result<(), WorktreeError> {
+        let full = format!("refs/tags/{name}");
+        self.check_name("tag", &["check-ref-format", &full], name)?;
+        match self.commit_of(&full)? {
+            Some(commit) if self.head().commit() == Some(commit.as_str()) => return Ok(()),
+            Some(_) => {
+                return Err(WorktreeError::Exists {
+                    what: "tag",
+                    name: name.to_owned(),
+                });
+            }
+            None => {}
+        }
+        let tag = self
+            .git
+            .act(&self.root)
+            .args(["tag", "--no-sign", "--", name]);
+        tag.output(Deadline::after(PATIENCE)).map(drop)
+    }
+
+    fn check_name(
+        &self,
+        what: &'static str,
+        args: &[&str],
+        name: &str,
+    ) -> Result<(), WorktreeError> {
+        // A leading dash would be taken for an option.
+        let asked = self
+            .git
+            .read(&self.root)
+            .args(args)
+            .run(Deadline::after(PATIENCE))?;
+        match asked.code {
+            Some(0) if !name.starts_with('-') => Ok(()),
+            _ => Err(WorktreeError::BadName {
+                what,
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    fn commit_of(&self, name: &str) -> Result<Option<String>, WorktreeError> {
+        let name = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", &name];
+        let asked = self
+            .git
+            .read(&self.root)
+            .args(args)
+            .run(Deadline::after(PATIENCE))?;
+        let commit = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        Ok((asked.code == Some(0)).then_some(commit))
+    }
+}

@@ -1,0 +1,34 @@
+//! A moment by which something must be over.
+
+use std::time::{Duration, Instant};
+
+use super::error::Stop;
+
+/// Until when a piece of work may go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    at: Instant,
+    /// How long it was given in all, for messages.
+    pub(super) limit: Duration,
+}
+
+impl Deadline {
+    pub(super) fn after(limit: Duration) -> Deadline {
+        Deadline {
+            at: Instant::now() + limit,
+            limit,
+        }
+    }
+
+    pub(super) fn left(&self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
+    pub(super) fn check(&self) -> Result<(), Stop> {
+        if self.left().is_zero() {
+            Err(Stop::Late)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What differs between two snapshots.
+
+use std::path::PathBuf;
+
+use super::deadline::Deadline;
+use super::error::WorktreeError;
+use super::folder::Mode;
+use super::repo::{PATIENCE, Repo};
+use super::snapshot::{ChangeStatus, Changed, Snapshot, TreeHash};
+use super::text;
+
+/// How a diff is to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiffOptions {
+    /// What it shows.
+    pub shape: DiffShape,
+    /// Whether it is coloured.
+    pub colour: DiffColour,
+}
+
+/// What a diff shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiffShape {
+    /// A patch.
+    #[default]
+    Patch,
+    /// A line a file, with a bar.
+    Stat,
+    /// A line a file, with a letter.
+    NameStatus,
+}
+
+/// Whether a diff is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiffColour {
+    /// For files and pipes.
+    #[default]
+    Never,
+    /// For terminals, in the user's own colours.
+    Always,
+}
+
+/// One row of a raw diff.
+pub(super) struct RawChange {
+    pub(super) path: PathBuf,
+    pub(super) status: ChangeStatus,
+    /// `None` where it is gone.
+    pub(super) mode: Option<Mode>,
+}
+
+/// The tree of a snapshot that can be diffed or rewound to.
+pub(super) fn tree_of(snapshot: &Snapshot) -> Result<&str, WorktreeError> {
+    let reason = match &snapshot.tree {
+        TreeHash::Git { tree, .. } => return Ok(tree),
+        TreeHash::Content(_) => "it was measured without git, and content was not kept",
+        TreeHash::Unknown { reason } => reason,
+    };
+    Err(WorktreeError::NoTree {
+        reason: reason.to_owned(),
+    })
+}
+
+impl Repo {
+    /// Bytes and no text: files may hold anything, and a patch must be exact.
+    pub(super) fn diff(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+        options: DiffOptions,
+    ) -> Result<Vec<u8>, WorktreeError> {
+        let (from, to) = (tree_of(from)?, tree_of(to)?);
+        let shape = match options.shape {
+            DiffShape::Patch => "-p",
+            DiffShape::Stat => "--stat",
+            DiffShape::NameStatus => "--name-status",
+        };
+        let colour = match options.colour {
+            DiffColour::Never => "--no-color",
+            DiffColour::Always => "--color=always",
+        };
+        let call = self
+            .snapshot_call()
+            .args(["diff-tree", "-r", "-M", "--no-ext-diff"]);
+        call.args(["--no-textconv", shape, colour, from, to])
+            .output(Deadline::after(PATIENCE))
+    }
+
+    pub(super) fn changed_files(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+    ) -> Result<Vec<Changed>, WorktreeError> {
+        let changes = self.raw_changes(tree_of(from)?, tree_of(to)?)?;
+        Ok(changes
+            .into_iter()
+            .map(|RawChange { path, status, .. }| Changed { path, status })
+            .collect())
+    }
+
+    pub(super) fn raw_changes(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<RawChange>, WorktreeError> {
+        let call = self
+            .snapshot_call()
+            .args(["diff-tree", "-r", "-z", "--raw", "--no-renames"]);
+        let out = call.args([from, to]).output(Deadline::after(PATIENCE))?;
+        let mut pieces = text::zero_ended(&out);
+        let mut changes = Vec::new();
+        while let (Some(facts), Some(path)) = (pieces.next(), pieces.next()) {
+            changes.extend(parse(facts, path));
+        }
+        Ok(changes)
+    }
+}
+
+/// `:100644 100755 0123… 4567… M`
+fn parse(facts: &[u8], path: &[u8]) -> Option<RawChange> {
+    let words: Vec<&[u8]> = facts.split(|b| *b == b' ').collect();
+    let [_, mode, _, _, letter] = words[..] else {
+        return None;
+    };
+    let status = match letter.first()? {
+        b'A' => ChangeStatus::Added,
+        b'D' => ChangeStatus::Removed,
+        b'T' => ChangeStatus::TypeChanged,
+        _ => ChangeStatus::Modified,
+    };
+    Some(RawChange {
+        path: text::path(path),
+        status,
+        mode: Mode::parse(mode),
+    })
+}

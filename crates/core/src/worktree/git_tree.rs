@@ -1,0 +1,216 @@
+//! Measuring a git work tree.
+//!
+//! The first time git itself takes the snapshot, and the ledger is filled from that. From then on
+//! only what changed is looked at and written, with git asked about new names alone. Where that
+//! does not suffice (ignore rules changed, a repository appeared, files that this file system
+//! does not keep faithfully) git takes the snapshot again.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::deadline::Deadline;
+use super::error::Stop;
+use super::facts::{Facts, Files};
+use super::ground::Ground;
+use super::inner::{self, Inner};
+use super::ledger::Ledger;
+use super::objects::{Blobs, Objects};
+use super::oid::{Oid, object_id};
+use super::repo::Repo;
+use super::seed::seed;
+use super::snapshot::TreeHash;
+use super::stamp::Now;
+use super::sweep::{Attributes, InnerGit, Judge, Unknown, Verdict};
+use super::text;
+
+/// A git work tree, and what is known of it.
+#[derive(Debug)]
+pub(super) struct GitTree {
+    pub(super) repo: Repo,
+    pub(super) ledger: Ledger,
+    /// Settings as they were when the ledger was filled; `None` while it is not.
+    facts: Option<Facts>,
+    /// HEAD as it was then or when it was last followed.
+    head: Option<String>,
+    inner: Vec<Inner>,
+}
+
+impl GitTree {
+    pub(super) fn new(repo: Repo, ground: Ground) -> GitTree {
+        GitTree {
+            repo,
+            ledger: Ledger::new(ground),
+            facts: None,
+            head: None,
+            inner: Vec::new(),
+        }
+    }
+
+    /// Hash of the work tree, all its content kept in the object folder.
+    pub(super) fn measure(
+        &mut self,
+        head: Option<&str>,
+        deadline: Deadline,
+    ) -> Result<TreeHash, Stop> {
+        let tree = match self.measure_changes(head, deadline) {
+            Err(Stop::Anew) => self.measure_all(deadline)?,
+            other => other?,
+        };
+        self.head = head.map(str::to_owned);
+        let nested = inner::measure(&mut self.inner, deadline);
+        Ok(TreeHash::Git {
+            tree: tree.to_string(),
+            nested,
+        })
+    }
+
+    /// Has the next snapshot taken by git itself.
+    pub(super) fn forget(&mut self) {
+        self.facts = None;
+    }
+
+    fn measure_changes(&mut self, head: Option<&str>, deadline: Deadline) -> Result<Oid, Stop> {
+        if !self.facts.as_ref().is_some_and(Facts::hold) || self.inner.iter().any(Inner::is_other) {
+            return Err(Stop::Anew);
+        }
+        self.follow_head(head, deadline)?;
+        let Some(facts) = &mut self.facts else {
+            return Err(Stop::Anew);
+        };
+        let now = Now::read();
+        let mut judge = AskGit {
+            repo: &self.repo,
+            inner_git: InnerGit::AskGit,
+        };
+        let found = self.ledger.look(&mut judge, now, deadline)?;
+        if found.attributes == Attributes::Met {
+            facts.blobs = Blobs::Filtered;
+        }
+        let blobs = facts.blobs;
+        for inner in &self.inner {
+            self.ledger.move_repo(&inner.path, inner.commit());
+        }
+        let mut objects = Objects {
+            repo: &self.repo,
+            blobs,
+        };
+        self.ledger
+            .settle(&found.stale, &mut objects, now, deadline)
+    }
+
+    /// A commit may hold files that are ignored, added by force: from then on they count.
+    fn follow_head(&mut self, head: Option<&str>, deadline: Deadline) -> Result<(), Stop> {
+        let Some(new) = head.filter(|new| self.head.as_deref() != Some(new)) else {
+            return Ok(());
+        };
+        let call = self.repo.git.read(&self.repo.root);
+        let call = match &self.head {
+            Some(old) => call.args(["diff-tree", "-r", "-z", "--name-only", old, new]),
+            None => call.args(["ls-tree", "-r", "-z", "--name-only", new]),
+        };
+        // Commits that are gone by now tell nothing.
+        let out = call
+            .output(deadline)
+            .map_err(|error| match Stop::from(error) {
+                Stop::Late => Stop::Late,
+                _ => Stop::Anew,
+            })?;
+        let mut paths = text::zero_ended(&out).map(text::path);
+        match paths.any(|path| self.ledger.top.is_ignored(&path)) {
+            true => Err(Stop::Anew),
+            false => Ok(()),
+        }
+    }
+
+    fn measure_all(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
+        let begun = self.facts.take().is_some();
+        let facts = Facts::read(&self.repo, deadline)?;
+        // Before git reads the first file: one that is changed after that is hashed again.
+        let now = Now::read();
+        let seed = seed(&self.repo, &self.ledger.ground, deadline)?;
+        if facts.files == Files::Translated {
+            return Ok(seed.tree);
+        }
+        let old = self.ledger.replace(seed.top);
+        let tree = self.fill(facts, seed.tree, now, deadline)?;
+        if begun && self.ledger.is_begun() {
+            self.ledger.note_replaced(&old);
+        }
+        let known = std::mem::take(&mut self.inner);
+        self.inner = Inner::all(&self.ledger.top, &self.ledger.ground, known);
+        Ok(tree)
+    }
+
+    /// Looks at the files that git found. Only if that gives the very tree that git wrote can
+    /// later snapshots be built on it.
+    fn fill(
+        &mut self,
+        mut facts: Facts,
+        tree: Oid,
+        now: Now,
+        deadline: Deadline,
+    ) -> Result<Oid, Stop> {
+        let mut judge = AskGit {
+            repo: &self.repo,
+            inner_git: InnerGit::Note,
+        };
+        let found = self.ledger.look(&mut judge, now, deadline)?;
+        let format = self.repo.format;
+        let mut name = |content: &[u8]| Ok(object_id(format, "tree", content));
+        let mine = match self.ledger.top.seal(&mut name)? {
+            Some(oid) => oid,
+            None => object_id(format, "tree", b""),
+        };
+        if mine != tree {
+            self.ledger.abandon();
+            return Ok(tree);
+        }
+        if found.attributes == Attributes::Met {
+            facts.blobs = Blobs::Filtered;
+        }
+        let blobs = match facts.blobs {
+            Blobs::Raw => Blobs::Raw,
+            _ => Blobs::FilteredAnyhow,
+        };
+        let mut objects = Objects {
+            repo: &self.repo,
+            blobs,
+        };
+        let tree = self
+            .ledger
+            .settle(&found.stale, &mut objects, now, deadline)?;
+        self.facts = Some(facts);
+        Ok(tree)
+    }
+}
+
+/// git's own word on what is ignored.
+struct AskGit<'a> {
+    repo: &'a Repo,
+    inner_git: InnerGit,
+}
+
+impl Judge for AskGit<'_> {
+    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline) -> Result<Vec<Verdict>, Stop> {
+        let paths = text::zero_joined(unknown.iter().map(|unknown| unknown.path.as_path()));
+        let call = self
+            .repo
+            .git
+            .read(&self.repo.root)
+            .args(["check-ignore", "-z", "--stdin"]);
+        let answer = call.stdin(paths).run(deadline)?;
+        if !matches!(answer.code, Some(0 | 1)) {
+            return Err(answer.error().into());
+        }
+        let ignored: HashSet<PathBuf> = text::zero_ended(&answer.stdout).map(text::path).collect();
+        let verdict = |unknown: &Unknown| match ignored.contains(&unknown.path) {
+            true => Verdict::Ignored,
+            false => Verdict::Counts,
+        };
+        Ok(unknown.iter().map(verdict).collect())
+    }
+
+    fn inner_git(&self) -> InnerGit {
+        self.inner_git
+    }
+}

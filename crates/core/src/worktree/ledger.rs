@@ -1,0 +1,252 @@
+//! All that is known of a work tree, kept true from snapshot to snapshot.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::changes::Changes;
+use super::deadline::Deadline;
+use super::error::Stop;
+use super::folder::{Entry, Folder, Mode, Trust};
+use super::ground::Ground;
+use super::oid::Oid;
+use super::stamp::Now;
+use super::sweep::{Found, Judge, Reach, Stale, Sweep};
+use super::tree::Watching;
+use super::watch::{Heard, Watch};
+
+/// For so long the watch alone is believed; then every file is looked at again.
+const BELIEF: Duration = Duration::from_secs(10);
+
+/// What became of a file that was to be hashed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hashed {
+    Content(Oid),
+    Gone,
+    Unreadable,
+}
+
+/// Makes hashes, and keeps the content where it can be kept.
+pub(super) trait Store {
+    /// Adds one answer for each, in order; where it breaks off, those it has so far.
+    fn leaves(
+        &mut self,
+        root: &Path,
+        stale: &[Stale],
+        deadline: Deadline,
+        done: &mut Vec<Hashed>,
+    ) -> Result<(), Stop>;
+
+    fn tree(&mut self, content: &[u8]) -> Result<Oid, Stop>;
+}
+
+/// The ledger of one work tree.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) ground: Ground,
+    pub(super) top: Folder,
+    watch: Option<Watch>,
+    changes: Changes,
+    round: u32,
+    /// When every file was last looked at.
+    walked: Option<Instant>,
+}
+
+impl Ledger {
+    pub(super) fn new(ground: Ground) -> Ledger {
+        Ledger {
+            ground,
+            top: Folder::default(),
+            watch: None,
+            changes: Changes::default(),
+            round: 0,
+            walked: None,
+        }
+    }
+
+    /// Whether there is anything that a next look can build on.
+    pub(super) fn is_begun(&self) -> bool {
+        self.walked.is_some()
+    }
+
+    /// Files that differ from the last mark.
+    pub(super) fn changed(&self) -> Option<u32> {
+        self.changes.count()
+    }
+
+    pub(super) fn mark(&mut self) {
+        if self.is_begun() {
+            self.changes.begin();
+        }
+    }
+
+    /// Puts something else in the place of what was known; the next look goes everywhere.
+    pub(super) fn replace(&mut self, top: Folder) -> Folder {
+        self.walked = None;
+        self.watch = None;
+        std::mem::replace(&mut self.top, top)
+    }
+
+    /// Drops what was known, because it proved wrong.
+    pub(super) fn abandon(&mut self) {
+        self.replace(Folder::default());
+        self.changes.lose();
+    }
+
+    /// Compares with what was there before it was replaced.
+    pub(super) fn note_replaced(&mut self, old: &Folder) {
+        self.changes.replaced(old, &self.top);
+    }
+
+    /// Looks at what may have changed.
+    pub(super) fn look(
+        &mut self,
+        judge: &mut dyn Judge,
+        now: Now,
+        deadline: Deadline,
+    ) -> Result<Found, Stop> {
+        let named = self.named();
+        let reach = if named.is_some() {
+            Reach::Named
+        } else {
+            Reach::Everything
+        };
+        let begun = Instant::now();
+        if named.is_none() {
+            // Until it is through, a walk that breaks off leaves nothing to build on.
+            self.walked = None;
+            self.watch = match self.ground.watching {
+                Watching::WherePossible => Watch::new(&self.ground.root),
+                Watching::Never => None,
+            };
+        }
+        self.round = self.round.wrapping_add(1);
+        let sweep = Sweep {
+            ground: &self.ground,
+            top: &mut self.top,
+            watch: &mut self.watch,
+            judge,
+            changes: &mut self.changes,
+            deadline,
+            now,
+            round: self.round,
+            reach,
+            found: Found::default(),
+        };
+        let found = sweep.run(named.unwrap_or_else(|| BTreeSet::from([PathBuf::new()])));
+        match (&found, reach) {
+            (Ok(_), Reach::Everything) => self.walked = Some(begun),
+            (Ok(_), Reach::Named) => {}
+            (Err(stop), _) => self.distrust(stop),
+        }
+        found
+    }
+
+    /// The folders in which something happened, where the watch can be believed.
+    fn named(&mut self) -> Option<BTreeSet<PathBuf>> {
+        let fresh = self.walked.is_some_and(|at| at.elapsed() < BELIEF);
+        match self.watch.as_mut()?.hear() {
+            Heard::Folders(folders) if fresh => Some(folders),
+            _ => None,
+        }
+    }
+
+    /// The next look must go everywhere.
+    fn distrust(&mut self, stop: &Stop) {
+        self.watch = None;
+        if !matches!(stop, Stop::Anew) {
+            self.changes.lose();
+        }
+    }
+
+    /// Hashes what must be, and makes the trees above it. Gives the hash of all.
+    pub(super) fn settle(
+        &mut self,
+        stale: &[Stale],
+        store: &mut dyn Store,
+        now: Now,
+        deadline: Deadline,
+    ) -> Result<Oid, Stop> {
+        let settled = self.try_settle(stale, store, now, deadline);
+        if let Err(stop) = &settled {
+            self.distrust(stop);
+        }
+        settled
+    }
+
+    fn try_settle(
+        &mut self,
+        stale: &[Stale],
+        store: &mut dyn Store,
+        now: Now,
+        deadline: Deadline,
+    ) -> Result<Oid, Stop> {
+        if !stale.is_empty() {
+            let mut hashed = Vec::with_capacity(stale.len());
+            let through = store.leaves(&self.ground.root, stale, deadline, &mut hashed);
+            for (stale, hashed) in stale.iter().zip(hashed) {
+                self.enter(stale, hashed, now);
+            }
+            through?;
+        }
+        self.root(store)
+    }
+
+    /// The hash of all, from what is known.
+    pub(super) fn root(&mut self, store: &mut dyn Store) -> Result<Oid, Stop> {
+        match self.top.seal(&mut |content| store.tree(content))? {
+            Some(root) => Ok(root),
+            None => store.tree(b""),
+        }
+    }
+
+    fn enter(&mut self, stale: &Stale, hashed: Hashed, now: Now) {
+        let Some(entry) = self.top.entry(&stale.path) else {
+            return;
+        };
+        let was = entry.content();
+        let Entry::Leaf(leaf) = entry else { return };
+        match hashed {
+            Hashed::Content(oid) => {
+                leaf.oid = Some(oid);
+                leaf.mode = Mode::of(&stale.stamp);
+                // An edit within this tick of the clock would not show: look again next time.
+                let settled = stale.stamp.is_settled(now);
+                leaf.trust = if settled {
+                    Trust::Stamp(stale.stamp)
+                } else {
+                    Trust::Not
+                };
+            }
+            Hashed::Gone => {
+                leaf.oid = None;
+                leaf.trust = Trust::Not;
+            }
+            // What git does: a file that was known keeps its last known content.
+            Hashed::Unreadable if leaf.oid.is_some() => leaf.trust = Trust::Stamp(stale.stamp),
+            Hashed::Unreadable => *entry = Entry::Silent(stale.stamp),
+        }
+        let is = entry.content();
+        if was != is {
+            self.changes.note(stale.path.clone(), was, is);
+            self.top
+                .unseal(stale.path.parent().unwrap_or(Path::new("")));
+        }
+    }
+
+    /// Notes that a repository inside this one is at another commit.
+    pub(super) fn move_repo(&mut self, path: &Path, commit: Option<Oid>) {
+        let Some(entry) = self.top.entry(path) else {
+            return;
+        };
+        let Entry::Repo(known) = entry else { return };
+        if commit.is_none() || *known == commit {
+            return;
+        }
+        let was = std::mem::replace(known, commit);
+        let repo = |oid| (Mode::Repo, oid);
+        self.changes
+            .note(path.to_path_buf(), was.map(repo), commit.map(repo));
+        self.top.unseal(path.parent().unwrap_or(Path::new("")));
+    }
+}

@@ -1,0 +1,47 @@
+//! The work tree: what is in it, what changed, and how to put it back.
+//!
+//! A [`Tree`] measures a working directory between two agents, so it must be quick: folders in
+//! which nothing happened are not looked at, and of the others only what changed is read. In git
+//! a snapshot is a tree object in a folder of our own; the user's index, refs and objects are not
+//! touched. Without git it is a hash of names and content.
+
+mod cache;
+mod changes;
+mod commit;
+mod deadline;
+mod diff;
+mod error;
+mod facts;
+mod file;
+mod folder;
+mod git;
+mod git_tree;
+mod ground;
+mod head;
+mod inner;
+mod ledger;
+mod objects;
+mod oid;
+mod pattern;
+mod plain;
+mod repo;
+mod rewind;
+mod rules;
+mod safety;
+mod seed;
+mod snapshot;
+mod stamp;
+mod state;
+mod sweep;
+mod text;
+mod tree;
+mod watch;
+
+pub use commit::CommitOutcome;
+pub use diff::{DiffColour, DiffOptions, DiffShape};
+pub use error::WorktreeError;
+pub use git::Git;
+pub use rewind::Rewound;
+pub use snapshot::{ChangeStatus, Changed, NotATreeHash, Snapshot, TreeHash, TreeKind};
+pub use state::{Head, Identity, RepoState, UnderWay};
+pub use tree::{Tree, TreeOptions, Watching};

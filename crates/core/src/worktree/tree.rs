@@ -1,0 +1,279 @@
+//! A working directory as descartes sees it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::commit::CommitOutcome;
+use super::deadline::Deadline;
+use super::diff::{self, DiffOptions};
+use super::error::{Stop, WorktreeError};
+use super::git::Git;
+use super::git_tree::GitTree;
+use super::ground::Ground;
+use super::plain::Plain;
+use super::repo::{PATIENCE, Repo};
+use super::rewind::{self, Rewound};
+use super::safety;
+use super::snapshot::{Changed, Snapshot, TreeHash, TreeKind};
+use super::state::RepoState;
+
+/// After so many snapshots in a row that took too long, no more are tried.
+const TRIES: u32 = 3;
+
+/// How a work tree is opened.
+#[derive(Clone, Debug, Default)]
+pub struct TreeOptions {
+    /// Which git, and in what environment.
+    pub git: Git,
+    /// Files and folders that never count, though they may lie in the work tree: a state file
+    /// that was put there, its lock, the folder of all loops.
+    pub apart: Vec<PathBuf>,
+    /// Whether the kernel may be asked to tell which folders change.
+    pub watching: Watching,
+}
+
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watching {
+    /// Told by the kernel where that can be relied on, with a look at every file now and then.
+    #[default]
+    WherePossible,
+    /// By a look at every file.
+    Never,
+}
+
+/// A working directory: a git work tree, or a plain folder.
+///
+/// ```
+/// use std::time::Duration;
+/// use descartes_core::worktree::Tree;
+///
+/// let dir = tempfile::tempdir()?;
+/// let objects = tempfile::tempdir()?;
+/// let mut tree = Tree::open(dir.path(), objects.path());
+/// let before = tree.snapshot(Duration::from_secs(2));
+/// std::fs::write(dir.path().join("new.txt"), "work")?;
+/// let after = tree.snapshot(Duration::from_secs(2));
+/// assert_eq!(before.differs(&after), Some(true));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Tree {
+    way: Way,
+    /// Snapshots in a row that took too long.
+    late: u32,
+}
+
+#[derive(Debug)]
+enum Way {
+    Git(Box<GitTree>),
+    Plain { content: Box<Plain>, why: String },
+}
+
+impl Tree {
+    /// Looks at what `dir` is. Snapshots are kept in `objects`, a folder of our own that is made
+    /// when it is needed.
+    pub fn open(dir: &Path, objects: &Path) -> Tree {
+        Tree::open_with(dir, objects, TreeOptions::default())
+    }
+
+    /// The same, with another git or with paths that never count.
+    pub fn open_with(dir: &Path, objects: &Path, options: TreeOptions) -> Tree {
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        let objects = absolute(objects);
+        let mut apart = options.apart;
+        apart.push(objects.clone());
+        let found = match dir.is_dir() {
+            true => Repo::find(&options.git, dir, &objects),
+            false => Err(format!("there is no folder {}", dir.display())),
+        };
+        let way = match found {
+            Ok(repo) => {
+                let ground = Ground::new(repo.root.clone(), &apart, options.watching);
+                Way::Git(Box::new(GitTree::new(repo, ground)))
+            }
+            Err(why) => {
+                let root = dir.canonicalize().unwrap_or_else(|_| absolute(dir));
+                let cache = Some(objects.join("content-hashes"));
+                let content = Box::new(Plain::new(
+                    Ground::new(root, &apart, options.watching),
+                    cache,
+                ));
+                Way::Plain { content, why }
+            }
+        };
+        Tree { way, late: 0 }
+    }
+
+    /// What it is, and if git is not used, why.
+    pub fn kind(&self) -> TreeKind {
+        match &self.way {
+            Way::Git(tree) => TreeKind::Git {
+                root: tree.repo.root.clone(),
+            },
+            Way::Plain { why, .. } => TreeKind::Plain { why: why.clone() },
+        }
+    }
+
+    /// Measures the work tree. Never fails and never takes much longer than `budget`: what cannot
+    /// be measured is unknown, with the reason.
+    pub fn snapshot(&mut self, budget: Duration) -> Snapshot {
+        let begun = Instant::now();
+        let head = self.head();
+        let tree = match self.late >= TRIES {
+            true => Err(Stop::Late),
+            false => self.measure(head.as_deref(), Deadline::after(budget)),
+        };
+        let tree = match tree {
+            Ok(tree) => {
+                self.late = 0;
+                tree
+            }
+            Err(stop) => TreeHash::Unknown {
+                reason: self.reason(stop, budget),
+            },
+        };
+        let changed = match (&tree, &self.way) {
+            (TreeHash::Unknown { .. }, _) => None,
+            (_, Way::Git(tree)) => tree.ledger.changed(),
+            (_, Way::Plain { content, .. }) => content.ledger.changed(),
+        };
+        Snapshot {
+            head,
+            tree,
+            changed,
+            took: begun.elapsed(),
+        }
+    }
+
+    fn measure(&mut self, head: Option<&str>, deadline: Deadline) -> Result<TreeHash, Stop> {
+        match &mut self.way {
+            Way::Git(tree) => tree.measure(head, deadline),
+            Way::Plain { content, .. } => content
+                .measure(deadline)
+                .map(|oid| TreeHash::Content(oid.to_string())),
+        }
+    }
+
+    fn reason(&mut self, stop: Stop, budget: Duration) -> String {
+        match stop {
+            Stop::Late => {
+                self.late = self.late.saturating_add(1);
+                let end = if self.late >= TRIES {
+                    ", too often: no longer tried"
+                } else {
+                    ""
+                };
+                format!("measuring the work tree took over {budget:?}{end}")
+            }
+            Stop::Anew => "the work tree changed while it was measured".to_owned(),
+            Stop::Failed(words) => words,
+        }
+    }
+
+    /// Counts changed files from here on: see [`Snapshot::changed`].
+    pub fn mark(&mut self) {
+        match &mut self.way {
+            Way::Git(tree) => tree.ledger.mark(),
+            Way::Plain { content, .. } => content.ledger.mark(),
+        }
+    }
+
+    /// The commit of HEAD; `None` before the first one and without git.
+    pub fn head(&self) -> Option<String> {
+        match &self.way {
+            Way::Git(tree) => tree.repo.head().commit().map(str::to_owned),
+            Way::Plain { .. } => None,
+        }
+    }
+
+    /// What changed between two snapshots, as git writes it.
+    pub fn diff(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+        options: DiffOptions,
+    ) -> Result<Vec<u8>, WorktreeError> {
+        self.repo("a diff")?.diff(from, to, options)
+    }
+
+    /// The files that differ between two snapshots.
+    pub fn changed_files(
+        &self,
+        from: &Snapshot,
+        to: &Snapshot,
+    ) -> Result<Vec<Changed>, WorktreeError> {
+        self.repo("a list of changed files")?
+            .changed_files(from, to)
+    }
+
+    /// Puts the work tree back to a snapshot. Before anything is touched, the work tree as it is
+    /// becomes the safety copy of this name: rewinding to that is the way back. HEAD, the index
+    /// and ignored files stay as they are.
+    pub fn rewind(&mut self, to: &Snapshot, safety: &str) -> Result<Rewound, WorktreeError> {
+        // Taken by git itself: nothing that a file's metadata hides may be lost here.
+        self.git("rewinding")?.forget();
+        self.late = 0;
+        let copy = self.snapshot(PATIENCE);
+        diff::tree_of(to)?;
+        diff::tree_of(&copy)?;
+        let tree = self.git("rewinding")?;
+        safety::save(&tree.repo.objects, safety, &copy)?;
+        rewind::rewind(&tree.repo, &tree.ledger.ground, copy, to)
+    }
+
+    /// The safety copy of that name.
+    pub fn safety_copy(&self, name: &str) -> Result<Snapshot, WorktreeError> {
+        safety::load(&self.repo("a safety copy")?.objects, name)
+    }
+
+    /// The names of all safety copies.
+    pub fn safety_copies(&self) -> Vec<String> {
+        self.repo("")
+            .map(|repo| safety::names(&repo.objects))
+            .unwrap_or_default()
+    }
+
+    /// Commits everything but what is ours, as the user would: hooks run.
+    pub fn commit_all(&self, message: &str) -> CommitOutcome {
+        match &self.way {
+            Way::Git(tree) => tree.repo.commit_all(&tree.ledger.ground, message),
+            Way::Plain { why, .. } => CommitOutcome::Failed { words: why.clone() },
+        }
+    }
+
+    /// Makes a branch at HEAD and switches to it; changes in the work tree come along.
+    pub fn create_branch(&self, name: &str) -> Result<(), WorktreeError> {
+        self.repo("a branch")?.create_branch(name)
+    }
+
+    /// Tags HEAD. A tag that is there already, at the same commit, is fine.
+    pub fn tag(&self, name: &str) -> Result<(), WorktreeError> {
+        self.repo("a tag")?.tag(name)
+    }
+
+    /// What the repository is in the middle of, and who commits.
+    pub fn state(&self) -> Result<RepoState, WorktreeError> {
+        self.repo("the state of the repository")?.state()
+    }
+
+    fn repo(&self, what: &'static str) -> Result<&Repo, WorktreeError> {
+        match &self.way {
+            Way::Git(tree) => Ok(&tree.repo),
+            Way::Plain { why, .. } => Err(WorktreeError::NotGit {
+                what,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    fn git(&mut self, what: &'static str) -> Result<&mut GitTree, WorktreeError> {
+        match &mut self.way {
+            Way::Git(tree) => Ok(tree),
+            Way::Plain { why, .. } => Err(WorktreeError::NotGit {
+                what,
+                why: why.clone(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Being told by the kernel which folders changed, so that the others need no look.
+//!
+//! Used where it can be relied on: a local file system, not too many folders. It does not tell of
+//! writes through a memory mapping; but the file is opened for that and closed again, which it
+//! does tell, and every process of an agent is gone before its work is measured. For what others
+//! do in that way, a full walk is made every few seconds all the same.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+use nix::sys::statfs::{self, FsType};
+
+/// The limit of a user is 8,192 on small machines, and ours are not the only watches.
+const MAX_FOLDERS: usize = 4_096;
+
+/// File systems that nobody but this kernel can change.
+const LOCAL: [FsType; 6] = [
+    statfs::EXT4_SUPER_MAGIC,
+    statfs::XFS_SUPER_MAGIC,
+    statfs::BTRFS_SUPER_MAGIC,
+    statfs::F2FS_SUPER_MAGIC,
+    statfs::TMPFS_MAGIC,
+    statfs::OVERLAYFS_SUPER_MAGIC,
+];
+
+/// Watches on the folders of a work tree.
+#[derive(Debug)]
+pub(super) struct Watch {
+    inotify: Inotify,
+    device: u64,
+    folders: HashMap<WatchDescriptor, PathBuf>,
+}
+
+/// What was heard since the last time.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Something happened in these folders, and nowhere else.
+    Folders(BTreeSet<PathBuf>),
+    /// Anything may have happened.
+    Lost,
+}
+
+impl Watch {
+    /// Begins to listen, where that can be relied on.
+    pub(super) fn new(root: &Path) -> Option<Watch> {
+        let kind = statfs::statfs(root).ok()?.filesystem_type();
+        if !LOCAL.contains(&kind) {
+            return None;
+        }
+        let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
+        let device = fs::symlink_metadata(root).ok()?.dev();
+        Some(Watch {
+            inotify: Inotify::init(flags).ok()?,
+            device,
+            folders: HashMap::new(),
+        })
+    }
+
+    /// Listens to a folder. Must come before it is read, so that nothing falls in between.
+    pub(super) fn arm(&mut self, root: &Path, folder: &Path) -> Result<(), Errno> {
+        if self.folders.len() >= MAX_FOLDERS {
+            return Err(Errno::ENOSPC);
+        }
+        let flags = AddWatchFlags::IN_MODIFY
+            | AddWatchFlags::IN_CLOSE_WRITE
+            | AddWatchFlags::IN_ATTRIB
+            | AddWatchFlags::IN_CREATE
+            | AddWatchFlags::IN_DELETE
+            | AddWatchFlags::IN_MOVE
+            | AddWatchFlags::IN_MOVE_SELF
+            | AddWatchFlags::IN_ONLYDIR
+            | AddWatchFlags::IN_DONT_FOLLOW;
+        let path = root.join(folder);
+        match self.inotify.add_watch(&path, flags) {
+            Ok(watch) => self.folders.insert(watch, folder.to_path_buf()),
+            // It is gone again, or a link by now: its parent has an event about that.
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // Something else may be mounted there, that others can change.
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if meta.dev() != self.device => Err(Errno::EXDEV),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what has happened so far.
+    pub(super) fn hear(&mut self) -> Heard {
+        // A folder that moved takes its watches along, with paths that are no longer true.
+        let lost =
+            AddWatchFlags::IN_Q_OVERFLOW | AddWatchFlags::IN_UNMOUNT | AddWatchFlags::IN_MOVE_SELF;
+        let mut folders = BTreeSet::new();
+        loop {
+            let events = match self.inotify.read_events() {
+                Ok(events) => events,
+                Err(Errno::EAGAIN) => return Heard::Folders(folders),
+                Err(Errno::EINTR) => continue,
+                Err(_) => return Heard::Lost,
+            };
+            for event in events {
+                if event.mask.intersects(lost) {
+                    return Heard::Lost;
+                }
+                let folder = if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+                    self.folders.remove(&event.wd)
+                } else {
+                    self.folders.get(&event.wd).cloned()
+                };
+                folders.extend(folder);
+            }
+        }
+    }
+}

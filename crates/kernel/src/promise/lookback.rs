@@ -1,0 +1,192 @@
+//! What stood before a line: a bounded memory of the stream.
+
+use std::borrow::Cow;
+
+use memchr::memrchr2;
+
+use super::ansi::Stripper;
+use super::chars::{has_words, is_nothing, trim};
+
+/// How much of the stream before a line is always at hand.
+const KEEP: usize = 16 * 1024;
+
+/// How far back the words that go with a claim are looked for, before sequences are taken out.
+const WORDS_SIGHT: usize = 4096;
+
+/// Most bytes of words that go with a claim.
+const MAX_WORDS: usize = 500;
+
+/// Lines are compared by so many of their last bytes.
+const KEY: usize = 8 * 1024;
+
+/// The end of the stream up to the last complete line.
+#[derive(Debug, Default)]
+pub(super) struct Lookback {
+    kept: Vec<u8>,
+}
+
+impl Lookback {
+    /// Goes on with `bytes`.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let fresh = last(bytes, KEEP);
+        if fresh.len() == KEEP {
+            self.kept.clear();
+        } else if self.kept.len() + fresh.len() > 4 * KEEP {
+            // Rare enough that moving the rest costs nothing.
+            self.kept.drain(..self.kept.len().saturating_sub(KEEP));
+        }
+        self.kept.extend_from_slice(fresh);
+    }
+
+    /// What stands before a line, where `newer` came after all that was pushed.
+    pub(super) fn before<'a>(&'a self, newer: &'a [u8]) -> Before<'a> {
+        Before {
+            older: &self.kept,
+            newer,
+        }
+    }
+}
+
+/// The stream before a line, in two parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before<'a> {
+    older: &'a [u8],
+    newer: &'a [u8],
+}
+
+impl Before<'_> {
+    /// Exactly the last `count` bytes, or all where there are fewer.
+    fn last(&self, count: usize) -> Cow<'_, [u8]> {
+        let newer = last(self.newer, count);
+        if newer.len() == count || self.older.is_empty() {
+            return Cow::Borrowed(newer);
+        }
+        Cow::Owned([last(self.older, count - newer.len()), newer].concat())
+    }
+
+    /// The nearest line before that has words, as it is compared.
+    pub(super) fn last_line_with_words(&self) -> Option<Vec<u8>> {
+        let window = self.last(KEEP);
+        let mut rest: &[u8] = &window;
+        let mut stripper = Stripper::default();
+        while !rest.is_empty() {
+            let start = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
+            let (head, line) = rest.split_at(start);
+            let text = stripper.strip(line).text;
+            if has_words(text) {
+                return Some(key(text).to_vec());
+            }
+            rest = head.split_last().map_or(&[], |(_, head)| head);
+        }
+        None
+    }
+
+    /// The last words said, ending in `own`, those of the line itself.
+    pub(super) fn words(&self, own: &[u8]) -> String {
+        let raw = self.last(WORDS_SIGHT);
+        let mut stripper = Stripper::default();
+        let text = [stripper.strip(&raw).text, b"\n", last(own, WORDS_SIGHT)].concat();
+        let text = String::from_utf8_lossy(&text);
+        let lines = text
+            .split(['\n', '\r'])
+            .map(readable)
+            .filter(|line| !line.is_empty());
+        shorten(&lines.collect::<Vec<_>>().join("\n")).to_owned()
+    }
+}
+
+/// A line as it is compared with those of the prompt.
+pub(super) fn key(text: &[u8]) -> &[u8] {
+    last(trim(text), KEY)
+}
+
+fn last(bytes: &[u8], count: usize) -> &[u8] {
+    bytes
+        .get(bytes.len().saturating_sub(count)..)
+        .unwrap_or_default()
+}
+
+fn readable(line: &str) -> String {
+    let line = line.trim_matches(is_nothing);
+    line.chars()
+        .filter(|c| !c.is_control() || *c == '\t')
+        .collect()
+}
+
+/// The last words that fit, from the beginning of one.
+fn shorten(text: &str) -> &str {
+    if text.len() <= MAX_WORDS {
+        return text;
+    }
+    let mut start = text.len() - MAX_WORDS;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    let text = text.get(start..).unwrap_or_default();
+    match text.find(char::is_whitespace) {
+        Some(space) => text.get(space..).unwrap_or_default().trim_start(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_is_bounded_and_always_holds_enough() {
+        let mut lookback = Lookback::default();
+        let stream: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+        let mut at = 0;
+        for size in [1, 7, KEEP - 1, 3, KEEP + 5, 60_000, 2, 9_000]
+            .iter()
+            .cycle()
+            .take(20)
+        {
+            let end = (at + size).min(stream.len());
+            lookback.push(&stream[at..end]);
+            at = end;
+            let wanted = &stream[at.saturating_sub(KEEP)..at];
+            assert_eq!(lookback.before(b"").last(KEEP), wanted);
+            assert!(lookback.kept.len() <= 4 * KEEP);
+        }
+    }
+
+    #[test]
+    fn the_neighbour_is_the_nearest_line_with_words() {
+        let mut lookback = Lookback::default();
+        lookback.push(b"first\nsay\x1b[1m it \r\n");
+        let neighbour = |newer: &[u8]| lookback.before(newer).last_line_with_words();
+        assert_eq!(neighbour(b""), Some(b"say it".to_vec()));
+        assert_eq!(
+            neighbour(b"\n---\n```\n\x1b[0m\n"),
+            Some(b"say it".to_vec())
+        );
+        assert_eq!(neighbour(b"other\n"), Some(b"other".to_vec()));
+        assert_eq!(
+            Lookback::default().before(b"--\n").last_line_with_words(),
+            None
+        );
+    }
+
+    #[test]
+    fn words_are_the_last_ones_that_fit() {
+        let mut lookback = Lookback::default();
+        lookback.push(b"No \x1b[31mkey\x1b[0m.\r\n\r\nAsk the \xffowner.\n");
+        assert_eq!(
+            lookback.before(b"").words(b"Sorry. "),
+            "No key.\nAsk the \u{fffd}owner.\nSorry."
+        );
+        lookback.push("wörter ".repeat(300).as_bytes());
+        let words = lookback.before(b"\n").words(b"end");
+        assert!(
+            words.len() <= MAX_WORDS && words.len() > MAX_WORDS - 20,
+            "{}",
+            words.len()
+        );
+        assert!(
+            words.starts_with("wörter w") && words.ends_with("wörter\nend"),
+            "{words}"
+        );
+    }
+}

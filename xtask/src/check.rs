@@ -1,0 +1,72 @@
+//! Tests and checks.
+
+use crate::shell::{Step, answers, run};
+
+/// Everything is built once, in the `ci` profile.
+const PROFILE: &str = "ci";
+
+/// The everyday suite.
+pub fn test(rest: &[String]) -> Step {
+    // Tests start the real binaries, which `cargo test` does not build for other packages.
+    run(
+        "cargo",
+        &["build", "--profile", PROFILE, "--workspace", "--bins"],
+    )?;
+    let extra: Vec<&str> = rest.iter().map(String::as_str).collect();
+    if answers("cargo", &["nextest", "--version"]) {
+        let mut args = vec!["nextest", "run", "--cargo-profile", PROFILE, "--workspace"];
+        args.extend(extra);
+        run("cargo", &args)?;
+    } else {
+        let mut args = vec![
+            "test",
+            "--profile",
+            PROFILE,
+            "--workspace",
+            "--bins",
+            "--lib",
+            "--tests",
+        ];
+        args.extend(extra);
+        run("cargo", &args)?;
+    }
+    run(
+        "cargo",
+        &["test", "--profile", PROFILE, "--workspace", "--doc"],
+    )
+}
+
+/// Format, lints, documentation.
+pub fn check() -> Step {
+    run("cargo", &["fmt", "--all", "--check"])?;
+    run(
+        "cargo",
+        &[
+            "clippy",
+            "--profile",
+            PROFILE,
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )?;
+    run(
+        "cargo",
+        &[
+            "doc",
+            "--profile",
+            PROFILE,
+            "--workspace",
+            "--no-deps",
+            "--quiet",
+        ],
+    )
+}
+
+/// What a change must pass.
+pub fn ci() -> Step {
+    check()?;
+    test(&[])
+}

@@ -1,0 +1,44 @@
+//! The project's own commands. `cargo xtask` lists them.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is a tool for the terminal"
+)]
+
+mod check;
+mod shell;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  test      the everyday suite: builds, then every test and documentation example
+  check     format, lints, documentation
+  ci        check, test, and the short form of every campaign
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let done = match command {
+        "test" => check::test(rest),
+        "check" => check::check(),
+        "ci" => check::ci(),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("unknown command `{other}`\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
