@@ -1,1 +1,54 @@
-//! descartes core.
+//! Run any command line agent in a loop until the job is proven done.
+//!
+//! [`IterativeLoop`] is one prompt, run through an agent again and again, each time in a
+//! fresh context, until the completion promise appears **and** every gate is green. The
+//! promise is a claim; the gate is the fact.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use descartes_core::{IterativeLoop, IterativeLoopConfig, LoopBackendConfig};
+//!
+//! let mut l = IterativeLoop::new(IterativeLoopConfig {
+//!     command: "claude".into(),
+//!     prompt: "Make the tests pass".into(),
+//!     completion_promise: Some("COMPLETE".into()),
+//!     verify: vec!["cargo test".into()],
+//!     backend: LoopBackendConfig { backend_type: "claude".into(), ..Default::default() },
+//!     ..Default::default()
+//! })
+//! .await?;
+//! let cancel = l.cancellation_handle(); // set it from anywhere to cancel
+//! let mut events = l.subscribe(); // the same events the views get
+//! let result = l.execute().await?;
+//! println!("{}", result.exit_reason.sentence());
+//! # Ok(()) }
+//! ```
+//!
+//! Where the host is not the `descartes` binary there is no guard process: the agent gets a
+//! process group of its own, is killed when the loop is dropped, and leftovers are found by
+//! the `DESCARTES_LOOP_ID` mark. Linux is the supported platform.
+
+pub mod host;
+pub mod worktree;
+
+mod backend;
+mod iterative;
+mod ralph;
+
+pub use backend::{
+    ClaudeBackend, CodexBackend, GeminiBackend, GenericBackend, LoopBackend, OpenCodeBackend,
+    create_backend,
+};
+pub use descartes_kernel::agent::StreamKind;
+pub use descartes_kernel::config::{
+    ConfigChange, IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, Permissions, PromptMode,
+};
+pub use descartes_kernel::event::{Event, Record};
+pub use descartes_kernel::outcome::IterativeExitReason;
+pub use descartes_kernel::promise::PromiseMatch;
+pub use descartes_kernel::state::{IterationSummary, IterativeLoopState};
+pub use descartes_kernel::units::Secs;
+pub use iterative::{IterativeLoop, IterativeLoopResult};
+pub use ralph::{
+    IterationTracker, PromiseDetector, RalphConfig, RalphExecutor, RalphPersistence, RalphResult,
+};

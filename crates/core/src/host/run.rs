@@ -264,11 +264,8 @@ impl Driver {
             .terminate(ending.unwrap_or(Ending::Ask { grace }));
     }
 
-    /// Returns whether the run is over.
-    fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<bool, HostError> {
-        let Some(live) = &mut self.run else {
-            return Ok(false);
-        };
+    fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<Whereabouts, HostError> {
+        let Some(live) = &mut self.run else { return Ok(Whereabouts::Under) };
         match event {
             TreeEvent::Exited { run, exit } if run == tree => {
                 live.exit = Some(WireExit::from(exit).0);
