@@ -24,6 +24,16 @@ pub(super) struct ResolvedAgent {
     invocation: Invocation,
     profile: Profile,
     model: Option<String>,
+    judge: Judge,
+}
+
+/// Who says whether a run claims to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judge {
+    /// The promise detector.
+    Detector,
+    /// A backend of the library user's own.
+    Own,
 }
 
 /// The agent of `--command`, then the fallbacks.
@@ -69,6 +79,7 @@ fn resolve_first(
             invocation,
             profile,
             model,
+            judge: Judge::Own,
         });
     }
     let profile = profile(settings, &config.backend.backend_type)?;
@@ -139,6 +150,7 @@ fn resolve(
         invocation,
         profile: profile.clone(),
         model: config.model.clone(),
+        judge: Judge::Detector,
     })
 }
 
@@ -254,7 +266,10 @@ impl ResolvedAgent {
             false => PromiseMatch::Line,
         };
         PromiseSpec {
-            done: config.completion_promise.clone(),
+            done: config
+                .completion_promise
+                .clone()
+                .filter(|_| self.judge == Judge::Detector),
             abort: config.abort_promise.clone(),
             mode: config.promise_match.unwrap_or(by_backend),
         }

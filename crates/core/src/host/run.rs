@@ -12,7 +12,7 @@ use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::reader::{Note, RunReport};
 use descartes_kernel::step::{Input, settled_by_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, StartError, Stdin, TreeEvent};
-use descartes_store::logs::LogFile;
+use descartes_store::logs::{LogFile, tail};
 
 use super::HostError;
 use super::driver::Driver;
@@ -24,6 +24,9 @@ use jiff::tz::TimeZone;
 
 /// Output still in the pipes is waited for so long after the tree is gone.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// What a backend of the user's own is shown of a run.
+const OWN_BACKEND_LOOKS_AT: usize = 1 << 20;
 
 /// A run that is under way.
 pub(super) struct LiveRun {
@@ -265,7 +268,9 @@ impl Driver {
     }
 
     fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<Whereabouts, HostError> {
-        let Some(live) = &mut self.run else { return Ok(Whereabouts::Under) };
+        let Some(live) = &mut self.run else {
+            return Ok(Whereabouts::Under);
+        };
         match event {
             TreeEvent::Exited { run, exit } if run == tree => {
                 live.exit = Some(WireExit::from(exit).0);
@@ -295,6 +300,7 @@ impl Driver {
         let agent = self.state.run().map_or(0, |run| run.agent);
         let (mut said, log_dropped) = read_back(report, live.exit, live.ended_by);
         self.agents[agent as usize].price(&mut said, &self.settings);
+        self.ask_own_backend(&mut said);
         let facts = RunFacts {
             ended_by: live.ended_by,
             exit: live.exit,
@@ -321,6 +327,20 @@ impl Driver {
             ))?;
         }
         self.input(&Input::RunEnded(Box::new(facts)))
+    }
+
+    /// A backend of the library user's own looks at the end of the output itself.
+    fn ask_own_backend(&self, said: &mut RunReport) {
+        let (Some(own), Some(promise)) = (
+            &self.settings.backend,
+            &self.state.config.completion_promise,
+        ) else {
+            return;
+        };
+        let Some(run) = self.state.run() else { return };
+        let log = self.dir.run(run.run).stdout();
+        let output = tail(&log, usize::MAX, OWN_BACKEND_LOOKS_AT).unwrap_or_default();
+        said.claim = own.check_completion(&String::from_utf8_lossy(&output), promise);
     }
 
     /// The work tree before a run: as measured after the last one, if this host did it.
