@@ -199,6 +199,12 @@ impl RunFacts {
         if let Some(error) = &self.error {
             return Some(error.clone());
         }
+        if !self.denied.is_empty() {
+            let rules = self.denied.join(", ");
+            return Some(format!(
+                "tools were denied to it: {rules}; allow them with --permissions"
+            ));
+        }
         if self.idle_hands {
             return Some("the agent said and did nothing".to_owned());
         }

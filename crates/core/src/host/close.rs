@@ -11,6 +11,8 @@ use descartes_kernel::step::{ClosingFacts, Input};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use descartes_kernel::units::show_size;
+
 use super::HostError;
 use super::driver::Driver;
 use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
@@ -61,7 +63,39 @@ impl Driver {
             self.tag_green()?;
         }
         self.keep_locks()?;
-        self.save_state()
+        self.keep_log_budget()?;
+        self.save_or_warn()
+    }
+
+    /// The state file is a projection: where it cannot be written the loop goes on, and says so.
+    pub(super) fn save_or_warn(&mut self) -> Result<(), HostError> {
+        match self.save_state() {
+            Ok(()) => {
+                self.save_trouble = None;
+                Ok(())
+            }
+            Err(error) => {
+                let message = format!("the state file is not up to date: {error}");
+                if self.save_trouble.as_ref() == Some(&message) {
+                    return Ok(());
+                }
+                self.save_trouble = Some(message.clone());
+                self.warn(message)
+            }
+        }
+    }
+
+    /// Oldest logs go when all of them together outgrow their budget.
+    fn keep_log_budget(&mut self) -> Result<(), HostError> {
+        let pruned = self.logs.add(self.state.runs).unwrap_or_default();
+        for run in pruned {
+            let size = show_size(run.bytes);
+            self.warn(format!(
+                "the log of run {} was removed to make room ({size})",
+                run.run
+            ))?;
+        }
+        Ok(())
     }
 
     /// Makes what is there now the point that the next iteration's changes are counted from.

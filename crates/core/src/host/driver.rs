@@ -16,6 +16,7 @@ use descartes_store::Sync;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use descartes_store::lock::StateLock;
+use descartes_store::logs::LoopLogs;
 use descartes_store::state_file::StateFile;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -59,6 +60,8 @@ pub(super) struct Driver {
     pub(super) reported_gate_files: BTreeSet<(String, Option<String>)>,
     pub(super) warned_spec: bool,
     pub(super) warned_prompt: bool,
+    pub(super) save_trouble: Option<String>,
+    pub(super) logs: LoopLogs,
     pub(super) state_file: StateFile,
     /// Numbers of trees, gates included; only the supervisor sees them.
     pub(super) trees: u64,
@@ -289,7 +292,7 @@ impl Driver {
                 reply.send(&Answer::Accepted { id });
             }
         }
-        self.save_state()?;
+        self.save_or_warn()?;
         Ok(ending)
     }
 

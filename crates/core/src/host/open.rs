@@ -19,6 +19,7 @@ use descartes_store::layout::{
     LoopDir, PROJECT_FOLDER, STATE_FILE, ensure_project_folder, socket_path,
 };
 use descartes_store::lock::{Holder, StateLock, holder_of};
+use descartes_store::logs::LoopLogs;
 use descartes_store::state_file::{StateFile, StateFileError};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -30,6 +31,9 @@ use super::driver::Driver;
 use super::message::Message;
 use super::{Host, HostError, HostSettings};
 use crate::worktree::Tree;
+
+/// Logs of one loop, all runs together.
+const LOG_BUDGET: u64 = 10 << 30;
 
 /// What to do with a state file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -375,6 +379,7 @@ pub(super) fn assemble(
             0
         },
     };
+    let logs = LoopLogs::measure(&held.dir, LOG_BUDGET)?;
     let mut driver = Driver {
         state: held.state,
         journal: held.journal,
@@ -399,6 +404,8 @@ pub(super) fn assemble(
         reported_gate_files: BTreeSet::new(),
         warned_spec: false,
         warned_prompt: false,
+        save_trouble: None,
+        logs,
         state_file: held.state_file,
     };
     driver.append(Event::HostStarted { host: held.facts })?;
