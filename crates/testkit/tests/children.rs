@@ -69,14 +69,28 @@ fn every_kind_has_its_shape() {
     }
 }
 
+/// True when the process keeps the signals waiting instead of dying of them.
 fn survives(pid: i32, signals: &[Signal]) -> bool {
-    signals
-        .iter()
-        .for_each(|signal| process::send(pid, *signal));
-    // A signal that is not ignored is delivered before the next system call returns to the
-    // process; a child of ours that it ends is a zombie at once.
-    std::thread::sleep(Duration::from_millis(50));
+    for signal in signals {
+        process::send(pid, *signal);
+    }
+    eventually("the signals arrive", SOON, || match waiting(pid) {
+        Some(mask) => signals
+            .iter()
+            .all(|signal| mask & (1 << (*signal as u32 - 1)) != 0),
+        None => true,
+    });
     process::is_alive(pid)
+}
+
+/// The signals that wait for a process; none when it is gone.
+fn waiting(pid: i32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("ShdPnd:"))?;
+    process::find(pid)?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 #[test]

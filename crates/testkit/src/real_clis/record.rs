@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -12,7 +13,6 @@ use serde_json::Value;
 
 use super::{Login, Options, Permission, RealCli, version};
 use crate::model::ModelServer;
-use crate::world::Finished;
 use crate::{World, process, wait};
 
 /// What every case asks of the agent.
@@ -56,8 +56,11 @@ pub enum Ending {
 pub struct Recorded {
     /// The CLI's version.
     pub version: String,
-    /// Its exit code; none when it had to be ended by us.
+    /// Its exit code.
     pub exit: Option<i32>,
+    /// The signal that ended it; with neither, it never ended and was killed by us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
     /// The requests that took a turn.
     pub requests: usize,
 }
@@ -94,11 +97,14 @@ pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) ->
         }
         world.watch(launch.command(&world, PROMPT), limit(cli, case))
     });
-    let exit = outcome.as_ref().ok().and_then(Finished::code);
+    let status = outcome.as_ref().ok().map(|run| run.status);
     let (Ok(run) | Err(run)) = outcome;
     let neutral = |text: &str| neutral(text, &world, server, &lane);
-    fs::write(folder.join(format!("{lane}.jsonl")), neutral(&run.stdout()))
-        .expect("write a fixture");
+    let stdout = neutral(&run.stdout());
+    // A loop without end is known by its first rounds.
+    let lines = status.map_or(60, |_| usize::MAX);
+    let kept: String = stdout.split_inclusive('\n').take(lines).collect();
+    fs::write(folder.join(format!("{lane}.jsonl")), kept).expect("write a fixture");
     if !run.stderr.is_empty() {
         let file = folder.join(format!("{lane}.stderr"));
         fs::write(file, neutral(&run.stderr())).expect("write a fixture");
@@ -106,7 +112,8 @@ pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) ->
     let requests = server.log(&lane).iter().filter(|entry| !entry.side).count();
     let recorded = Recorded {
         version: version(cli)?,
-        exit,
+        exit: status.and_then(|status| status.code()),
+        signal: status.and_then(|status| status.signal()),
         requests,
     };
     note(folder, &lane, &recorded);
@@ -154,7 +161,7 @@ fn limit(cli: RealCli, case: &Case) -> Duration {
         RealCli::Gemini => case.name == "usage-limit",
         RealCli::Claude | RealCli::Codex => false,
     };
-    Duration::from_secs(if never_ends { 20 } else { 120 })
+    Duration::from_secs(if never_ends { 45 } else { 180 })
 }
 
 /// The text without the places of this machine.
