@@ -38,8 +38,8 @@ pub enum Fate {
 }
 
 /// Ends every process whose environment holds `key=mark` and that started at `not_before` (clock
-/// ticks since boot) or later, except for this process and those above it: SIGTERM, half a second,
-/// SIGKILL, until none is found, for at most `limit`.
+/// ticks since boot) or later, with everything below it, except for this process and those above it:
+/// SIGTERM, half a second, SIGKILL, until none is found, for at most `limit`.
 ///
 /// Only meaningful for a mark of this boot and this pid namespace ([`boot_id`](crate::boot_id),
 /// [`pid_namespace`](crate::pid_namespace)), and while no host serves the loop: the caller holds its
@@ -85,16 +85,23 @@ impl Ended {
     }
 }
 
-/// Living processes that carry all `entries`.
+/// Living processes that carry all `entries`, and those below them: an agent may start a child with
+/// another environment, or a loop of its own.
 fn marked(entries: &[Vec<u8>], not_before: u64, spared: &BTreeSet<i32>) -> Vec<Stat> {
     let candidates = procfs::pids()
         .into_iter()
         .filter(|pid| !spared.contains(pid));
     let carriers = candidates.filter(|&pid| procfs::carries(pid, entries));
-    let stats = carriers.filter_map(procfs::stat);
-    stats
-        .filter(|stat| stat.start_time >= not_before && !stat.is_dead())
-        .collect()
+    let carriers = carriers.filter_map(procfs::stat);
+    let carriers = carriers.filter(|stat| stat.start_time >= not_before && !stat.is_dead());
+    let carriers: BTreeSet<i32> = carriers.map(|stat| stat.pid).collect();
+    if carriers.is_empty() {
+        return Vec::new();
+    }
+    let mut everyone = procfs::everyone();
+    let family = procfs::family(carriers, &everyone);
+    everyone.retain(|stat| family.contains(&stat.pid) && !stat.is_dead());
+    everyone
 }
 
 /// Signals this very process, never a later one with the same number.

@@ -117,10 +117,19 @@ fn children_by_parent() -> Vec<i32> {
         .collect()
 }
 
-/// Everything below the processes that `is_root` picks, without the roots.
+/// Everything below a process, without itself.
 pub(crate) fn descendants(of: i32, everyone: &[Stat]) -> Vec<&Stat> {
-    let mut family = BTreeSet::from([of]);
-    // Children often have larger ids than their parents, so that few rounds are needed.
+    let family = family(BTreeSet::from([of]), everyone);
+    everyone
+        .iter()
+        .filter(|stat| stat.pid != of && family.contains(&stat.pid))
+        .collect()
+}
+
+/// These processes and everything below them.
+pub(crate) fn family(heads: BTreeSet<i32>, everyone: &[Stat]) -> BTreeSet<i32> {
+    let mut family = heads;
+    // Children mostly have larger ids than their parents, so that few rounds are needed.
     loop {
         let before = family.len();
         for stat in everyone {
@@ -129,13 +138,9 @@ pub(crate) fn descendants(of: i32, everyone: &[Stat]) -> Vec<&Stat> {
             }
         }
         if family.len() == before {
-            break;
+            return family;
         }
     }
-    everyone
-        .iter()
-        .filter(|stat| stat.pid != of && family.contains(&stat.pid))
-        .collect()
 }
 
 /// This process and all above it.

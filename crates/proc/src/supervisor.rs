@@ -142,6 +142,12 @@ impl Supervisor {
     }
 }
 
+/// A host may make it in one thread and use it in another.
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Supervisor>();
+};
+
 fn open_stdin(stdin: &Stdin) -> Result<OwnedFd, StartError> {
     let path = match stdin {
         Stdin::Null => Path::new("/dev/null"),

@@ -7,8 +7,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Gate, LONG, SHAPES, Watched, sh, shape};
-use descartes_proc::{Ending, Exit, TreeEvent};
+use common::{Gate, LONG, Record, SHAPES, Watched, carriers_after, fresh_mark, sh, shape};
+use descartes_proc::{Ending, Exit, StartError, TreeEvent};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -94,6 +94,49 @@ fn killed_in_the_middle_of_its_sweep_the_host_does_the_rest() {
     kill_guard(&watched);
     assert_eq!(watched.swept(1), 1);
     assert!(watched.events.try_recv().is_err(), "its exit was known");
+}
+
+#[test]
+fn killed_at_any_instant_it_is_told_in_order_and_leaves_nothing_behind() {
+    let _alone = alone();
+    let mut watched = Watched::guarded();
+    for run in 0..40 {
+        let mark = fresh_mark();
+        // Makes sure that there is one to be killed.
+        assert_eq!(watched.run(&sh("exit 0")).0, Exit::Code(0));
+        let guard = Pid::from_raw(watched.supervisor.guard_pid().unwrap().cast_signed());
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(50 * run));
+            kill(guard, Signal::SIGKILL).unwrap();
+        });
+        let sink = Box::new(Record::default());
+        let started = watched
+            .supervisor
+            .start(run, &shape("setsid-double-fork", &mark), sink);
+        killer.join().unwrap();
+        match started {
+            Err(StartError::GuardLost) => {}
+            // Either it was killed before it took the order, which another guard then got, or it
+            // was lost with the run.
+            Ok(_) => {
+                watched.supervisor.terminate(Ending::Kill);
+                let end = watched.event();
+                let exited = TreeEvent::Exited {
+                    run,
+                    exit: Exit::Signal(9),
+                };
+                assert!(
+                    end == exited || end == TreeEvent::GuardLost { run },
+                    "{end:?}"
+                );
+                watched.swept(run);
+            }
+            Err(other) => panic!("{other}"),
+        }
+        assert!(watched.events.try_recv().is_err(), "everything was told");
+        let left = carriers_after(&mark, Duration::from_secs(2));
+        assert!(left.is_empty(), "run {run}: {left:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{AGENT, GUARD, HOST, LONG, Processes, SHAPES, fresh_mark};
+use common::{AGENT, GUARD, HOST, LONG, Processes, SHAPES, carriers_after, fresh_mark};
 use descartes_proc::{Fate, MARK, process_alive, start_time, sweep_marked};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -64,6 +64,23 @@ fn its_guard_ends_the_tree_and_then_itself() {
             "{name}"
         );
         assert!(!host.guard_left_after(LONG), "{name}");
+    }
+}
+
+#[test]
+fn killed_at_any_instant_it_leaves_nothing_behind() {
+    for step in 0..40 {
+        let mark = fresh_mark();
+        let mut command = Command::new(HOST);
+        command
+            .args([GUARD, AGENT, "setsid-double-fork"])
+            .env(MARK, &mark);
+        let mut host = command.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(500 * step));
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let left = carriers_after(&mark, Duration::from_secs(2));
+        assert!(left.is_empty(), "killed after step {step}: {left:?}");
     }
 }
 

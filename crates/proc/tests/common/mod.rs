@@ -222,6 +222,31 @@ pub fn fresh_mark() -> String {
     )
 }
 
+/// Waits until nobody but this process carries the mark, for at most `limit`; gives who does.
+pub fn carriers_after(mark: &str, limit: Duration) -> Vec<String> {
+    let begun = Instant::now();
+    loop {
+        let left = carriers(mark);
+        if left.is_empty() || begun.elapsed() > limit {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn carriers(mark: &str) -> Vec<String> {
+    let entry = format!("{MARK}={mark}").into_bytes();
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        if environ.split(|&byte| byte == 0).any(|held| held == entry) {
+            let comm = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            found.push(format!("{} {comm}", process.path().display()));
+        }
+    }
+    found
+}
+
 /// A FIFO that lets an agent go when [`open`](Gate::open)ed.
 pub struct Gate {
     _dir: tempfile::TempDir,
