@@ -18,11 +18,12 @@ use crate::MARK;
 use crate::course::{Course, Report, Tree};
 use crate::events::{Ending, Exit, Handler, Started, Survivor, TreeEvent};
 use crate::guard::timeout;
+use crate::identity;
 use crate::launch::{Launch, Order, StartError};
+use crate::leftovers::{self, Mark};
 use crate::procfs::{self, Stat};
 use crate::sys::{self, Waited};
 use crate::tree::signal_group;
-use crate::{identity, leftovers};
 
 /// Who is not our child ends without our being told.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
@@ -74,11 +75,11 @@ impl Direct {
         let agent =
             sys::spawn(&image, fds, &sys::leaked_fds()).map_err(|errno| launch.refused(errno))?;
         let start_time = identity::start_time(agent.cast_unsigned()).unwrap_or(0);
-        let members = Members {
-            agent,
+        let mark = Mark {
+            entries: marks,
             not_before: start_time,
-            marks,
         };
+        let members = Members { agent, mark };
         let (endings, told) = mpsc::channel();
         let over = Arc::new(AtomicBool::new(false));
         let watcher = Watcher {
@@ -168,27 +169,14 @@ struct Members {
     /// Our child, and the leader of its group; not reaped before the run is over, so that the number
     /// means it and nobody else.
     agent: i32,
-    not_before: u64,
-    /// `KEY=VALUE` as given to the agent.
-    marks: Vec<Vec<u8>>,
+    mark: Mark,
 }
 
 impl Members {
     /// All that live, the agent among them.
     fn find(&self) -> Vec<Stat> {
-        let spared = procfs::own_line();
-        let everyone = procfs::everyone();
-        let below = procfs::descendants(self.agent, &everyone);
-        let below: Vec<i32> = below.into_iter().map(|stat| stat.pid).collect();
-        let belongs = |stat: &Stat| {
-            stat.group == self.agent
-                || below.contains(&stat.pid)
-                || (stat.start_time >= self.not_before && procfs::carries(stat.pid, &self.marks))
-        };
-        let alive = everyone
-            .iter()
-            .filter(|stat| !stat.is_dead() && !spared.contains(&stat.pid));
-        alive.filter(|stat| belongs(stat)).cloned().collect()
+        self.mark
+            .family(|stat| stat.group == self.agent || stat.parent == self.agent)
     }
 }
 

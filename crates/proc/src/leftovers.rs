@@ -14,6 +14,8 @@ use crate::sys;
 const GRACE: Duration = Duration::from_millis(500);
 /// Between two looks at who is left.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Longer than it takes to execute a program.
+const EXECUTING: Duration = Duration::from_millis(2);
 
 /// A leftover and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,13 +47,15 @@ pub enum Fate {
 /// [`pid_namespace`](crate::pid_namespace)), and while no host serves the loop: the caller holds its
 /// lock.
 pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> Vec<Ended> {
-    let entries = [format!("{key}={mark}").into_bytes()];
+    let mark = Mark {
+        entries: vec![format!("{key}={mark}").into_bytes()],
+        not_before,
+    };
     let begun = Instant::now();
-    let spared = procfs::own_line();
     let mut asked = BTreeSet::new();
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
     loop {
-        let left = marked(&entries, not_before, &spared);
+        let left = mark.family(|_| false);
         for ended in met.values_mut() {
             ended.fate = Fate::Gone;
         }
@@ -85,23 +89,51 @@ impl Ended {
     }
 }
 
-/// Living processes that carry all `entries`, and those below them: an agent may start a child with
-/// another environment, or a loop of its own.
-fn marked(entries: &[Vec<u8>], not_before: u64, spared: &BTreeSet<i32>) -> Vec<Stat> {
-    let candidates = procfs::pids()
-        .into_iter()
-        .filter(|pid| !spared.contains(pid));
-    let carriers = candidates.filter(|&pid| procfs::carries(pid, entries));
-    let carriers = carriers.filter_map(procfs::stat);
-    let carriers = carriers.filter(|stat| stat.start_time >= not_before && !stat.is_dead());
-    let carriers: BTreeSet<i32> = carriers.map(|stat| stat.pid).collect();
-    if carriers.is_empty() {
-        return Vec::new();
+/// What tells processes from others: `KEY=VALUE` in their environment, and when they may have started.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    pub(crate) entries: Vec<Vec<u8>>,
+    pub(crate) not_before: u64,
+}
+
+impl Mark {
+    /// Living processes that carry the mark or are `known` to belong to them, and those below them:
+    /// an agent may start a child with another environment, or a loop of its own. Never this process
+    /// and those above it.
+    pub(crate) fn family(&self, known: impl Fn(&Stat) -> bool) -> Vec<Stat> {
+        let spared = procfs::own_line();
+        let mut looked_again = false;
+        loop {
+            let mut everyone = procfs::everyone();
+            everyone.retain(|stat| !stat.is_dead() && !spared.contains(&stat.pid));
+            let mut heads = BTreeSet::new();
+            let mut unsure = false;
+            for stat in &everyone {
+                let belongs = if known(stat) {
+                    Some(true)
+                } else {
+                    self.is_on(stat)
+                };
+                if belongs == Some(true) {
+                    heads.insert(stat.pid);
+                }
+                unsure |= belongs.is_none();
+            }
+            if !unsure || std::mem::replace(&mut looked_again, true) {
+                let family = procfs::family(heads, &everyone);
+                everyone.retain(|stat| family.contains(&stat.pid));
+                return everyone;
+            }
+            std::thread::sleep(EXECUTING);
+        }
     }
-    let mut everyone = procfs::everyone();
-    let family = procfs::family(carriers, &everyone);
-    everyone.retain(|stat| family.contains(&stat.pid) && !stat.is_dead());
-    everyone
+
+    fn is_on(&self, stat: &Stat) -> Option<bool> {
+        if stat.start_time < self.not_before {
+            return Some(false);
+        }
+        procfs::carries(stat.pid, &self.entries)
+    }
 }
 
 /// Signals this very process, never a later one with the same number.

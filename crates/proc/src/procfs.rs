@@ -153,15 +153,15 @@ pub(crate) fn own_line() -> BTreeSet<i32> {
     line
 }
 
-/// True if the environment that the process was started with holds all of `entries` (`KEY=VALUE`).
-/// An environment that cannot be read (another user's process, a zombie) holds nothing.
-pub(crate) fn carries(pid: i32, entries: &[Vec<u8>]) -> bool {
+/// Whether the environment that the process was started with holds all of `entries` (`KEY=VALUE`).
+/// One that cannot be read (another user's process) holds nothing. `None` for an empty one, as it
+/// also is for a moment while the process executes another program.
+pub(crate) fn carries(pid: i32, entries: &[Vec<u8>]) -> Option<bool> {
     let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else {
-        return false;
+        return Some(false);
     };
-    entries
-        .iter()
-        .all(|entry| environ.split(|&byte| byte == 0).any(|held| held == entry))
+    let held = |entry: &Vec<u8>| environ.split(|&byte| byte == 0).any(|held| held == entry);
+    (!environ.is_empty()).then(|| entries.iter().all(held))
 }
 
 /// Clock ticks as time.

@@ -52,6 +52,21 @@ impl Host {
     }
 }
 
+/// Stops a process, and waits until all its threads have.
+fn stop(pid: u32) {
+    kill(Pid::from_raw(pid.cast_signed()), Signal::SIGSTOP).unwrap();
+    let stopped = |status: String| status.lines().any(|line| line.starts_with("State:\tT"));
+    let begun = Instant::now();
+    while begun.elapsed() < LONG {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let mut tasks = tasks.map(|task| task.unwrap().path().join("status"));
+        if tasks.all(|path| stopped(std::fs::read_to_string(path).unwrap())) {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn its_guard_ends_the_tree_and_then_itself() {
     for (name, count) in SHAPES {
@@ -92,7 +107,7 @@ fn with_its_guard_the_next_start_ends_the_tree() {
         let begun = start_time(host.guard.0).unwrap();
         // Stopped first, so that neither has the time to act on the other's death.
         for pid in [host.guard.0, host.process.id()] {
-            kill(Pid::from_raw(pid.cast_signed()), Signal::SIGSTOP).unwrap();
+            stop(pid);
         }
         kill(Pid::from_raw(host.guard.0.cast_signed()), Signal::SIGKILL).unwrap();
         host.kill();

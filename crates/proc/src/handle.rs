@@ -1,0 +1,180 @@
+//! One guard process, as its host holds it.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+
+use crate::events::{Ending, Handler, Started};
+use crate::listener::{self, Phase, Watch};
+use crate::orphans;
+use crate::wire::{self, Frame, Kind, Reader, Writer};
+
+/// A guard that takes longer to answer is stuck. Executing a program from a sleeping disk or a slow
+/// network takes seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// After so long without an answer a guard is woken.
+const NUDGE_MILLIS: u16 = 500;
+
+/// A guard and the thread that listens to it. Dropped, it ends what runs and waits until all is gone.
+pub(crate) struct Handle {
+    pub(crate) pid: u32,
+    control: Option<UnixStream>,
+    watch: Arc<Watch>,
+    listener: Option<JoinHandle<()>>,
+}
+
+/// A guard's answer to an order.
+pub(crate) enum Answer {
+    Started(Started),
+    Refused(Errno),
+    /// The guard was gone before it read the order: nothing was started.
+    NotTaken,
+    /// It was lost over the order: something may have been started.
+    Lost,
+}
+
+impl Handle {
+    /// Takes over a guard that was just started.
+    pub(crate) fn new(
+        child: Child,
+        control: UnixStream,
+        events: UnixStream,
+        on_event: Handler,
+    ) -> io::Result<Self> {
+        let (pid, watch) = (child.id(), Arc::new(Watch::default()));
+        let listener = listener::spawn(child, events, Arc::clone(&watch), on_event)?;
+        Ok(Self {
+            pid,
+            control: Some(control),
+            watch,
+            listener: Some(listener),
+        })
+    }
+
+    /// Hands over what the guard keeps, and makes sure that it speaks our language.
+    pub(crate) fn greet(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let strange =
+            |_| io::Error::other("the guard process did not answer as one of this version");
+        let hello = Writer::new(Kind::Hello).finish();
+        let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        wire::send(control, &hello, fds).map_err(strange)?;
+        let answer = self.hear().map_err(strange)?;
+        match (answer.kind, Reader(&answer.body).u32()) {
+            (Kind::Ready, Ok(wire::VERSION)) => Ok(()),
+            _ => Err(strange(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    /// Gives an order and waits for the answer.
+    pub(crate) fn order(&self, run: u64, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Answer {
+        let mut state = self.watch.lock();
+        if state.lost {
+            return Answer::NotTaken;
+        }
+        // Before the order goes out: the agent's end may be told before its start is answered.
+        state.phase = Phase::Starting { run };
+        drop(state);
+        let sent = self
+            .control
+            .as_ref()
+            .map(|control| wire::send(control, bytes, fds));
+        let answer = match sent {
+            Some(Ok(())) => self.hear().and_then(|frame| self.understand(&frame)),
+            Some(Err(error)) => Err(error),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        };
+        answer.unwrap_or_else(|error| {
+            self.watch.lock().phase = Phase::Idle;
+            match error.kind() {
+                // The kernel's word for bytes that the other end never read.
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Answer::NotTaken,
+                _ => Answer::Lost,
+            }
+        })
+    }
+
+    /// Ends the run, if there is one.
+    pub(crate) fn end(&self, how: Ending) {
+        let run = self.watch.lock().phase.run();
+        if let (Some(run), Some(control)) = (run, &self.control) {
+            // Should the agent have stopped its guard, this wakes it.
+            orphans::signal_guard(self.pid, Signal::SIGCONT);
+            // A guard that cannot be told is gone, and its listener knows.
+            let _ = wire::send(control, &wire::end(run, how), &[]);
+        }
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.watch.lock().phase != Phase::Idle
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watch.lock().lost
+    }
+
+    /// What the guard's dead children had used before this run; `None` if no agent runs.
+    pub(crate) fn cpu_before(&self) -> Option<Duration> {
+        match self.watch.lock().phase {
+            Phase::Running { cpu_before, .. } => Some(cpu_before),
+            Phase::Idle | Phase::Starting { .. } | Phase::Sweeping { .. } => None,
+        }
+    }
+
+    /// The next frame on the control socket.
+    fn hear(&self) -> io::Result<Frame> {
+        let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let begun = Instant::now();
+        let mut fds = [PollFd::new(control.as_fd(), PollFlags::POLLIN)];
+        while poll(&mut fds, PollTimeout::from(NUDGE_MILLIS)).unwrap_or(0) == 0 {
+            if begun.elapsed() > PATIENCE {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            // An agent may have stopped its guard before it could answer.
+            orphans::signal_guard(self.pid, Signal::SIGCONT);
+        }
+        wire::receive(control)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn understand(&self, answer: &Frame) -> io::Result<Answer> {
+        let mut reader = Reader(&answer.body);
+        let mut state = self.watch.lock();
+        if answer.kind != Kind::Started {
+            state.phase = Phase::Idle;
+            return Ok(Answer::Refused(Errno::from_raw(reader.i32()?)));
+        }
+        let started = Started {
+            pid: reader.u32()?,
+            start_time: reader.u64()?,
+        };
+        let cpu_before = Duration::from_micros(reader.u64()?);
+        // Unless the listener has heard more already.
+        if let Phase::Starting { run } = state.phase {
+            if state.lost {
+                return Ok(Answer::Lost);
+            }
+            state.phase = Phase::Running { run, cpu_before };
+        }
+        Ok(Answer::Started(started))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end(Ending::Kill);
+        // Closing the socket makes it go when the tree is gone; the listener reaps it.
+        self.control = None;
+        if let Some(listener) = self.listener.take()
+            && listener.thread().id() != std::thread::current().id()
+        {
+            let _ = listener.join();
+        }
+    }
+}
