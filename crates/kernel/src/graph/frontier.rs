@@ -129,6 +129,15 @@ impl Frontier {
         (satisfied, !satisfied && self.stuck[slot] > 0)
     }
 
+    /// The open tasks that wait for this one alone, leaving aside those behind whole groups.
+    pub fn released_by(&self, plan: &Plan, task: TaskIx) -> impl Iterator<Item = TaskIx> {
+        let waits = |after: &TaskIx| {
+            let is_open = self.marks.get(*after as usize) == Some(&Mark::Open);
+            is_open && self.unmet[*after as usize] == 1 && plan.graph().is_leaf(*after)
+        };
+        plan.graph().succs.of(task).iter().copied().filter(waits)
+    }
+
     /// The tasks right before this one that are out of reach or never come.
     pub fn blockers(&self, plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
         let all = plan.graph().all_dependencies(task);

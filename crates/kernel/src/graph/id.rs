@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The name of a task; a copy costs nothing.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// The name of a task; a copy costs nothing. Compared as text; people's order is [`natural_cmp`].
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(Arc<str>);
 
 impl TaskId {

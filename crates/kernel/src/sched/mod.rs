@@ -1,1 +1,41 @@
-//! The scheduler of task loops.
+//! The scheduler of task loops: which task is attempted next, what its end means, when a wave is
+//! committed, and when there is nothing more to do.
+//!
+//! It is policy and nothing else. Whatever happens outside comes in as one [`Input`];
+//! [`Scheduler::advance`] answers with [`Effect`]s in the order in which they are to be carried
+//! out. Inside, an input is judged (`judge`), the next thing to do is decided (`decide`), both
+//! without changing anything; only [`Scheduler::apply`] changes the state, live and in recovery
+//! alike. So a journal of [`Event`]s, folded over the same plan, is the scheduler again.
+//!
+//! What holds at any time, for any order of inputs:
+//! * no task is attempted before everything it depends on is merged;
+//! * no task is attempted twice at once, and no slot holds two attempts;
+//! * a provider's limit costs no attempt, and waiting for it stops only that agent's tasks;
+//! * at the end every task is accounted for: done, left out, passed over, blocked with its
+//!   reason, held with what holds it, or open.
+
+mod acts;
+mod advance;
+mod apply;
+mod config;
+mod decide;
+mod event;
+mod input;
+mod judge;
+mod outcome;
+mod record;
+mod replan;
+mod state;
+mod view;
+
+pub use apply::IllegalEvent;
+pub use config::{Barrier, Gates, Grouping, SchedConfig};
+pub use event::{
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, MergeEnd, Next, Seen,
+    StopKind, StopReason,
+};
+pub use input::{Attempt, Effect, Input};
+pub use outcome::{Account, BlockedTask, Ended, HeldTask, Outcome};
+pub use record::TaskState;
+pub use state::Scheduler;
+pub use view::{WaveProgress, WaveState};

@@ -1,0 +1,105 @@
+//! What an event asks of the world.
+
+use super::{AttemptEnd, Effect, Event, Input, Next, Scheduler, StopKind, TaskState};
+use crate::graph::{TaskId, TaskStatus};
+
+impl Scheduler {
+    /// What an event asks of the world; starts and the end are asked for where they are decided.
+    pub(super) fn acts_of(&self, event: &Event) -> Vec<Effect> {
+        match event {
+            Event::MergeStarted { task } => vec![Effect::Merge { task: task.clone() }],
+            Event::WaveCommitStarted { wave, tasks } => {
+                vec![Effect::CommitWave {
+                    wave: *wave,
+                    tasks: tasks.clone(),
+                }]
+            }
+            Event::Stopping {
+                how: StopKind::Kill,
+                ..
+            } if self.running > 0 => {
+                vec![Effect::StopAttempts]
+            }
+            Event::AttemptEnded { task, end, next } => {
+                let mut acts = self.acts_of_next(task, next);
+                if let AttemptEnd::Limited { .. } = end {
+                    acts.extend(self.wait());
+                }
+                acts
+            }
+            Event::MergeEnded { task, next, .. } => self.acts_of_next(task, next),
+            _ => Vec::new(),
+        }
+    }
+
+    fn acts_of_next(&self, task: &TaskId, next: &Next) -> Vec<Effect> {
+        let task = task.clone();
+        match next {
+            Next::Done => vec![Effect::MarkDone { task }],
+            Next::Block { reason } => vec![Effect::MarkBlocked {
+                task,
+                reason: reason.clone(),
+            }],
+            Next::Pass { .. } => vec![Effect::Release { task }],
+            Next::Land | Next::Retry { .. } | Next::Again | Next::Yield { .. } => Vec::new(),
+        }
+    }
+
+    /// Until the first limit is over.
+    pub(super) fn wait(&self) -> Option<Effect> {
+        let until = self.lanes.iter().filter_map(|lane| lane.held_until).min()?;
+        Some(Effect::Wait { until })
+    }
+
+    /// What an input without consequences still asks for: a status that another tool put back is
+    /// set right.
+    pub(super) fn said_again(&self, input: &Input) -> Option<Effect> {
+        match input {
+            Input::StatusSeen { task, status } if self.live && self.ended.is_none() => {
+                self.set_right(task, *status)
+            }
+            _ => None,
+        }
+    }
+
+    fn set_right(&self, id: &TaskId, seen: TaskStatus) -> Option<Effect> {
+        let task = self
+            .plan
+            .graph()
+            .find(id)
+            .filter(|task| self.plan.graph().is_work(*task))?;
+        let record = self.record(task);
+        let id = id.clone();
+        match &record.state {
+            TaskState::Done if seen != TaskStatus::Done => Some(Effect::MarkDone { task: id }),
+            TaskState::Running { .. } | TaskState::Landing
+                if record.wish.is_none() && seen != TaskStatus::InProgress =>
+            {
+                Some(Effect::Claim { task: id })
+            }
+            TaskState::Blocked { reason } if seen != TaskStatus::Blocked => {
+                Some(Effect::MarkBlocked {
+                    task: id,
+                    reason: reason.clone(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// After recovery: a merge or commit that a dead host began is asked for again, and so is a
+    /// wait.
+    pub(super) fn taken_up_again(&self) -> Vec<Effect> {
+        let merge = self.merging.map(|task| Effect::Merge {
+            task: self.id(task),
+        });
+        let commit = self
+            .committing
+            .as_ref()
+            .map(|(wave, tasks)| Effect::CommitWave {
+                wave: wave + 1,
+                tasks: tasks.iter().map(|task| self.id(*task)).collect(),
+            });
+        merge.into_iter().chain(commit).chain(self.wait()).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! How a task loop is to be scheduled.
+
+/// Whether a wave ends before the next begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Barrier {
+    /// A task starts when all waves before its own are over and committed.
+    #[default]
+    On,
+    /// A task starts as soon as what it depends on is merged.
+    Off,
+}
+
+/// Whether there is a gate that proves tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gates {
+    /// There is: a changed tree or the promise, and green gates, make a task done.
+    #[default]
+    Some,
+    /// There is none: the promise is needed.
+    None,
+}
+
+/// What one agent is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// One task.
+    #[default]
+    Task,
+    /// All tasks of a wave that can be done (`--no-sub-agents`).
+    Wave,
+}
+
+/// How a task loop is to be scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedConfig {
+    /// Tasks at the same time, at least 1.
+    pub slots: u32,
+    /// Whether waves are kept apart.
+    pub barrier: Barrier,
+    /// Attempts at a task that does not say otherwise.
+    pub max_attempts: u32,
+    /// Attempts over all tasks; `None` is no limit.
+    pub max_iterations: Option<u32>,
+    /// Whether there is a gate.
+    pub gates: Gates,
+    /// What one agent is given.
+    pub grouping: Grouping,
+}
+
+impl Default for SchedConfig {
+    fn default() -> Self {
+        Self {
+            slots: 1,
+            barrier: Barrier::On,
+            max_attempts: 3,
+            max_iterations: Some(100),
+            gates: Gates::Some,
+            grouping: Grouping::Task,
+        }
+    }
+}

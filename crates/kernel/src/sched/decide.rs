@@ -1,0 +1,161 @@
+//! What is to be done next.
+
+use super::config::{Barrier, Grouping};
+use super::{Account, Outcome, Scheduler, StopKind, StopReason};
+use crate::graph::TaskIx;
+
+/// The next thing to do.
+pub(super) enum Decision {
+    Start { slot: u32, tasks: Vec<TaskIx> },
+    Merge(TaskIx),
+    Commit(u32),
+    Finish(Outcome, Account),
+}
+
+impl Scheduler {
+    /// What is to be done next, if anything.
+    pub(super) fn decide(&self) -> Option<Decision> {
+        if !self.live || self.ended.is_some() {
+            return None;
+        }
+        let killed = self
+            .stop
+            .as_ref()
+            .is_some_and(|stop| stop.how == StopKind::Kill);
+        if !killed {
+            let merge = self.queue.front().filter(|_| self.merging.is_none());
+            if let Some(task) = merge {
+                return Some(Decision::Merge(*task));
+            }
+            if let Some(wave) = self.wave_to_commit() {
+                return Some(Decision::Commit(wave));
+            }
+        }
+        self.next_start().or_else(|| self.end())
+    }
+
+    /// The first wave with work in no commit, once neither it nor one before it has open tasks.
+    fn wave_to_commit(&self) -> Option<u32> {
+        let wave = self
+            .landed_waves
+            .first()
+            .copied()
+            .filter(|_| self.committing.is_none())?;
+        let commit_failed = matches!(
+            self.stop.as_ref().map(|stop| &stop.why),
+            Some(StopReason::CommitFailed { .. })
+        );
+        let is_over = self.open_waves.first().is_none_or(|open| *open > wave);
+        (is_over && !commit_failed).then_some(wave)
+    }
+
+    fn next_start(&self) -> Option<Decision> {
+        let limit = self.config.max_iterations;
+        let may_start = !self.paused
+            && self.stop.is_none()
+            && limit.is_none_or(|limit| self.iterations < limit)
+            && (self.config.barrier == Barrier::Off || self.committing.is_none());
+        let free = (0..self.config.slots).find(|slot| self.is_free(*slot));
+        let free = free.filter(|_| may_start)?;
+        match self.config.grouping {
+            Grouping::Task => {
+                let task = self
+                    .first_ready()
+                    .filter(|task| !self.is_worth_waiting(*task))?;
+                let last = self
+                    .record(task)
+                    .last_slot
+                    .filter(|slot| self.is_free(*slot));
+                Some(Decision::Start {
+                    slot: last.unwrap_or(free),
+                    tasks: vec![task],
+                })
+            }
+            Grouping::Wave if self.running == 0 => {
+                let wave = self.wave(self.first_ready()?);
+                let ready = self.lanes.iter().filter(|lane| lane.held_until.is_none());
+                let mut ranks: Vec<u32> =
+                    ready.flat_map(|lane| lane.ready.iter().copied()).collect();
+                ranks.sort_unstable();
+                let tasks = ranks.into_iter().map(|rank| self.by_rank[rank as usize]);
+                Some(Decision::Start {
+                    slot: 0,
+                    tasks: tasks.filter(|task| self.wave(*task) == wave).collect(),
+                })
+            }
+            Grouping::Wave => None,
+        }
+    }
+
+    /// Whether all free slots are better kept for tasks that a merge is about to set free: those
+    /// that are more urgent, or have more work hanging on them. A merge is short beside an attempt,
+    /// and an attempt that took the slot would keep the longest chain waiting to its end.
+    fn is_worth_waiting(&self, task: TaskIx) -> bool {
+        let landing = self.merging.iter().chain(&self.queue);
+        if self.config.barrier == Barrier::On || (self.merging.is_none() && self.queue.is_empty()) {
+            return false;
+        }
+        let key = |task: TaskIx| {
+            let priority = self.plan.graph().node(task).priority;
+            (priority, std::cmp::Reverse(self.plan.tail(task)))
+        };
+        let better = |landing: &&TaskIx| {
+            let mut next = self.frontier.released_by(&self.plan, **landing);
+            next.any(|next| key(next) < key(task))
+        };
+        let kept = landing.filter(better).count();
+        let free = (0..self.config.slots)
+            .filter(|slot| self.is_free(*slot))
+            .count();
+        kept >= free
+    }
+
+    fn is_free(&self, slot: u32) -> bool {
+        slot < self.config.slots && self.slots[slot as usize].tasks == 0
+    }
+
+    /// The ready task that comes first, of an agent that is not limited.
+    fn first_ready(&self) -> Option<TaskIx> {
+        let lanes = self.lanes.iter().filter(|lane| lane.held_until.is_none());
+        let rank = lanes.filter_map(|lane| lane.ready.first()).min()?;
+        let task = self.by_rank[*rank as usize];
+        let its_turn = self
+            .open_waves
+            .first()
+            .is_none_or(|open| self.wave(task) <= *open);
+        (self.config.barrier == Barrier::Off || its_turn).then_some(task)
+    }
+
+    /// The end, once nothing runs and nothing more can.
+    fn end(&self) -> Option<Decision> {
+        let killed = self
+            .stop
+            .as_ref()
+            .is_some_and(|stop| stop.how == StopKind::Kill);
+        let busy = self.running > 0
+            || self.merging.is_some()
+            || self.committing.is_some()
+            || (!killed && !self.queue.is_empty());
+        if busy {
+            return None;
+        }
+        let used_up = self
+            .config
+            .max_iterations
+            .filter(|limit| self.iterations >= *limit);
+        let all_in = self.open_waves.is_empty() && self.landed_waves.is_empty();
+        let outcome = match (&self.stop, all_in, used_up) {
+            // What stopped because of a failure has failed, even where nothing was left to stop.
+            (Some(stop), all_in, _) if !all_in || stop.why.is_failure() => Outcome::Stopped {
+                why: stop.why.clone(),
+            },
+            (_, true, _) => match self.account().is_complete() {
+                true => Outcome::Complete,
+                false => Outcome::TasksBlocked,
+            },
+            (_, false, Some(limit)) => Outcome::MaxIterations { limit },
+            (_, false, None) => return None,
+        };
+        Some(Decision::Finish(outcome, self.account()))
+    }
+}

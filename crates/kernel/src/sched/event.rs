@@ -1,0 +1,317 @@
+//! What the journal of a task loop remembers: facts, and what was decided about them.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Outcome;
+use crate::graph::{TaskId, TaskStatus};
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum AttemptEnd {
+    /// The agent ended well and every gate was green.
+    Green {
+        /// Whether the tree changed.
+        changed: bool,
+        /// Whether the promise was claimed.
+        claimed: bool,
+    },
+    /// A gate was red.
+    Red {
+        /// The gate and the end of its output.
+        tail: String,
+    },
+    /// The agent failed, told an error, hung or ran out of its time.
+    Failed {
+        /// What happened.
+        message: String,
+    },
+    /// The agent said that it cannot be done.
+    BlockedByAgent {
+        /// Its words.
+        message: String,
+    },
+    /// The agent's provider told a limit: no attempt was made.
+    Limited {
+        /// When it is over.
+        until: Timestamp,
+    },
+    /// A person or a dead host ended it.
+    Interrupted,
+}
+
+/// How a merge ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum MergeEnd {
+    /// Merged, and every gate was green on the merged tree.
+    Merged,
+    /// The work does not fit onto what was merged meanwhile.
+    Conflict {
+        /// Which files, and how.
+        tail: String,
+    },
+    /// A gate was red on the merged tree.
+    Red {
+        /// The gate and the end of its output.
+        tail: String,
+    },
+    /// It could not be merged or committed at all.
+    Failed {
+        /// Git's words.
+        message: String,
+    },
+}
+
+/// How the commit of a wave ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum CommitEnd {
+    /// Committed, or nothing was to be committed.
+    Committed {
+        /// The commit, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<String>,
+    },
+    /// It could not be committed.
+    Failed {
+        /// Git's words.
+        message: String,
+    },
+}
+
+/// What the next attempt has to know about the one before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What kind of failure it was.
+    pub kind: EvidenceKind,
+    /// The end of its output, or what happened.
+    pub text: String,
+}
+
+/// Kinds of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceKind {
+    /// A gate was red.
+    RedGate,
+    /// A gate was red after the merge.
+    RedMerge,
+    /// The merge met a conflict.
+    Conflict,
+    /// The agent failed.
+    AgentFailed,
+    /// The agent changed nothing and claimed nothing.
+    NothingDone,
+    /// There is no gate, and the agent did not claim the promise.
+    NoPromise,
+}
+
+/// Why a task is blocked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum BlockReason {
+    /// Its attempts are used up; the last failure is told.
+    Attempts {
+        /// The last failure.
+        last: Evidence,
+    },
+    /// Its agent said that it cannot be done.
+    Agent {
+        /// Its words.
+        message: String,
+    },
+    /// Its work could not be merged or committed.
+    Commit {
+        /// Git's words.
+        message: String,
+    },
+}
+
+/// What becomes of a task after an attempt or a merge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "next", rename_all = "snake_case")]
+pub enum Next {
+    /// It waits for its merge.
+    Land,
+    /// It is done.
+    Done,
+    /// It is attempted again, with this in mind; the attempt counts.
+    Retry {
+        /// What the next attempt has to know.
+        evidence: Evidence,
+    },
+    /// It is attempted again as if nothing had been; the attempt does not count.
+    Again,
+    /// It is blocked.
+    Block {
+        /// Why.
+        reason: BlockReason,
+    },
+    /// It is passed over: what depends on it may start.
+    Pass {
+        /// Why it was not reached.
+        reason: BlockReason,
+    },
+    /// It gets the status that a person gave it meanwhile.
+    Yield {
+        /// The status.
+        status: TaskStatus,
+    },
+}
+
+/// What a status seen in the task file means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seen {
+    /// The task has this status from now on.
+    Take,
+    /// Somebody else works on the task.
+    Elsewhere,
+    /// The task gets it when its attempt has ended; an open status takes such a wish back.
+    Note,
+}
+
+/// How a loop stops early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopKind {
+    /// What runs is finished and merged; nothing new starts.
+    Drain,
+    /// What runs is ended; nothing more is merged.
+    Kill,
+}
+
+/// Why a loop stops early.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum StopReason {
+    /// A person or signal.
+    Cancelled,
+    /// A budget of the whole loop is used up.
+    Budget {
+        /// Which, in words.
+        what: String,
+    },
+    /// A task that stops everything (`on_fail: stop`) was not reached.
+    TaskFailed {
+        /// The task.
+        task: TaskId,
+    },
+    /// A wave could not be committed.
+    CommitFailed {
+        /// The wave.
+        wave: u32,
+        /// Git's words.
+        message: String,
+    },
+}
+
+impl StopReason {
+    /// Whether something failed, rather than somebody wished it.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::TaskFailed { .. } | Self::CommitFailed { .. })
+    }
+}
+
+/// One line of a task loop's journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// The loop began; tasks that were not pending are told.
+    Began {
+        /// Statuses in the file at that time.
+        statuses: Vec<(TaskId, TaskStatus)>,
+    },
+    /// The loop goes on after it ended early or its host died.
+    Resumed,
+    /// An attempt is about to start.
+    AttemptStarted {
+        /// The task.
+        task: TaskId,
+        /// The worktree slot.
+        slot: u32,
+        /// The attempt, from 1.
+        attempt: u32,
+    },
+    /// The claim of a task met another status in the file; no attempt was made.
+    ClaimRefused {
+        /// The task.
+        task: TaskId,
+        /// The status that was found.
+        found: TaskStatus,
+    },
+    /// An attempt ended.
+    AttemptEnded {
+        /// The task.
+        task: TaskId,
+        /// How.
+        end: AttemptEnd,
+        /// What becomes of the task.
+        next: Next,
+    },
+    /// A merge is about to start.
+    MergeStarted {
+        /// The task.
+        task: TaskId,
+    },
+    /// A merge ended.
+    MergeEnded {
+        /// The task.
+        task: TaskId,
+        /// How.
+        end: MergeEnd,
+        /// What becomes of the task.
+        next: Next,
+    },
+    /// Somebody else changed a status in the file.
+    StatusSeen {
+        /// The task.
+        task: TaskId,
+        /// Its status in the file.
+        status: TaskStatus,
+        /// What that means.
+        seen: Seen,
+    },
+    /// A wave is about to be committed.
+    WaveCommitStarted {
+        /// The wave, from 1.
+        wave: u32,
+        /// What was done in it since its last commit.
+        tasks: Vec<TaskId>,
+    },
+    /// A wave was committed, or could not be.
+    WaveCommitEnded {
+        /// The wave, from 1.
+        wave: u32,
+        /// How.
+        end: CommitEnd,
+    },
+    /// The limit of an agent is over.
+    LimitOver {
+        /// The agent; `None` is the loop's own.
+        agent: Option<String>,
+    },
+    /// Nothing new starts until told.
+    Paused,
+    /// Work goes on.
+    Unpaused,
+    /// The loop stops early.
+    Stopping {
+        /// How.
+        how: StopKind,
+        /// Why.
+        why: StopReason,
+    },
+    /// Tasks were added to the file or taken out; statuses of new ones that are not pending.
+    Replanned {
+        /// Statuses of new tasks.
+        statuses: Vec<(TaskId, TaskStatus)>,
+    },
+    /// The loop ended.
+    Finished {
+        /// Why.
+        outcome: Outcome,
+    },
+}

@@ -1,0 +1,144 @@
+//! What comes into the scheduler, and what goes out.
+
+use jiff::Timestamp;
+
+use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Event, Evidence, MergeEnd};
+use crate::graph::{TaskId, TaskStatus};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Start, or go on after recovery. Statuses that differ from what is known are to be told
+    /// before, with [`Input::StatusSeen`]: until now they are a person's wish.
+    Begin,
+    /// An attempt ended.
+    Finished {
+        /// The task.
+        task: TaskId,
+        /// How.
+        end: AttemptEnd,
+    },
+    /// A merge ended.
+    Merged {
+        /// The task.
+        task: TaskId,
+        /// How.
+        end: MergeEnd,
+    },
+    /// The commit of a wave ended.
+    WaveCommitted {
+        /// The wave.
+        wave: u32,
+        /// How.
+        end: CommitEnd,
+    },
+    /// A claim met another status: its attempt was not started.
+    ClaimRefused {
+        /// The task.
+        task: TaskId,
+        /// The status in the file.
+        found: TaskStatus,
+    },
+    /// The status of a task in the file, where it may have changed.
+    StatusSeen {
+        /// The task.
+        task: TaskId,
+        /// The status in the file.
+        status: TaskStatus,
+    },
+    /// Time has passed.
+    Wake {
+        /// The time now.
+        now: Timestamp,
+    },
+    /// A person says not to wait for limits any longer.
+    RetryNow,
+    /// Hold before the next attempt.
+    Pause,
+    /// Go on.
+    Unpause,
+    /// Finish what runs, start nothing new.
+    Drain,
+    /// End what runs.
+    Cancel,
+    /// A budget of the whole loop is used up.
+    BudgetReached {
+        /// Which, in words.
+        what: String,
+    },
+}
+
+/// A task that an agent is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The task.
+    pub task: TaskId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// What the attempt before left behind.
+    pub evidence: Option<Evidence>,
+}
+
+/// Something to be done outside, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write to the journal.
+    Append(Event),
+    /// Set the task to in-progress in the file; where it is neither pending nor in progress,
+    /// leave it, leave the task out of the [`Effect::StartAttempt`] that follows, and answer with
+    /// [`Input::ClaimRefused`].
+    Claim {
+        /// The task.
+        task: TaskId,
+    },
+    /// Start an agent in a slot; answer with [`Input::Finished`] for each of its tasks.
+    StartAttempt {
+        /// The worktree slot, from 0.
+        slot: u32,
+        /// What it is given: one task, or those of a wave.
+        tasks: Vec<Attempt>,
+    },
+    /// End the agents of all slots; each task still answers with [`Input::Finished`].
+    StopAttempts,
+    /// End the agent of a task that is no longer in the file; its work stays on its branch.
+    Abandon {
+        /// The task.
+        task: TaskId,
+    },
+    /// Merge a task's work and prove it; answer with [`Input::Merged`].
+    Merge {
+        /// The task.
+        task: TaskId,
+    },
+    /// Set the task to done in the file.
+    MarkDone {
+        /// The task.
+        task: TaskId,
+    },
+    /// Set the task to blocked in the file.
+    MarkBlocked {
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: BlockReason,
+    },
+    /// Set a task that was claimed back to pending.
+    Release {
+        /// The task.
+        task: TaskId,
+    },
+    /// Commit and land a wave; answer with [`Input::WaveCommitted`].
+    CommitWave {
+        /// The wave, from 1.
+        wave: u32,
+        /// What was done in it since its last commit.
+        tasks: Vec<TaskId>,
+    },
+    /// Answer with [`Input::Wake`] at that time.
+    Wait {
+        /// When.
+        until: Timestamp,
+    },
+    /// The loop is over.
+    Finish(Box<Ended>),
+}

@@ -1,0 +1,296 @@
+//! What an input means: the events that follow from it, with nothing changed yet.
+
+use super::record::TaskState;
+use super::state::Scheduler;
+use super::{
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MergeEnd,
+    Next, Seen, StopKind, StopReason,
+};
+use crate::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
+
+impl Scheduler {
+    /// The events that follow from an input. An input that does not fit, such as the end of an
+    /// attempt that is not running, has none.
+    pub(super) fn judge(&self, input: &Input) -> Vec<Event> {
+        if self.live && self.ended.is_some() {
+            return Vec::new();
+        }
+        match input {
+            Input::Begin => self.begin(),
+            Input::Finished { task, end } => self.finished(task, end),
+            Input::Merged { task, end } => self.merged(task, end),
+            Input::WaveCommitted { wave, end } => self.committed(*wave, end),
+            Input::ClaimRefused { task, found } => match self.state(task) {
+                Some(TaskState::Running { .. }) => {
+                    vec![Event::ClaimRefused {
+                        task: task.clone(),
+                        found: *found,
+                    }]
+                }
+                _ => Vec::new(),
+            },
+            Input::StatusSeen { task, status } => self.seen(task, *status).into_iter().collect(),
+            Input::Wake { now } => self.limits_over(|until| until <= *now),
+            Input::RetryNow => self.limits_over(|_| true),
+            Input::Pause if !self.paused => vec![Event::Paused],
+            Input::Unpause if self.paused => vec![Event::Unpaused],
+            Input::Pause | Input::Unpause => Vec::new(),
+            Input::Drain => self.stop(StopKind::Drain, StopReason::Cancelled),
+            Input::Cancel => self.stop(StopKind::Kill, StopReason::Cancelled),
+            Input::BudgetReached { what } => {
+                self.stop(StopKind::Kill, StopReason::Budget { what: what.clone() })
+            }
+        }
+    }
+
+    /// The first begin takes the file's statuses; a later one closes what a dead host left open.
+    fn begin(&self) -> Vec<Event> {
+        if !self.begun {
+            let statuses = self.plan.effective_statuses();
+            let told = statuses
+                .iter()
+                .enumerate()
+                .filter(|(_, status)| **status != TaskStatus::Pending);
+            let statuses = told
+                .map(|(task, status)| (self.id(task as TaskIx), *status))
+                .collect();
+            return vec![Event::Began { statuses }];
+        }
+        if self.live {
+            return Vec::new();
+        }
+        let cut_short = |task: TaskIx| Event::AttemptEnded {
+            task: self.id(task),
+            end: AttemptEnd::Interrupted,
+            next: self.unless_wished(task, Next::Again),
+        };
+        let tasks = self.by_rank.iter().copied();
+        let running =
+            tasks.filter(|task| matches!(self.record(*task).state, TaskState::Running { .. }));
+        std::iter::once(Event::Resumed)
+            .chain(running.map(cut_short))
+            .collect()
+    }
+
+    fn finished(&self, id: &TaskId, end: &AttemptEnd) -> Vec<Event> {
+        let Some(task) = self.plan.graph().find(id) else {
+            return Vec::new();
+        };
+        if !matches!(self.record(task).state, TaskState::Running { .. }) {
+            return Vec::new();
+        }
+        let next = match end {
+            AttemptEnd::Green { changed, claimed } => {
+                match self.lacking(task, *changed, *claimed) {
+                    None => Next::Land,
+                    Some(kind) => self.failed(
+                        task,
+                        Evidence {
+                            kind,
+                            text: String::new(),
+                        },
+                    ),
+                }
+            }
+            AttemptEnd::Red { tail } => self.failed(task, evidence(EvidenceKind::RedGate, tail)),
+            AttemptEnd::Failed { message } => {
+                self.failed(task, evidence(EvidenceKind::AgentFailed, message))
+            }
+            AttemptEnd::BlockedByAgent { message } => self.given_up(
+                task,
+                BlockReason::Agent {
+                    message: message.clone(),
+                },
+            ),
+            AttemptEnd::Limited { .. } | AttemptEnd::Interrupted => Next::Again,
+        };
+        let next = self.unless_wished(task, next);
+        let stop = self.stop_after(task, &next);
+        let ended = Event::AttemptEnded {
+            task: id.clone(),
+            end: end.clone(),
+            next,
+        };
+        std::iter::once(ended).chain(stop).collect()
+    }
+
+    fn merged(&self, id: &TaskId, end: &MergeEnd) -> Vec<Event> {
+        let Some(task) = self
+            .plan
+            .graph()
+            .find(id)
+            .filter(|task| self.merging == Some(*task))
+        else {
+            return Vec::new();
+        };
+        let next = match end {
+            // What is merged is merged, whatever a person wished meanwhile.
+            MergeEnd::Merged => Next::Done,
+            MergeEnd::Conflict { tail } => self.unless_wished(
+                task,
+                self.failed(task, evidence(EvidenceKind::Conflict, tail)),
+            ),
+            MergeEnd::Red { tail } => self.unless_wished(
+                task,
+                self.failed(task, evidence(EvidenceKind::RedMerge, tail)),
+            ),
+            MergeEnd::Failed { message } => self.given_up(
+                task,
+                BlockReason::Commit {
+                    message: message.clone(),
+                },
+            ),
+        };
+        let stop = self.stop_after(task, &next);
+        let ended = Event::MergeEnded {
+            task: id.clone(),
+            end: end.clone(),
+            next,
+        };
+        std::iter::once(ended).chain(stop).collect()
+    }
+
+    fn committed(&self, wave: u32, end: &CommitEnd) -> Vec<Event> {
+        if self.committing.as_ref().map(|(wave, _)| wave + 1) != Some(wave) {
+            return Vec::new();
+        }
+        let mut events = vec![Event::WaveCommitEnded {
+            wave,
+            end: end.clone(),
+        }];
+        if let CommitEnd::Failed { message } = end {
+            let why = StopReason::CommitFailed {
+                wave,
+                message: message.clone(),
+            };
+            events.extend(self.stop(StopKind::Drain, why));
+        }
+        events
+    }
+
+    /// What a green attempt lacks to be done.
+    fn lacking(&self, task: TaskIx, changed: bool, claimed: bool) -> Option<EvidenceKind> {
+        let enough = match (self.plan.graph().node(task).rules.proof, self.config.gates) {
+            (Proof::Exit, _) => true,
+            (Proof::Promise, _) | (Proof::Work, Gates::None) => claimed,
+            (Proof::Work, Gates::Some) => changed || claimed,
+        };
+        match (enough, changed) {
+            (true, _) => None,
+            (false, true) => Some(EvidenceKind::NoPromise),
+            (false, false) => Some(EvidenceKind::NothingDone),
+        }
+    }
+
+    /// One more failed attempt.
+    fn failed(&self, task: TaskIx, evidence: Evidence) -> Next {
+        let rules = self.plan.graph().node(task).rules;
+        let limit = rules
+            .max_attempts
+            .unwrap_or(self.config.max_attempts)
+            .max(1);
+        if self.record(task).failed + 1 < limit {
+            return Next::Retry { evidence };
+        }
+        self.given_up(task, BlockReason::Attempts { last: evidence })
+    }
+
+    fn given_up(&self, task: TaskIx, reason: BlockReason) -> Next {
+        match self.plan.graph().node(task).rules.on_fail {
+            OnFail::Skip => Next::Pass { reason },
+            OnFail::Block | OnFail::Stop => Next::Block { reason },
+        }
+    }
+
+    /// A person who took the task out meanwhile is heard before anything else.
+    fn unless_wished(&self, task: TaskIx, next: Next) -> Next {
+        self.record(task)
+            .wish
+            .map_or(next, |status| Next::Yield { status })
+    }
+
+    fn stop_after(&self, task: TaskIx, next: &Next) -> Vec<Event> {
+        let stops = self.plan.graph().node(task).rules.on_fail == OnFail::Stop;
+        match next {
+            Next::Block { .. } if stops => self.stop(
+                StopKind::Drain,
+                StopReason::TaskFailed {
+                    task: self.id(task),
+                },
+            ),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A stop may become harder, never softer; the first reason stays.
+    fn stop(&self, how: StopKind, why: StopReason) -> Vec<Event> {
+        match &self.stop {
+            Some(stop) if stop.how >= how => Vec::new(),
+            Some(stop) => vec![Event::Stopping {
+                how,
+                why: stop.why.clone(),
+            }],
+            None => vec![Event::Stopping { how, why }],
+        }
+    }
+
+    fn limits_over(&self, over: impl Fn(jiff::Timestamp) -> bool) -> Vec<Event> {
+        let lanes = self
+            .lanes
+            .iter()
+            .filter(|lane| lane.held_until.is_some_and(&over));
+        lanes
+            .map(|lane| Event::LimitOver {
+                agent: lane.agent.clone(),
+            })
+            .collect()
+    }
+
+    /// What a status in the file means for a task.
+    ///
+    /// Before this process has begun, every difference is a person's wish. Afterwards a value that
+    /// this loop itself wrote earlier may be the stale write of another tool, which reads the
+    /// file, and writes all of it back: then it is no wish, and the right one is written again.
+    fn seen(&self, id: &TaskId, status: TaskStatus) -> Option<Event> {
+        use TaskStatus::{Blocked, Expanded, InProgress, Pending};
+        let task = self.plan.graph().find(id)?;
+        let seen = |seen| Event::StatusSeen {
+            task: id.clone(),
+            status,
+            seen,
+        };
+        let state = &self.record(task).state;
+        if !self.plan.graph().is_work(task) {
+            return (*state != TaskState::of(status)).then(|| seen(Seen::Take));
+        }
+        match state {
+            TaskState::Running { .. } | TaskState::Landing => {
+                let wish = Some(status).filter(|status| status.is_held() || status.is_left_out());
+                let is_new = self.record(task).wish != wish;
+                is_new.then(|| seen(Seen::Note))
+            }
+            TaskState::Pending => match status {
+                InProgress if self.live && !self.record(task).claimed => {
+                    Some(seen(Seen::Elsewhere))
+                }
+                Pending | InProgress | Expanded => None,
+                _ => Some(seen(Seen::Take)),
+            },
+            TaskState::Done if status == InProgress => None,
+            TaskState::Done if status == Pending && self.live => None,
+            TaskState::Blocked { .. } if matches!(status, Blocked | InProgress) => None,
+            TaskState::Passed { .. } if matches!(status, Pending | InProgress) => None,
+            TaskState::Held { status: known } | TaskState::LeftOut { status: known } => {
+                (*known != status).then(|| seen(Seen::Take))
+            }
+            state => (*state != TaskState::of(status)).then(|| seen(Seen::Take)),
+        }
+    }
+}
+
+fn evidence(kind: EvidenceKind, text: &str) -> Evidence {
+    Evidence {
+        kind,
+        text: text.to_owned(),
+    }
+}

@@ -1,0 +1,137 @@
+//! How a task loop ended, with every task accounted for.
+
+use serde::{Deserialize, Serialize};
+
+use super::record::TaskState;
+use super::state::Scheduler;
+use super::{BlockReason, StopReason};
+use crate::graph::{TaskId, TaskIx, TaskStatus};
+
+/// Why a task loop ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every task is done, left out or passed over.
+    Complete,
+    /// Nothing more can run.
+    TasksBlocked,
+    /// The attempts over all tasks are used up.
+    MaxIterations {
+        /// The limit.
+        limit: u32,
+    },
+    /// It was stopped early.
+    Stopped {
+        /// Why.
+        why: StopReason,
+    },
+}
+
+/// A task that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedTask {
+    /// The task.
+    pub task: TaskId,
+    /// Why.
+    pub reason: BlockReason,
+    /// Attempts that were made.
+    pub attempts: u32,
+}
+
+/// A task that could not be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldTask {
+    /// The task.
+    pub task: TaskId,
+    /// Its status in the file, where a person holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+    /// What it depends on that is not going to be done.
+    pub by: Vec<TaskId>,
+}
+
+/// Where every task of a loop stands; each in one list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Done and merged.
+    pub done: Vec<TaskId>,
+    /// Cancelled or deferred by a person.
+    pub left_out: Vec<TaskId>,
+    /// Not reached, and passed over as its author wished.
+    pub passed: Vec<BlockedTask>,
+    /// Not reached.
+    pub blocked: Vec<BlockedTask>,
+    /// Not started, and what holds them.
+    pub held: Vec<HeldTask>,
+    /// Still to be done.
+    pub open: Vec<TaskId>,
+}
+
+/// The end of a task loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Why it ended.
+    pub outcome: Outcome,
+    /// Where every task stands.
+    pub account: Account,
+}
+
+impl Scheduler {
+    /// Where every task stands now.
+    pub fn account(&self) -> Account {
+        let mut account = Account::default();
+        for task in self.plan.waves().iter().flatten().copied() {
+            self.account_for(task, &mut account);
+        }
+        account
+    }
+
+    fn account_for(&self, task: TaskIx, account: &mut Account) {
+        let record = self.record(task);
+        let id = self.id(task);
+        let blocked = |reason: &BlockReason| BlockedTask {
+            task: id.clone(),
+            reason: reason.clone(),
+            attempts: record.attempts(),
+        };
+        match &record.state {
+            TaskState::Done => account.done.push(id),
+            TaskState::LeftOut { .. } => account.left_out.push(id),
+            TaskState::Passed { reason } => account.passed.push(blocked(reason)),
+            TaskState::Blocked { reason } => account.blocked.push(blocked(reason)),
+            TaskState::Held { status } => {
+                let (status, by) = (Some(*status), Vec::new());
+                account.held.push(HeldTask {
+                    task: id,
+                    status,
+                    by,
+                });
+            }
+            TaskState::Pending if !self.frontier.is_alive(task) => {
+                let by = self.frontier.blockers(&self.plan, task);
+                let by = by.into_iter().map(|before| self.id(before)).collect();
+                account.held.push(HeldTask {
+                    task: id,
+                    status: None,
+                    by,
+                });
+            }
+            TaskState::Pending | TaskState::Running { .. } | TaskState::Landing => {
+                account.open.push(id);
+            }
+        }
+    }
+}
+
+impl Account {
+    /// How many tasks it tells of.
+    pub fn total(&self) -> usize {
+        let unreached = self.blocked.len() + self.passed.len() + self.held.len();
+        self.done.len() + self.left_out.len() + unreached + self.open.len()
+    }
+
+    /// Whether nothing is left to be done.
+    pub fn is_complete(&self) -> bool {
+        self.blocked.is_empty() && self.held.is_empty() && self.open.is_empty()
+    }
+}

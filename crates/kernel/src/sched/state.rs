@@ -1,0 +1,236 @@
+//! What the scheduler knows.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::config::Barrier;
+use super::record::{Lane, Record, Slot, Stop, TaskState};
+use super::{Event, IllegalEvent, Outcome, SchedConfig};
+use crate::graph::{Frontier, Mark, Origin, Plan, TaskId, TaskIx};
+
+/// The scheduler of one task loop.
+#[derive(Clone, Debug)]
+pub struct Scheduler {
+    pub(super) plan: Plan,
+    pub(super) config: SchedConfig,
+    pub(super) frontier: Frontier,
+    pub(super) records: Vec<Record>,
+    /// By task: its place in the order in which tasks are started.
+    pub(super) rank: Vec<u32>,
+    pub(super) by_rank: Vec<TaskIx>,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) lane_of: Vec<u32>,
+    /// By wave, from 0: tasks that may still be done.
+    pub(super) open: Vec<u32>,
+    pub(super) open_waves: BTreeSet<u32>,
+    /// By wave, from 0: tasks that are done and in no commit of their wave.
+    pub(super) landed: Vec<Vec<TaskIx>>,
+    pub(super) landed_waves: BTreeSet<u32>,
+    pub(super) queue: VecDeque<TaskIx>,
+    pub(super) merging: Option<TaskIx>,
+    /// The wave that is being committed, from 0, and what was done in it.
+    pub(super) committing: Option<(u32, Vec<TaskIx>)>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) running: u32,
+    pub(super) iterations: u32,
+    pub(super) begun: bool,
+    /// Whether this process has begun; not part of the journal.
+    pub(super) live: bool,
+    pub(super) paused: bool,
+    pub(super) stop: Option<Stop>,
+    pub(super) ended: Option<Outcome>,
+}
+
+impl Scheduler {
+    /// A scheduler that has not begun; statuses in the file count from [`super::Input::Begin`] on.
+    pub fn new(plan: Plan, config: SchedConfig) -> Self {
+        let tasks = plan.graph().nodes().len();
+        let waves = plan.waves().len();
+        let (lanes, lane_of) = lanes_of(&plan);
+        let by_rank = order_of(&plan, config.barrier);
+        let mut rank = vec![u32::MAX; tasks];
+        for (place, task) in by_rank.iter().enumerate() {
+            rank[*task as usize] = place as u32;
+        }
+        let config = SchedConfig {
+            slots: config.slots.max(1),
+            ..config
+        };
+        let mut scheduler = Self {
+            frontier: Frontier::new(&plan, |_| Mark::Open),
+            records: vec![Record::new(TaskState::Pending); tasks],
+            rank,
+            by_rank,
+            lanes,
+            lane_of,
+            open: vec![0; waves],
+            open_waves: BTreeSet::new(),
+            landed: vec![Vec::new(); waves],
+            landed_waves: BTreeSet::new(),
+            queue: VecDeque::new(),
+            merging: None,
+            committing: None,
+            slots: vec![Slot::default(); config.slots as usize],
+            running: 0,
+            iterations: 0,
+            begun: false,
+            live: false,
+            paused: false,
+            stop: None,
+            ended: None,
+            plan,
+            config,
+        };
+        scheduler.refresh_all();
+        scheduler
+    }
+
+    /// A scheduler as its journal left it. Events about tasks that are no longer in the file are
+    /// passed over.
+    pub fn recover<'e>(
+        plan: Plan,
+        config: SchedConfig,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> Result<Self, IllegalEvent> {
+        let mut scheduler = Self::new(plan, config);
+        for event in events {
+            scheduler.apply(event)?;
+        }
+        Ok(scheduler)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Where a task stands.
+    pub fn state(&self, id: &str) -> Option<&TaskState> {
+        self.plan
+            .graph()
+            .find(id)
+            .map(|task| &self.record(task).state)
+    }
+
+    /// Attempts made over all tasks, those that met a limit aside.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
+    /// Whether nothing new is started for now.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// How the loop ended, once it has.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.ended.as_ref()
+    }
+
+    pub(super) fn record(&self, task: TaskIx) -> &Record {
+        &self.records[task as usize]
+    }
+
+    pub(super) fn record_mut(&mut self, task: TaskIx) -> &mut Record {
+        &mut self.records[task as usize]
+    }
+
+    pub(super) fn id(&self, task: TaskIx) -> TaskId {
+        self.plan.graph().node(task).id.clone()
+    }
+
+    /// The wave of a task, from 0.
+    pub(super) fn wave(&self, task: TaskIx) -> u32 {
+        self.plan.wave_of(task).saturating_sub(1)
+    }
+
+    pub(super) fn lane_mut(&mut self, task: TaskIx) -> &mut Lane {
+        &mut self.lanes[self.lane_of[task as usize] as usize]
+    }
+
+    /// Changes where a task stands, and what follows for the tasks behind it.
+    pub(super) fn set_state(&mut self, task: TaskIx, state: TaskState) {
+        let mark = state.mark();
+        self.record_mut(task).state = state;
+        self.set_mark(task, mark);
+    }
+
+    pub(super) fn set_mark(&mut self, task: TaskIx, mark: Mark) {
+        let mut changed = Vec::new();
+        self.frontier.set(&self.plan, task, mark, &mut changed);
+        for task in changed {
+            self.refresh(task);
+        }
+    }
+
+    /// Statuses all at once, as at the begin.
+    pub(super) fn set_all(&mut self, states: impl Iterator<Item = (TaskIx, TaskState)>) {
+        for (task, state) in states {
+            self.record_mut(task).state = state;
+        }
+        let marks: Vec<Mark> = self
+            .records
+            .iter()
+            .map(|record| record.state.mark())
+            .collect();
+        self.frontier = Frontier::new(&self.plan, |task| marks[task as usize]);
+        self.refresh_all();
+    }
+
+    pub(super) fn refresh_all(&mut self) {
+        for task in 0..self.records.len() as TaskIx {
+            self.refresh(task);
+        }
+    }
+
+    /// Puts a task into the sets that it belongs to, and out of the others.
+    fn refresh(&mut self, task: TaskIx) {
+        if !self.plan.graph().is_work(task) {
+            return;
+        }
+        let (is_ready, is_open) = (self.frontier.is_ready(task), self.frontier.is_alive(task));
+        let rank = self.rank[task as usize];
+        let record = self.record_mut(task);
+        let was_ready = std::mem::replace(&mut record.is_ready, is_ready);
+        let was_open = std::mem::replace(&mut record.is_open, is_open);
+        match (was_ready, is_ready) {
+            (false, true) => drop(self.lane_mut(task).ready.insert(rank)),
+            (true, false) => drop(self.lane_mut(task).ready.remove(&rank)),
+            _ => {}
+        }
+        let wave = self.wave(task);
+        let open = &mut self.open[wave as usize];
+        *open = *open + u32::from(is_open) - u32::from(was_open);
+        match *open {
+            0 => self.open_waves.remove(&wave),
+            _ => self.open_waves.insert(wave),
+        };
+    }
+}
+
+/// The order in which tasks are started where several may. With waves: the wave, then the order
+/// inside it. Without: the urgent first, then those with the longest chain behind them.
+fn order_of(plan: &Plan, barrier: Barrier) -> Vec<TaskIx> {
+    let mut order: Vec<TaskIx> = plan.waves().iter().flatten().copied().collect();
+    if barrier == Barrier::Off {
+        let priority = |task: &TaskIx| plan.graph().node(*task).priority;
+        order.sort_by_key(|task| (priority(task), std::cmp::Reverse(plan.tail(*task)), *task));
+    }
+    order
+}
+
+fn lanes_of(plan: &Plan) -> (Vec<Lane>, Vec<u32>) {
+    let mut lanes = vec![Lane::default()];
+    let mut lane_of = Vec::with_capacity(plan.graph().nodes().len());
+    for node in plan.graph().nodes() {
+        let own = node.agent.as_ref().filter(|_| node.origin == Origin::Own);
+        let known = lanes.iter().position(|lane| lane.agent.as_ref() == own);
+        lane_of.push(known.unwrap_or_else(|| {
+            lanes.push(Lane {
+                agent: own.cloned(),
+                ..Lane::default()
+            });
+            lanes.len() - 1
+        }) as u32);
+    }
+    (lanes, lane_of)
+}

@@ -1,0 +1,631 @@
+//! The scheduler under any order of inputs, with crashes, and its schedules on random graphs.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use descartes_kernel::graph::{
+    OnFail, Plan, Priority, Proof, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus,
+};
+use descartes_kernel::sched::{
+    AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MergeEnd, Outcome,
+    SchedConfig, Scheduler,
+};
+use jiff::Timestamp;
+use proptest::prelude::*;
+
+/// Everything outside the scheduler, and the laws that it must keep.
+struct World {
+    nodes: Vec<TaskNode>,
+    config: SchedConfig,
+    scheduler: Scheduler,
+    journal: Vec<Event>,
+    running: BTreeMap<TaskId, u32>,
+    merging: Option<TaskId>,
+    committing: Option<u32>,
+    merged: BTreeSet<String>,
+    /// The same, with those that a person opened again.
+    ever_merged: BTreeSet<String>,
+    /// Tasks that counted as done without a merge: by the file, a person, or passed over.
+    excused: BTreeSet<String>,
+    waiting: bool,
+    ended: Option<Ended>,
+}
+
+fn plan_of(nodes: &[TaskNode]) -> Plan {
+    TaskGraph::new(nodes.to_vec()).plan().unwrap()
+}
+
+impl World {
+    fn new(nodes: Vec<TaskNode>, config: SchedConfig) -> Self {
+        let scheduler = Scheduler::new(plan_of(&nodes), config);
+        let done = nodes.iter().filter(|node| node.status == TaskStatus::Done);
+        let excused = done.map(|node| node.id.to_string()).collect();
+        Self {
+            nodes,
+            config,
+            scheduler,
+            journal: Vec::new(),
+            running: BTreeMap::new(),
+            merging: None,
+            committing: None,
+            merged: BTreeSet::new(),
+            ever_merged: BTreeSet::new(),
+            excused,
+            waiting: false,
+            ended: None,
+        }
+    }
+
+    fn put(&mut self, input: Input) {
+        for effect in self.scheduler.advance(&input) {
+            self.carry_out(effect);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        assert!(
+            self.ended.is_none() || matches!(effect, Effect::Append(_)),
+            "nothing is asked for after the end: {effect:?}"
+        );
+        match effect {
+            Effect::Append(event) => {
+                if let Event::AttemptEnded { task, next, .. } | Event::MergeEnded { task, next, .. } =
+                    &event
+                    && matches!(next, descartes_kernel::sched::Next::Pass { .. })
+                {
+                    self.excused.insert(task.to_string());
+                }
+                self.journal.push(event);
+            }
+            Effect::StartAttempt { slot, tasks } => {
+                assert!(!tasks.is_empty());
+                assert!(slot < self.config.slots, "slot {slot} exists");
+                assert!(
+                    !self.running.values().any(|busy| *busy == slot),
+                    "slot {slot} is free"
+                );
+                for given in tasks {
+                    self.check_start(&given.task);
+                    let twice = self.running.insert(given.task.clone(), slot);
+                    assert!(twice.is_none(), "{} runs once", given.task);
+                }
+            }
+            Effect::Merge { task } => {
+                assert!(self.merging.is_none(), "one merge at a time");
+                self.merging = Some(task);
+            }
+            Effect::CommitWave { wave, tasks } => {
+                assert!(self.committing.is_none() && !tasks.is_empty());
+                for task in &tasks {
+                    assert!(self.ever_merged.contains(task.as_str()), "{task} is merged");
+                }
+                self.committing = Some(wave);
+            }
+            Effect::MarkDone { task } => {
+                assert!(
+                    self.merged.contains(task.as_str()) || self.excused.contains(task.as_str())
+                );
+            }
+            Effect::Wait { .. } => self.waiting = true,
+            Effect::Finish(ended) => {
+                assert!(
+                    self.running.is_empty() && self.merging.is_none(),
+                    "nothing runs at the end"
+                );
+                self.check_account(&ended);
+                self.ended = Some(*ended);
+            }
+            Effect::Claim { .. }
+            | Effect::StopAttempts
+            | Effect::Abandon { .. }
+            | Effect::MarkBlocked { .. }
+            | Effect::Release { .. } => {}
+        }
+    }
+
+    /// No task before everything that it depends on is merged.
+    fn check_start(&self, id: &TaskId) {
+        let plan = self.scheduler.plan();
+        let task = plan.graph().find(id).unwrap();
+        for before in plan.graph().all_dependencies(task) {
+            assert!(
+                self.is_in(before),
+                "{id} waits for {}",
+                plan.graph().node(before).id
+            );
+        }
+        assert!(!self.merged.contains(id.as_str()), "{id} is not done again");
+        assert_ne!(self.merging.as_ref(), Some(id));
+    }
+
+    fn is_in(&self, task: TaskIx) -> bool {
+        let graph = self.scheduler.plan().graph();
+        let id = graph.node(task).id.as_str();
+        let parts = graph.subtasks(task);
+        self.merged.contains(id)
+            || self.excused.contains(id)
+            || (!parts.is_empty() && parts.iter().all(|part| self.is_in(*part)))
+    }
+
+    fn check_account(&self, ended: &Ended) {
+        let account = &ended.account;
+        let graph = self.scheduler.plan().graph();
+        let work = (0..graph.nodes().len() as TaskIx)
+            .filter(|task| graph.is_work(*task))
+            .count();
+        let blocked = account
+            .blocked
+            .iter()
+            .chain(&account.passed)
+            .map(|task| &task.task);
+        let held = account.held.iter().map(|held| &held.task);
+        let simple = account
+            .done
+            .iter()
+            .chain(&account.left_out)
+            .chain(&account.open);
+        let all: BTreeSet<&str> = simple
+            .chain(blocked)
+            .chain(held)
+            .map(|id| id.as_str())
+            .collect();
+        assert_eq!(
+            (all.len(), account.total()),
+            (work, work),
+            "each task stands in one list"
+        );
+        for id in &account.done {
+            assert!(
+                self.merged.contains(id.as_str()) || self.excused.contains(id.as_str()),
+                "{id}"
+            );
+        }
+        match ended.outcome {
+            Outcome::Complete => assert!(account.is_complete()),
+            Outcome::TasksBlocked => {
+                assert!(
+                    account.open.is_empty(),
+                    "what can be done is done before the end"
+                );
+                assert!(
+                    account
+                        .held
+                        .iter()
+                        .all(|held| held.status.is_some() || !held.by.is_empty())
+                );
+            }
+            Outcome::MaxIterations { .. } | Outcome::Stopped { .. } => {}
+        }
+    }
+
+    fn finish(&mut self, which: usize, end: AttemptEnd) {
+        if let Some(task) = self
+            .running
+            .keys()
+            .nth(which % self.running.len().max(1))
+            .cloned()
+        {
+            self.running.remove(&task);
+            self.put(Input::Finished { task, end });
+        }
+    }
+
+    fn merge(&mut self, end: MergeEnd) {
+        if let Some(task) = self.merging.take() {
+            if end == MergeEnd::Merged {
+                self.merged.insert(task.to_string());
+                self.ever_merged.insert(task.to_string());
+            }
+            self.put(Input::Merged { task, end });
+        }
+    }
+
+    fn commit(&mut self, end: CommitEnd) {
+        if let Some(wave) = self.committing.take() {
+            self.put(Input::WaveCommitted { wave, end });
+        }
+    }
+
+    /// The host dies between two inputs; another one folds the journal and goes on.
+    fn die(&mut self) {
+        let recovered =
+            Scheduler::recover(plan_of(&self.nodes), self.config, &self.journal).unwrap();
+        assert_eq!(recovered.account(), self.scheduler.account());
+        assert_eq!(recovered.statuses(), self.scheduler.statuses());
+        assert_eq!(recovered.iterations(), self.scheduler.iterations());
+        assert_eq!(recovered.wave_progress(), self.scheduler.wave_progress());
+        self.scheduler = recovered;
+        self.running.clear();
+        (self.merging, self.committing) = (None, None);
+        self.ended = None;
+        self.put(Input::Begin);
+    }
+
+    fn seen(&mut self, which: usize, status: TaskStatus) {
+        let node = &self.nodes[which % self.nodes.len()];
+        let id = node.id.clone();
+        let task = self.scheduler.plan().graph().find(&id).unwrap();
+        let done = |world: &Self| world.scheduler.statuses()[task as usize] == TaskStatus::Done;
+        let was_done = done(self);
+        let busy = self.running.contains_key(&id) || self.merging.as_ref() == Some(&id);
+        if status == TaskStatus::Done && !busy {
+            self.excused.insert(id.to_string());
+        }
+        self.put(Input::StatusSeen {
+            task: id.clone(),
+            status,
+        });
+        if !done(self) && (was_done || status == TaskStatus::Done) {
+            self.excused.remove(id.as_str());
+            self.merged.remove(id.as_str());
+        }
+    }
+
+    /// Lets everything end well.
+    fn run_to_the_end(&mut self) {
+        self.put(Input::Unpause);
+        let green = AttemptEnd::Green {
+            changed: true,
+            claimed: true,
+        };
+        for _ in 0..20 * self.nodes.len() + 20 {
+            if self.ended.is_some() {
+                return;
+            }
+            self.finish(0, green.clone());
+            self.merge(MergeEnd::Merged);
+            self.commit(CommitEnd::Committed { commit: None });
+            if self.waiting {
+                self.waiting = false;
+                self.put(Input::RetryNow);
+            }
+        }
+        assert!(
+            self.ended.is_some(),
+            "a loop in which all goes well ends: {:?}",
+            self.scheduler.account()
+        );
+    }
+}
+
+fn any_nodes() -> impl Strategy<Value = Vec<TaskNode>> {
+    prop::collection::vec((any::<u32>(), 0_u8..40, 0_u8..12, 0_u8..6), 1..14).prop_map(|rows| {
+        let mut nodes: Vec<TaskNode> = Vec::new();
+        for (i, (bits, status, kind, rules)) in rows.into_iter().enumerate() {
+            let before: Vec<String> = (0..i)
+                .filter(|j| bits >> (2 * (j % 16)) & 3 == 3)
+                .map(|j| format!("t{j}"))
+                .collect();
+            let mut node = TaskNode::new(format!("t{i}").as_str(), "a task")
+                .after(before.iter().map(String::as_str));
+            node.status = match status {
+                0 => TaskStatus::Done,
+                1 => TaskStatus::Cancelled,
+                2 => TaskStatus::Review,
+                3 => TaskStatus::InProgress,
+                _ => TaskStatus::Pending,
+            };
+            node.priority = [Priority::High, Priority::Medium, Priority::Low][i % 3];
+            node.agent = (kind == 1).then(|| "codex".to_owned());
+            if kind == 2 && i > 0 {
+                node.dependencies.clear();
+                node.parent = Some(format!("t{}", i - 1).as_str().into());
+            }
+            match rules {
+                0 => node.rules.on_fail = OnFail::Skip,
+                1 => node.rules.max_attempts = Some(1),
+                2 => node.rules.proof = Proof::Promise,
+                _ => {}
+            }
+            nodes.push(node);
+        }
+        nodes
+    })
+}
+
+fn any_config() -> impl Strategy<Value = SchedConfig> {
+    (
+        1_u32..4,
+        any::<bool>(),
+        0_u8..5,
+        prop::option::of(1_u32..30),
+    )
+        .prop_map(|(slots, barrier, grouping, max_iterations)| SchedConfig {
+            slots,
+            barrier: if barrier { Barrier::On } else { Barrier::Off },
+            grouping: if grouping == 0 {
+                Grouping::Wave
+            } else {
+                Grouping::Task
+            },
+            max_iterations,
+            ..SchedConfig::default()
+        })
+}
+
+fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
+    let tail = || "why".to_owned();
+    match kind {
+        0..8 => world.finish(
+            which,
+            AttemptEnd::Green {
+                changed: true,
+                claimed: !which.is_multiple_of(3),
+            },
+        ),
+        8..12 => world.finish(which, AttemptEnd::Red { tail: tail() }),
+        12..14 => world.finish(which, AttemptEnd::Failed { message: tail() }),
+        14 => world.finish(which, AttemptEnd::BlockedByAgent { message: tail() }),
+        15..17 => {
+            let until = Timestamp::from_second(clock + 10).unwrap();
+            world.finish(which, AttemptEnd::Limited { until });
+        }
+        17 => world.finish(which, AttemptEnd::Interrupted),
+        18..26 => world.merge(MergeEnd::Merged),
+        26 => world.merge(MergeEnd::Conflict { tail: tail() }),
+        27 => world.merge(MergeEnd::Red { tail: tail() }),
+        28 => world.merge(MergeEnd::Failed { message: tail() }),
+        29..33 => world.commit(CommitEnd::Committed { commit: None }),
+        33 => world.put(Input::Pause),
+        34 => world.put(Input::Unpause),
+        35..37 => world.put(Input::Wake {
+            now: Timestamp::from_second(clock).unwrap(),
+        }),
+        37 => world.put(Input::RetryNow),
+        38..40 => world.seen(which, TaskStatus::ALL[which % 9]),
+        40 => world.seen(which, TaskStatus::Pending),
+        41..43 => world.die(),
+        43 if which.is_multiple_of(8) => world.put(Input::Drain),
+        44 if which.is_multiple_of(16) => world.put(Input::Cancel),
+        45 if which.is_multiple_of(16) => world.put(Input::BudgetReached { what: tail() }),
+        46 if which.is_multiple_of(8) => world.commit(CommitEnd::Failed { message: tail() }),
+        _ => world.put(Input::Finished {
+            task: "nobody".into(),
+            end: AttemptEnd::Interrupted,
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn no_order_of_inputs_breaks_a_law(
+        nodes in any_nodes(),
+        config in any_config(),
+        steps in prop::collection::vec((0_u8..48, any::<u16>()), 0..120),
+    ) {
+        prop_assume!(TaskGraph::new(nodes.clone()).plan().is_ok());
+        let mut world = World::new(nodes, config);
+        world.put(Input::Begin);
+        for (clock, (kind, which)) in steps.into_iter().enumerate() {
+            if world.ended.is_some() {
+                break;
+            }
+            step(&mut world, kind, which as usize, clock as i64);
+        }
+        world.run_to_the_end();
+        let limit = world.config.max_iterations.unwrap_or(u32::MAX);
+        prop_assert!(world.scheduler.iterations() <= limit);
+        // An ended loop hears nothing any more, and is the same for whoever reads its journal.
+        let ended = world.ended.clone();
+        world.put(Input::Wake { now: Timestamp::from_second(9999).unwrap() });
+        let again = Scheduler::recover(plan_of(&world.nodes), world.config, &world.journal).unwrap();
+        prop_assert_eq!(again.outcome(), ended.as_ref().map(|ended| &ended.outcome));
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_effects(nodes in any_nodes(), config in any_config()) {
+        prop_assume!(TaskGraph::new(nodes.clone()).plan().is_ok());
+        let journal = |nodes: Vec<TaskNode>| {
+            let mut world = World::new(nodes, config);
+            world.put(Input::Begin);
+            world.run_to_the_end();
+            world.journal
+        };
+        prop_assert_eq!(journal(nodes.clone()), journal(nodes));
+    }
+}
+
+/// A small generator of our own, so that graphs are the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn random_graph(dice: &mut Dice, tasks: usize, edges: u64) -> Vec<TaskNode> {
+    let mut nodes: Vec<TaskNode> = Vec::new();
+    for i in 0..tasks {
+        let mut node = TaskNode::new(format!("t{i}").as_str(), "a task");
+        for _ in 0..dice.roll(edges + 1) {
+            if i > 0 {
+                let before = format!("t{}", dice.roll(i as u64));
+                node = node.after([before.as_str()]);
+            }
+        }
+        node.weight = 1 + dice.roll(1_000_000) as u32;
+        nodes.push(node);
+    }
+    nodes
+}
+
+/// How long the scheduler takes when each task takes its weight, and merges and commits no time.
+fn makespan(nodes: &[TaskNode], config: SchedConfig) -> u64 {
+    let mut scheduler = Scheduler::new(plan_of(nodes), config);
+    let mut clock = 0;
+    let mut running: BinaryHeap<std::cmp::Reverse<(u64, TaskIx)>> = BinaryHeap::new();
+    let mut inputs = vec![Input::Begin];
+    loop {
+        while let Some(input) = inputs.pop() {
+            for effect in scheduler.advance(&input) {
+                match effect {
+                    Effect::StartAttempt { tasks, .. } => {
+                        let task = scheduler.plan().graph().find(&tasks[0].task).unwrap();
+                        let weight = u64::from(nodes[task as usize].weight);
+                        running.push(std::cmp::Reverse((clock + weight, task)));
+                    }
+                    Effect::Merge { task } => inputs.push(Input::Merged {
+                        task,
+                        end: MergeEnd::Merged,
+                    }),
+                    Effect::CommitWave { wave, .. } => {
+                        let end = CommitEnd::Committed { commit: None };
+                        inputs.push(Input::WaveCommitted { wave, end });
+                    }
+                    Effect::Finish(ended) => assert_eq!(ended.outcome, Outcome::Complete),
+                    _ => {}
+                }
+            }
+        }
+        let Some(std::cmp::Reverse((end, task))) = running.pop() else {
+            return clock;
+        };
+        clock = end;
+        let id = nodes[task as usize].id.clone();
+        inputs.push(Input::Finished {
+            task: id,
+            end: AttemptEnd::Green {
+                changed: true,
+                claimed: true,
+            },
+        });
+    }
+}
+
+/// A plain list schedule, longest chain first, written down a second time.
+fn list_schedule(nodes: &[TaskNode], slots: usize) -> u64 {
+    let n = nodes.len();
+    let index = |id: &str| id[1..].parse::<usize>().unwrap();
+    let before: Vec<BTreeSet<usize>> = nodes
+        .iter()
+        .map(|node| node.dependencies.iter().map(|dep| index(&dep.id)).collect())
+        .collect();
+    let mut tail = vec![0_u64; n];
+    for task in (0..n).rev() {
+        tail[task] += u64::from(nodes[task].weight);
+        for dep in &before[task] {
+            tail[*dep] = tail[*dep].max(tail[task]);
+        }
+    }
+    let (mut clock, mut done, mut running) = (0, vec![false; n], Vec::<(u64, usize)>::new());
+    let mut started = vec![false; n];
+    loop {
+        let mut ready: Vec<usize> = (0..n)
+            .filter(|task| !started[*task] && before[*task].iter().all(|dep| done[*dep]))
+            .collect();
+        ready.sort_by_key(|task| (std::cmp::Reverse(tail[*task]), *task));
+        for task in ready.into_iter().take(slots - running.len()) {
+            started[task] = true;
+            running.push((clock + u64::from(nodes[task].weight), task));
+        }
+        let Some(next) = running.iter().map(|(end, _)| *end).min() else {
+            return clock;
+        };
+        clock = next;
+        running.retain(|(end, task)| {
+            done[*task] |= *end == clock;
+            *end > clock
+        });
+    }
+}
+
+#[test]
+fn schedules_without_barriers_are_as_short_as_a_list_schedule() {
+    let mut dice = Dice(11);
+    let (mut worst, mut with_barriers, mut bound) = (1.0_f64, 0.0, 0.0);
+    let rounds = 120;
+    for round in 0..rounds {
+        let tasks = 5 + dice.roll(120) as usize;
+        let nodes = random_graph(&mut dice, tasks, 1 + round % 4);
+        let slots = 1 + (round % 6) as u32;
+        let free = SchedConfig {
+            slots,
+            max_iterations: None,
+            barrier: Barrier::Off,
+            ..SchedConfig::default()
+        };
+        let ours = makespan(&nodes, free);
+        let list = list_schedule(&nodes, slots as usize);
+        let waves = makespan(
+            &nodes,
+            SchedConfig {
+                barrier: Barrier::On,
+                ..free
+            },
+        );
+        let work: u64 = nodes.iter().map(|node| u64::from(node.weight)).sum();
+        let floor = plan_of(&nodes)
+            .critical_path()
+            .max(work.div_ceil(u64::from(slots)));
+        assert!(ours >= floor && waves >= floor);
+        worst = worst.max(ours as f64 / list as f64);
+        with_barriers += waves as f64 / list as f64 / rounds as f64;
+        bound += ours as f64 / floor as f64 / rounds as f64;
+    }
+    println!(
+        "worst {worst:.3} of a list schedule; mean {bound:.3} of the floor; waves {with_barriers:.3} of a list schedule"
+    );
+    assert!(
+        worst <= 1.05,
+        "at most 1.05 of a list schedule, not {worst:.3}"
+    );
+}
+
+#[test]
+fn a_failure_costs_its_descendants_and_nobody_else() {
+    let mut dice = Dice(5);
+    for _ in 0..40 {
+        let nodes = random_graph(&mut dice, 40, 2);
+        let broken = dice.roll(40) as usize;
+        let config = SchedConfig {
+            slots: 3,
+            max_attempts: 1,
+            max_iterations: None,
+            barrier: Barrier::Off,
+            ..SchedConfig::default()
+        };
+        let mut world = World::new(nodes.clone(), config);
+        world.put(Input::Begin);
+        while world.ended.is_none() {
+            let slot = world.running.keys().position(|id| *id == nodes[broken].id);
+            match slot {
+                Some(slot) => world.finish(
+                    slot,
+                    AttemptEnd::Red {
+                        tail: String::new(),
+                    },
+                ),
+                None => world.finish(
+                    0,
+                    AttemptEnd::Green {
+                        changed: true,
+                        claimed: true,
+                    },
+                ),
+            }
+            world.merge(MergeEnd::Merged);
+            world.commit(CommitEnd::Committed { commit: None });
+        }
+        let mut behind = BTreeSet::from([broken]);
+        for (task, node) in nodes.iter().enumerate() {
+            let waits = node
+                .dependencies
+                .iter()
+                .any(|dep| behind.contains(&dep.id[1..].parse().unwrap()));
+            if waits {
+                behind.insert(task);
+            }
+        }
+        let account = world.ended.unwrap().account;
+        assert_eq!(account.blocked.len(), 1);
+        assert_eq!(account.held.len(), behind.len() - 1);
+        assert_eq!(account.done.len(), nodes.len() - behind.len());
+    }
+}
