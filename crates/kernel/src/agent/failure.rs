@@ -50,9 +50,9 @@ fn kind(message: &str, status: Option<u16>) -> FailureKind {
     }
     let by_words = provider_limit::kind_in_error(message);
     let by_status = status.and_then(provider_limit::kind_of_status);
-    // A used-up plan comes with the status of a rate limit: there the words say more.
+    // A used-up plan comes with the status of a rate limit or worse: the words say more.
     let kind = match (by_status, by_words) {
-        (Some(LimitKind::Rate), Some(LimitKind::Usage)) => Some(LimitKind::Usage),
+        (Some(_), Some(LimitKind::Usage)) => Some(LimitKind::Usage),
         (Some(by_status), _) => Some(by_status),
         (None, by_words) => by_words,
     };

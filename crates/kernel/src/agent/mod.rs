@@ -21,6 +21,8 @@ mod profile;
 mod profiles;
 mod stream;
 mod summary;
+#[cfg(test)]
+mod testing;
 mod text;
 mod tool;
 mod trouble;

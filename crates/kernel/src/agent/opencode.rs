@@ -262,17 +262,22 @@ fn step_finish(part: &Part<'_>, out: &mut Out<'_>) {
         usage: part.tokens.0.unwrap_or_default().usage(),
         cost: part.cost.0.and_then(MicroUsd::from_usd),
     });
+    let message = format!("the step ended with reason \"{}\"", part.reason.or_empty());
     let error = match part.reason.or_empty() {
         "stop" => None,
-        "length" => Some(FailureKind::MaxTokens),
-        "content-filter" | "error" => Some(FailureKind::Other),
+        // An answer cut by its length is no error to opencode.
+        "length" => {
+            out.push(AgentEvent::Warning { message });
+            None
+        }
+        "content-filter" | "error" => Some(Failure {
+            kind: FailureKind::Other,
+            message,
+        }),
         _ => return,
     };
     out.push(AgentEvent::Result(RunResult {
-        error: error.map(|kind| Failure {
-            kind,
-            message: format!("the step ended with reason \"{}\"", part.reason.or_empty()),
-        }),
+        error,
         ..RunResult::default()
     }));
 }

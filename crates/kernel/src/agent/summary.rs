@@ -119,7 +119,10 @@ impl RunSummary {
                     self.denials.push(denial.clone());
                 }
             }
-            AgentEvent::Failed(failure) => self.failure = Some(failure.clone()),
+            AgentEvent::Failed(failure) => {
+                self.failure = Some(failure.clone());
+                self.result = None;
+            }
             AgentEvent::Result(result) => self.end(result),
             AgentEvent::Thinking { .. }
             | AgentEvent::Subagent { .. }
@@ -134,7 +137,16 @@ impl RunSummary {
         self.trouble = trouble.clone();
     }
 
-    /// The agent's final message, joined over its pieces: where a promise is looked for.
+    /// Where a promise is looked for: the final message of a run that did not end in an error.
+    /// What an agent said before it failed is not its last word.
+    pub fn claim_text(&self) -> &str {
+        match self.result() {
+            ResultState::Error(_) => "",
+            ResultState::Ok | ResultState::Missing => self.final_text(),
+        }
+    }
+
+    /// The agent's final message, joined over its pieces.
     /// Of a message beyond 256 KiB only the end is here.
     pub fn final_text(&self) -> &str {
         self.final_message.text()

@@ -75,6 +75,25 @@ impl Compiled {
             paths,
         })
     }
+
+    fn rules(&self) -> impl Iterator<Item = &Ready> {
+        [
+            &self.session,
+            &self.step,
+            &self.text,
+            &self.delta,
+            &self.thinking,
+            &self.tool,
+            &self.tool_result,
+            &self.usage,
+            &self.retry,
+            &self.limit,
+            &self.error,
+            &self.result,
+        ]
+        .into_iter()
+        .flatten()
+    }
 }
 
 /// `scope` is a word, not a path.
@@ -147,8 +166,16 @@ impl<'a> Found<'a> {
         }
     }
 
-    pub fn is_ignored(&self) -> bool {
+    /// Whether the kind is one that a rule names or that is known to say nothing.
+    pub fn is_known(&self) -> bool {
         let kind = self.kind().unwrap_or_default();
+        self.map
+            .rules()
+            .any(|rule| rule.kind.as_deref() == Some(kind))
+            || self.is_ignored(kind)
+    }
+
+    fn is_ignored(&self, kind: &str) -> bool {
         self.map
             .ignore
             .iter()

@@ -62,7 +62,7 @@ impl Dialect for JsonlParser {
         let found = Found::new(&self.map, &values);
         let before = out.events.len();
         self.voice.tell(&found, out);
-        if out.events.len() == before && !found.is_ignored() {
+        if out.events.len() == before && !found.is_known() {
             out.unknown(found.kind().unwrap_or("without a kind"));
         }
         Ok(())

@@ -88,6 +88,29 @@ fn the_final_message_is_the_last_one_with_words() {
 }
 
 #[test]
+fn a_promise_counts_only_in_a_run_that_did_not_fail() {
+    let claim = "All done. <promise>COMPLETE</promise>";
+    let boom = || failed(FailureKind::Other, "boom");
+    let table = [
+        (vec![text(0, claim), ok(claim)], claim),
+        (vec![text(0, claim)], claim),
+        (
+            vec![text(0, claim), error(FailureKind::OwnLimit, "max turns")],
+            "",
+        ),
+        (vec![text(0, claim), AgentEvent::Failed(boom())], ""),
+        (
+            vec![text(0, claim), ok(claim), AgentEvent::Failed(boom())],
+            "",
+        ),
+        (vec![AgentEvent::Failed(boom()), text(0, claim)], claim),
+    ];
+    for (events, want) in table {
+        assert_eq!(fold(&events).claim_text(), want, "{events:?}");
+    }
+}
+
+#[test]
 fn a_result_stands_until_the_agent_goes_on() {
     let done = fold(&[text(0, "x"), ok("x")]);
     assert_eq!((done.has_result(), done.result()), (true, ResultState::Ok));
