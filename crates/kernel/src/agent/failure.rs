@@ -13,6 +13,8 @@ const KINDS: [(FailureKind, &[&str]); 4] = [
             "context length",
             "context window",
             "contextoverflow",
+            "input token count",
+            "maximum number of tokens",
         ],
     ),
     (
@@ -92,6 +94,11 @@ mod tests {
             ("whatever", Some(529), provider(Overload)),
             ("API key not valid", Some(400), provider(Login)),
             ("connect ECONNREFUSED 127.0.0.1:9", None, provider(Network)),
+            (
+                "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+                None,
+                FailureKind::ContextTooLong,
+            ),
             ("boom", None, FailureKind::Other),
             ("boom", Some(400), FailureKind::Other),
         ];

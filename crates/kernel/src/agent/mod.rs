@@ -19,6 +19,7 @@ mod opencode;
 mod preflight;
 mod profile;
 mod profiles;
+mod stderr;
 mod stream;
 mod summary;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod text;
 mod tool;
 mod trouble;
 mod usage;
+mod version;
 mod words;
 
 pub use delivery::{Delivery, PromptError};
@@ -40,7 +42,9 @@ pub use profile::{
     Reports, RootRule, SettingsFile, StreamKind,
 };
 pub use profiles::{GENERIC, ProfileError, Profiles};
+pub use stderr::StderrReader;
 pub use stream::{StreamParser, parser};
 pub use summary::{ResultState, RunSummary};
 pub use trouble::Trouble;
 pub use usage::{MicroUsd, Usage};
+pub use version::VersionSeen;

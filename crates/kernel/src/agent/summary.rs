@@ -1,5 +1,7 @@
 //! What a run comes to: a fold over the events of its stream.
 
+use std::time::Duration;
+
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,8 @@ pub struct RunSummary {
     pub running_tool: Option<String>,
     /// Retries that the agent made by itself.
     pub retries: u64,
+    /// How long the agent said it waits before its next try, until it goes on.
+    pub waiting: Option<Duration>,
     /// Requests in a row that brought neither text nor a tool call.
     pub empty_steps: u32,
     /// Turns, as the agent counts them.
@@ -110,7 +114,10 @@ impl RunSummary {
                 }
             }
             AgentEvent::Usage { scope, usage, cost } => self.count(*scope, usage, *cost),
-            AgentEvent::Retry { .. } => self.retries += 1,
+            AgentEvent::Retry { after, .. } => {
+                self.retries += 1;
+                self.waiting = *after;
+            }
             AgentEvent::LimitWarning { told, .. } => self.limit_warning = Some(told.clone()),
             AgentEvent::Limit { told } => self.limit = Some(told.clone()),
             AgentEvent::Denied(denial) => {
@@ -215,6 +222,7 @@ impl RunSummary {
     /// The agent works: what was told before as failed or ended is no longer the last word.
     fn goes_on(&mut self) {
         self.empty_steps = 0;
+        self.waiting = None;
         self.result = None;
         self.failure = None;
         self.limit = None;

@@ -135,6 +135,9 @@ const NETWORK: &[&str] = &[
     "timed out waiting",
     "operation timed out",
     "idle timeout",
+    "connection dropped",
+    "malformed response",
+    "incomplete json segment",
 ];
 
 /// In the order of what they say when several stand in one message.

@@ -256,6 +256,19 @@ fn limits_come_from_structure_first_then_from_the_error() {
 }
 
 #[test]
+fn a_wait_is_known_until_the_agent_goes_on() {
+    let hour = Duration::from_secs(3600);
+    let retry = AgentEvent::Retry {
+        attempt: Some(1),
+        max: None,
+        after: Some(hour),
+        why: String::new(),
+    };
+    assert_eq!(fold(std::slice::from_ref(&retry)).waiting, Some(hour));
+    assert_eq!(fold(&[retry, text(0, "x")]).waiting, None);
+}
+
+#[test]
 fn requests_that_bring_nothing_are_counted() {
     let steps = vec![AgentEvent::Step; 40];
     assert_eq!(fold(&steps).empty_steps, 40);
