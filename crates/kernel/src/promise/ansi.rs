@@ -2,7 +2,8 @@
 
 use memchr::memchr;
 
-const ESC: u8 = 0x1b;
+/// Begins every sequence.
+pub(super) const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
 
 /// Longest sequence that is taken for one; a longer one is text.
@@ -68,8 +69,13 @@ impl Plain<'_> {
     }
 }
 
+/// Whether there is anything to strip.
+pub(super) fn has_sequences(raw: &[u8]) -> bool {
+    memchr(ESC, raw).is_some()
+}
+
 /// Length of what the escape character at the start of `bytes` takes with it, at least 1.
-fn sequence_len(bytes: &[u8]) -> usize {
+pub(super) fn sequence_len(bytes: &[u8]) -> usize {
     let len = match bytes.get(1) {
         Some(b'[') => csi_len(bytes),
         Some(b']' | b'P' | b'X' | b'^' | b'_') => string_len(bytes),
@@ -84,10 +90,15 @@ fn sequence_len(bytes: &[u8]) -> usize {
 
 /// `ESC [`, parameters, a final letter. One that is cut off takes what there is of it.
 fn csi_len(bytes: &[u8]) -> usize {
-    let body = bytes.iter().skip(2);
-    let parameters = body.take_while(|b| (0x20..=0x3f).contains(*b)).count();
-    let end = 2 + parameters;
-    end + usize::from(bytes.get(end).is_some_and(|b| (0x40..=0x7e).contains(b)))
+    let mut end = 2;
+    while let Some(byte) = bytes.get(end) {
+        match byte {
+            0x20..=0x3f => end += 1,
+            0x40..=0x7e => return end + 1,
+            _ => break,
+        }
+    }
+    end
 }
 
 /// `ESC ]` and its like up to BEL or `ESC \`. One never ended hides nothing but its escape.

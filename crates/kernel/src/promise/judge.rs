@@ -2,16 +2,11 @@
 
 use std::ops::Range;
 
-use memchr::{memchr2, memrchr};
-
-use super::chars::{
-    chars, has_words, is_closer, is_closing, is_emoji, is_mark, is_nothing, is_punctuation,
-    is_stop, is_word,
-};
+use super::chars::{chars, has_words, is_closing, is_mark, is_nothing};
+use super::find::{around, last_tag, occurrences, whole_words};
+use super::scan::{Scan, Scanner};
+use super::sentence::{is_finished, is_unsaid, may_follow};
 use super::{ClaimKind, PromiseMatch, PromiseSpec, quote};
-
-pub(super) const OPEN: &[u8] = b"<promise>";
-const CLOSE: &[u8] = b"</promise>";
 
 /// How far before a tag the end of a sentence or an open quotation is looked for.
 const SIGHT: usize = 4096;
@@ -22,6 +17,7 @@ pub(super) struct Rules {
     done: Option<String>,
     abort: Option<String>,
     mode: PromiseMatch,
+    scanner: Scanner,
 }
 
 /// A line as it is judged.
@@ -29,6 +25,13 @@ pub(super) struct Rules {
 pub(super) struct Line<'a> {
     pub(super) text: &'a [u8],
     pub(super) start: Start,
+}
+
+impl Line<'_> {
+    /// Whether nothing was said before, where `before` is the line's beginning as far as it is kept.
+    fn is_unsaid(&self, before: &[u8]) -> bool {
+        self.start == Start::Whole && is_unsaid(before)
+    }
 }
 
 /// How much of a line's beginning is there.
@@ -73,12 +76,23 @@ impl Rules {
                 .filter(|text| !text.is_empty());
             text.map(str::to_owned)
         };
-        let rules = Self {
-            done: text(&spec.done),
-            abort: text(&spec.abort),
-            mode: spec.mode,
-        };
-        (rules.done.is_some() || rules.abort.is_some()).then_some(rules)
+        let (done, abort, mode) = (text(&spec.done), text(&spec.abort), spec.mode);
+        if done.is_none() && abort.is_none() {
+            return None;
+        }
+        let untagged = done.as_deref().filter(|_| mode != PromiseMatch::Tagged);
+        let scanner = Scanner::new(untagged.map(str::as_bytes));
+        Some(Self {
+            done,
+            abort,
+            mode,
+            scanner,
+        })
+    }
+
+    /// Searches raw bytes for lines that may be claims or fences.
+    pub(super) fn scan<'a>(&'a self, raw: &'a [u8]) -> Scan<'a> {
+        self.scanner.over(raw)
     }
 
     /// The text that counts without a tag.
@@ -125,7 +139,7 @@ impl Rules {
         let (before, after) = around(line.text, &span);
         let (text, kind) = self.read_inner(line.text, inner)?;
         let stands = chars(after).all(may_follow)
-            && (is_unsaid(line.start, before) || is_finished(before))
+            && (line.is_unsaid(before) || is_finished(tail(before)))
             && !quote::encloses(tail(before), after);
         let bare = !has_words(before);
         stands.then_some(Found {
@@ -148,7 +162,7 @@ impl Rules {
         let text = self.untagged()?;
         let span = occurrences(line.text, text).find(|span| {
             let (before, after) = around(line.text, span);
-            is_unsaid(line.start, before)
+            line.is_unsaid(before)
                 && chars(after).all(|c| is_nothing(c) || is_mark(c) || is_closing(c))
         })?;
         Some(Found {
@@ -177,112 +191,10 @@ pub(super) fn is_quote_line(text: &[u8]) -> bool {
     chars(text).find(|&c| !is_nothing(c)) == Some('>')
 }
 
-/// Where `words` stand in `line` as whole words.
-pub(super) fn whole_words<'a>(
-    line: &'a [u8],
-    words: &'a [u8],
-) -> impl Iterator<Item = Range<usize>> + 'a {
-    occurrences(line, words).filter(|span| is_whole(line, span))
-}
-
-fn is_whole(line: &[u8], span: &Range<usize>) -> bool {
-    let (before, after) = around(line, span);
-    let inside = line.get(span.clone()).unwrap_or_default();
-    let joins = |left: Option<char>, right: Option<char>| {
-        left.is_some_and(is_word) && right.is_some_and(is_word)
-    };
-    !joins(last_char(before), chars(inside).next())
-        && !joins(last_char(inside), chars(after).next())
-}
-
-fn last_char(bytes: &[u8]) -> Option<char> {
-    // Four bytes hold any character; what is cut in front of it comes out as invalid.
-    chars(bytes.get(bytes.len().saturating_sub(4)..)?).last()
-}
-
-/// Places of `text` in `line`, ASCII case being equal.
-fn occurrences<'a>(line: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
-    let first = text.first().copied().unwrap_or_default();
-    let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let place = at + memchr2(lower, upper, line.get(at..)?)?;
-            at = place + 1;
-            if starts_with(line.get(place..)?, text) {
-                return Some(place..place + text.len());
-            }
-        }
-    })
-}
-
-/// Whether `bytes` start with `prefix`, ASCII case being equal.
-pub(super) fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
-    bytes
-        .get(..prefix.len())
-        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-}
-
-/// The last tag of a line and what stands in it.
-fn last_tag(line: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
-    let mut end = line.len();
-    let close = loop {
-        let place = memrchr(b'<', line.get(..end)?)?;
-        if starts_with(line.get(place..)?, CLOSE) {
-            break place;
-        }
-        end = place;
-    };
-    let open = memrchr(b'<', line.get(..close)?)?;
-    let is_open = starts_with(line.get(open..)?, OPEN);
-    is_open.then_some((open..close + CLOSE.len(), open + OPEN.len()..close))
-}
-
-fn around<'a>(line: &'a [u8], span: &Range<usize>) -> (&'a [u8], &'a [u8]) {
-    let before = line.get(..span.start).unwrap_or_default();
-    (before, line.get(span.end..).unwrap_or_default())
-}
-
 fn tail(bytes: &[u8]) -> &[u8] {
     bytes
         .get(bytes.len().saturating_sub(SIGHT)..)
         .unwrap_or_default()
-}
-
-fn may_follow(c: char) -> bool {
-    is_nothing(c) || is_mark(c) || is_punctuation(c) || is_emoji(c)
-}
-
-/// Whether nothing was said before: marks at most, or the number of a list.
-fn is_unsaid(start: Start, before: &[u8]) -> bool {
-    if start == Start::Cut {
-        return false;
-    }
-    let mut ink = chars(before)
-        .filter(|&c| !is_nothing(c) && !is_mark(c))
-        .peekable();
-    let numbered = ink.peek().is_some_and(char::is_ascii_digit);
-    while ink.next_if(char::is_ascii_digit).is_some() {}
-    if numbered {
-        return matches!((ink.next(), ink.next()), (Some('.' | ')'), None));
-    }
-    ink.next().is_none()
-}
-
-/// Whether the words before end a sentence.
-fn is_finished(before: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(tail(before));
-    let said = text.trim_end_matches(|c| is_nothing(c) || is_mark(c) || is_closer(c));
-    said.ends_with(|c| is_stop(c) || is_emoji(c)) && !is_abbreviation(said)
-}
-
-/// "e.g." and "i.e." have a full stop and end nothing.
-fn is_abbreviation(said: &str) -> bool {
-    let word = said
-        .rsplit(|c: char| !is_word(c) && c != '.')
-        .next()
-        .unwrap_or_default();
-    word.eq_ignore_ascii_case("e.g.") || word.eq_ignore_ascii_case("i.e.")
 }
 
 #[cfg(test)]
@@ -386,15 +298,5 @@ mod tests {
         ] {
             assert!(found(line, PromiseMatch::Line).is_none(), "{line}");
         }
-    }
-
-    #[test]
-    fn whole_words_are_found_for_the_last_time_they_stand() {
-        let place = |line: &[u8]| whole_words(line, b"DONE").last();
-        assert_eq!(place(b"done, undone and done_"), Some(0..4));
-        assert_eq!(place(b"done done"), Some(5..9));
-        assert_eq!(place("édone".as_bytes()), None);
-        assert_eq!(place(b"\xffdone\xff"), Some(1..5));
-        assert_eq!(whole_words(b"x(ok)x", b"(ok)").last(), Some(1..5));
     }
 }

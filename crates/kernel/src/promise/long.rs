@@ -2,7 +2,8 @@
 
 use super::ClaimKind;
 use super::ansi::{MAX_SEQUENCE, Plain, Stripper};
-use super::judge::{Found, Line, Rules, Start, is_quote_line, whole_words};
+use super::find::whole_words;
+use super::judge::{Found, Line, Rules, Start, is_quote_line};
 use super::verdict::Sighting;
 
 /// How much of a long line's end is always kept.
@@ -93,7 +94,9 @@ impl LongLine {
     }
 
     fn slide(&mut self, rules: &Rules) {
-        if let Some(words) = rules.anywhere() {
+        if let Some(words) = rules.anywhere()
+            && rules.scan(&self.window).next(0).is_some()
+        {
             let sighting = self.sight(words);
             self.passed = sighting.or(self.passed.take());
         }

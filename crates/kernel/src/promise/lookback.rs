@@ -61,24 +61,17 @@ impl Before<'_> {
         if newer.len() == count || self.older.is_empty() {
             return Cow::Borrowed(newer);
         }
+        if newer.is_empty() {
+            return Cow::Borrowed(last(self.older, count));
+        }
         Cow::Owned([last(self.older, count - newer.len()), newer].concat())
     }
 
     /// The nearest line before that has words, as it is compared.
     pub(super) fn last_line_with_words(&self) -> Option<Vec<u8>> {
-        let window = self.last(KEEP);
-        let mut rest: &[u8] = &window;
-        let mut stripper = Stripper::default();
-        while !rest.is_empty() {
-            let start = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
-            let (head, line) = rest.split_at(start);
-            let text = stripper.strip(line).text;
-            if has_words(text) {
-                return Some(key(text).to_vec());
-            }
-            rest = head.split_last().map_or(&[], |(_, head)| head);
-        }
-        None
+        // The newer part begins with a line, so that what is found in it is whole.
+        let near = last_line_with_words(last(self.newer, KEEP));
+        near.or_else(|| last_line_with_words(&self.last(KEEP)))
     }
 
     /// The last words said, ending in `own`, those of the line itself.
@@ -87,12 +80,37 @@ impl Before<'_> {
         let mut stripper = Stripper::default();
         let text = [stripper.strip(&raw).text, b"\n", last(own, WORDS_SIGHT)].concat();
         let text = String::from_utf8_lossy(&text);
-        let lines = text
-            .split(['\n', '\r'])
+        let mut lines = Vec::new();
+        let mut length = 0;
+        for line in text
+            .rsplit(['\n', '\r'])
             .map(readable)
-            .filter(|line| !line.is_empty());
-        shorten(&lines.collect::<Vec<_>>().join("\n")).to_owned()
+            .filter(|line| !line.is_empty())
+        {
+            length += line.len() + 1;
+            lines.push(line);
+            if length > MAX_WORDS {
+                break;
+            }
+        }
+        lines.reverse();
+        shorten(&lines.join("\n")).to_owned()
     }
+}
+
+fn last_line_with_words(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut stripper = Stripper::default();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let start = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
+        let (head, line) = rest.split_at(start);
+        let text = stripper.strip(line).text;
+        if has_words(text) {
+            return Some(key(text).to_vec());
+        }
+        rest = head.split_last().map_or(&[], |(_, head)| head);
+    }
+    None
 }
 
 /// A line as it is compared with those of the prompt.

@@ -5,10 +5,11 @@
 //! The rules see complete lines only, so a split of the bytes can change nothing:
 //!
 //! * `detector` cuts the stream into lines and decides which of them are worth a look,
-//! * `scan` finds those among plain text, at the speed of memory,
+//! * `scan` finds those at the speed of memory, by a coarse search (`probe`) first,
 //! * `ansi` takes the terminal sequences out of a line,
-//! * `judge` decides whether a line is a claim, with `chars` and `quote` as its eyes,
-//! * `verdict` sets the line among its neighbours: fences, echoes of the prompt (`echo`),
+//! * `judge` decides whether a line is a claim, with `find`, `sentence`, `quote` and `chars` as its eyes,
+//! * `verdict` sets the line among its neighbours: fences (`fence`), echoes of the prompt (`echo`),
+//! * `lines` leads one line after the other through these,
 //! * `lookback` and `long` bound what is kept of the stream and of one line.
 
 mod ansi;
@@ -16,11 +17,15 @@ mod chars;
 mod detector;
 mod echo;
 mod fence;
+mod find;
 mod judge;
+mod lines;
 mod long;
 mod lookback;
+mod probe;
 mod quote;
 mod scan;
+mod sentence;
 mod spec;
 mod verdict;
 

@@ -1,205 +1,197 @@
-//! Finds the lines that are worth a look among text without terminal sequences.
+//! Finds the lines that are worth a look, at the speed of memory.
 
-use aho_corasick::{AhoCorasick, MatchKind, Span, packed};
+use memchr::memrchr2;
 
-use super::judge::{OPEN, Rules, starts_with};
+use super::ansi::{ESC, MAX_SEQUENCE, has_sequences, sequence_len};
+use super::find::OPEN;
+use super::probe::{Engine, probes, rarest};
 
-/// How much of a text the first search compares: enough to be rare, few enough variants of case.
-const PROBE: usize = 4;
+/// How far back the beginning of a fence's line is looked for; a sequence may stand there.
+const SIGHT: usize = 2 * MAX_SEQUENCE;
 
-/// Looks for tags, for the text where it counts untagged, and for fences.
+/// Looks for tags, for the text where it counts untagged, and for fences, in raw bytes:
+/// terminal sequences may stand anywhere in them.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    search: Search,
-    /// What each pattern of the search is the beginning of.
-    leads: Vec<Lead>,
+    /// For bytes without any sequence; what it compares is longer, so that it errs less.
+    clean: Search,
+    any: Search,
+    /// The rest of the text from its rarest part on.
     text: Vec<u8>,
 }
 
 #[derive(Debug)]
-enum Search {
-    /// By vector instructions, where the processor has them.
-    Packed(Box<packed::Searcher>),
-    Automaton(AhoCorasick),
-    /// A pattern set that cannot be built cannot happen; every line would be looked at.
-    Everything,
+struct Search {
+    engine: Engine,
+    /// What each pattern leads to.
+    leads: Vec<Lead>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Lead {
     Tag,
     Text,
-    Fence,
+    Fence(u8),
 }
 
 impl Scanner {
-    pub(super) fn new(rules: &Rules) -> Self {
-        let text = rules.untagged().unwrap_or_default().to_vec();
-        let mut patterns: Vec<(Vec<u8>, Lead)> = vec![
-            (b"```".to_vec(), Lead::Fence),
-            (b"~~~".to_vec(), Lead::Fence),
-        ];
-        patterns.extend(case_variants(OPEN).map(|variant| (variant, Lead::Tag)));
-        if !text.is_empty() {
-            patterns.extend(case_variants(&text).map(|variant| (variant, Lead::Text)));
+    /// `text` is what counts untagged.
+    pub(super) fn new(text: Option<&[u8]>) -> Self {
+        let text = rarest(text.unwrap_or_default()).to_vec();
+        let mut patterns = Vec::new();
+        for mark in [b'`', b'~'] {
+            patterns.extend(probes(&[mark; 3]).map(|probe| (probe, Lead::Fence(mark))));
         }
-        let (patterns, leads): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        patterns.extend(probes(OPEN).map(|probe| (probe, Lead::Tag)));
+        patterns.extend(probes(&text).map(|probe| (probe, Lead::Text)));
+        let unbroken = patterns
+            .iter()
+            .filter(|(probe, _)| !probe.contains(&ESC))
+            .cloned();
         Self {
-            search: Search::new(&patterns),
-            leads,
+            clean: Search::new(unbroken.collect()),
+            any: Search::new(patterns),
             text,
         }
     }
 
+    /// Prepares the search of `hay`.
+    pub(super) fn over<'a>(&'a self, hay: &'a [u8]) -> Scan<'a> {
+        let search = if has_sequences(hay) {
+            &self.any
+        } else {
+            &self.clean
+        };
+        Scan {
+            search,
+            text: &self.text,
+            hay,
+        }
+    }
+}
+
+/// A search of some bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scan<'a> {
+    search: &'a Search,
+    text: &'a [u8],
+    hay: &'a [u8],
+}
+
+impl Scan<'_> {
     /// The first place at or behind `from` whose line may matter.
-    pub(super) fn next(&self, hay: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn next(&self, from: usize) -> Option<usize> {
         let mut from = from;
         loop {
-            let (place, pattern) = self.search.find(hay, from)?;
-            if self.is_worth(hay, place, self.leads.get(pattern)) {
+            let (place, lead) = self.search.find(self.hay, from)?;
+            if self.is_worth(place, lead) {
                 return Some(place);
             }
             from = place + 1;
         }
     }
 
-    fn is_worth(&self, hay: &[u8], place: usize, lead: Option<&Lead>) -> bool {
-        let (before, rest) = hay.split_at_checked(place).unwrap_or_default();
+    fn is_worth(&self, place: usize, lead: Option<Lead>) -> bool {
+        let (before, rest) = self.hay.split_at(place);
         match lead {
-            Some(Lead::Tag) => starts_with(rest, OPEN),
-            Some(Lead::Text) => starts_with(rest, &self.text),
-            Some(Lead::Fence) => stands_first(before),
+            Some(Lead::Tag) => reads(rest, OPEN),
+            Some(Lead::Text) => reads(rest, self.text),
+            Some(Lead::Fence(mark)) => reads(rest, &[mark; 3]) && may_stand_first(before),
             None => true,
         }
     }
 }
 
 impl Search {
-    fn new(patterns: &[Vec<u8>]) -> Self {
-        if let Some(packed) = packed::Searcher::new(patterns) {
-            return Self::Packed(Box::new(packed));
+    fn new(patterns: Vec<(Vec<u8>, Lead)>) -> Self {
+        let (patterns, leads): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
+        Self {
+            engine: Engine::new(&patterns),
+            leads,
         }
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostFirst)
-            .build(patterns);
-        automaton.map_or(Self::Everything, Self::Automaton)
     }
 
-    fn find(&self, hay: &[u8], from: usize) -> Option<(usize, usize)> {
-        let span = Span {
-            start: from,
-            end: hay.len(),
-        };
-        if from >= hay.len() {
-            return None;
-        }
-        let found = match self {
-            Self::Packed(search) => search.find_in(hay, span),
-            Self::Automaton(search) => search.find(aho_corasick::Input::new(hay).span(span)),
-            Self::Everything => return Some((from, usize::MAX)),
-        }?;
-        Some((found.start(), found.pattern().as_usize()))
+    fn find(&self, hay: &[u8], from: usize) -> Option<(usize, Option<Lead>)> {
+        let (place, pattern) = self.engine.find(hay, from)?;
+        Some((place, self.leads.get(pattern).copied()))
     }
 }
 
-/// Every way to write the beginning of `text` in ASCII letters of either case.
-fn case_variants(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    let probe = text.get(..PROBE.min(text.len())).unwrap_or_default();
-    let mut variants = vec![Vec::new()];
-    for byte in probe {
-        let (lower, upper) = (byte.to_ascii_lowercase(), byte.to_ascii_uppercase());
-        let cases: &[u8] = if lower == upper {
-            &[lower]
-        } else {
-            &[lower, upper]
-        };
-        variants = variants
-            .iter()
-            .flat_map(|start| {
-                cases
-                    .iter()
-                    .map(|case| [start.as_slice(), &[*case]].concat())
-            })
-            .collect();
+/// Whether `raw` begins with `text`, terminal sequences aside and ASCII case being equal.
+fn reads(raw: &[u8], text: &[u8]) -> bool {
+    let mut rest = raw;
+    for byte in text {
+        while let Some(&ESC) = rest.first() {
+            rest = rest.get(sequence_len(rest)..).unwrap_or_default();
+        }
+        match rest.split_first() {
+            Some((first, behind)) if first.eq_ignore_ascii_case(byte) => rest = behind,
+            _ => return false,
+        }
     }
-    variants.into_iter()
+    true
 }
 
-/// Whether nothing to be seen stands before on the line. Characters beyond ASCII may be such
-/// nothing; the judge knows them.
-fn stands_first(before: &[u8]) -> bool {
-    let line = before
-        .iter()
-        .rev()
-        .take_while(|b| !matches!(**b, b'\n' | b'\r'));
-    line.copied().all(|b| b <= b' ' || b >= 0x7f)
+/// Whether all that stands before on the line may be nothing to be seen. The judge knows; to
+/// ask it in vain costs little.
+fn may_stand_first(before: &[u8]) -> bool {
+    let window = before
+        .get(before.len().saturating_sub(SIGHT)..)
+        .unwrap_or_default();
+    let line = match memrchr2(b'\n', b'\r', window) {
+        Some(end) => window.get(end + 1..).unwrap_or_default(),
+        None => window,
+    };
+    has_sequences(line) || line.iter().all(|b| *b <= b' ' || *b >= 0x7f)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promise::{PromiseMatch, PromiseSpec};
-
-    fn scanner(done: &str, mode: PromiseMatch) -> Scanner {
-        let spec = PromiseSpec {
-            done: Some(done.into()),
-            abort: None,
-            mode,
-        };
-        Scanner::new(&Rules::new(&spec).unwrap())
-    }
 
     #[test]
-    fn every_case_of_tag_and_text_is_found() {
-        let scanner = scanner("dOne", PromiseMatch::Line);
+    fn tag_text_and_fence_are_found_however_they_are_written() {
+        let scanner = Scanner::new(Some(b"dOne"));
         for hay in [
             "<promise>",
             "<PROMISE>",
             "<pRoMiSe>",
+            "<\x1b[1mpromise>",
+            "<p\x1b[0mRO\x1b[1mmise>",
             "done",
             "DONE",
             "DoNe",
+            "d\x1b[1mone",
+            "D\x1b[1m\x1b[2mO\x1b[mNE",
             "```",
-            " \u{feff}~~~",
+            "\t~~~",
+            "\u{feff}````",
+            "`\x1b[1m``",
+            "\x1b[90m```",
+            "~~\x1b[m~",
+            &format!("\x1b]0;{}\x07```", "title".repeat(200)),
         ] {
-            let hay = format!("some words that come before\n{hay} and after them\n");
+            let text = format!("some words that come before\n{hay} and after them\n");
+            let place = scanner.over(text.as_bytes()).next(0);
             assert!(
-                scanner
-                    .next(hay.as_bytes(), 0)
-                    .is_some_and(|place| place > 27),
-                "{hay}"
+                place.is_some_and(|place| place > 27),
+                "{}",
+                hay.escape_debug()
             );
         }
     }
 
     #[test]
     fn near_misses_are_passed_over() {
-        let scanner = scanner("COMPLETE", PromiseMatch::Line);
-        let hay = b"Compiling a <prototype> and ```inline``` code, <promised>\n".repeat(9);
-        assert_eq!(scanner.next(&hay, 0), None);
-        let tagged = self::scanner("COMPLETE", PromiseMatch::Tagged);
+        let scanner = Scanner::new(Some(b"COMPLETE"));
+        let hay =
+            b"Compiling a <prototype>, ``` inline, <promised>, \x1b[32mComp\x1b[0m <p>\n".repeat(9);
+        assert_eq!(scanner.over(&hay).next(0), None);
         assert_eq!(
-            tagged.next(b"all is COMPLETE now, and so on and on", 0),
+            Scanner::new(None)
+                .over(b"all is COMPLETE now, and so on and on")
+                .next(0),
             None
         );
-    }
-
-    #[test]
-    fn the_automaton_finds_what_the_vectors_find() {
-        let patterns: Vec<Vec<u8>> = case_variants(b"<promise>").collect();
-        assert_eq!(patterns.len(), 8);
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostFirst)
-            .build(&patterns);
-        let automaton = Search::Automaton(automaton.unwrap());
-        let hay = b"........<PRomise>.....................<pro".repeat(3);
-        let search = Search::new(&patterns);
-        let mut from = 0;
-        while let Some(found) = search.find(&hay, from) {
-            assert_eq!(automaton.find(&hay, from), Some(found));
-            from = found.0 + 1;
-        }
-        assert_eq!(automaton.find(&hay, from), None);
-        assert!(from > 100);
     }
 }
