@@ -34,7 +34,7 @@ const LOGIN: &[&str] = &[
     "missing api key",
     "api key is required",
     "api key required",
-    "missing environment variable",
+    "missing environment variable: `",
     "login required",
     "please log in",
     "please sign in",
@@ -151,6 +151,10 @@ const INSIDE: [(LimitKind, &[&str]); 5] = [
 
 /// What an error's line tells of: the words may stand anywhere in it, as whole words.
 pub(super) fn inside(norm: &str) -> Option<LimitKind> {
+    // A full disk is no provider's limit.
+    if norm.contains("disk quota") || norm.contains("edquot") {
+        return None;
+    }
     INSIDE.iter().find_map(|(kind, phrases)| {
         phrases
             .iter()
@@ -160,9 +164,10 @@ pub(super) fn inside(norm: &str) -> Option<LimitKind> {
 }
 
 fn has_words(text: &str, phrase: &str) -> bool {
+    let word = |c: char| c.is_alphanumeric();
     text.match_indices(phrase).any(|(at, _)| {
-        let word = |c: char| c.is_alphanumeric();
-        !text[..at].ends_with(word) && !text[at + phrase.len()..].starts_with(word)
+        let goes_on = phrase.ends_with(word) && text[at + phrase.len()..].starts_with(word);
+        !text[..at].ends_with(word) && !goes_on
     })
 }
 

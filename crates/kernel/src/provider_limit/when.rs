@@ -191,3 +191,6 @@ fn amount(text: &str) -> Option<(f64, &str)> {
     let number = text[..end].parse().ok()?;
     Some((number, text[end..].trim_start_matches(' ')))
 }
+
+#[cfg(test)]
+mod tests;

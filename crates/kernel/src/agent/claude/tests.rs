@@ -1,6 +1,11 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use super::*;
 use crate::agent::testing::{call, events, read, summary, text};
-use crate::agent::{Denial, MicroUsd, ResultState, StreamKind};
+use crate::agent::{Denial, MicroUsd, ResultState, StreamKind, UsageScope};
+use crate::provider_limit::{LimitKind, LimitTold};
 
 const CLAUDE: StreamKind = StreamKind::Claude;
 
