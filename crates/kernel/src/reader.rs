@@ -3,12 +3,13 @@
 //! only its final message can claim.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::agent::{AgentEvent, ResultState, RunSummary, StreamParser};
-use crate::event::{Cost, EndedBy, ExitStatus, LimitTold, Tokens};
+use crate::agent::{AgentEvent, ResultState, RunSummary, StderrReader, StreamParser};
+use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, Tokens};
 use crate::promise::{Claim, ClaimKind, Detector, PromiseSpec, find_in_text};
 use crate::provider_limit;
 
@@ -20,6 +21,9 @@ const TAIL: usize = 4096;
 
 /// Requests in a row that brought nothing before a run is given up as a runaway.
 const EMPTY_STEPS: u32 = 25;
+
+/// An agent that waits longer than this by itself is ended: the loop waits better, and says so.
+const OWN_WAIT: Duration = Duration::from_secs(120);
 
 /// Which of the agent's two streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +105,9 @@ struct Understood {
     summary: RunSummary,
     events: Vec<AgentEvent>,
     resulted: bool,
-    hopeless: bool,
+    told_hopeless: bool,
+    hopeless: Option<Hopeless>,
+    stderr: StderrReader,
     spent: (Option<u64>, Option<u64>),
 }
 
@@ -143,7 +149,9 @@ impl RunReader {
             summary: RunSummary::default(),
             events: Vec::new(),
             resulted: false,
-            hopeless: false,
+            told_hopeless: false,
+            hopeless: None,
+            stderr: StderrReader::default(),
             spent: (None, None),
         };
         Self::with(promise, Mode::Understood(Box::new(understood)))
@@ -171,8 +179,11 @@ impl RunReader {
                 understood.parser.push(bytes, &mut understood.events);
                 understood.settle(&mut self.preview, notes);
             }
-            // Never the agent's own words.
-            (Mode::Understood(_), Source::Stderr) => {}
+            // Never the agent's own words; but some tell their waits there.
+            (Mode::Understood(understood), Source::Stderr) => {
+                understood.stderr.push(bytes, &mut understood.events);
+                understood.settle(&mut self.preview, notes);
+            }
         }
     }
 
@@ -313,6 +324,52 @@ fn preview_of(bytes: &[u8]) -> String {
     out
 }
 
+/// Why a run will not come to an end by itself.
+enum Hopeless {
+    /// It asks and asks and gets nothing.
+    Runaway,
+    /// It waits by itself, for so long.
+    Waits(Duration, String),
+    /// It tries a wrong key or login again and again.
+    Login(String),
+}
+
+fn hopeless_retry(after: Option<Duration>, why: &str) -> Option<Hopeless> {
+    if provider_limit::kind_in_error(why) == Some(LimitKind::Login) {
+        return Some(Hopeless::Login(why.to_owned()));
+    }
+    let after = after.filter(|after| *after > OWN_WAIT)?;
+    Some(Hopeless::Waits(after, why.to_owned()))
+}
+
+impl Hopeless {
+    fn words(&self) -> String {
+        match self {
+            Self::Runaway => "it asked again and again and got no answer".to_owned(),
+            Self::Waits(after, why) => {
+                format!("it would wait {} s by itself: {why}", after.as_secs())
+            }
+            Self::Login(why) => format!("its key or login is wrong: {why}"),
+        }
+    }
+
+    fn limit(&self, now: Timestamp) -> Option<LimitTold> {
+        match self {
+            Self::Runaway => None,
+            Self::Waits(after, why) => Some(LimitTold {
+                kind: LimitKind::Rate,
+                until: now.checked_add(*after).ok(),
+                words: why.clone(),
+            }),
+            Self::Login(why) => Some(LimitTold {
+                kind: LimitKind::Login,
+                until: None,
+                words: why.clone(),
+            }),
+        }
+    }
+}
+
 impl Understood {
     fn settle(&mut self, preview: &mut String, notes: &mut Vec<Note>) {
         for event in self.events.drain(..) {
@@ -322,6 +379,9 @@ impl Understood {
                 let room = PREVIEW_CHARS - preview.chars().count();
                 preview.extend(text.chars().take(room));
             }
+            if let AgentEvent::Retry { after, why, .. } = &event {
+                self.hopeless = hopeless_retry(*after, why).or(self.hopeless.take());
+            }
             self.summary.push(&event);
         }
         match (self.resulted, self.summary.has_result()) {
@@ -330,8 +390,11 @@ impl Understood {
             _ => {}
         }
         self.resulted = self.summary.has_result();
-        if self.summary.empty_steps >= EMPTY_STEPS && !self.hopeless {
-            self.hopeless = true;
+        if self.summary.empty_steps >= EMPTY_STEPS && self.hopeless.is_none() {
+            self.hopeless = Some(Hopeless::Runaway);
+        }
+        if self.hopeless.is_some() && !self.told_hopeless {
+            self.told_hopeless = true;
             notes.push(Note::Hopeless);
         }
         let spent = (
@@ -357,14 +420,17 @@ impl Understood {
         let summary = &self.summary;
         let error = match summary.result() {
             ResultState::Error(failure) => Some(failure.message),
-            _ if self.hopeless => Some("it asked again and again and got no answer".to_owned()),
-            _ => None,
+            _ => self.hopeless.as_ref().map(Hopeless::words),
         };
         // An agent that says its run failed claims nothing, whatever stands in its text.
         let found = match error {
-            None => find_in_text(promise, summary.final_text()),
+            None => find_in_text(promise, summary.claim_text()),
             Some(_) => None,
         };
+        let own_wait = self
+            .hopeless
+            .as_ref()
+            .and_then(|hopeless| hopeless.limit(now));
         let (claim, abort) = split_claim(found.as_ref());
         let usage = summary.usage();
         let tokens = Tokens {
@@ -374,10 +440,9 @@ impl Understood {
             cache_write: usage.cache_write,
         };
         RunReport {
-            limit: if claim.is_some() {
-                None
-            } else {
-                summary.limit(now, local)
+            limit: match claim {
+                Some(_) => None,
+                None => summary.limit(now, local).or(own_wait),
             },
             claim,
             abort,
