@@ -1,5 +1,9 @@
 //! What a run's two streams come to, from recordings of the real agents.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads its recordings"
+)]
 
 use descartes_kernel::agent::{StreamKind, parser};
 use descartes_kernel::event::{EndedBy, ExitStatus, LimitKind};
