@@ -12,7 +12,7 @@ use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
 use crate::outcome::{Budget, IterativeExitReason};
 pub use crate::provider_limit::{LimitKind, LimitTold};
-use crate::state::IterationSummary;
+use crate::state::{IterationSummary, LoopState};
 
 /// The version of the journal's format.
 pub const FORMAT: u32 = 1;
@@ -578,6 +578,12 @@ pub enum Event {
     },
     /// The loop goes on after an end (resume).
     LoopReopened,
+    /// The state that everything before it comes to. It says nothing new: whoever wants to
+    /// know how a loop stands reads back to the last one instead of to the beginning.
+    Checkpoint {
+        /// The state.
+        state: Box<LoopState>,
+    },
     /// Something a newer version wrote.
     #[serde(other)]
     Unknown,

@@ -65,6 +65,12 @@ impl Watch {
         }
     }
 
+    /// Other limits, from the run's start on.
+    pub fn change(&mut self, limits: WatchLimits) {
+        self.limits = limits;
+        self.sample = None;
+    }
+
     /// The agent printed something.
     pub fn output(&mut self, now: Mono) {
         self.last_output = self.last_output.max(now);
@@ -247,6 +253,21 @@ mod tests {
             watch.check(s(7200), &mut || None),
             WatchVerdict::End(EndedBy::Idle)
         );
+    }
+
+    #[test]
+    fn limits_changed_on_the_way_count_from_the_start() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.change(WatchLimits {
+            timeout: Some(s(60)),
+            ..limits()
+        });
+        assert_eq!(end_of(watch.clone(), 0.0), (s(60), EndedBy::Timeout));
+        watch.change(WatchLimits {
+            idle: s(100),
+            ..limits()
+        });
+        assert_eq!(end_of(watch, 0.0), (s(100), EndedBy::Idle));
     }
 
     #[test]

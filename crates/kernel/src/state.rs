@@ -151,7 +151,7 @@ pub struct Spent {
 }
 
 /// A run that is under way or being judged.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Its number.
     pub run: u64,
@@ -168,7 +168,8 @@ pub struct RunInfo {
 }
 
 /// Where a loop is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Between two iterations.
     Ready,
@@ -193,7 +194,8 @@ pub enum Phase {
 }
 
 /// Whether a person holds the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Pause {
     /// No.
     No,
@@ -204,7 +206,7 @@ pub enum Pause {
 }
 
 /// A wait.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
     /// Until when.
     pub until: Timestamp,
@@ -215,7 +217,7 @@ pub struct Wait {
 }
 
 /// A gate that refused a claim: it goes into the next prompt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The gate.
     pub gate: GateFacts,
@@ -224,7 +226,8 @@ pub struct Refusal {
 }
 
 /// Whether a red gate met a claim or ran on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Claimed {
     /// The agent said that it was done.
     Yes,
@@ -233,7 +236,7 @@ pub enum Claimed {
 }
 
 /// A person's note for the next prompt.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// The command that brought it.
     pub id: CommandId,
@@ -242,7 +245,7 @@ pub struct Note {
 }
 
 /// Everything the policy knows of a loop: a fold of its journal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopState {
     /// Its id.
     pub loop_id: String,
@@ -277,8 +280,10 @@ pub struct LoopState {
     /// Runs in a row that met a limit without a stated end.
     pub limit_runs: u32,
     /// Agents that are limited, until when.
+    #[serde(with = "pairs")]
     pub limited: BTreeMap<u32, Timestamp>,
     /// Failures in a row of each agent.
+    #[serde(with = "pairs")]
     pub agent_failures: BTreeMap<u32, u32>,
     /// Iterations in a row without evidence of progress.
     pub still: u32,
@@ -308,6 +313,30 @@ pub struct LoopState {
     pub gate_files: BTreeMap<String, String>,
     /// Sequence number of the last event folded in.
     pub seq: u64,
+    /// Sequence number of the last checkpoint; 0 before the first.
+    #[serde(default)]
+    pub checkpoint: u64,
+}
+
+/// Maps with numbers for keys, as pairs: within a flat record JSON's text keys would not be
+/// read back as numbers.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer, V: Serialize>(
+        map: &BTreeMap<u32, V>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+        d: D,
+    ) -> Result<BTreeMap<u32, V>, D::Error> {
+        Ok(Vec::<(u32, V)>::deserialize(d)?.into_iter().collect())
+    }
 }
 
 impl LoopState {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::config::{ConfigError, check_prompt};
 use crate::control::{Command, Grace};
 use crate::event::{
     EndedBy, Event, GateEnd, GateFacts, LimitKind, LimitTold, Progress, RunFacts, StopBy,
@@ -460,6 +461,23 @@ fn stop(state: &LoopState, by: StopBy) -> Vec<Event> {
     }
     events.extend(wait_over(state, WaitEnd::Stop));
     events
+}
+
+/// Why a command is not taken, if it is not.
+pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
+    match command {
+        Command::Say { text } if text.trim().is_empty() => Some(ConfigError {
+            message: "the note is empty".to_owned(),
+            hint: "say something: descartes loop say \"use the new parser\"".to_owned(),
+        }),
+        Command::Say { text } => check_prompt(text).err(),
+        Command::Set { change } => {
+            let mut config = state.config.clone();
+            change.apply_to(&mut config);
+            config.check().err()
+        }
+        _ => None,
+    }
 }
 
 fn command_events(state: &LoopState, command: &Command) -> Vec<Event> {

@@ -11,8 +11,8 @@ use crate::event::{
 };
 use crate::outcome::IterativeExitReason;
 use crate::state::{
-    Claimed, GateSummary, IterationSummary, LoopState, Note, Pause, Phase, Refusal, RunInfo, Spent,
-    Wait,
+    Claimed, GateSummary, IterationSummary, IterativeLoopState, LoopState, Note, Pause, Phase,
+    Refusal, RunInfo, Spent, Wait,
 };
 
 /// An event that cannot follow what came before it.
@@ -37,6 +37,44 @@ pub fn fold<'a>(
         }
     }
     Ok(state)
+}
+
+/// Records between two checkpoints: few enough to be read in an instant, so many that a
+/// checkpoint is a small part of them.
+const CHECKPOINT_EVERY: u64 = 1024;
+
+/// The checkpoint that is due, if one is. A loop that is over gets none: its end stays the
+/// last that is said of it.
+pub fn checkpoint(state: &LoopState) -> Option<Event> {
+    let over = matches!(state.phase, Phase::Finished { .. });
+    let due = state.seq.saturating_sub(state.checkpoint) >= CHECKPOINT_EVERY;
+    (due && !over).then(|| Event::Checkpoint {
+        state: Box::new(state.clone()),
+    })
+}
+
+/// Folds the end of a journal: from its last checkpoint, or from its first record. `None`
+/// where `records` begin with neither.
+pub fn fold_end<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Result<Option<LoopState>, IllegalEvent> {
+    let mut records = records.into_iter();
+    let Some(first) = records.next() else {
+        return Ok(None);
+    };
+    let mut state = match &first.event {
+        Event::Checkpoint { state } => LoopState {
+            seq: first.seq,
+            checkpoint: first.seq,
+            ..(**state).clone()
+        },
+        Event::LoopCreated { .. } => begin(first)?,
+        _ => return Ok(None),
+    };
+    for record in records {
+        apply(&mut state, record)?;
+    }
+    Ok(Some(state))
 }
 
 /// The state after the first record.
@@ -93,6 +131,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         interrupted: None,
         gate_files: BTreeMap::new(),
         seq: record.seq,
+        checkpoint: 0,
     })
 }
 
@@ -165,12 +204,15 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::Interrupted { by } => state.interrupted = Some(*by),
         Event::LoopFinished { reason } => {
             state.wait = None;
+            // What a person asks for from here on is meant for the time after a resume.
+            state.pause = Pause::No;
             state.phase = Phase::Finished {
                 reason: reason.clone(),
                 at: record.at,
             };
         }
         Event::LoopReopened => reopen(state, record)?,
+        Event::Checkpoint { .. } => state.checkpoint = record.seq,
         Event::Branched { .. } | Event::Tagged { .. } | Event::Warning { .. } | Event::Unknown => {}
     }
     Ok(())
@@ -443,10 +485,18 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     state.still = 0;
     state.limit_runs = 0;
     state.stop = None;
-    state.pause = Pause::No;
     state.verdict = None;
     state.completion = None;
     Ok(())
+}
+
+/// What a person's edit of the state file asks for, if it asks for anything.
+pub fn edited(state: &LoopState, file: &IterativeLoopState) -> Option<Event> {
+    let same = file.config == state.config && file.iteration == state.iterations;
+    (!same).then(|| Event::StateEdited {
+        config: Box::new(file.config.clone()),
+        iterations: file.iteration,
+    })
 }
 
 /// Whether a loop that ended so may be taken up again.

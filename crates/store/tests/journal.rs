@@ -3,11 +3,12 @@
 
 use descartes_kernel::event::{Durability, Event, Record};
 use descartes_store::journal::{
-    Journal, JournalError, JournalReader, find_last, last_records, repair,
+    Journal, JournalError, JournalReader, end_from, find_last, last_records, repair, seek,
 };
 use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -400,4 +401,91 @@ proptest! {
             Err(_) => prop_assert_eq!(fs::read(&path).unwrap(), whole),
         }
     }
+}
+
+#[test]
+fn the_end_is_read_from_the_last_that_is_wanted_and_no_further_than_asked() {
+    let (_dir, path, bytes) = small();
+    let is = |text: &'static str| move |record: &Record| record.event == warning(text);
+    let end = end_from(&path, 9, is("zwölf \u{1f980}")).unwrap().unwrap();
+    let numbers: Vec<u64> = end.records.iter().map(|record| record.seq).collect();
+    assert_eq!(
+        (numbers, end.offset),
+        (vec![1, 2], bytes.len() as u64),
+        "oldest first, and the place to go on from"
+    );
+    assert_eq!(end_from(&path, 2, is("a")).unwrap(), None);
+    assert!(end_from(&path, 3, is("a")).unwrap().is_some());
+    assert_eq!(end_from(&path, 9, is("never")).unwrap(), None);
+}
+
+/// The first record whose key is at least `wanted`, by way of `seek`, and how many were read.
+fn sought(path: &Path, wanted: u64) -> (Option<u64>, u64) {
+    let (mut found, mut read) = (None, 0);
+    let mut reader = seek(path, wanted, run_of).unwrap();
+    let each = |record: Record| {
+        read += 1;
+        found = run_of(&record).filter(|run| *run >= wanted);
+        match found {
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        }
+    };
+    reader.read_while(each).unwrap();
+    (found, read)
+}
+
+fn run_of(record: &Record) -> Option<u64> {
+    match &record.event {
+        Event::Nudged { iterations } => Some(u64::from(*iterations)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_place_in_a_long_journal_is_found_without_reading_it() {
+    let (_dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    let long = warning(&"x".repeat(3000));
+    for number in 0..3000_u32 {
+        let event = Event::Nudged {
+            iterations: number / 2 * 2,
+        };
+        journal.append_later(at(0), &event).unwrap();
+        // Long stretches without a key, and one line far longer than a block.
+        if number % 97 == 0 {
+            for _ in 0..30 {
+                journal.append_later(at(0), &long).unwrap();
+            }
+        }
+        if number == 1500 {
+            journal
+                .append_later(at(0), &warning(&"y".repeat(300_000)))
+                .unwrap();
+        }
+    }
+    drop(journal);
+    for wanted in [0, 1, 2, 777, 1499, 1500, 1501, 2997, 2998] {
+        let (found, read) = sought(&path, wanted);
+        assert_eq!(found, Some(wanted.div_ceil(2) * 2), "{wanted}");
+        assert!(read < 1500, "{wanted}: {read} records");
+    }
+    assert_eq!(sought(&path, 2999).0, None);
+    fs::write(&path, "").unwrap();
+    assert_eq!(sought(&path, 1), (None, 0));
+}
+
+#[test]
+fn a_reader_that_has_enough_goes_on_behind_the_last_record_it_was_given() {
+    let (_dir, path, _) = small();
+    let mut reader = JournalReader::open(&path).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let each = |record: Record| {
+            seen.push(record.seq);
+            ControlFlow::Break(())
+        };
+        reader.read_while(each).unwrap();
+    }
+    assert_eq!(seen, [0, 1, 2]);
 }

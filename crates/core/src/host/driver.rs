@@ -9,8 +9,8 @@ use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::LoopState;
-use descartes_kernel::step::{Action, Agents, Input, plan, react};
-use descartes_kernel::transition::apply;
+use descartes_kernel::step::{Action, Agents, Input, plan, react, refusal};
+use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, Supervisor};
 use descartes_store::Sync;
 use descartes_store::journal::Journal;
@@ -21,7 +21,7 @@ use descartes_store::state_file::StateFile;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::agent::ResolvedAgent;
+use super::agent::{ResolvedAgent, resolve_all};
 use super::control::{ControlSocket, Reply};
 use super::message::Message;
 use super::run::LiveRun;
@@ -268,10 +268,14 @@ impl Driver {
             });
             return Ok(None);
         }
-        if let Some((message, hint)) = self.refuse(&command) {
-            reply.send(&Answer::Refused { message, hint });
-            return Ok(None);
-        }
+        let agents = match self.check_command(&command) {
+            Ok(agents) => agents,
+            Err(error) => {
+                let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+                reply.send(&Answer::Refused { message, hint });
+                return Ok(None);
+            }
+        };
         let id = self.state.next_command;
         let ending = match &command {
             Command::Cancel { grace: Grace::Ask } => Some(self.kill_grace()),
@@ -292,20 +296,25 @@ impl Driver {
                 reply.send(&Answer::Accepted { id });
             }
         }
+        if let Some(agents) = agents {
+            self.agents = agents;
+            self.limits_changed();
+        }
         self.save_or_warn()?;
         Ok(ending)
     }
 
-    fn refuse(&self, command: &Command) -> Option<(String, String)> {
+    /// Refuses what cannot be; a change of the config brings the agents as they are then.
+    fn check_command(&self, command: &Command) -> Result<Option<Vec<ResolvedAgent>>, HostError> {
+        if let Some(error) = refusal(&self.state, command) {
+            return Err(error.into());
+        }
         let Command::Set { change } = command else {
-            return None;
+            return Ok(None);
         };
         let mut config = self.state.config.clone();
         change.apply_to(&mut config);
-        config
-            .check()
-            .err()
-            .map(|error| (error.message, error.hint))
+        resolve_all(&config, &self.settings).map(Some)
     }
 
     fn answer_effective(&mut self, id: CommandId) {
@@ -345,6 +354,9 @@ impl Driver {
     }
 
     pub(super) fn save_state(&mut self) -> Result<(), HostError> {
+        if let Some(event) = checkpoint(&self.state) {
+            self.append(event)?;
+        }
         // The journal is the durable one; this is its fold, made anew from it if lost.
         let state = self.state.project(&self.kept);
         self.state_file.save(&state, self.state.seq, Sync::Lazy)?;

@@ -126,6 +126,14 @@ impl Driver {
         Ok(())
     }
 
+    /// What a person changes holds for the run under way, too.
+    pub(super) fn limits_changed(&mut self) {
+        let limits = self.watch_limits();
+        if let Some(live) = &mut self.run {
+            live.watch.change(limits);
+        }
+    }
+
     fn watch_limits(&self) -> WatchLimits {
         let config = &self.state.config;
         let spent = &self.state.spent;

@@ -10,7 +10,7 @@ use descartes_kernel::event::{Event, LimitKind};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
-use descartes_kernel::transition::{apply, begin};
+use descartes_kernel::transition::{apply, begin, edited};
 use descartes_proc::{MARK, sweep_marked};
 use descartes_store::catalog::{self, FindError};
 use descartes_store::host::this_host;
@@ -287,18 +287,11 @@ fn take_edits(
     if !matches!(loaded.origin, Origin::Edited { .. }) {
         return Ok(());
     }
-    if loaded.state.config == state.config && loaded.state.iteration == state.iterations {
+    let Some(event) = edited(state, &loaded.state) else {
         return Ok(());
-    }
+    };
     notices.push("the state file was edited by hand: taken as your wish".to_owned());
     let now = Timestamp::now();
-    let event = Event::StateEdited {
-        config: Box::new(loaded.state.config.clone()),
-        iterations: loaded
-            .state
-            .iteration
-            .max(state.iterations.min(loaded.state.iteration)),
-    };
     let seq = journal.append(now, &event, event.durability())?;
     let record = descartes_kernel::event::Record {
         v: descartes_kernel::event::FORMAT,

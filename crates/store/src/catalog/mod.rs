@@ -122,6 +122,9 @@ pub fn standing(dir: &LoopDir) -> Result<Standing, JournalError> {
             Event::CommandAccepted { .. }
             | Event::CommandEffective { .. }
             | Event::ConfigChanged { .. }
+            | Event::StateEdited { .. }
+            | Event::Unpaused
+            | Event::Checkpoint { .. }
             | Event::Warning { .. }
             | Event::Unknown => return false,
             Event::LoopFinished { reason } => end = Some(reason.clone()),

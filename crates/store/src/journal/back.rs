@@ -112,6 +112,38 @@ pub fn last_records(path: &Path, count: usize) -> Result<Vec<Record>, JournalErr
     Ok(records)
 }
 
+/// The end of a journal; see [`end_from`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalEnd {
+    /// The records, oldest first.
+    pub records: Vec<Record>,
+    /// Where the journal ended: a [`JournalReader`](super::JournalReader) goes on from here.
+    pub offset: u64,
+}
+
+/// The last record for which `wanted` holds, and all behind it; `None` where it does not
+/// stand among the last `most`.
+pub fn end_from(
+    path: &Path,
+    most: usize,
+    mut wanted: impl FnMut(&Record) -> bool,
+) -> Result<Option<JournalEnd>, JournalError> {
+    let file = File::open(path).map_err(ops::at("open", path))?;
+    let (mut lines, offset) = BackLines::new(path, &file)?;
+    let mut records = Vec::new();
+    while records.len() < most
+        && let Some(record) = lines.previous()?
+    {
+        let found = wanted(&record);
+        records.push(record);
+        if found {
+            records.reverse();
+            return Ok(Some(JournalEnd { records, offset }));
+        }
+    }
+    Ok(None)
+}
+
 /// The last record for which `wanted` holds, looking from the end.
 pub fn find_last(
     path: &Path,

@@ -12,14 +12,16 @@ mod reader;
 mod repair;
 mod reserve;
 mod scan;
+mod seek;
 mod writer;
 
-pub use back::{find_last, last_records};
+pub use back::{JournalEnd, end_from, find_last, last_records};
 pub use reader::JournalReader;
 pub use repair::{Repaired, repair};
+pub use seek::seek;
 pub use writer::Journal;
 
-use crate::ops::IoError;
+use crate::ops::{self, IoError};
 use descartes_kernel::event::FORMAT;
 use std::path::PathBuf;
 

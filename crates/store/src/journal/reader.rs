@@ -6,6 +6,7 @@ use super::writer::same_file;
 use crate::ops;
 use descartes_kernel::event::Record;
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +73,18 @@ impl JournalReader {
 
     /// As [`read_new`](Self::read_new), for folds: nothing is collected.
     pub fn for_each_new(&mut self, mut each: impl FnMut(Record)) -> Result<(), JournalError> {
+        self.read_while(|record| {
+            each(record);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`for_each_new`](Self::for_each_new), until `each` has enough. The record that it
+    /// breaks at counts as read.
+    pub fn read_while(
+        &mut self,
+        mut each: impl FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<(), JournalError> {
         self.reopen_if_made_anew()?;
         let (mut held, mut scratch) = (Vec::new(), Vec::new());
         loop {
@@ -85,9 +98,12 @@ impl JournalReader {
             let mut begin = 0;
             while let Some(length) = held[begin..].iter().position(|byte| *byte == b'\n') {
                 let raw = &held[begin..begin + length];
-                each(read_line(&self.path, self.offset, raw, &mut scratch)?);
+                let record = read_line(&self.path, self.offset, raw, &mut scratch)?;
                 begin += length + 1;
                 self.offset += length as u64 + 1;
+                if each(record).is_break() {
+                    return Ok(());
+                }
             }
             held.drain(..begin);
             if read == 0 {
