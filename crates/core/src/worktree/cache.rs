@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::folder::{Entry, Folder, Leaf, Mode, Trust};
+use super::folder::{Entry, Folder, Leaf, Trust};
+use super::kind::Mode;
 use super::oid::{Format, Hasher, Oid};
 use super::stamp::Stamp;
 

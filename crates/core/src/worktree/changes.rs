@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::folder::{Entry, Folder, Mode};
+use super::folder::{Entry, Folder};
+use super::kind::Mode;
 use super::oid::Oid;
 
 type Content = Option<(Mode, Oid)>;

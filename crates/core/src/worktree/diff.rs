@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
-use super::folder::Mode;
+use super::kind::Mode;
 use super::repo::{PATIENCE, Repo};
 use super::snapshot::{ChangeStatus, Changed, Snapshot, TreeHash};
 use super::text;

@@ -25,7 +25,8 @@ pub(super) struct Facts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Files {
     Faithful,
-    /// Modes, links or the case of names are not kept by this file system, the settings say.
+    /// Modes, links or the case of names are not kept by this file system, or only a part of the
+    /// files is checked out.
     Translated,
 }
 
@@ -40,6 +41,7 @@ impl Facts {
         let mut sources = config.origins.clone();
         sources.extend(exclude_files(repo, &config));
         sources.push(repo.refs.own.join("info/sparse-checkout"));
+        sources.push(repo.refs.own.join("config.worktree"));
         let filtered = attributes.iter().any(|path| path.exists())
             || !matches!(
                 config.get("core.autocrlf"),
@@ -51,7 +53,8 @@ impl Facts {
         let translated = config.is("core.filemode", "false")
             || config.is("core.symlinks", "false")
             || config.is("core.ignorecase", "true")
-            || config.is("core.precomposeunicode", "true");
+            || config.is("core.precomposeunicode", "true")
+            || config.is("core.sparsecheckout", "true");
         let stamped = |path: PathBuf| {
             let stamp = stamp(&path);
             (path, stamp)

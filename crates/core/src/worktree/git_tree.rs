@@ -168,17 +168,21 @@ impl GitTree {
         if found.attributes == Attributes::Met {
             facts.blobs = Blobs::Filtered;
         }
-        let blobs = match facts.blobs {
-            Blobs::Raw => Blobs::Raw,
-            _ => Blobs::FilteredAnyhow,
+        let tree = match facts.blobs {
+            Blobs::Raw => {
+                let mut objects = Objects {
+                    repo: &self.repo,
+                    blobs: Blobs::Raw,
+                };
+                self.ledger
+                    .settle(&found.stale, &mut objects, now, deadline)?
+            }
+            // What changed in this very moment is left to the next look.
+            Blobs::Filtered => {
+                self.ledger.look_again(&found.stale);
+                tree
+            }
         };
-        let mut objects = Objects {
-            repo: &self.repo,
-            blobs,
-        };
-        let tree = self
-            .ledger
-            .settle(&found.stale, &mut objects, now, deadline)?;
         self.facts = Some(facts);
         Ok(tree)
     }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::changes::Changes;
 use super::deadline::Deadline;
 use super::error::Stop;
-use super::folder::{Entry, Folder, Mode, Trust};
+use super::folder::{Entry, Folder, Trust};
 use super::ground::Ground;
+use super::kind::Mode;
 use super::oid::Oid;
 use super::stamp::Now;
 use super::sweep::{Found, Judge, Reach, Stale, Sweep};
@@ -156,6 +157,13 @@ impl Ledger {
         self.watch = None;
         if !matches!(stop, Stop::Anew) {
             self.changes.lose();
+        }
+    }
+
+    /// Leaves what must be hashed to the next look, which then has to find it by itself.
+    pub(super) fn look_again(&mut self, stale: &[Stale]) {
+        if !stale.is_empty() {
+            self.watch = None;
         }
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
-use super::folder::Mode;
+use super::kind::Mode;
 use super::ledger::{Hashed, Store};
 use super::oid::{Format, Oid, object_id};
 use super::repo::Repo;
@@ -30,8 +30,6 @@ pub(super) enum Blobs {
     Raw,
     /// Through the user's filters.
     Filtered,
-    /// Through the user's filters, whatever the line ends in the index.
-    FilteredAnyhow,
 }
 
 /// The object folder of one repository's snapshots.
@@ -96,7 +94,7 @@ impl Objects<'_> {
         } else {
             TEXT
         };
-        if self.blobs == Blobs::FilteredAnyhow || stale.stamp.size > limit {
+        if stale.stamp.size > limit {
             return Ok(Plan::AskGit);
         }
         let mut content = Vec::new();

@@ -134,11 +134,16 @@ fn tokens(line: &[u8]) -> Option<Vec<Token>> {
         match line[i] {
             b'*' => {
                 let stars = line[i..].iter().take_while(|b| **b == b'*').count();
-                let starts = i == 0 || line[i - 1] == b'/';
+                // git compares what stands before the first wildcard by itself, so that what
+                // follows begins there for it.
+                let first = !line[..i].iter().any(|b| b"*?[\\".contains(b));
+                let starts = first || line[i - 1] == b'/';
                 i += stars;
-                match (line.get(i), starts && stars > 1) {
-                    (Some(b'/'), true) => tokens.extend([Token::MaySkip, Token::Deep]),
-                    (None, true) => tokens.push(Token::Deep),
+                match &line[i..] {
+                    [b'/', ..] if starts && stars > 1 => {
+                        tokens.extend([Token::MaySkip, Token::Deep]);
+                    }
+                    [] | [b'\\', b'/', ..] if starts && stars > 1 => tokens.push(Token::Deep),
                     _ => tokens.push(Token::Star),
                 }
                 continue;
@@ -179,15 +184,14 @@ fn class(text: &[u8]) -> Option<(Token, usize)> {
             byte => {
                 let (low, next) = member(byte, text, i)?;
                 i = next;
-                let high = match (text.get(i), text.get(i + 1)) {
-                    (Some(b'-'), Some(end)) if *end != b']' => {
-                        let (high, next) = member(*end, text, i + 1)?;
-                        i = next;
-                        high
-                    }
-                    _ => low,
-                };
-                ranges.push((low, high));
+                ranges.push((low, low));
+                if let (Some(b'-'), Some(end)) = (text.get(i), text.get(i + 1))
+                    && *end != b']'
+                {
+                    let (high, next) = member(*end, text, i + 1)?;
+                    i = next;
+                    ranges.push((low, high));
+                }
             }
         }
     }

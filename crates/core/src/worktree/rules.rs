@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::open;
-use super::folder::FileKind;
+use super::kind::FileKind;
 use super::pattern::Pattern;
 use super::sweep::{InnerGit, Judge, Unknown, Verdict};
 
@@ -90,5 +90,142 @@ impl Judge for IgnoreRules {
 
     fn inner_git(&self) -> InnerGit {
         InnerGit::Ordinary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::{Command, Stdio};
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const FILES: [&str; 14] = [
+        "a", "b.log", "ab", "d/a", "d/b.log", "d/e/a", "d/e/ab", "d/e/f/b", "e/d/a", "a b", "#a",
+        "!a", "[a]", "d/-",
+    ];
+
+    /// A repository with those files; the ignore files are written for each case.
+    static REPOSITORY: LazyLock<TempDir> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let init = Command::new("git")
+            .args(["init", "-q"])
+            .current_dir(&dir)
+            .status()
+            .unwrap();
+        assert!(init.success());
+        for file in FILES {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        dir
+    });
+
+    fn line() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "a",
+            "b",
+            "d",
+            "e",
+            "f",
+            "ab",
+            ".log",
+            "*",
+            "**",
+            "**/",
+            "/**",
+            "/",
+            "/",
+            "?",
+            "[ab]",
+            "[!a]",
+            "[^a-c]",
+            "[[:alpha:]]",
+            "[]a]",
+            "[a",
+            "[-a]",
+            "\\",
+            "!",
+            "#",
+            " ",
+            "-",
+            "]",
+        ]);
+        prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat())
+    }
+
+    fn by_git(dir: &Path) -> Vec<&'static str> {
+        let out = Command::new("git")
+            .args(["check-ignore", "--no-index", "--"])
+            .args(FILES)
+            .current_dir(dir)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(out.status.code().is_some_and(|code| code < 2));
+        let ignored: Vec<&[u8]> = crate::worktree::text::lines(&out.stdout).collect();
+        FILES
+            .into_iter()
+            .filter(|file| ignored.contains(&file.as_bytes()))
+            .collect()
+    }
+
+    fn by_us(dir: &Path) -> Vec<&'static str> {
+        let mut rules = IgnoreRules::new(dir.to_path_buf());
+        let mut ignored = |path: &Path, kind| {
+            let unknown = Unknown {
+                path: path.to_path_buf(),
+                kind,
+            };
+            rules.verdict(&unknown) == Verdict::Ignored
+        };
+        let mut is_ignored = |file: &str| {
+            let path = Path::new(file);
+            let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
+            folders.retain(|folder| !folder.as_os_str().is_empty());
+            folders
+                .iter()
+                .rev()
+                .any(|folder| ignored(folder, FileKind::Folder))
+                || ignored(path, FileKind::File)
+        };
+        FILES.into_iter().filter(|file| is_ignored(file)).collect()
+    }
+
+    /// The same few cases every time; `PROPTEST_CASES=10000` for a long run over new ones.
+    fn config() -> ProptestConfig {
+        let wished = std::env::var("PROPTEST_CASES")
+            .ok()
+            .and_then(|n| n.parse().ok());
+        let rng_seed = wished.map_or(RngSeed::Fixed(1), |_| RngSeed::Random);
+        let cases = wished.unwrap_or(200);
+        ProptestConfig {
+            cases,
+            rng_seed,
+            failure_persistence: None,
+            ..Default::default()
+        }
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn the_rules_are_those_of_git(
+            top in prop::collection::vec(line(), 0..4),
+            below in prop::collection::vec(line(), 0..3),
+        ) {
+            let dir = REPOSITORY.path();
+            fs::write(dir.join(".gitignore"), top.join("\n")).unwrap();
+            fs::write(dir.join("d/.gitignore"), below.join("\r\n")).unwrap();
+            prop_assert_eq!(by_us(dir), by_git(dir));
+        }
     }
 }

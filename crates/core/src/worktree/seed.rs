@@ -1,15 +1,17 @@
 //! Letting git itself take the snapshot, through an index of our own.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::deadline::Deadline;
 use super::error::{Stop, WorktreeError};
-use super::folder::{Entry, Folder, Leaf, Mode, Trust};
+use super::folder::{Entry, Folder, Leaf, Trust};
 use super::git::Call;
 use super::ground::Ground;
+use super::kind::Mode;
 use super::oid::Oid;
 use super::repo::Repo;
 use super::text;
@@ -42,9 +44,9 @@ impl<'a> PrivateIndex<'a> {
 
     fn of_user(repo: &'a Repo) -> Result<PrivateIndex<'a>, WorktreeError> {
         let index = PrivateIndex::empty(repo)?;
-        match fs::copy(&repo.index, index.path()) {
-            Ok(_) => Ok(index),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(index),
+        match copy_with_time(&repo.index, &index.path()) {
+            Ok(()) => Ok(index),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(index),
             Err(error) => Err(WorktreeError::io(&repo.index)(error)),
         }
     }
@@ -56,6 +58,16 @@ impl<'a> PrivateIndex<'a> {
     pub(super) fn call(&self) -> Call {
         self.repo.snapshot_call().env("GIT_INDEX_FILE", self.path())
     }
+}
+
+/// The time of the index tells git which files may have changed in the instant after it was
+/// written; a copy that looked younger would hide such edits.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
+    let time = from.metadata()?.modified()?;
+    let mut to = File::create(to)?;
+    io::copy(&mut from, &mut to)?;
+    to.set_modified(time)
 }
 
 /// Takes a snapshot of all that counts.

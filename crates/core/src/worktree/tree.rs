@@ -120,9 +120,11 @@ impl Tree {
     pub fn snapshot(&mut self, budget: Duration) -> Snapshot {
         let begun = Instant::now();
         let head = self.head();
-        let tree = match self.late >= TRIES {
-            true => Err(Stop::Late),
-            false => self.measure(head.as_deref(), Deadline::after(budget)),
+        let tree = match self.late {
+            0..TRIES => self.measure(head.as_deref(), Deadline::after(budget)),
+            _ => Err(Stop::Failed(
+                "measuring took too long too often: no longer tried".to_owned(),
+            )),
         };
         let tree = match tree {
             Ok(tree) => {
@@ -159,12 +161,7 @@ impl Tree {
         match stop {
             Stop::Late => {
                 self.late = self.late.saturating_add(1);
-                let end = if self.late >= TRIES {
-                    ", too often: no longer tried"
-                } else {
-                    ""
-                };
-                format!("measuring the work tree took over {budget:?}{end}")
+                format!("measuring the work tree took over {budget:?}")
             }
             Stop::Anew => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(words) => words,
