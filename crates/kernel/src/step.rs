@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::config::{ConfigError, check_prompt};
-use crate::control::{Command, Grace};
+use crate::control::Command;
 use crate::event::{
     EndedBy, Event, GateEnd, GateFacts, LimitKind, LimitTold, Progress, RunFacts, StopBy,
     TreeFacts, Verdict, WaitEnd, WaitReason,
@@ -525,12 +525,4 @@ pub fn settled_by_start(state: &LoopState, notes: &[u64]) -> Vec<Event> {
         .map(|(id, _)| *id)
         .filter(|id| notes.contains(id));
     ids.map(|id| Event::CommandEffective { id }).collect()
-}
-
-/// How hard a running tree is ended for this stop.
-pub fn grace_of(command: &Command) -> Option<Grace> {
-    match command {
-        Command::Cancel { grace } => Some(*grace),
-        _ => None,
-    }
 }

@@ -9,7 +9,6 @@ use crate::control::Command;
 use crate::event::{
     Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, Verdict, WaitEnd,
 };
-use crate::outcome::IterativeExitReason;
 use crate::state::{
     Claimed, GateSummary, IterationSummary, IterativeLoopState, LoopState, Note, Pause, Phase,
     Refusal, RunInfo, Spent, Wait,
@@ -497,9 +496,4 @@ pub fn edited(state: &LoopState, file: &IterativeLoopState) -> Option<Event> {
         config: Box::new(file.config.clone()),
         iterations: file.iteration,
     })
-}
-
-/// Whether a loop that ended so may be taken up again.
-pub fn can_reopen(reason: &IterativeExitReason) -> bool {
-    !reason.is_success()
 }
