@@ -88,17 +88,17 @@ pub(super) fn sequence_len(bytes: &[u8]) -> usize {
     if len > MAX_SEQUENCE { 1 } else { len }
 }
 
-/// `ESC [`, parameters, a final letter. One that is cut off takes what there is of it.
+/// `ESC [`, parameters, intermediates, a final letter. One that is cut off takes what there is
+/// of it, and nothing of what follows.
 fn csi_len(bytes: &[u8]) -> usize {
     let mut end = 2;
-    while let Some(byte) = bytes.get(end) {
-        match byte {
-            0x20..=0x3f => end += 1,
-            0x40..=0x7e => return end + 1,
-            _ => break,
-        }
+    while let Some(0x30..=0x3f) = bytes.get(end) {
+        end += 1;
     }
-    end
+    while let Some(0x20..=0x2f) = bytes.get(end) {
+        end += 1;
+    }
+    end + usize::from(matches!(bytes.get(end), Some(0x40..=0x7e)))
 }
 
 /// `ESC ]` and its like up to BEL or `ESC \`. One never ended hides nothing but its escape.
@@ -158,6 +158,7 @@ mod tests {
         assert_eq!(strip(b"\x1b]0;never\nab"), b"]0;never\nab");
         assert_eq!(strip(b"\x1b<promise>"), b"<promise>");
         assert_eq!(strip(b"\x1b[1\nm"), b"\nm");
+        assert_eq!(strip(b"\x1b[2. <promise>"), b"<promise>");
         let long = [&b"\x1b]0;"[..], &[b't'; MAX_SEQUENCE], b"\x07"].concat();
         assert_eq!(strip(&long).len(), long.len() - 1);
         let fits = [&b"\x1b]0;"[..], &[b't'; MAX_SEQUENCE - 5], b"\x07"].concat();
