@@ -82,6 +82,11 @@ impl Watch {
         self.claimed = true;
     }
 
+    /// What stood was no promise after all.
+    pub fn claim_void(&mut self) {
+        self.claimed = false;
+    }
+
     /// The agent sent its final result.
     pub fn result(&mut self, now: Mono) {
         self.result.get_or_insert(now);
@@ -299,6 +304,14 @@ mod tests {
             watch.check(s(24), &mut || None),
             WatchVerdict::End(EndedBy::Promise)
         );
+    }
+
+    #[test]
+    fn a_promise_that_was_none_ends_nothing() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.claim();
+        watch.claim_void();
+        assert_eq!(end_of(watch, 0.0), (s(1800), EndedBy::Idle));
     }
 
     #[test]

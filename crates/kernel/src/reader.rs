@@ -39,6 +39,8 @@ pub enum Source {
 pub enum Note {
     /// A promise stands in plain text.
     Claimed,
+    /// What stood was no promise after all: the agent went on in its line or closed a fence around it.
+    Unclaimed,
     /// The agent sent its final result.
     Resulted,
     /// It goes on after its result.
@@ -97,7 +99,15 @@ struct Plain {
     claims: Vec<Claim>,
     last_out: Option<Claim>,
     last_err: Option<Claim>,
+    seen: Seen,
     raw_preview: Vec<u8>,
+}
+
+/// What a pause showed. More output may undo it, so it is announced and not kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Nothing,
+    Claim,
 }
 
 struct Understood {
@@ -137,6 +147,7 @@ impl RunReader {
             claims: Vec::new(),
             last_out: None,
             last_err: None,
+            seen: Seen::Nothing,
             raw_preview: Vec::new(),
         };
         Self::with(promise, Mode::Plain(Box::new(plain)))
@@ -190,7 +201,7 @@ impl RunReader {
     /// The streams have been silent for a moment: an unfinished last line is judged too.
     pub fn quiet(&mut self, notes: &mut Vec<Note>) {
         if let Mode::Plain(plain) = &mut self.mode {
-            plain.finish(notes);
+            plain.pause(notes);
         }
     }
 
@@ -206,7 +217,7 @@ impl RunReader {
         let (out, err) = (self.out_tail.text(), self.err_tail.text());
         match &mut self.mode {
             Mode::Plain(plain) => {
-                plain.finish(&mut Vec::new());
+                plain.finish();
                 let mut report = plain.report();
                 if failed && report.claim.is_none() && report.abort.is_none() {
                     report.limit = provider_limit::told(&err, now, local)
@@ -247,17 +258,34 @@ impl Plain {
             }
             Source::Stderr => self.err.push(bytes, &mut self.claims),
         }
-        self.take(source, notes);
+        if !self.claims.is_empty() {
+            notes.push(Note::Claimed);
+        }
+        self.take(source);
+        if self.seen == Seen::Claim && !self.has_claim() {
+            notes.push(Note::Unclaimed);
+        }
+        self.seen = Seen::Nothing;
     }
 
-    fn finish(&mut self, notes: &mut Vec<Note>) {
+    fn pause(&mut self, notes: &mut Vec<Note>) {
+        let mut standing = Vec::new();
+        self.out.peek(&mut standing);
+        self.err.peek(&mut standing);
+        if !standing.is_empty() && self.seen == Seen::Nothing && !self.has_claim() {
+            self.seen = Seen::Claim;
+            notes.push(Note::Claimed);
+        }
+    }
+
+    fn finish(&mut self) {
         self.out.finish(&mut self.claims);
-        self.take(Source::Stdout, notes);
+        self.take(Source::Stdout);
         self.err.finish(&mut self.claims);
-        self.take(Source::Stderr, notes);
+        self.take(Source::Stderr);
     }
 
-    fn take(&mut self, source: Source, notes: &mut Vec<Note>) {
+    fn take(&mut self, source: Source) {
         let Some(last) = self.claims.drain(..).next_back() else {
             return;
         };
@@ -265,7 +293,10 @@ impl Plain {
             Source::Stdout => self.last_out = Some(last),
             Source::Stderr => self.last_err = Some(last),
         }
-        notes.push(Note::Claimed);
+    }
+
+    fn has_claim(&self) -> bool {
+        self.last_out.is_some() || self.last_err.is_some()
     }
 
     fn report(&self) -> RunReport {

@@ -178,6 +178,21 @@ fn the_tag_is_found_before_its_line_ends_only_when_asked() {
 }
 
 #[test]
+fn what_is_only_seen_is_told_later_or_never() {
+    let mut detector = Detector::new(&spec(PromiseMatch::Tagged), "");
+    let (mut seen, mut told) = (Vec::new(), Vec::new());
+    detector.push(b"<promise>DONE</promise>", &mut told);
+    detector.peek(&mut seen);
+    detector.push(b" later\n<promise>STUCK</promise>", &mut told);
+    detector.peek(&mut seen);
+    detector.finish(&mut told);
+    detector.peek(&mut seen);
+    let kinds = |claims: &[Claim]| claims.iter().map(|claim| claim.kind).collect::<Vec<_>>();
+    assert_eq!(kinds(&seen), [ClaimKind::Done, ClaimKind::Abort]);
+    assert_eq!(kinds(&told), [ClaimKind::Abort]);
+}
+
+#[test]
 fn what_follows_may_still_make_an_echo_of_a_quiet_claim() {
     let prompt = "<promise>DONE</promise>\nis what you print.";
     let mut detector = Detector::new(&spec(PromiseMatch::Tagged), prompt);

@@ -201,6 +201,29 @@ fn an_unfinished_last_line_is_judged_when_the_stream_is_quiet() {
 }
 
 #[test]
+fn a_pause_in_the_middle_of_a_quotation_is_no_claim_in_the_end() {
+    for (before, after) in [
+        (
+            "```\n<promise>COMPLETE</promise>\n",
+            "```\nI am not there yet.\n",
+        ),
+        ("<promise>COMPLETE</promise>", " is what I will print.\n"),
+    ] {
+        let mut reader = RunReader::plain(&spec(PromiseMatch::Tagged), "go");
+        let mut notes = Vec::new();
+        reader.push(Source::Stdout, before.as_bytes(), &mut notes);
+        reader.quiet(&mut notes);
+        reader.quiet(&mut notes);
+        assert_eq!(notes, [Note::Claimed]);
+        reader.push(Source::Stdout, after.as_bytes(), &mut notes);
+        assert_eq!(notes, [Note::Claimed, Note::Unclaimed]);
+        let exit = Some(ExitStatus::Code(0));
+        let report = reader.finish(exit, EndedBy::Exit, now(), &TimeZone::UTC);
+        assert_eq!(report.claim, None, "{before}{after}");
+    }
+}
+
+#[test]
 fn stderr_claims_in_plain_text_and_the_last_word_on_stdout_wins() {
     let mut reader = RunReader::plain(&spec(PromiseMatch::Tagged), "go");
     reader.push(

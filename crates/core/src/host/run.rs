@@ -254,6 +254,7 @@ impl Driver {
         let Some(live) = &mut self.run else { return };
         match note {
             Note::Claimed => live.watch.claim(),
+            Note::Unclaimed => live.watch.claim_void(),
             Note::Resulted => live.watch.result(now),
             Note::WentOn => live.watch.result_void(),
             Note::Hopeless => self.end_run(EndedBy::Gave, None),

@@ -50,8 +50,16 @@ impl Detector {
         }
     }
 
-    /// Judges what is there as if the stream ended here. To be called at its end, and whenever
-    /// it is quiet: pushing may go on, and no claim is told twice.
+    /// The claims that would stand if the stream ended here and that were not told yet. They
+    /// are only seen, not told: what follows may close a fence around one or go on in its line.
+    pub fn peek(&mut self, out: &mut Vec<Claim>) {
+        if let Some(machine) = &mut self.machine {
+            machine.peek(out);
+        }
+    }
+
+    /// Judges what is there as the end of the stream. Pushing may go on all the same, and no
+    /// claim is told twice.
     pub fn finish(&mut self, out: &mut Vec<Claim>) {
         if let Some(machine) = &mut self.machine {
             machine.finish(out);
@@ -138,6 +146,11 @@ impl Machine {
             rest = rest.get(taken..).unwrap_or_default();
             self.lines.tell(out);
         }
+    }
+
+    fn peek(&mut self, out: &mut Vec<Claim>) {
+        self.lines.judge_end(&self.known, self.unfinished.raw());
+        self.lines.show(out);
     }
 
     fn finish(&mut self, out: &mut Vec<Claim>) {

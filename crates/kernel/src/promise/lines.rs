@@ -134,4 +134,11 @@ impl Lines {
             }
         }
     }
+
+    /// Gives out what [`Self::tell`] would, and leaves it untold.
+    pub(super) fn show(&mut self, out: &mut Vec<Claim>) {
+        let told = self.told;
+        self.tell(out);
+        self.told = told;
+    }
 }
