@@ -6,7 +6,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    clippy::exit,
     reason = "an example for the terminal"
 )]
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use crate::agent::{Permissions, PromptMode};
-use crate::promise::PromiseMatch;
+use crate::promise::{PromiseMatch, PromiseSpec};
 use crate::units::Secs;
 
 /// Summaries that stay in the state file; all of them are in the journal.
@@ -290,33 +290,15 @@ impl IterativeLoopConfig {
     }
 
     fn check_promise(&self) -> Result<(), ConfigError> {
-        for (flag, text) in [
-            ("--completion-promise", &self.completion_promise),
-            ("--abort-promise", &self.abort_promise),
-        ] {
-            let Some(text) = text else { continue };
-            if text.trim().is_empty() || text.len() > 256 {
-                return refuse(
-                    format!("{flag} must have 1 to 256 bytes"),
-                    format!("for example {flag} COMPLETE"),
-                );
-            }
-            if text.contains('<') || text.chars().any(char::is_control) {
-                return refuse(
-                    format!("{flag} may not hold `<` or control characters"),
-                    "give the text alone, without the <promise> tag",
-                );
-            }
-        }
-        if let (Some(done), Some(abort)) = (&self.completion_promise, &self.abort_promise)
-            && done.trim().eq_ignore_ascii_case(abort.trim())
-        {
-            return refuse(
-                "--completion-promise and --abort-promise are the same",
-                "choose two different texts",
-            );
-        }
-        Ok(())
+        let spec = PromiseSpec {
+            done: self.completion_promise.clone(),
+            abort: self.abort_promise.clone(),
+            mode: self.promise_match.unwrap_or(PromiseMatch::Tagged),
+        };
+        spec.check().map_err(|error| ConfigError {
+            message: error.to_string(),
+            hint: "for example --completion-promise COMPLETE --abort-promise BLOCKED".to_owned(),
+        })
     }
 
     /// The limit on iterations as people see it.
@@ -528,7 +510,7 @@ mod tests {
                 },
             ),
             (
-                "the same",
+                "are both",
                 IterativeLoopConfig {
                     abort_promise: Some("complete".into()),
                     ..good()
