@@ -1,1 +1,32 @@
-//! descartes client.
+//! What a view of a loop needs: find it, see how it stands, follow it, read its logs, send it
+//! a command. Synchronous; it reads journals and logs, asks locks, and talks to a loop's
+//! control socket. It never depends on the engine, and never slows a loop down.
+//!
+//! ```no_run
+//! use descartes_client::{Loops, Query};
+//! use descartes_store::layout::EnvPaths;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let here = std::env::current_dir()?;
+//! let loops = Loops::new(&EnvPaths::from_process(), &here)?;
+//! let found = loops.find(&Query::Here(here))?;
+//! let look = found.look()?;
+//! println!("{} {:?} after {} iterations", found.name(), look.life, look.state.iterations);
+//! # Ok(()) }
+//! ```
+
+mod control;
+mod error;
+mod follow;
+mod handle;
+mod history;
+pub mod logs;
+mod loops;
+mod state;
+
+pub use control::{Effect, Hold, Recorded, Sent, Ticket};
+pub use error::ClientError;
+pub use follow::{Follower, News, Output};
+pub use handle::{Look, LoopHandle};
+pub use history::{From, IterationTrees};
+pub use loops::{Known, Loops, Query, Scope};

@@ -1,0 +1,180 @@
+//! Talking to a running loop.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::control::{Answer, Command, CommandId, MAX_REQUEST, PROTOCOL, Request};
+
+use crate::ClientError;
+
+/// A request is small, and a host that lives reads it at once.
+const WRITE: Duration = Duration::from_secs(5);
+/// Characters of a strange answer that are shown.
+const SHOWN: usize = 120;
+
+/// What came of asking.
+#[derive(Debug)]
+pub(super) enum Attempt {
+    Taken(Box<Ticket>),
+    /// Nobody listens, or the host went away before it had taken the command.
+    Nobody,
+}
+
+/// A command that a running loop has taken.
+#[derive(Debug)]
+pub struct Ticket {
+    id: CommandId,
+    effective: Option<String>,
+    /// `None` once the host is gone.
+    lines: Option<Lines>,
+}
+
+/// What has become of a command that was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It has happened; what came of it.
+    Done(String),
+    /// Not yet.
+    Pending,
+    /// The host is gone. What was taken stands in the journal, and holds at the next resume.
+    HostGone,
+}
+
+impl Ticket {
+    pub(super) fn without_host(id: CommandId) -> Self {
+        Self {
+            id,
+            effective: None,
+            lines: None,
+        }
+    }
+
+    /// Its number, unique within its loop.
+    pub fn id(&self) -> CommandId {
+        self.id
+    }
+
+    /// Waits until the command has taken effect, at most `limit`.
+    pub fn effect(&mut self, limit: Duration) -> Result<Effect, ClientError> {
+        let end = Instant::now() + limit;
+        loop {
+            if let Some(message) = &self.effective {
+                return Ok(Effect::Done(message.clone()));
+            }
+            let Some(lines) = &mut self.lines else {
+                return Ok(Effect::HostGone);
+            };
+            match lines.next(end)? {
+                Line::Answer(Answer::Effective { id, message }) if id == self.id => {
+                    self.effective = Some(message);
+                }
+                Line::Answer(_) => {}
+                Line::Late => return Ok(Effect::Pending),
+                Line::Closed => self.lines = None,
+            }
+        }
+    }
+}
+
+/// Sends a command and waits for the first answer, at most `patience`.
+pub(super) fn ask(
+    socket: &Path,
+    command: &Command,
+    patience: Duration,
+) -> Result<Attempt, ClientError> {
+    let Some(mut lines) = Lines::open(socket, command) else {
+        return Ok(Attempt::Nobody);
+    };
+    let (id, effective) = match lines.next(Instant::now() + patience)? {
+        Line::Answer(Answer::Accepted { id }) => (id, None),
+        Line::Answer(Answer::Effective { id, message }) => (id, Some(message)),
+        Line::Answer(Answer::Refused { message, hint }) => {
+            return Err(ClientError::Refused { message, hint });
+        }
+        Line::Late => {
+            return Err(ClientError::Silent {
+                pid: None,
+                waited: patience,
+            });
+        }
+        Line::Closed => return Ok(Attempt::Nobody),
+    };
+    Ok(Attempt::Taken(Box::new(Ticket {
+        id,
+        effective,
+        lines: Some(lines),
+    })))
+}
+
+#[derive(Debug)]
+struct Lines {
+    reader: BufReader<UnixStream>,
+    /// A line that has begun.
+    held: Vec<u8>,
+}
+
+enum Line {
+    Answer(Answer),
+    Late,
+    Closed,
+}
+
+impl Lines {
+    fn open(socket: &Path, command: &Command) -> Option<Self> {
+        let mut stream = UnixStream::connect(socket).ok()?;
+        let request = Request {
+            v: PROTOCOL,
+            command: command.clone(),
+        };
+        let mut line = serde_json::to_vec(&request).ok()?;
+        line.push(b'\n');
+        stream.set_write_timeout(Some(WRITE)).ok()?;
+        // A host that ends right now closes the socket; what it took stands in its journal.
+        drop(stream.write_all(&line));
+        Some(Self {
+            reader: BufReader::new(stream),
+            held: Vec::new(),
+        })
+    }
+
+    fn next(&mut self, end: Instant) -> Result<Line, ClientError> {
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Line::Late);
+            }
+            let room = (MAX_REQUEST + 1).saturating_sub(self.held.len()) as u64;
+            let timeout = self.reader.get_ref().set_read_timeout(Some(left));
+            let read = timeout.and_then(|()| {
+                let mut limited = (&mut self.reader).take(room);
+                limited.read_until(b'\n', &mut self.held)
+            });
+            match read {
+                Ok(_) if self.held.last() == Some(&b'\n') => return self.answer(),
+                Ok(_) if self.held.len() > MAX_REQUEST => return self.answer(),
+                Ok(0) => return Ok(Line::Closed),
+                Ok(_) => {}
+                Err(error) if is_late(&error) => return Ok(Line::Late),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Ok(Line::Closed),
+            }
+        }
+    }
+
+    fn answer(&mut self) -> Result<Line, ClientError> {
+        let line = std::mem::take(&mut self.held);
+        serde_json::from_slice(&line)
+            .map(Line::Answer)
+            .map_err(|_| {
+                let text = String::from_utf8_lossy(&line);
+                let shown: String = text.trim().chars().take(SHOWN).collect();
+                ClientError::Garbled(shown.escape_debug().to_string())
+            })
+    }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}

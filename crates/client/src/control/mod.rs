@@ -1,0 +1,170 @@
+//! A person's commands. To a running loop they go over its socket and get two answers:
+//! `accepted` once durable, `effective` once it has happened. Of a loop that is not running
+//! they are written into its journal, as its host would have done, for the next resume.
+
+mod interrupted;
+mod live;
+mod stopped;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::control::{Command, CommandId};
+use descartes_kernel::event::{Event, Record};
+use descartes_kernel::state::LoopState;
+use descartes_kernel::view::Life;
+use descartes_store::host::{self, HostInfo};
+use descartes_store::journal::last_records;
+use descartes_store::lock::{Held, LockError};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use self::live::Attempt;
+pub use self::live::{Effect, Ticket};
+pub use self::stopped::Hold;
+use crate::{ClientError, LoopHandle};
+
+/// A host that is just starting has no socket yet; one that is just ending has none any more.
+const TRANSITION: Duration = Duration::from_secs(10);
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(20);
+/// The host may be in the middle of a commit or of measuring the work tree.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Records behind which a command that was taken cannot stand.
+const RECENT: usize = 64;
+
+/// What became of a command.
+#[derive(Debug)]
+pub enum Sent {
+    /// The running loop has taken it.
+    Live(Ticket),
+    /// The loop is not running: it stands in its journal.
+    Recorded(Box<Recorded>),
+    /// The running loop has no socket, and was asked to end by SIGTERM.
+    Signalled {
+        /// Its process.
+        pid: u32,
+    },
+}
+
+/// What was written into the journal of a loop that is not running.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The records; none where there was nothing to record.
+    pub records: Vec<Record>,
+    /// The state after them.
+    pub state: LoopState,
+    /// What was found and mended on the way, to be said aloud.
+    pub notices: Vec<String>,
+}
+
+impl LoopHandle {
+    /// Sends a command to the loop, or records it where the loop is not running.
+    pub fn send(&self, command: &Command) -> Result<Sent, ClientError> {
+        self.send_within(command, ANSWER)
+    }
+
+    /// As [`send`](Self::send), with another patience for the first answer.
+    pub fn send_within(&self, command: &Command, answer: Duration) -> Result<Sent, ClientError> {
+        self.journal("there is nothing to steer")?;
+        let end = Instant::now() + TRANSITION.min(answer);
+        loop {
+            if self.holder()?.is_none() {
+                match self.hold().and_then(|hold| hold.record(command)) {
+                    // A host was quicker; it has a socket soon.
+                    Err(ClientError::Lock(LockError::Held(held))) if self.is_ours(&held) => {}
+                    other => return other.map(|done| Sent::Recorded(Box::new(done))),
+                }
+            } else if let Attempt::Taken(ticket) = self.ask(command, answer)? {
+                return Ok(Sent::Live(*ticket));
+            } else if Instant::now() >= end {
+                return self.without_socket(command);
+            }
+            thread::sleep(AGAIN);
+        }
+    }
+
+    /// Whether it is this loop that somebody has, and not another on the same state file.
+    fn is_ours(&self, held: &Held) -> bool {
+        let holder = held.holder.as_ref();
+        holder.is_none_or(|holder| holder.loop_id == self.meta.id)
+    }
+
+    /// Asks the host; where it went away without a word, its journal tells whether it had taken
+    /// the command.
+    fn ask(&self, command: &Command, answer: Duration) -> Result<Attempt, ClientError> {
+        let Some(socket) = HostInfo::read(&self.dir).and_then(|info| info.socket) else {
+            return Ok(Attempt::Nobody);
+        };
+        let first = self.state()?.next_command;
+        let attempt = live::ask(&socket, command, answer).map_err(|error| match error {
+            ClientError::Silent { waited, .. } => ClientError::Silent {
+                pid: self.pid(),
+                waited,
+            },
+            other => other,
+        })?;
+        if let Attempt::Nobody = attempt
+            && let Some(id) = self.taken(command, first)?
+        {
+            return Ok(Attempt::Taken(Box::new(Ticket::without_host(id))));
+        }
+        Ok(attempt)
+    }
+
+    /// The number under which this command was taken, counted from `first`.
+    fn taken(&self, command: &Command, first: CommandId) -> Result<Option<CommandId>, ClientError> {
+        let recent = last_records(&self.dir.journal(), RECENT)?;
+        Ok(recent.iter().find_map(|record| match &record.event {
+            Event::CommandAccepted { id, command: taken } if taken == command => {
+                Some(*id).filter(|id| *id >= first)
+            }
+            _ => None,
+        }))
+    }
+
+    /// The process that has the loop.
+    pub fn pid(&self) -> Option<u32> {
+        let held = self.holder().ok().flatten()?;
+        held.holder.map(|holder| holder.host.pid)
+    }
+
+    /// The loop lives and cannot be talked to. To be ended it need not listen.
+    fn without_socket(&self, command: &Command) -> Result<Sent, ClientError> {
+        let holder = self.holder()?.and_then(|held| held.holder);
+        let alive = holder.filter(|holder| host::life_of(&holder.host) == host::Life::Alive);
+        let pid = alive.map(|holder| holder.host.pid);
+        match (command, pid) {
+            (Command::Cancel { .. }, Some(pid)) => {
+                kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(|error| {
+                    let hint = format!("end it by hand: kill {pid}");
+                    ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)
+                })?;
+                Ok(Sent::Signalled { pid })
+            }
+            (_, Some(pid)) => Err(ClientError::refused(
+                format!("the loop runs (pid {pid}) and has no control socket"),
+                "it can only be ended: descartes loop cancel",
+            )),
+            (_, None) => Err(ClientError::Silent {
+                pid: None,
+                waited: TRANSITION,
+            }),
+        }
+    }
+
+    /// Takes the loop for a moment, so that nobody starts it meanwhile. Refused while it runs.
+    pub fn hold(&self) -> Result<Hold, ClientError> {
+        Hold::take(self)
+    }
+
+    /// Whether anybody answers on the loop's socket.
+    pub fn ping(&self, patience: Duration) -> Result<Life, ClientError> {
+        let socket = HostInfo::read(&self.dir).and_then(|info| info.socket);
+        match socket.map(|socket| live::ask(&socket, &Command::Ping, patience)) {
+            Some(Ok(Attempt::Taken(_))) => Ok(Life::Alive),
+            Some(Ok(Attempt::Nobody)) | None => Ok(Life::Gone),
+            Some(Err(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A loop that is not running, taken for a moment: its journal is written as its host would
+//! have written it, and its state file follows.
+
+use descartes_kernel::control::Command;
+use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::step::{Agents, Input, react, refusal};
+use descartes_kernel::transition::{apply, begin, edited};
+use descartes_store::Sync;
+use descartes_store::host::this_host;
+use descartes_store::journal::{Journal, JournalError};
+use descartes_store::lock::{Holder, StateLock};
+use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Recorded, interrupted};
+use crate::{ClientError, LoopHandle};
+
+/// A loop that is held for a moment. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Hold {
+    handle: LoopHandle,
+    journal: Journal,
+    state: LoopState,
+    file: StateFile,
+    /// Unknown fields of the state file, kept; `None` where the file is another loop's.
+    kept: Option<Map<String, Value>>,
+    records: Vec<Record>,
+    notices: Vec<String>,
+    /// Given back last of all.
+    _lock: StateLock,
+}
+
+impl Hold {
+    pub(super) fn take(handle: &LoopHandle) -> Result<Self, ClientError> {
+        let path = handle.journal("there is nothing to hold")?;
+        let holder = Holder {
+            loop_id: handle.meta.id.clone(),
+            since: Timestamp::now(),
+            host: this_host(env!("CARGO_PKG_VERSION")),
+        };
+        let lock = StateLock::acquire(&handle.root, &handle.meta.state_file, &holder)?;
+        let (mut state, mut trouble) = (None::<LoopState>, None);
+        let (journal, recovered) = Journal::open_with(&path, |record| {
+            let step = match &mut state {
+                None => begin(&record).map(|first| state = Some(first)),
+                Some(state) => apply(state, &record),
+            };
+            if let Err(error) = step {
+                trouble.get_or_insert(error);
+            }
+        })?;
+        if let Some(error) = trouble {
+            return Err(error.into());
+        }
+        let torn = recovered
+            .cut
+            .map(|cut| format!("the journal's last line was torn: {cut}"));
+        let mut hold = Self {
+            file: StateFile::at(&handle.meta.state_file)?,
+            handle: handle.clone(),
+            journal,
+            state: state.ok_or(ClientError::Empty(path))?,
+            kept: None,
+            records: Vec::new(),
+            notices: torn.into_iter().collect(),
+            _lock: lock,
+        };
+        hold.take_file()?;
+        Ok(hold)
+    }
+
+    /// What the state file says: a person's wish is taken before anything else, a torn file is
+    /// made anew, another loop's is left alone.
+    fn take_file(&mut self) -> Result<(), ClientError> {
+        let path = self.handle.meta.state_file.display().to_string();
+        match self.file.load() {
+            Ok(Loaded { state, .. }) if self.handle.is_foreign(&state) => {
+                let notice = format!("{path} belongs to another loop by now: left as it is");
+                self.notices.push(notice);
+            }
+            Ok(Loaded { state, origin, .. }) => {
+                let wish = match origin {
+                    Origin::Edited { .. } => edited(&self.state, &state),
+                    Origin::Projected { .. } | Origin::ByHand => None,
+                };
+                self.kept = Some(state.extra);
+                if let Some(event) = wish {
+                    let notice = "the state file was edited by hand: taken as your wish";
+                    self.notices.push(notice.to_owned());
+                    self.append(event)?;
+                }
+            }
+            Err(StateFileError::Missing(_)) => self.kept = Some(Map::new()),
+            // One that a newer version wrote is not ours to write.
+            Err(error @ StateFileError::Newer { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.notices
+                    .push(format!("{error}: made anew from the journal"));
+                self.kept = Some(Map::new());
+            }
+        }
+        Ok(())
+    }
+
+    /// The loop's state.
+    pub fn state(&self) -> &LoopState {
+        &self.state
+    }
+
+    /// Adds a line to the journal that a person should know and that changes nothing.
+    pub fn note(&mut self, message: impl Into<String>) -> Result<(), ClientError> {
+        self.append(Event::Warning {
+            message: message.into(),
+        })
+    }
+
+    /// Records a command as the loop's host would have done.
+    pub(super) fn record(mut self, command: &Command) -> Result<Recorded, ClientError> {
+        if let Some(error) = refusal(&self.state, command) {
+            return Err(ClientError::refused(error.message, error.hint));
+        }
+        let ended = match &self.state.phase {
+            Phase::Finished { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        match (command, ended) {
+            (Command::Cancel { .. }, None) => self.cancel(command)?,
+            // It is over: there is nothing to cancel and nothing to record.
+            (Command::Cancel { .. } | Command::Ping, _) => {}
+            (_, Some(reason)) if reason.is_success() => return Err(is_done(&reason)),
+            _ => self.react(command)?,
+        }
+        self.finish()
+    }
+
+    /// Gives the loop back, with its state file as its journal says.
+    pub fn finish(mut self) -> Result<Recorded, ClientError> {
+        if let Some(kept) = self.kept.take().filter(|_| !self.records.is_empty()) {
+            let file = self.state.project(&kept);
+            self.file.save(&file, self.state.seq, Sync::Lazy)?;
+        }
+        Ok(Recorded {
+            records: self.records,
+            state: self.state,
+            notices: self.notices,
+        })
+    }
+
+    fn react(&mut self, command: &Command) -> Result<(), ClientError> {
+        // Commands ask nothing about the agents.
+        let agents = Agents {
+            count: 1,
+            stall_default: 0,
+        };
+        let input = Input::Command(command.clone());
+        for event in react(&self.state, &input, agents, Timestamp::now()) {
+            self.append(event)?;
+        }
+        Ok(())
+    }
+
+    /// Closes what a dead host left open, so that no number is used twice, then the loop.
+    fn cancel(&mut self, command: &Command) -> Result<(), ClientError> {
+        let id = self.state.next_command;
+        let command = command.clone();
+        self.append(Event::CommandAccepted { id, command })?;
+        if let Some(event) = interrupted::close(&self.handle, &self.state) {
+            self.append(event)?;
+        }
+        let reason = IterativeExitReason::UserCancelled;
+        self.append(Event::LoopFinished { reason })?;
+        let settled: Vec<u64> = self.state.pending.iter().map(|(id, _)| *id).collect();
+        for id in settled {
+            self.append(Event::CommandEffective { id })?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, event: Event) -> Result<(), ClientError> {
+        let at = Timestamp::now();
+        let seq = self.journal.append(at, &event, event.durability());
+        let seq = seq.map_err(|error| match error {
+            JournalError::Full(error) => ClientError::refused(
+                format!("the disk is full: {error}"),
+                "make room, then try again: nothing was recorded",
+            ),
+            other => other.into(),
+        })?;
+        let record = Record {
+            v: FORMAT,
+            seq,
+            at,
+            event,
+        };
+        apply(&mut self.state, &record)?;
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+fn is_done(reason: &IterativeExitReason) -> ClientError {
+    ClientError::refused(
+        format!(
+            "the loop is done ({}): it will not run again",
+            reason.sentence()
+        ),
+        "start another: descartes loop start",
+    )
+}

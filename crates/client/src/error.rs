@@ -1,0 +1,168 @@
+//! What can keep a view from what it wants: what happened, what to type next, exit code.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use descartes_kernel::outcome::exit;
+use descartes_kernel::transition::IllegalEvent;
+use descartes_kernel::units::show_duration;
+use descartes_store::IoError;
+use descartes_store::catalog::FindError;
+use descartes_store::journal::JournalError;
+use descartes_store::layout::BadLoopId;
+use descartes_store::lock::LockError;
+use descartes_store::state_file::StateFileError;
+
+/// Why something cannot be seen or done.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No loop fits, or several do.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The directory has no loop.
+    #[error("there is no loop here: no {}", .0.display())]
+    NoneHere(PathBuf),
+    /// A state file that never ran here has no journal, and so no history.
+    #[error("{} has not run on this machine: {what}", path.display())]
+    NeverRan {
+        /// The state file.
+        path: PathBuf,
+        /// What is missing for want of it.
+        what: &'static str,
+    },
+    /// The state file.
+    #[error(transparent)]
+    StateFile(#[from] StateFileError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A journal without a first line.
+    #[error("the journal {} is empty", .0.display())]
+    Empty(PathBuf),
+    /// The journal tells a story that cannot be.
+    #[error(transparent)]
+    Illegal(#[from] IllegalEvent),
+    /// Somebody has the loop.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The loop will not do it.
+    #[error("{message}")]
+    Refused {
+        /// Why.
+        message: String,
+        /// What to type instead.
+        hint: String,
+    },
+    /// A process has the loop and does not answer.
+    #[error("the loop's process{} did not answer in {}", pid_words(*.pid), show_duration(*.waited))]
+    Silent {
+        /// The process, where it is known.
+        pid: Option<u32>,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// What came back is no answer.
+    #[error("the loop's socket answered with something else: {0}")]
+    Garbled(String),
+    /// There is no such iteration.
+    #[error("{0}")]
+    NoIteration(String),
+    /// The output is not there any more.
+    #[error("the output of iteration {iteration} is gone: no {}", path.display())]
+    NoLog {
+        /// Which.
+        iteration: u32,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The system refused, about a file of ours.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The loop's id is not one.
+    #[error(transparent)]
+    BadId(#[from] BadLoopId),
+    /// The built-in agents cannot be read.
+    #[error("the built-in agents: {0}")]
+    Agents(String),
+}
+
+fn pid_words(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+}
+
+impl ClientError {
+    pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// The exit code of a command that ends so.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Silent { .. }
+            | Self::Garbled(_)
+            | Self::Io(_)
+            | Self::File { .. }
+            | Self::Agents(_)
+            | Self::Find(FindError::Io(_))
+            | Self::StateFile(StateFileError::Io(_))
+            | Self::Journal(JournalError::Io(_) | JournalError::Full(_))
+            | Self::Lock(LockError::Io(_)) => exit::ERROR,
+            _ => exit::REFUSED,
+        }
+    }
+
+    /// What to type next.
+    pub fn hint(&self) -> Option<String> {
+        let text = |text: &str| Some(text.to_owned());
+        match self {
+            Self::Find(FindError::None(_)) => text("all loops: descartes loop list --all"),
+            Self::Find(FindError::Ambiguous { .. }) => text("name it by its id"),
+            Self::NoneHere(_) => {
+                text("name a loop, or give --state-file; all loops: descartes loop list --all")
+            }
+            Self::NeverRan { path, .. } => Some(format!(
+                "run it first: descartes loop resume --state-file {}",
+                path.display()
+            )),
+            Self::StateFile(error) => error.hint().map(str::to_owned),
+            Self::Journal(error) => error.hint().map(str::to_owned),
+            Self::Illegal(_) | Self::Empty(_) => {
+                text("start anew, keeping the old file: descartes loop start --force")
+            }
+            Self::Lock(LockError::Held(_)) => text("look at it with: descartes loop status"),
+            Self::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
+            Self::Silent { pid: Some(pid), .. } => Some(format!(
+                "it may be stopped or busy; `kill -CONT {pid}` wakes it, `kill -9 {pid}` ends it \
+                 (its agent is ended too), and `descartes loop resume` goes on"
+            )),
+            Self::Garbled(_) => text("use the same version of descartes for the loop and here"),
+            Self::NoIteration(_) => text("see: descartes loop history"),
+            Self::NoLog { .. } => {
+                text("old logs make room for new ones; what is known of it: descartes loop history")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Names what was tried on which path when the system refuses.
+pub(crate) fn at(
+    what: &'static str,
+    path: &std::path::Path,
+) -> impl FnOnce(std::io::Error) -> ClientError {
+    let path = path.to_owned();
+    move |source| ClientError::File { what, path, source }
+}

@@ -1,0 +1,195 @@
+//! Following a loop: its records, the output of its runs, and whether it lives. Files tell
+//! when they change; nothing is asked again and again, and the loop never waits for a view.
+
+mod tails;
+mod watch;
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use descartes_kernel::event::{Event, Record};
+use descartes_kernel::reader::Source;
+use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::view::Life;
+use descartes_store::journal::JournalReader;
+use descartes_store::layout::LoopDir;
+
+use self::tails::Tails;
+pub(crate) use self::watch::Watch;
+use crate::{ClientError, LoopHandle, state};
+
+/// Something that is new.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// A record of the journal.
+    Record(Box<Record>),
+    /// Output of a run.
+    Output {
+        /// Which run.
+        run: u64,
+        /// Which iteration.
+        iteration: u32,
+        /// Which of its streams.
+        source: Source,
+        /// The bytes as they were printed.
+        bytes: Vec<u8>,
+    },
+    /// Output that was passed over, to catch up.
+    Skipped {
+        /// Which run.
+        run: u64,
+        /// Which iteration.
+        iteration: u32,
+        /// Which of its streams.
+        source: Source,
+        /// How much.
+        bytes: u64,
+    },
+    /// A process took the loop, or the last one is gone.
+    Life(Life),
+}
+
+/// Which output is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// None.
+    No,
+    /// Every byte, from the beginning of the run under way.
+    All,
+    /// The newest: a view that is far behind skips ahead.
+    Newest,
+}
+
+/// Follows one loop. Every record comes after the output that was printed before it.
+#[derive(Debug)]
+pub struct Follower {
+    handle: LoopHandle,
+    dir: LoopDir,
+    journal: JournalReader,
+    output: Output,
+    /// Records that were read and wait for the output before them.
+    records: VecDeque<Record>,
+    tails: Option<Tails>,
+    life: Life,
+    watch: Watch,
+    /// There was more than one look could take.
+    more: bool,
+}
+
+impl LoopHandle {
+    /// The state now, and a follower of everything from there on.
+    pub fn follow(&self, output: Output) -> Result<(LoopState, Follower), ClientError> {
+        let journal = self.journal("there is nothing to follow")?;
+        let watch = Watch::new(&self.dir);
+        let life = self.life()?;
+        let (state, offset) = state::read(&journal)?;
+        let mut follower = Follower {
+            handle: self.clone(),
+            dir: self.dir.clone(),
+            journal: JournalReader::open_at(&journal, offset)?,
+            output,
+            records: VecDeque::new(),
+            tails: None,
+            life,
+            watch,
+            more: true,
+        };
+        if let Phase::Running(run) = &state.phase {
+            follower.begin_run(run.run, run.iteration);
+        }
+        Ok((state, follower))
+    }
+}
+
+impl Follower {
+    /// Whether a process has the loop, as far as it was told.
+    pub fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Readable when there may be news, for event loops that wait for more than this; `None`
+    /// where files cannot be watched, and [`wait`](Self::wait) looks every 200 ms.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.fd()
+    }
+
+    /// What is new, waiting for it at most `limit` (`None`: as long as it takes).
+    pub fn next(&mut self, limit: Option<Duration>) -> Result<Vec<News>, ClientError> {
+        let news = self.news()?;
+        if !news.is_empty() || self.more {
+            return Ok(news);
+        }
+        self.wait(limit);
+        self.news()
+    }
+
+    /// Sleeps until there may be news, at most `limit`.
+    pub fn wait(&mut self, limit: Option<Duration>) {
+        if !self.more {
+            self.watch.wait(limit);
+        }
+    }
+
+    /// What is new by now. Takes a bounded piece of what an agent prints; the rest comes with
+    /// the next call.
+    pub fn news(&mut self) -> Result<Vec<News>, ClientError> {
+        let mut news = Vec::new();
+        self.more = false;
+        // Asked before the journal is read: what a host wrote before it went is then read too.
+        let life = match self.watch.take_lock_news() {
+            true => Some(self.handle.life()?),
+            false => None,
+        };
+        self.journal
+            .for_each_new(|record| self.records.push_back(record))?;
+        self.give_out(&mut news);
+        if let Some(life) = life.filter(|life| *life != self.life) {
+            self.life = life;
+            news.push(News::Life(life));
+        }
+        Ok(news)
+    }
+
+    /// Output first, then the record that tells of its end.
+    fn give_out(&mut self, news: &mut Vec<News>) {
+        loop {
+            let ends = self.records.front().is_some_and(ends_run);
+            if let Some(tails) = &mut self.tails {
+                let read = tails.read(self.output, news);
+                if read == tails::Read::More {
+                    self.more = true;
+                    return;
+                }
+            }
+            if ends && self.tails.take().is_some() {
+                self.watch.no_run();
+            }
+            let Some(record) = self.records.pop_front() else {
+                return;
+            };
+            if let Event::RunStarted { run, iteration, .. } = record.event {
+                self.begin_run(run, iteration);
+            }
+            news.push(News::Record(Box::new(record)));
+        }
+    }
+
+    fn begin_run(&mut self, run: u64, iteration: u32) {
+        if self.output != Output::No {
+            let dir = self.dir.run(run);
+            self.watch.run(&dir);
+            self.tails = Some(Tails::new(dir, run, iteration));
+        }
+    }
+}
+
+fn ends_run(record: &Record) -> bool {
+    matches!(
+        record.event,
+        Event::AgentEnded { .. }
+            | Event::IterationInterrupted { .. }
+            | Event::LoopFinished { .. }
+            | Event::RunStarted { .. }
+    )
+}

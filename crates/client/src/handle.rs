@@ -1,0 +1,257 @@
+//! One loop, as a view sees it.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
+use descartes_kernel::transition::{begin, edited};
+use descartes_kernel::view::Life;
+use descartes_store::catalog::{LoopEntry, LoopMeta};
+use descartes_store::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
+use descartes_store::lock::{Held, holder_of, holder_of_loop};
+use descartes_store::state_file::{Loaded, Origin, StateFileError, load};
+use jiff::Timestamp;
+use serde_json::Map;
+
+use crate::follow::Watch;
+use crate::{ClientError, Known, state};
+
+/// The lock tells when it is given back; this is for the day it does not.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// One loop. Holding it costs nothing and stands in nobody's way.
+#[derive(Clone, Debug)]
+pub struct LoopHandle {
+    pub(crate) root: StateRoot,
+    pub(crate) known: Known,
+    pub(crate) meta: LoopMeta,
+    pub(crate) dir: LoopDir,
+    /// All there is, where there is no journal.
+    file: Option<Box<Loaded>>,
+}
+
+/// How a loop stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// Its state.
+    pub state: LoopState,
+    /// Whether a process has it.
+    pub life: Life,
+    /// What a person should know of its files.
+    pub notices: Vec<String>,
+}
+
+impl LoopHandle {
+    pub(crate) fn of_journal(root: &StateRoot, known: &Known, entry: LoopEntry) -> Self {
+        Self {
+            root: root.clone(),
+            known: known.clone(),
+            meta: entry.meta,
+            dir: entry.dir,
+            file: None,
+        }
+    }
+
+    /// A loop that is a state file and nothing else.
+    pub(crate) fn of_file(
+        root: &StateRoot,
+        known: &Known,
+        path: PathBuf,
+        loaded: Loaded,
+    ) -> Result<Self, ClientError> {
+        let file = &loaded.state;
+        let id = file.loop_id.clone().unwrap_or_else(|| "none".to_owned());
+        let working_dir = file.config.working_directory.clone();
+        let meta = LoopMeta {
+            name: file.name.clone().unwrap_or_else(|| "unnamed".to_owned()),
+            working_dir: working_dir.unwrap_or_else(|| project_of(&path)),
+            started_at: file.started_at.unwrap_or(Timestamp::UNIX_EPOCH),
+            state_file: path,
+            extra: Map::new(),
+            id,
+        };
+        Ok(Self {
+            root: root.clone(),
+            known: known.clone(),
+            dir: root.loop_dir(&meta.id)?,
+            meta,
+            file: Some(Box::new(loaded)),
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        &self.meta.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.meta.name
+    }
+
+    /// What never changes about it.
+    pub fn meta(&self) -> &LoopMeta {
+        &self.meta
+    }
+
+    /// Its folder: journal and logs.
+    pub fn dir(&self) -> &LoopDir {
+        &self.dir
+    }
+
+    /// Its state file.
+    pub fn state_file(&self) -> &Path {
+        &self.meta.state_file
+    }
+
+    /// Whether it has a journal; without one there is no history, and nothing to follow.
+    pub fn has_journal(&self) -> bool {
+        self.file.is_none()
+    }
+
+    /// Who has it; the lock is asked and never taken.
+    pub fn holder(&self) -> Result<Option<Held>, ClientError> {
+        Ok(match &self.file {
+            None => holder_of_loop(&self.dir)?,
+            Some(_) => holder_of(&self.root, &self.meta.state_file)?,
+        })
+    }
+
+    /// Whether a process has it.
+    pub fn life(&self) -> Result<Life, ClientError> {
+        Ok(match self.holder()? {
+            Some(_) => Life::Alive,
+            None => Life::Gone,
+        })
+    }
+
+    /// Its state: a fold of the end of its journal.
+    pub fn state(&self) -> Result<LoopState, ClientError> {
+        match &self.file {
+            None => Ok(state::read(&self.dir.journal())?.0),
+            Some(loaded) => self.state_of(&loaded.state),
+        }
+    }
+
+    /// The same state by folding every record, as a resume does.
+    pub fn state_by_full_fold(&self) -> Result<LoopState, ClientError> {
+        match &self.file {
+            None => Ok(state::read_all(&self.dir.journal())?.0),
+            Some(_) => self.state(),
+        }
+    }
+
+    /// State and life together, so that neither tells on the other: a loop that ends between
+    /// the two questions is never taken for an interrupted one.
+    pub fn look(&self) -> Result<Look, ClientError> {
+        let before = self.life()?;
+        let state = self.state()?;
+        let over = matches!(state.phase, Phase::Finished { .. });
+        let life = match before {
+            Life::Gone if !over => self.life()?,
+            life => life,
+        };
+        let notices = match life {
+            Life::Alive => Vec::new(),
+            Life::Gone => self.file_notices(&state),
+        };
+        Ok(Look {
+            state,
+            life,
+            notices,
+        })
+    }
+
+    /// What the next resume will say about the state file.
+    fn file_notices(&self, state: &LoopState) -> Vec<String> {
+        if self.file.is_some() {
+            return vec!["this state file has not run on this machine yet".to_owned()];
+        }
+        let path = &self.meta.state_file;
+        match load(path) {
+            Ok(file) if self.is_foreign(&file.state) => {
+                vec![format!("{} belongs to another loop by now", path.display())]
+            }
+            Ok(file) => {
+                let by_hand = matches!(file.origin, Origin::Edited { .. });
+                let notice =
+                    "the state file was edited by hand: the next resume takes it as your wish";
+                let wish = by_hand && edited(state, &file.state).is_some();
+                wish.then(|| notice.to_owned()).into_iter().collect()
+            }
+            Err(StateFileError::Missing(path)) => vec![format!(
+                "{} is gone: the next resume makes it anew from the journal",
+                path.display()
+            )],
+            Err(error) => vec![format!(
+                "{error}: the next resume makes it anew from the journal"
+            )],
+        }
+    }
+
+    /// Whether a state file tells of another loop.
+    pub(crate) fn is_foreign(&self, file: &IterativeLoopState) -> bool {
+        file.loop_id.as_ref().is_some_and(|id| *id != self.meta.id)
+    }
+
+    /// What a resume would begin from.
+    fn state_of(&self, file: &IterativeLoopState) -> Result<LoopState, ClientError> {
+        let mut config = file.config.clone();
+        config.working_directory = Some(self.meta.working_dir.clone());
+        config.state_file = Some(self.meta.state_file.clone());
+        let first = Record {
+            v: FORMAT,
+            seq: 0,
+            at: file.last_iteration_at.unwrap_or(self.meta.started_at),
+            event: Event::LoopCreated {
+                loop_id: self.meta.id.clone(),
+                name: self.meta.name.clone(),
+                config: Box::new(config),
+                started_at: self.meta.started_at,
+                iterations: file.iteration,
+                summaries: file.iteration_summaries.clone(),
+                ended: file.completed.then(|| file.exit_reason.clone()),
+            },
+        };
+        let mut state = begin(&first)?;
+        state.spent = file.spent.unwrap_or_default();
+        Ok(state)
+    }
+
+    /// The journal, for what only it can tell.
+    pub(crate) fn journal(&self, what: &'static str) -> Result<PathBuf, ClientError> {
+        match &self.file {
+            None => Ok(self.dir.journal()),
+            Some(_) => Err(ClientError::NeverRan {
+                path: self.meta.state_file.clone(),
+                what,
+            }),
+        }
+    }
+
+    /// Sleeps until no process has the loop, at most `limit`. Woken by the lock itself.
+    pub fn wait_until_gone(&self, limit: Duration) -> Result<Life, ClientError> {
+        let mut watch = Watch::new(&self.dir);
+        let end = Instant::now() + limit;
+        loop {
+            if self.life()? == Life::Gone {
+                return Ok(Life::Gone);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Life::Alive);
+            }
+            watch.wait(Some(left.min(ASK_AGAIN)));
+        }
+    }
+}
+
+/// The project that a state file without a working directory belongs to.
+fn project_of(state_file: &Path) -> PathBuf {
+    let folder = state_file.parent().unwrap_or(Path::new("/"));
+    match folder.file_name() {
+        Some(name) if name == PROJECT_FOLDER => folder.parent().unwrap_or(folder).to_owned(),
+        _ => folder.to_owned(),
+    }
+}

@@ -1,0 +1,171 @@
+//! What became of each iteration, read from the journal as a stream.
+
+use std::ops::ControlFlow;
+
+use descartes_kernel::event::{Event, Record};
+use descartes_kernel::view::{History, HistoryRow};
+use descartes_store::journal::{JournalReader, find_last, seek};
+
+use crate::{ClientError, LoopHandle};
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// At the first run.
+    First,
+    /// At this run; what stands before is not read.
+    Run(u64),
+    /// So many runs before the last.
+    Last(u64),
+}
+
+/// The work tree before and after an iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IterationTrees {
+    /// The iteration.
+    pub row: HistoryRow,
+    /// Before it; `None` where it was not measured.
+    pub before: Option<String>,
+    /// After it; `None` where it was not measured, or the iteration is not over.
+    pub after: Option<String>,
+}
+
+/// The number of the run that a record tells of; it never falls.
+pub(crate) fn run_of(record: &Record) -> Option<u64> {
+    match &record.event {
+        Event::RunStarted { run, .. }
+        | Event::AgentEnded { run, .. }
+        | Event::IterationFinished { run, .. }
+        | Event::RunDiscarded { run, .. }
+        | Event::IterationInterrupted { run, .. } => Some(*run),
+        _ => None,
+    }
+}
+
+/// The iteration that a record tells of; it falls only where a person set it back.
+fn iteration_of(record: &Record) -> Option<u64> {
+    match &record.event {
+        Event::RunStarted { iteration, .. }
+        | Event::AgentEnded { iteration, .. }
+        | Event::GateFinished { iteration, .. }
+        | Event::IterationFinished { iteration, .. }
+        | Event::RunDiscarded { iteration, .. }
+        | Event::IterationInterrupted { iteration, .. } => Some(u64::from(*iteration)),
+        _ => None,
+    }
+}
+
+impl LoopHandle {
+    /// Gives the rows of the history to `each`, oldest first, until it has enough. Returns the
+    /// row of the iteration that is not over, if there is one and it was come to.
+    pub fn history(
+        &self,
+        from: From,
+        mut each: impl FnMut(HistoryRow) -> ControlFlow<()>,
+    ) -> Result<Option<HistoryRow>, ClientError> {
+        let journal = self.journal("it has no history")?;
+        let from = match from {
+            From::First => 0,
+            From::Run(run) => run,
+            From::Last(count) => {
+                let last = find_last(&journal, |record| run_of(record).is_some())?;
+                let last = last.as_ref().and_then(run_of).unwrap_or(0);
+                (last + 1).saturating_sub(count)
+            }
+        };
+        let mut reader = match from {
+            0 => JournalReader::open(&journal)?,
+            run => seek(&journal, run, run_of)?,
+        };
+        let mut history = History::default();
+        reader.read_while(|record| {
+            if run_of(&record).is_some_and(|run| run < from) {
+                return ControlFlow::Continue(());
+            }
+            match history.push(&record) {
+                Some(row) => each(row),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(history.current().cloned())
+    }
+
+    /// The run of an iteration: the last one, where the first met a limit.
+    pub(crate) fn run_started(&self, iteration: u32) -> Result<Record, ClientError> {
+        let journal = self.journal("it has no output")?;
+        let wanted = u64::from(iteration);
+        let mut found = None;
+        seek(&journal, wanted, iteration_of)?.read_while(|record| {
+            match iteration_of(&record) {
+                Some(number) if number > wanted => return ControlFlow::Break(()),
+                Some(number) if number == wanted && is_start(&record) => found = Some(record),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })?;
+        if found.is_none() {
+            // Iterations that a person set back stand in no order.
+            found = find_last(&journal, |record| {
+                is_start(record) && iteration_of(record) == Some(wanted)
+            })?;
+        }
+        found.ok_or_else(|| self.no_iteration(iteration))
+    }
+
+    /// The newest run.
+    pub(crate) fn last_run_started(&self) -> Result<Record, ClientError> {
+        let journal = self.journal("it has no output")?;
+        let newest = find_last(&journal, is_start)?;
+        newest.ok_or_else(|| {
+            ClientError::NoIteration("the loop has not started its agent yet".to_owned())
+        })
+    }
+
+    fn no_iteration(&self, iteration: u32) -> ClientError {
+        let count = self
+            .last_run_started()
+            .ok()
+            .and_then(|last| iteration_of(&last));
+        ClientError::NoIteration(match count {
+            None => format!("there is no iteration {iteration}: the agent has not run yet"),
+            Some(1) => format!("there is no iteration {iteration}: the loop is at its first"),
+            Some(last) => format!("there is no iteration {iteration}: the loop is at {last}"),
+        })
+    }
+
+    /// What is known of the work tree before and after an iteration; `None`: the newest.
+    pub fn trees(&self, iteration: Option<u32>) -> Result<IterationTrees, ClientError> {
+        let started = match iteration {
+            Some(iteration) => self.run_started(iteration)?,
+            None => self.last_run_started()?,
+        };
+        let wanted = run_of(&started).unwrap_or(0);
+        let (mut found, mut next_before) = (None, None);
+        let current = self.history(From::Run(wanted), |row| {
+            match &found {
+                None => found = Some(row),
+                Some(_) => {
+                    next_before = row.trees.0;
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        let (row, next) = match (found, current) {
+            (Some(row), current) => {
+                let next = next_before.or_else(|| current.and_then(|row| row.trees.0));
+                (row, next)
+            }
+            (None, Some(row)) => (row, None),
+            (None, None) => return Err(self.no_iteration(iteration.unwrap_or(1))),
+        };
+        let (before, after) = row.trees.clone();
+        // One that was cut off was not measured at its end, but before the next.
+        let after = after.or(next);
+        Ok(IterationTrees { row, before, after })
+    }
+}
+
+fn is_start(record: &Record) -> bool {
+    matches!(record.event, Event::RunStarted { .. })
+}

@@ -1,0 +1,173 @@
+//! What an agent said and did, from the stream of an agent that is understood.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use descartes_kernel::agent::{AgentEvent, Piece, StreamParser, ToolOutcome};
+use descartes_kernel::units::show_duration;
+
+/// Calls whose results are waited for; an agent that never answers them is not remembered for ever.
+const OPEN_CALLS: usize = 256;
+
+/// Something that an agent said or did.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// Its own words.
+    Text {
+        /// How they join what came before.
+        piece: Piece,
+        /// The words.
+        text: String,
+    },
+    /// What it thought.
+    Thinking(String),
+    /// It calls a tool.
+    ToolCall {
+        /// In one line.
+        summary: String,
+    },
+    /// A tool has answered.
+    ToolDone {
+        /// The call, in one line.
+        summary: String,
+        /// How it went.
+        outcome: ToolOutcome,
+        /// How long it took, where that is told.
+        duration: Option<Duration>,
+    },
+    /// A tool that never answered.
+    ToolLost {
+        /// The call, in one line.
+        summary: String,
+    },
+    /// Something that a person may want to know.
+    Note(String),
+    /// Something failed.
+    Failed(String),
+    /// A line that is none of its events.
+    Noise(String),
+}
+
+/// Turns the bytes of a stream into what was said.
+pub struct Transcript {
+    parser: Box<dyn StreamParser>,
+    events: Vec<AgentEvent>,
+    open: VecDeque<(String, String)>,
+    spoke: bool,
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transcript {
+    /// Reads with this parser.
+    pub fn new(parser: Box<dyn StreamParser>) -> Self {
+        Self {
+            parser,
+            events: Vec::new(),
+            open: VecDeque::new(),
+            spoke: false,
+        }
+    }
+
+    /// Takes bytes, adds what they say. Any split of the same bytes says the same.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Said>) {
+        self.parser.push(bytes, &mut self.events);
+        self.tell(out);
+    }
+
+    /// The stream has ended.
+    pub fn finish(&mut self, out: &mut Vec<Said>) {
+        self.parser.finish(&mut self.events);
+        self.tell(out);
+        for (_, summary) in self.open.drain(..) {
+            out.push(Said::ToolLost { summary });
+        }
+    }
+
+    /// The calls that were not answered yet, in one line each.
+    pub fn running(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().map(|(_, summary)| summary.as_str())
+    }
+
+    fn tell(&mut self, out: &mut Vec<Said>) {
+        for event in std::mem::take(&mut self.events) {
+            out.extend(self.event(event));
+        }
+    }
+
+    fn event(&mut self, event: AgentEvent) -> Option<Said> {
+        Some(match event {
+            AgentEvent::Text { piece, text, .. } => {
+                self.spoke |= !text.trim().is_empty();
+                Said::Text { piece, text }
+            }
+            AgentEvent::Thinking { text } => Said::Thinking(text),
+            AgentEvent::ToolCall { id, summary, .. } => {
+                if self.open.len() == OPEN_CALLS {
+                    self.open.pop_front();
+                }
+                self.open.push_back((id, summary.clone()));
+                Said::ToolCall { summary }
+            }
+            AgentEvent::ToolResult {
+                id,
+                outcome,
+                duration,
+                preview,
+            } => self.answered(&id, outcome, duration, &preview)?,
+            AgentEvent::Retry { after, why, .. } => {
+                let wait =
+                    after.map_or_else(String::new, |after| format!(" in {}", show_duration(after)));
+                Said::Note(format!("trying again{wait}: {why}"))
+            }
+            AgentEvent::Denied(denial) => Said::Note(format!("denied: {}", denial.rule)),
+            AgentEvent::Warning { message } => Said::Note(message),
+            AgentEvent::LimitWarning { told, .. } | AgentEvent::Limit { told } => {
+                Said::Note(told.words)
+            }
+            AgentEvent::Failed(failure) => Said::Failed(failure.message),
+            AgentEvent::Result(result) => match (result.error, result.text) {
+                (Some(error), _) => Said::Failed(error.message),
+                // A result repeats the last words, unless they came no other way.
+                (None, Some(text)) if !self.spoke => Said::Text {
+                    piece: Piece::Block,
+                    text,
+                },
+                _ => return None,
+            },
+            AgentEvent::Noise { text } => Said::Noise(text),
+            AgentEvent::Session { .. }
+            | AgentEvent::Step
+            | AgentEvent::Subagent { .. }
+            | AgentEvent::Usage { .. }
+            | AgentEvent::Unknown { .. } => return None,
+        })
+    }
+
+    fn answered(
+        &mut self,
+        id: &str,
+        outcome: ToolOutcome,
+        duration: Option<Duration>,
+        preview: &str,
+    ) -> Option<Said> {
+        let place = self.open.iter().position(|(open, _)| open == id);
+        let summary = match place.and_then(|place| self.open.remove(place)) {
+            Some((_, summary)) => summary,
+            // An answer to nothing: only trouble is worth a line.
+            None if outcome.is_ok() => return None,
+            None => preview.lines().next().unwrap_or("a tool").to_owned(),
+        };
+        Some(Said::ToolDone {
+            summary,
+            outcome,
+            duration,
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Which loops there are, and which one is meant.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::price::Prices;
+use descartes_store::catalog::{self, FindError, LoopEntry};
+use descartes_store::layout::{EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical};
+use descartes_store::lock::holder_of_loop;
+use descartes_store::state_file::{StateFileError, load};
+
+use crate::{ClientError, LoopHandle};
+
+/// What is known of agents: needed to read what they said and what it cost.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Agents, built-in ones and the user's.
+    pub profiles: Arc<Profiles>,
+    /// Prices for agents that tell tokens only.
+    pub prices: Arc<Prices>,
+}
+
+impl Known {
+    /// The built-in agents, no prices.
+    pub fn builtin() -> Result<Self, ClientError> {
+        let profiles =
+            Profiles::builtin().map_err(|error| ClientError::Agents(error.to_string()))?;
+        Ok(Self {
+            profiles: Arc::new(profiles),
+            prices: Arc::default(),
+        })
+    }
+}
+
+/// Which loops are listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that work in this directory.
+    Of(PathBuf),
+    /// All of this user on this machine.
+    All,
+}
+
+/// Which loop is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// By its id, the beginning of its id, its name, or the path of its state file.
+    Named(String),
+    /// By its state file.
+    StateFile(PathBuf),
+    /// The one of the default state file in this directory.
+    Here(PathBuf),
+}
+
+/// All loops of a state root.
+#[derive(Clone, Debug)]
+pub struct Loops {
+    root: StateRoot,
+    known: Known,
+}
+
+impl Loops {
+    /// The loops that a command in `here` sees, read with the built-in agents.
+    pub fn new(paths: &EnvPaths, here: &Path) -> Result<Self, ClientError> {
+        let root = StateRoot::resolve(paths, here);
+        Ok(Self::at(root, Known::builtin()?))
+    }
+
+    /// The loops of a known root.
+    pub fn at(root: StateRoot, known: Known) -> Self {
+        Self { root, known }
+    }
+
+    /// The root.
+    pub fn root(&self) -> &StateRoot {
+        &self.root
+    }
+
+    /// Loops, newest first.
+    pub fn list(&self, scope: &Scope) -> Result<Vec<LoopHandle>, ClientError> {
+        let within = match scope {
+            Scope::All => None,
+            Scope::Of(dir) => Some(canonical(dir)?),
+        };
+        let all = catalog::list(&self.root)?.into_iter();
+        let wanted = all.filter(|entry| {
+            let dir = &entry.meta.working_dir;
+            within.as_ref().is_none_or(|within| within == dir)
+        });
+        Ok(wanted.map(|entry| self.handle(entry)).collect())
+    }
+
+    /// The loop that is meant.
+    pub fn find(&self, query: &Query) -> Result<LoopHandle, ClientError> {
+        match query {
+            Query::Named(name) => self.by_name(name),
+            Query::StateFile(path) => self.by_state_file(path),
+            Query::Here(dir) => {
+                let path = dir.join(PROJECT_FOLDER).join(STATE_FILE);
+                self.by_state_file(&path).map_err(|error| match error {
+                    ClientError::StateFile(StateFileError::Missing(path)) => {
+                        ClientError::NoneHere(path)
+                    }
+                    other => other,
+                })
+            }
+        }
+    }
+
+    fn handle(&self, entry: LoopEntry) -> LoopHandle {
+        LoopHandle::of_journal(&self.root, &self.known, entry)
+    }
+
+    fn by_name(&self, name: &str) -> Result<LoopHandle, ClientError> {
+        match catalog::find(&self.root, name) {
+            Ok(entry) => Ok(self.handle(entry)),
+            Err(FindError::Ambiguous { query, candidates }) => {
+                let entries = candidates.iter().filter_map(|meta| {
+                    let dir = self.root.loop_dir(&meta.id).ok()?;
+                    let meta = meta.clone();
+                    Some(LoopEntry { meta, dir })
+                });
+                // Names are used again and again; the one that runs is the one that is meant.
+                let mut live: Vec<LoopEntry> = entries
+                    .filter(|entry| holder_of_loop(&entry.dir).is_ok_and(|held| held.is_some()))
+                    .collect();
+                match (live.pop(), live.is_empty()) {
+                    (Some(entry), true) => Ok(self.handle(entry)),
+                    _ => Err(FindError::Ambiguous { query, candidates }.into()),
+                }
+            }
+            Err(FindError::None(query)) => {
+                // A state file that never ran here stands in no catalog.
+                let path = Path::new(name);
+                let is_path = name.contains('/') || name.ends_with(".json");
+                match is_path && path.is_file() {
+                    true => self.by_state_file(path),
+                    false => Err(FindError::None(query).into()),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same way as a resume finds it: the journal if there is one, else the file alone. A
+    /// torn file never stands in the way of a journal that knows better.
+    fn by_state_file(&self, path: &Path) -> Result<LoopHandle, ClientError> {
+        let path = canonical(path)?;
+        match load(&path) {
+            Ok(loaded) => {
+                let id = loaded.state.loop_id.as_deref();
+                match id.and_then(|id| self.with_journal(id)) {
+                    Some(entry) => Ok(self.handle(entry)),
+                    None => Ok(LoopHandle::of_file(&self.root, &self.known, path, loaded)?),
+                }
+            }
+            Err(error @ StateFileError::Io(_)) => Err(error.into()),
+            Err(error) => {
+                let newest = catalog::list(&self.root)?
+                    .into_iter()
+                    .find(|entry| entry.meta.state_file == path && entry.dir.journal().is_file());
+                match newest {
+                    Some(entry) => Ok(self.handle(entry)),
+                    None => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    fn with_journal(&self, id: &str) -> Option<LoopEntry> {
+        let dir = self.root.loop_dir(id).ok()?;
+        dir.journal().is_file().then_some(())?;
+        catalog::find(&self.root, id)
+            .ok()
+            .filter(|entry| entry.meta.id == id)
+    }
+}
