@@ -135,7 +135,7 @@ fn a_sleeping_view_is_woken_by_records_logs_and_the_lock() {
     let (_, mut follower) = world.find("auth").follow(Output::All).unwrap();
     assert_eq!(follower.life(), Life::Alive);
     assert!(follower.fd().is_some());
-    let mut woken = |follower: &mut Follower, what: &str, act: &mut dyn FnMut()| {
+    let woken = |follower: &mut Follower, what: &str, act: &mut dyn FnMut()| {
         // Nothing is left to be told before it sleeps.
         while !follower
             .next(Some(Duration::from_millis(1)))
