@@ -1,2 +1,20 @@
-//! The `descartes` binary.
-fn main() {}
+//! The `descartes` binary: keeps a coding agent working until the job is proven done.
+
+mod app;
+mod args;
+mod commands;
+mod env;
+mod error;
+mod printer;
+mod session;
+mod settings;
+mod style;
+mod view;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let code = app::run(std::env::args_os().collect());
+    // Codes are 0 to 255; anything else would be an error of ours.
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

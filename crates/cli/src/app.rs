@@ -1,0 +1,104 @@
+//! From the command line to an exit code.
+
+use std::ffi::OsString;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use descartes_kernel::outcome::exit;
+
+use crate::args::{Cli, ColorChoice, with_verb};
+use crate::commands::{self, demo};
+use crate::env::Environment;
+use crate::error::from_clap;
+use crate::printer::Printer;
+use crate::session::background;
+use crate::session::order::GUARD;
+use crate::settings::surroundings::Surroundings;
+
+/// Runs the process.
+pub fn run(words: Vec<OsString>) -> i32 {
+    match words.get(1).and_then(|word| word.to_str()) {
+        // Before anything else: a guard must be there at once, and hold nothing.
+        Some(GUARD) => descartes_proc::guard_main(),
+        Some("--version" | "-V") if words.len() == 2 => version(),
+        Some(background::HOST) => hidden_host(),
+        Some(demo::agent::VERB) => demo_agent(&words[2..]),
+        _ => command(words),
+    }
+}
+
+fn version() -> i32 {
+    let printer = Printer::new(ColorChoice::Never, &Environment::default());
+    printer.line(concat!("descartes ", env!("CARGO_PKG_VERSION")));
+    0
+}
+
+fn hidden_host() -> i32 {
+    match Surroundings::of_process(Environment::of_process()) {
+        Ok(around) => background::host(&around),
+        Err(error) => error.exit_code(),
+    }
+}
+
+fn demo_agent(words: &[OsString]) -> i32 {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let environment = Environment::of_process();
+    let played = demo::agent::run(&words, environment.text("DESCARTES_ITERATION"));
+    i32::from(played.is_err())
+}
+
+fn command(words: Vec<OsString>) -> i32 {
+    let environment = Environment::of_process();
+    let cli = match Cli::try_parse_from(with_verb(words.clone())) {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error, &words, &environment),
+    };
+    let printer = Printer::new(cli.color, &environment);
+    let around = Surroundings::of_process(environment);
+    match around.and_then(|around| commands::run(cli, &around, &printer)) {
+        Ok(code) => code,
+        Err(error) => {
+            printer.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// Help is data; everything else that the parser refuses is a usage error.
+fn refused(error: &clap::Error, words: &[OsString], environment: &Environment) -> i32 {
+    let never = words
+        .windows(2)
+        .any(|pair| pair[0] == "--color" && pair[1] == "never")
+        || words.iter().any(|word| word == "--color=never");
+    let choice = if never {
+        ColorChoice::Never
+    } else {
+        ColorChoice::Auto
+    };
+    let printer = Printer::new(choice, environment);
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            printer.data(&styled(error, printer.out));
+            0
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            printer.talk(styled(error, printer.err).trim_end());
+            exit::USAGE
+        }
+        _ => {
+            let error = from_clap(error);
+            printer.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+fn styled(error: &clap::Error, paint: crate::style::Paint) -> String {
+    match paint {
+        crate::style::Paint::Colour => error.render().ansi().to_string(),
+        crate::style::Paint::Plain => error.render().to_string(),
+    }
+}

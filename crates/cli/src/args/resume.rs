@@ -1,0 +1,85 @@
+//! `loop resume`: which loop, and what changes from here on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use descartes_kernel::units::Secs;
+
+use super::values::{self, IterationLimit, Variable};
+
+/// What `loop resume` was given.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// A variable for the agent alone: values are not kept, so they are given again; repeatable
+    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    pub env: Vec<Variable>,
+    /// Mend a damaged journal first; a copy of it is kept
+    #[arg(long)]
+    pub repair: bool,
+    /// Run in the background and print the loop's id
+    #[arg(long)]
+    pub detach: bool,
+    /// Print events as JSON lines instead of the human view
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which loop is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WhichLoop {
+    /// The loop's id or name [default: the one of this directory]
+    #[arg(value_name = "LOOP", conflicts_with = "state_file")]
+    pub id: Option<String>,
+    /// Its state file
+    #[arg(short, long, value_name = "FILE")]
+    pub state_file: Option<PathBuf>,
+}
+
+/// Limits, gates, prompt or model, changed.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Changes")]
+pub struct ChangeArgs {
+    /// Iterations in all, or `unlimited`
+    #[arg(short, long, value_name = "N", value_parser = values::iterations)]
+    pub max_iterations: Option<IterationLimit>,
+    /// Time budget of the whole loop
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub max_duration: Option<Secs>,
+    /// Cost budget of the whole loop
+    #[arg(long, value_name = "USD", value_parser = values::usd)]
+    pub max_cost: Option<f64>,
+    /// Token budget of the whole loop
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub max_tokens: Option<u64>,
+    /// Time limit of one iteration
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Secs>,
+    /// Silence without work that ends an iteration as hung
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub idle_timeout: Option<Secs>,
+    /// Failed iterations in a row that end the loop
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub max_failures: Option<u32>,
+    /// Iterations without progress before a nudge; 0: off
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub stall_after: Option<u32>,
+    /// Gates, replacing all; repeatable
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// Time limit of each gate
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub verify_timeout: Option<Secs>,
+    /// The task
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    pub prompt: Option<String>,
+    /// The task from a file; `-` reads standard input once
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+    /// The model
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}

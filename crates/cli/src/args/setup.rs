@@ -1,0 +1,68 @@
+//! Commands around loops: trying, setting up, looking after.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `demo`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct DemoArgs {
+    /// Without the pauses that make it pleasant to watch
+    #[arg(long)]
+    pub fast: bool,
+    /// Print events as JSON lines instead of the human view
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `init`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InitArgs {
+    /// The project
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// Say what would be written; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `doctor`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct DoctorArgs {
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `config`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub verb: ConfigVerb,
+}
+
+/// What to do with the configuration.
+#[derive(Subcommand, Clone, Copy, Debug)]
+pub enum ConfigVerb {
+    /// Print every setting with its value and where it comes from
+    Show {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `completions`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ManArgs {
+    /// Write one page for each command into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}

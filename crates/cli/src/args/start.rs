@@ -1,0 +1,209 @@
+//! `loop start`: every flag. A flag that is not given stays empty here; defaults come from
+//! the settings, which know the layers below.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use descartes_kernel::config::{Permissions, PromptMode};
+use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::units::Secs;
+
+use super::values::{self, IterationLimit, SizeLimit, Variable};
+
+/// What `loop start` was given.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StartArgs {
+    #[command(flatten)]
+    pub task: TaskArgs,
+    #[command(flatten)]
+    pub done: DoneArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    #[command(flatten)]
+    pub prompt: PromptArgs,
+    #[command(flatten)]
+    pub git: GitArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// What is to be done.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Task")]
+pub struct TaskArgs {
+    /// The agent: any command, quoted as in a shell, run without one
+    #[arg(short, long, value_name = "CMD")]
+    pub command: Option<String>,
+    /// The task
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    pub prompt: Option<String>,
+    /// The task from a file, read again at every iteration; `-` reads standard input once
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+}
+
+/// How the loop knows that the work is done.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Done when")]
+pub struct DoneArgs {
+    /// A gate: a shell command that must pass before the work counts as done; repeatable
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// Time limit of each gate [default: 30m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub verify_timeout: Option<Secs>,
+    /// What the agent prints, as <promise>TEXT</promise>, when it is done [default: COMPLETE]
+    #[arg(long, value_name = "TEXT", conflicts_with = "no_promise")]
+    pub completion_promise: Option<String>,
+    /// No promise: the gates alone decide, or exit code 0 without gates
+    #[arg(long)]
+    pub no_promise: bool,
+    /// How the promise must stand in the output [default: by backend]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::MATCHES, values::promise_match))]
+    pub promise_match: Option<PromiseMatch>,
+    /// Whether the first prompt tells the agent how to say it [default: by backend]
+    #[arg(long, value_name = "WHEN", value_parser = values::one_of(&values::SWITCH, values::switch))]
+    pub promise_hint: Option<bool>,
+    /// Silence after the promise that ends an iteration [default: 10s]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub promise_grace: Option<Secs>,
+    /// What the agent prints, tagged alike, when it cannot be done [default: BLOCKED]
+    #[arg(long, value_name = "TEXT")]
+    pub abort_promise: Option<String>,
+}
+
+/// What ends the loop before that.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// Iterations, or `unlimited` [default: 20]
+    #[arg(short, long, value_name = "N", value_parser = values::iterations)]
+    pub max_iterations: Option<IterationLimit>,
+    /// Time budget of the whole loop
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub max_duration: Option<Secs>,
+    /// Cost budget of the whole loop
+    #[arg(long, value_name = "USD", value_parser = values::usd)]
+    pub max_cost: Option<f64>,
+    /// Token budget of the whole loop
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    pub max_tokens: Option<u64>,
+    /// Time limit of one iteration
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub timeout: Option<Secs>,
+    /// Silence without work that ends an iteration as hung [default: 30m]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub idle_timeout: Option<Secs>,
+    /// Failed iterations in a row that end the loop [default: 5]
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub max_failures: Option<u32>,
+    /// Iterations without progress before a nudge, twice as many end the loop; 0: off [default: by backend]
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub stall_after: Option<u32>,
+    /// Between asking processes to end and killing them [default: 5s]
+    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    pub kill_grace: Option<Secs>,
+    /// Log kept of one iteration, or `unlimited` [default: 2GB]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_log: Option<SizeLimit>,
+}
+
+/// How the agent is started.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Agent")]
+pub struct AgentArgs {
+    /// claude, codex, gemini, opencode, generic, or a profile [default: guessed]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// The model, passed in the backend's own way
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// What the agent may do without asking [default: agent]
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of(&values::PERMISSIONS, values::permissions))]
+    pub permissions: Option<Permissions>,
+    /// An agent that takes over when those before it are limited or failing; repeatable
+    #[arg(long, value_name = "AGENT")]
+    pub fallback: Vec<String>,
+    /// A variable for the agent alone, never written anywhere; repeatable
+    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    pub env: Vec<Variable>,
+    /// How the prompt reaches the agent [default: by backend]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::PROMPT_MODES, values::prompt_mode))]
+    pub prompt_mode: Option<PromptMode>,
+}
+
+/// What is added to the prompt.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Prompt")]
+pub struct PromptArgs {
+    /// Later iterations get the bare prompt; only gate failures and your notes are added
+    #[arg(long, overrides_with = "iteration_context")]
+    pub fresh_context: bool,
+    /// Later iterations are told where they stand (the default)
+    #[arg(long, overrides_with = "fresh_context")]
+    pub iteration_context: bool,
+    /// A file whose text stands before the prompt at every iteration; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub spec_file: Vec<PathBuf>,
+    /// Budget of those files, in tokens [default: 5000]
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub max_spec_tokens: Option<u32>,
+}
+
+/// What is done in git.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Git")]
+pub struct GitArgs {
+    /// Commit after each iteration
+    #[arg(long)]
+    pub auto_commit: bool,
+    /// Message of those commits [default: loop: iteration {iteration}]
+    #[arg(long, value_name = "T")]
+    pub commit_template: Option<String>,
+    /// Make and switch to a branch first
+    #[arg(long)]
+    pub branch: bool,
+    /// Name of that branch [default: loop/{timestamp}]
+    #[arg(long, value_name = "T")]
+    pub branch_template: Option<String>,
+    /// Tag descartes/{name}/{iteration} when all gates are green
+    #[arg(long)]
+    pub tag_green: bool,
+}
+
+/// Where it happens.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Where")]
+pub struct PlaceArgs {
+    /// Where the agent works [default: here]
+    #[arg(short, long, value_name = "DIR")]
+    pub working_dir: Option<PathBuf>,
+    /// The state file [default: .descartes/loop-state.json there]
+    #[arg(short, long, value_name = "FILE")]
+    pub state_file: Option<PathBuf>,
+    /// A name for lists and views [default: made up]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Start anew over a finished or foreign state file; the old one is kept beside it
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How it is shown.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct ShowArgs {
+    /// Print the command, the prompt and the plan; start and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run in the background and print the loop's id
+    #[arg(long)]
+    pub detach: bool,
+    /// Print events as JSON lines instead of the human view
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,171 @@
+//! Values as people type them. The same readers serve flags, the environment and config
+//! files, so that `30m` means the same everywhere.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use descartes_kernel::config::{Permissions, PromptMode};
+use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::units::{self, Secs};
+use serde::de::DeserializeOwned;
+
+/// A limit on iterations; none is `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IterationLimit(pub Option<u32>);
+
+/// A limit on bytes; none is `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeLimit(pub Option<u64>);
+
+/// A variable for the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value; never written anywhere.
+    pub value: String,
+}
+
+/// Names of [`PromptMode`].
+pub const PROMPT_MODES: [&str; 5] = ["arg", "stdin", "env", "file", "none"];
+/// Names of [`PromiseMatch`].
+pub const MATCHES: [&str; 3] = ["tagged", "line", "anywhere"];
+/// Names of [`Permissions`].
+pub const PERMISSIONS: [&str; 3] = ["agent", "edit", "all"];
+/// Names of a switch that is on or off.
+pub const SWITCH: [&str; 2] = ["on", "off"];
+
+/// Reads `90s`, `30m`, or a number of seconds.
+pub fn duration(text: &str) -> Result<Secs, String> {
+    units::parse_duration(text)
+        .map(Secs)
+        .map_err(|error| error.to_string())
+}
+
+/// Reads a number of iterations or `unlimited`.
+pub fn iterations(text: &str) -> Result<IterationLimit, String> {
+    if text.trim().eq_ignore_ascii_case("unlimited") {
+        return Ok(IterationLimit(None));
+    }
+    number(text).map(|n| IterationLimit(Some(n))).map_err(|_| {
+        format!("`{text}` is not a number of iterations; write for example 20, or unlimited")
+    })
+}
+
+/// Reads `2GB`, `64MiB`, or `unlimited`.
+pub fn size(text: &str) -> Result<SizeLimit, String> {
+    if text.trim().eq_ignore_ascii_case("unlimited") {
+        return Ok(SizeLimit(None));
+    }
+    let bytes = units::parse_size(text).map_err(|error| error.to_string())?;
+    Ok(SizeLimit(Some(bytes)))
+}
+
+/// Reads an amount of US dollars.
+pub fn usd(text: &str) -> Result<f64, String> {
+    units::parse_usd(text).map_err(|error| error.to_string())
+}
+
+/// Reads `200k`, `1.5M`, `50000`.
+pub fn count(text: &str) -> Result<u64, String> {
+    units::parse_count(text).map_err(|error| error.to_string())
+}
+
+/// Reads a whole number.
+pub fn number(text: &str) -> Result<u32, String> {
+    text.trim()
+        .replace('_', "")
+        .parse()
+        .map_err(|_| format!("`{text}` is not a whole number; write for example 5"))
+}
+
+/// Reads `NAME=VALUE`. The value is not repeated in the error: it may be a secret.
+pub fn variable(text: &str) -> Result<Variable, String> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => (name, value),
+        _ => return Err("a variable is written NAME=VALUE".to_owned()),
+    };
+    if text.contains('\0') {
+        return Err(format!("the value of {name} holds a NUL byte"));
+    }
+    Ok(Variable {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    })
+}
+
+/// Reads one of the named choices of a kernel type.
+pub fn choice<T: DeserializeOwned>(text: &str, names: &[&str]) -> Result<T, String> {
+    let name = text.trim().to_ascii_lowercase();
+    let wrong = || format!("`{text}` is not one of {}", names.join(", "));
+    if !names.contains(&name.as_str()) {
+        return Err(wrong());
+    }
+    serde_json::from_value(serde_json::Value::String(name)).map_err(|_| wrong())
+}
+
+/// Reads a prompt mode.
+pub fn prompt_mode(text: &str) -> Result<PromptMode, String> {
+    choice(text, &PROMPT_MODES)
+}
+
+/// Reads how a promise must stand.
+pub fn promise_match(text: &str) -> Result<PromiseMatch, String> {
+    choice(text, &MATCHES)
+}
+
+/// Reads what the agent may do.
+pub fn permissions(text: &str) -> Result<Permissions, String> {
+    choice(text, &PERMISSIONS)
+}
+
+/// Reads `on` or `off`, and what people write instead.
+pub fn switch(text: &str) -> Result<bool, String> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Ok(true),
+        "off" | "false" | "no" | "0" => Ok(false),
+        _ => Err(format!("`{text}` is not one of on, off")),
+    }
+}
+
+/// The parser of a flag with named choices, which help and completions then know.
+pub fn one_of<T: Clone + Send + Sync + 'static>(
+    names: &'static [&'static str],
+    read: fn(&str) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(move |text| read(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_numbers_or_spelled_out() {
+        assert_eq!(iterations("20"), Ok(IterationLimit(Some(20))));
+        assert_eq!(iterations("Unlimited"), Ok(IterationLimit(None)));
+        assert!(iterations("-1").unwrap_err().contains("unlimited"));
+        assert_eq!(size("unlimited"), Ok(SizeLimit(None)));
+        assert_eq!(size("1MB"), Ok(SizeLimit(Some(1_000_000))));
+    }
+
+    #[test]
+    fn choices_name_what_is_known() {
+        assert_eq!(prompt_mode("stdin"), Ok(PromptMode::Stdin));
+        assert_eq!(promise_match("Line"), Ok(PromiseMatch::Line));
+        assert!(
+            permissions("root")
+                .unwrap_err()
+                .contains("agent, edit, all")
+        );
+        assert_eq!(switch("off"), Ok(false));
+        assert!(switch("maybe").is_err());
+    }
+
+    #[test]
+    fn a_variable_has_a_name_and_its_value_is_never_repeated() {
+        let read = variable("KEY=a=b").unwrap();
+        assert_eq!((read.name.as_str(), read.value.as_str()), ("KEY", "a=b"));
+        for bad in ["s3cret", "=s3cret"] {
+            assert!(!variable(bad).unwrap_err().contains("s3cret"));
+        }
+    }
+}

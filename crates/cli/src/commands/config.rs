@@ -1,0 +1,103 @@
+//! `descartes config show`: every setting with its value and where it comes from.
+
+use descartes_store::config::{KEYS, Layers, Row, Source};
+use serde_json::json;
+
+use crate::args::setup::ConfigVerb;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Tone;
+
+/// Runs it.
+pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let ConfigVerb::Show { json } = verb;
+    let layers = around.layers(&around.here)?;
+    for unknown in layers.unknown() {
+        printer.warning(&unknown.to_string());
+    }
+    if json {
+        printer.line(&as_json(&layers));
+    } else {
+        printer.data(&table(&rows(&layers), printer));
+    }
+    Ok(0)
+}
+
+/// Every key, set or not.
+fn rows(layers: &Layers) -> Vec<Row> {
+    let mut rows = layers.rows();
+    for (key, _) in KEYS {
+        let entry = format!("{key}.");
+        if !rows
+            .iter()
+            .any(|row| row.key == *key || row.key.starts_with(&entry))
+        {
+            rows.push(Row {
+                key: (*key).to_owned(),
+                value: "-".to_owned(),
+                source: Source::Default,
+            });
+        }
+    }
+    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    rows
+}
+
+fn table(rows: &[Row], printer: &Printer) -> String {
+    let key = rows.iter().map(|row| row.key.len()).max().unwrap_or(0);
+    let value = rows
+        .iter()
+        .map(|row| row.value.len().min(40))
+        .max()
+        .unwrap_or(0);
+    let line = |row: &Row| {
+        let tone = if row.source == Source::Default {
+            Tone::Dim
+        } else {
+            Tone::Strong
+        };
+        // A value over several lines is a table: the rest of the line stays readable.
+        let shown = row.value.split_whitespace().collect::<Vec<_>>().join(" ");
+        let source = printer.out.text(tone, &row.source.to_string());
+        format!("{:<key$}  {:<value$}  {source}\n", row.key, shown)
+    };
+    rows.iter().map(line).collect()
+}
+
+fn as_json(layers: &Layers) -> String {
+    let rows: Vec<serde_json::Value> = rows(layers)
+        .iter()
+        .map(|row| {
+            let value = layers
+                .get::<serde_json::Value>(&row.key)
+                .map(|found| found.value);
+            let mut out = json!({ "key": row.key, "value": value, "source": kind(&row.source) });
+            if let (Some(place), Some(out)) = (place(&row.source), out.as_object_mut()) {
+                out.insert("place".to_owned(), place.into());
+            }
+            out
+        })
+        .collect();
+    serde_json::Value::Array(rows).to_string()
+}
+
+fn kind(source: &Source) -> &'static str {
+    match source {
+        Source::Default => "default",
+        Source::UserFile { .. } => "user file",
+        Source::ProjectFile { .. } => "project file",
+        Source::Environment(_) => "environment",
+        Source::Flag(_) => "flag",
+    }
+}
+
+fn place(source: &Source) -> Option<String> {
+    match source {
+        Source::Default => None,
+        Source::UserFile { path, line } | Source::ProjectFile { path, line } => {
+            Some(format!("{}:{line}", path.display()))
+        }
+        Source::Environment(name) | Source::Flag(name) => Some(name.clone()),
+    }
+}

@@ -1,0 +1,82 @@
+//! `descartes doctor`: is everything here that loops need?
+
+mod agents;
+mod finding;
+mod leftovers;
+mod machine;
+
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::outcome::exit;
+use descartes_store::config::{ConfigPlaces, Layers};
+
+use self::finding::{Finding, Level, problem};
+use crate::args::setup::DoctorArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::agent::profiles;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Tone;
+
+/// Runs all checks; findings exit with 1.
+pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let root = around.root(&around.here);
+    let mut findings = machine::git(&around.here);
+    findings.extend(machine::disk(&root));
+    let (layers, profiles, config) = configuration(around)?;
+    findings.extend(config);
+    findings.extend(agents::look(&profiles, &layers, around));
+    findings.extend(leftovers::look(&root, &around.paths));
+    findings.push(machine::terminal(around));
+    show(&findings, args, printer);
+    let bad = findings
+        .iter()
+        .any(|finding| finding.level == Level::Problem);
+    Ok(if bad { exit::ERROR } else { 0 })
+}
+
+/// The settings; where they cannot be used, the defaults and why.
+fn configuration(around: &Surroundings) -> Result<(Layers, Profiles, Vec<Finding>), CliError> {
+    let found = around
+        .layers(&around.here)
+        .and_then(|layers| Ok((profiles(&layers)?, layers)));
+    match found {
+        Ok((profiles, layers)) => {
+            let mut out = machine::config(around);
+            out.extend(layers.unknown().iter().map(|unknown| {
+                problem(
+                    "config",
+                    unknown.to_string(),
+                    "it has no effect; known keys: descartes config show",
+                )
+            }));
+            Ok((layers, profiles, out))
+        }
+        Err(error) => {
+            let layers = Layers::load(&ConfigPlaces::default())?;
+            let hint = "mend the file; all keys with an explanation: descartes config show";
+            let finding = problem("config", error.to_string(), hint);
+            Ok((layers, Profiles::builtin()?, vec![finding]))
+        }
+    }
+}
+
+fn show(findings: &[Finding], args: DoctorArgs, printer: &Printer) {
+    if args.json {
+        return printer.line(&serde_json::to_string(findings).unwrap_or_default());
+    }
+    for finding in findings {
+        let (tone, word) = match finding.level {
+            Level::Ok => (Tone::Good, "ok     "),
+            Level::Note => (Tone::Warn, "note   "),
+            Level::Problem => (Tone::Bad, "problem"),
+        };
+        let word = printer.out.text(tone, word);
+        printer.line(&format!(
+            "{word}  {:<9}  {}",
+            finding.check, finding.message
+        ));
+        if let Some(hint) = &finding.hint {
+            printer.line(&format!("{:20}hint: {hint}", ""));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `descartes init`: looks at a project and writes what a loop needs. Never overwrites.
+
+mod files;
+mod project;
+
+use std::path::Path;
+
+use descartes_store::layout::ensure_project_folder;
+
+use self::files::NewFile;
+use crate::args::setup::InitArgs;
+use crate::error::{CliError, at};
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Tone;
+
+/// Runs it.
+pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let dir = around.absolute(&args.dir);
+    if !dir.is_dir() {
+        return Err(CliError::usage(
+            format!("{} is not a directory", dir.display()),
+            "give the folder of a project",
+        ));
+    }
+    let found = project::look(&dir);
+    let what = if found.kinds.is_empty() {
+        "nothing that is known".to_owned()
+    } else {
+        found.kinds.join(", ")
+    };
+    let git = if found.git { "in git" } else { "not in git" };
+    printer.line(&format!("found: {what}; {git}"));
+    match found.gates.as_slice() {
+        [] => printer.line("gate: none found; set `verify` in .descartes/config.toml"),
+        gates => printer.line(&format!("gate: {}", gates.join(", "))),
+    }
+    for file in files::all(&found) {
+        let (tone, word) = match (dir.join(file.path).exists(), args.dry_run) {
+            (true, _) => (Tone::Warn, "kept"),
+            (false, true) => (Tone::Good, "would write"),
+            (false, false) => {
+                write(&dir, &file)?;
+                (Tone::Good, "wrote")
+            }
+        };
+        printer.line(&format!("{} {}", printer.out.text(tone, word), file.path));
+    }
+    if !args.dry_run {
+        printer.line("next: write the task into PROMPT.md, then: descartes loop start");
+    }
+    Ok(0)
+}
+
+fn write(dir: &Path, file: &NewFile) -> Result<(), CliError> {
+    let path = dir.join(file.path);
+    if file
+        .path
+        .starts_with(descartes_store::layout::PROJECT_FOLDER)
+    {
+        ensure_project_folder(dir)?;
+    } else if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(at("make", folder))?;
+    }
+    // Made anew or not at all: somebody may have written it since we looked.
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.write(true).create_new(true).open(&path);
+    let written =
+        opened.and_then(|mut out| std::io::Write::write_all(&mut out, file.text.as_bytes()));
+    written.map_err(at("write", &path))
+}

@@ -1,0 +1,203 @@
+//! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
+
+use descartes_kernel::agent::PromptMode;
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build};
+use descartes_kernel::units::{Secs, show_size};
+use descartes_store::config::Source;
+use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
+use descartes_store::lock::holder_of;
+
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::prompt::read_text;
+use crate::settings::start::Start;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Tone;
+use crate::view::words;
+
+/// Prints it.
+pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let prompt = first_prompt(start)?;
+    let delivery = start
+        .agent
+        .invocation
+        .deliver(&start.agent.profile, &prompt, "PROMPT-FILE")
+        .map_err(|error| {
+            CliError::usage(error.to_string(), "give it another way with --prompt-mode")
+        })?;
+    let shown = |word: &String| {
+        if *word == prompt {
+            "PROMPT".to_owned()
+        } else {
+            word.clone()
+        }
+    };
+    let command: Vec<String> = delivery.argv.iter().map(shown).collect();
+    let title = |text: &str| printer.out.text(Tone::Strong, text);
+    printer.line(&title("Command"));
+    printer.line(&format!("  {}", shell_words::join(&command)));
+    printer.line(&format!("  {}", way(delivery.mode)));
+    printer.line(&title("Prompt of iteration 1"));
+    for line in prompt.lines() {
+        printer.line(&format!("  {line}"));
+    }
+    printer.line(&title("Plan"));
+    for (label, text) in plan(start, around)? {
+        printer.line(&format!("  {label:<18}{text}"));
+    }
+    let rows = start.layers.rows();
+    let set: Vec<_> = rows
+        .iter()
+        .filter(|row| row.source != Source::Default)
+        .collect();
+    if !set.is_empty() {
+        printer.line(&title("Set by"));
+        for row in set {
+            printer.line(&format!("  {:<18}{}", row.key, row.source));
+        }
+    }
+    Ok(0)
+}
+
+fn way(mode: PromptMode) -> &'static str {
+    match mode {
+        PromptMode::Arg => "the prompt is an argument",
+        PromptMode::Stdin => "the prompt comes on standard input",
+        PromptMode::Env => "the prompt stands in the variable PROMPT",
+        PromptMode::File => "the prompt stands in a file, whose path is an argument",
+        PromptMode::None => "the prompt is not passed",
+    }
+}
+
+/// The prompt as iteration 1 will get it, but for a cut of spec files over their budget.
+fn first_prompt(start: &Start) -> Result<String, CliError> {
+    let config = &start.config;
+    if !config.wants_prompt() {
+        return Ok(String::new());
+    }
+    let task = match &config.prompt_file {
+        Some(file) => read_text("the prompt file", file)?,
+        None => config.prompt.clone(),
+    };
+    let specs: Result<Vec<String>, CliError> = config
+        .spec_files
+        .iter()
+        .map(|file| read_text("the spec file", &start.dir.join(file)))
+        .collect();
+    let spec = specs?.join("\n\n");
+    let understood = start.agent.invocation.stream.is_understood();
+    let hint = config.promise_hint.unwrap_or(understood);
+    let fresh = config.fresh_context_mode;
+    Ok(build(&PromptParts {
+        spec: (!spec.is_empty()).then_some(spec.as_str()),
+        task: &task,
+        iteration: 1,
+        max: config.max_iterations,
+        promise: config.completion_promise.as_deref(),
+        hint: if hint {
+            PromiseHint::On
+        } else {
+            PromiseHint::Off
+        },
+        style: if fresh {
+            ContextStyle::Fresh
+        } else {
+            ContextStyle::Full
+        },
+        refusal: None,
+        notes: Vec::new(),
+        nudge: None,
+    }))
+}
+
+fn plan(start: &Start, around: &Surroundings) -> Result<Vec<(&'static str, String)>, CliError> {
+    let config = &start.config;
+    let default = start.dir.join(PROJECT_FOLDER).join(STATE_FILE);
+    let state_file = config.state_file.clone().unwrap_or(default);
+    let mut rows = vec![
+        ("backend", config.backend.backend_type.clone()),
+        ("working dir", start.dir.display().to_string()),
+        ("state file", state_file.display().to_string()),
+        ("done when", done_when(config)),
+    ];
+    if state_file.exists() {
+        rows.push((
+            "",
+            "it is there already: `loop resume`, or --force".to_owned(),
+        ));
+    }
+    if let Some(held) = holder_of(&around.root(&start.dir), &state_file)? {
+        rows.push(("", format!("{held}")));
+    }
+    rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));
+    rows.push(("iterations", format!("at most {}", config.limit_label())));
+    let time = |limit: Option<Secs>| {
+        limit.map_or_else(
+            || "no limit".to_owned(),
+            |Secs(limit)| words::seconds(limit),
+        )
+    };
+    rows.push(("each at most", time(config.iteration_timeout_secs)));
+    rows.push(("in all at most", budgets(config)));
+    rows.push(("hung after", time(Some(config.idle_timeout_secs))));
+    rows.push((
+        "log of each",
+        config
+            .max_log_bytes
+            .map_or_else(|| "unlimited".to_owned(), show_size),
+    ));
+    rows.extend(
+        config
+            .fallback
+            .iter()
+            .map(|agent| ("fallback", agent.clone())),
+    );
+    rows.extend(git(config));
+    Ok(rows)
+}
+
+fn done_when(config: &IterativeLoopConfig) -> String {
+    let gates = !config.verify.is_empty();
+    match (&config.completion_promise, gates) {
+        (Some(promise), true) => {
+            format!("<promise>{promise}</promise> is claimed and every gate is green")
+        }
+        (Some(promise), false) => format!("<promise>{promise}</promise> is claimed"),
+        (None, true) => "every gate is green".to_owned(),
+        (None, false) => "the agent exits with code 0".to_owned(),
+    }
+}
+
+fn budgets(config: &IterativeLoopConfig) -> String {
+    let parts: Vec<String> = [
+        config
+            .max_duration_secs
+            .map(|Secs(limit)| words::seconds(limit)),
+        config.max_cost_usd.map(|limit| format!("${limit:.2}")),
+        config.max_tokens.map(words::tokens),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() {
+        "no limit".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn git(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
+    let git = &config.git;
+    [
+        git.create_branch
+            .then(|| ("branch", git.branch_template.clone())),
+        git.auto_commit
+            .then(|| ("commit each", git.commit_template.clone())),
+        git.tag_green
+            .then(|| ("tag when green", "descartes/{name}/{iteration}".to_owned())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

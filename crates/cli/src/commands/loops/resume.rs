@@ -1,0 +1,142 @@
+//! `descartes loop resume`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use descartes_kernel::config::{ConfigChange, check_prompt};
+use descartes_store::catalog;
+use descartes_store::host::this_host;
+use descartes_store::journal::repair;
+use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
+use descartes_store::lock::{Holder, StateLock};
+
+use crate::args::resume::{ChangeArgs, ResumeArgs, WhichLoop};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::session::foreground::Format;
+use crate::session::order::{Job, Order};
+use crate::session::{background, foreground};
+use crate::settings::prompt;
+use crate::settings::surroundings::Surroundings;
+
+/// Runs it.
+pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let root = around.root(&around.here);
+    let found = find(&args.which, around, &root)?;
+    let change = change(&args.change, around)?;
+    if args.repair {
+        mend(&found, &root, printer)?;
+    }
+    let environment: BTreeMap<String, String> = args
+        .env
+        .iter()
+        .map(|variable| (variable.name.clone(), variable.value.clone()))
+        .collect();
+    let order = Order {
+        environment,
+        dir: found.dir.clone().unwrap_or_else(|| around.here.clone()),
+        job: Job::Resume {
+            state_file: found.state_file,
+            loop_id: found.id,
+            change: Box::new(change),
+        },
+    };
+    let format = if args.json {
+        Format::Json
+    } else {
+        Format::Human
+    };
+    if args.detach {
+        return background::start(&order, format, printer);
+    }
+    foreground::run(order, format, around, printer)
+}
+
+/// The loop that is meant.
+#[derive(Debug)]
+struct Found {
+    state_file: PathBuf,
+    id: Option<String>,
+    dir: Option<PathBuf>,
+}
+
+fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Found, CliError> {
+    if let Some(query) = &which.id {
+        let entry = catalog::find(root, query)?;
+        return Ok(Found {
+            state_file: entry.meta.state_file,
+            id: Some(entry.meta.id),
+            dir: Some(entry.meta.working_dir),
+        });
+    }
+    let state_file = match &which.state_file {
+        Some(file) => around.absolute(file),
+        None => around.here.join(PROJECT_FOLDER).join(STATE_FILE),
+    };
+    Ok(Found {
+        state_file,
+        id: None,
+        dir: None,
+    })
+}
+
+/// What changes from here on.
+fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigChange, CliError> {
+    let task = prompt::task(
+        args.prompt.as_deref(),
+        args.prompt_file.as_deref(),
+        &around.here,
+    )?;
+    let text = Some(task.prompt).filter(|_| task.file.is_none());
+    let given = args.prompt.is_some() || args.prompt_file.is_some();
+    let text = text.filter(|_| given);
+    if let Some(text) = &text {
+        if text.trim().is_empty() {
+            return Err(CliError::usage(
+                "the prompt is empty",
+                "give one with --prompt or --prompt-file",
+            ));
+        }
+        check_prompt(text)?;
+    }
+    Ok(ConfigChange {
+        max_iterations: args.max_iterations.map(|limit| limit.0),
+        max_duration_secs: args.max_duration,
+        max_cost_usd: args.max_cost,
+        max_tokens: args.max_tokens,
+        iteration_timeout_secs: args.timeout,
+        idle_timeout_secs: args.idle_timeout,
+        max_failures: args.max_failures,
+        stall_after: args.stall_after,
+        verify: Some(args.verify.clone()).filter(|gates| !gates.is_empty()),
+        verify_timeout_secs: args.verify_timeout,
+        prompt: text,
+        prompt_file: task.file,
+        model: args.model.clone(),
+    })
+}
+
+/// `--repair`: the journal is rewritten with what can be proven, under the loop's lock.
+fn mend(found: &Found, root: &StateRoot, printer: &Printer) -> Result<(), CliError> {
+    let query = found
+        .id
+        .clone()
+        .unwrap_or_else(|| found.state_file.display().to_string());
+    let entry = catalog::find(root, &query)?;
+    let holder = Holder {
+        loop_id: entry.meta.id.clone(),
+        since: jiff::Timestamp::now(),
+        host: this_host(env!("CARGO_PKG_VERSION")),
+    };
+    let _lock = StateLock::acquire(root, &entry.meta.state_file, &holder)
+        .map_err(descartes_core::host::HostError::from)?;
+    let done = repair(&entry.dir.journal())?;
+    printer.note(&format!(
+        "the journal was mended: {} lines kept, {} corrected, {} lost; the damaged one is {}",
+        done.kept,
+        done.corrected,
+        done.lost.len(),
+        done.copy.display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `descartes loop start`.
+
+use super::dry_run;
+use crate::args::start::StartArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::session::foreground::Format;
+use crate::session::order::{Job, Order, Over};
+use crate::session::{background, foreground};
+use crate::settings::start::{Start, resolve};
+use crate::settings::surroundings::Surroundings;
+
+/// Runs it.
+pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let start = resolve(args, around)?;
+    for warning in &start.warnings {
+        printer.warning(warning);
+    }
+    if args.show.dry_run {
+        return dry_run::run(&start, around, printer);
+    }
+    let format = if args.show.json {
+        Format::Json
+    } else {
+        Format::Human
+    };
+    let over = if args.place.force {
+        Over::SetAside
+    } else {
+        Over::Refuse
+    };
+    let order = order(start, over);
+    if args.show.detach {
+        return background::start(&order, format, printer);
+    }
+    foreground::run(order, format, around, printer)
+}
+
+fn order(start: Start, over: Over) -> Order {
+    Order {
+        environment: start.config.backend.environment.clone(),
+        dir: start.dir,
+        job: Job::Start {
+            config: Box::new(start.config),
+            name: start.name,
+            over,
+        },
+    }
+}

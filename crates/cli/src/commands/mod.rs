@@ -1,0 +1,27 @@
+//! The commands, one file each.
+
+mod completions;
+mod config;
+pub mod demo;
+mod doctor;
+mod init;
+mod loops;
+mod man;
+
+use crate::args::{Cli, Command};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+/// Runs a command and gives its exit code.
+pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    match cli.command {
+        Command::Loop(args) => loops::run(args.verb, around, printer),
+        Command::Demo(args) => demo::run(args, around, printer),
+        Command::Init(args) => init::run(&args, around, printer),
+        Command::Doctor(args) => doctor::run(args, around, printer),
+        Command::Config(args) => config::run(args.verb, around, printer),
+        Command::Completions(args) => Ok(completions::run(args, printer)),
+        Command::Man(args) => man::run(&args, printer),
+    }
+}

@@ -1,0 +1,218 @@
+//! Everything that can go wrong on the command line: what happened, why, what to type next,
+//! and the exit code that says so.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use descartes_core::host::HostError;
+use descartes_kernel::agent::ProfileError;
+use descartes_kernel::config::ConfigError;
+use descartes_kernel::outcome::exit;
+use descartes_store::IoError;
+use descartes_store::catalog::FindError;
+use descartes_store::journal::JournalError;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The command line does not say what can be done.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to type instead.
+        hints: Vec<String>,
+    },
+    /// The settings make no loop.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system refused.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system refused something that has no path.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A loop cannot begin or go on.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The settings cannot be used.
+    #[error(transparent)]
+    Settings(#[from] descartes_store::config::ConfigError),
+    /// A profile cannot be used.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// It is not clear which loop is meant.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The disk.
+    #[error(transparent)]
+    Disk(#[from] IoError),
+    /// What a process in the background told.
+    #[error("{message}")]
+    Background {
+        /// What happened.
+        message: String,
+        /// Why.
+        causes: Vec<String>,
+        /// What to type next.
+        hints: Vec<String>,
+        /// The exit code.
+        code: i32,
+    },
+}
+
+impl CliError {
+    /// A usage error with one hint.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage {
+            message: message.into(),
+            hints: vec![hint.into()],
+        }
+    }
+
+    /// The system refused something that has no path.
+    pub fn system(what: &'static str, source: io::Error) -> Self {
+        Self::System { what, source }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Usage { .. } | Self::Config(_) | Self::Settings(_) | Self::Profile(_) => {
+                exit::USAGE
+            }
+            Self::Find(FindError::None(_) | FindError::Ambiguous { .. }) => exit::REFUSED,
+            Self::Journal(JournalError::Damaged { .. } | JournalError::Newer { .. }) => {
+                exit::REFUSED
+            }
+            Self::Host(error) => error.exit_code(),
+            Self::Background { code, .. } => *code,
+            Self::Io { .. }
+            | Self::System { .. }
+            | Self::Find(_)
+            | Self::Journal(_)
+            | Self::Disk(_) => exit::ERROR,
+        }
+    }
+
+    /// The causes, outermost first, that the message itself does not tell.
+    pub fn causes(&self) -> Vec<String> {
+        let mut told = self.to_string();
+        let mut causes = match self {
+            Self::Background { causes, .. } => causes.clone(),
+            _ => Vec::new(),
+        };
+        let mut next = self.source();
+        while let Some(cause) = next {
+            let words = cause.to_string();
+            // A transparent wrapper or a message that quotes its cause says it already.
+            if !told.contains(&words) {
+                causes.push(words.clone());
+            }
+            told = words;
+            next = cause.source();
+        }
+        causes
+    }
+
+    /// What to type next.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Usage { hints, .. } | Self::Background { hints, .. } => hints.clone(),
+            Self::Config(error) => vec![error.hint.clone()],
+            Self::Host(error) => error.hint().into_iter().collect(),
+            Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
+            Self::Settings(_) | Self::Profile(_) => {
+                vec![
+                    "mend it; every key with its value and source: descartes config show"
+                        .to_owned(),
+                ]
+            }
+            Self::Find(_) => vec!["descartes loop list --all".to_owned()],
+            Self::Io { .. } | Self::System { .. } | Self::Disk(_) => Vec::new(),
+        }
+    }
+}
+
+/// Names what was tried on which path when the system refuses.
+pub fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CliError {
+    let path = path.to_owned();
+    move |source| CliError::Io { what, path, source }
+}
+
+/// A parser's error in our own form: one message, hints, exit code 64.
+pub fn from_clap(error: &clap::Error) -> CliError {
+    let rendered = error.render().to_string();
+    let mut paragraphs = rendered.trim().split("\n\n");
+    let message = paragraphs.next().unwrap_or_default();
+    let message = message.trim_start_matches("error:").trim().to_owned();
+    let mut hints = Vec::new();
+    for line in rendered.lines().map(str::trim) {
+        if let Some(tip) = line.strip_prefix("tip:") {
+            hints.push(tip.trim().to_owned());
+        }
+    }
+    hints.push(format!("see: {} --help", command_of(&rendered)));
+    CliError::Usage { message, hints }
+}
+
+/// The command that the usage line names: its leading words that are no flag or placeholder.
+fn command_of(rendered: &str) -> String {
+    let usage = rendered
+        .lines()
+        .find_map(|line| line.strip_prefix("Usage: "));
+    let plain = |word: &&str| {
+        word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+    };
+    let words: Vec<&str> = usage
+        .unwrap_or("descartes")
+        .split(' ')
+        .take_while(plain)
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = at("read", Path::new("/x"))(io::Error::other("no luck"));
+        assert_eq!(error.to_string(), "cannot read /x");
+        assert_eq!(error.causes(), ["no luck"]);
+        assert_eq!(error.exit_code(), 1);
+        let config = CliError::from(ConfigError {
+            message: "m".into(),
+            hint: "h".into(),
+        });
+        assert!(config.causes().is_empty());
+        assert_eq!(
+            (config.exit_code(), config.hints()),
+            (64, vec!["h".to_owned()])
+        );
+    }
+
+    #[test]
+    fn the_command_is_read_off_the_usage_line() {
+        let rendered = "error: x\n\nUsage: descartes loop start [OPTIONS]\n\nmore";
+        assert_eq!(command_of(rendered), "descartes loop start");
+        assert_eq!(command_of("error: x"), "descartes");
+    }
+}

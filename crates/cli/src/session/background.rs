@@ -1,0 +1,231 @@
+//! A loop in the background: this binary again, in a session of its own. It is told what to
+//! do on its standard input, answers one line on its standard output once it holds the loop,
+//! and from then on talks to nobody but the journal.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use descartes_core::host::Host;
+use descartes_kernel::outcome::exit;
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+use serde::{Deserialize, Serialize};
+
+use super::end;
+use super::foreground::Format;
+use super::order::{Opened, Order, this_program};
+use super::signals::Switchboard;
+use crate::error::{CliError, at};
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+/// The hidden verb of the process in the background.
+pub const HOST: &str = "__host";
+/// Where that process writes what it has to say, in the loop's folder.
+const LOG: &str = "host.log";
+
+/// What the process in the background answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// It holds the loop.
+    Held {
+        loop_id: String,
+        name: String,
+        pid: u32,
+        notices: Vec<String>,
+    },
+    /// There is nothing to do.
+    Nothing {
+        at_limit: bool,
+        reason: descartes_kernel::outcome::IterativeExitReason,
+    },
+    /// It cannot.
+    Failed {
+        message: String,
+        causes: Vec<String>,
+        hints: Vec<String>,
+        code: i32,
+    },
+}
+
+/// Hands an order to a process in the background, and tells what came of it.
+pub fn start(order: &Order, format: Format, printer: &Printer) -> Result<i32, CliError> {
+    let mut child = Command::new(this_program())
+        .arg(HOST)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(at("start", &this_program()))?;
+    let order = serde_json::to_vec(order)
+        .map_err(|error| CliError::system("write the order", error.into()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that is gone is told of by its answer, which then is missing.
+        drop(stdin.write_all(&order));
+    }
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        drop(BufReader::new(stdout).read_line(&mut line));
+    }
+    match serde_json::from_str(&line) {
+        Ok(answer) => tell(answer, format, printer),
+        Err(_) => {
+            let how = child
+                .wait()
+                .map_or_else(|error| error.to_string(), |status| status.to_string());
+            Err(CliError::system(
+                "start the loop in the background",
+                io::Error::other(format!("its process ended with {how}")),
+            ))
+        }
+    }
+}
+
+fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliError> {
+    match answer {
+        Answer::Held {
+            loop_id,
+            name,
+            pid,
+            notices,
+        } => {
+            for notice in notices {
+                printer.note(&notice);
+            }
+            match format {
+                Format::Human => printer.line(&loop_id),
+                Format::Json => {
+                    let value = serde_json::json!({ "loop_id": loop_id, "name": name, "pid": pid });
+                    printer.line(&value.to_string());
+                }
+            }
+            printer.talk(&format!("loop {name} runs in the background (pid {pid})"));
+            for verb in ["status", "logs -f", "cancel"] {
+                printer.hint(&format!("descartes loop {verb} {name}"));
+            }
+            Ok(0)
+        }
+        Answer::Nothing {
+            at_limit: false,
+            reason,
+        } => Ok(end::done(&reason, printer)),
+        Answer::Nothing {
+            at_limit: true,
+            reason,
+        } => Ok(end::at_limit(&reason, printer)),
+        Answer::Failed {
+            message,
+            causes,
+            hints,
+            code,
+        } => Err(CliError::Background {
+            message,
+            causes,
+            hints,
+            code,
+        }),
+    }
+}
+
+/// The process in the background: everything from its first breath to its end.
+pub fn host(around: &Surroundings) -> i32 {
+    // It must not be the leader of a process group yet; started by hand it may be one.
+    if setsid().is_err() {
+        return exit::USAGE;
+    }
+    let opened = read_order().and_then(|order| open(order, around));
+    match opened {
+        Ok((Opened::Held(host), board)) => serve(*host, &board),
+        Ok((Opened::Done(reason), _)) => quit(&Answer::Nothing {
+            at_limit: false,
+            reason,
+        }),
+        Ok((Opened::AtLimit(reason), _)) => quit(&Answer::Nothing {
+            at_limit: true,
+            reason,
+        }),
+        Err(error) => quit(&Answer::Failed {
+            message: error.to_string(),
+            causes: error.causes(),
+            hints: error.hints(),
+            code: error.exit_code(),
+        }),
+    }
+}
+
+fn read_order() -> Result<Order, CliError> {
+    let mut text = Vec::new();
+    let read = io::stdin().lock().read_to_end(&mut text);
+    let order = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));
+    order.map_err(|error| CliError::system("read the order", error))
+}
+
+/// The switchboard's thread lives as long as the process.
+fn open(order: Order, around: &Surroundings) -> Result<(Opened, Switchboard), CliError> {
+    let settings = order.host_settings(around)?;
+    let board = Switchboard::default();
+    std::mem::forget(board.receive()?);
+    Ok((order.open(settings)?, board))
+}
+
+fn quit(answer: &Answer) -> i32 {
+    say(answer);
+    match answer {
+        Answer::Failed { code, .. } => *code,
+        _ => 0,
+    }
+}
+
+fn say(answer: &Answer) {
+    if let Ok(mut line) = serde_json::to_vec(answer) {
+        line.push(b'\n');
+        let mut out = io::stdout().lock();
+        // The one who asked may be gone; the loop stands all the same.
+        drop(out.write_all(&line).and_then(|()| out.flush()));
+    }
+}
+
+fn serve(host: Host, board: &Switchboard) -> i32 {
+    board.connect(host.remote(), None);
+    let answer = Answer::Held {
+        loop_id: host.loop_id().to_owned(),
+        name: host.name().to_owned(),
+        pid: std::process::id(),
+        notices: host.notices().to_vec(),
+    };
+    let log = host.dir().path().join(LOG);
+    say(&answer);
+    if let Err(error) = let_go(&log) {
+        // Still on the terminal of the one who asked: not pretty, but no reason to stop.
+        drop(writeln!(
+            io::stderr(),
+            "note: cannot let go of the terminal: {error}"
+        ));
+    }
+    match host.run() {
+        Ok(ended) => ended.exit_code(),
+        Err(error) => {
+            drop(writeln!(io::stderr(), "error: {error}"));
+            error.exit_code()
+        }
+    }
+}
+
+/// Standard streams lead nowhere from now on, but for trouble, which goes to a file.
+fn let_go(log: &Path) -> io::Result<()> {
+    let nowhere = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&nowhere)?;
+    dup2_stdout(&nowhere)?;
+    match OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(log)
+    {
+        Ok(log) => dup2_stderr(&log)?,
+        Err(_) => dup2_stderr(&nowhere)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! What is to be done with which loop: a plain value, so that another process can do it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use descartes_core::host::{
+    self, Existing, GuardProgram, Host, HostError, HostSettings, NewLoop, Resume, Resumed,
+};
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::price::{Price, Prices};
+use descartes_store::config::Layers;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CliError;
+use crate::settings::agent::profiles;
+use crate::settings::surroundings::Surroundings;
+
+/// The hidden verb by which this binary is the guard of process trees.
+pub const GUARD: &str = "__guard";
+
+/// A loop to begin or to take up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// Which, and how.
+    pub job: Job,
+    /// Variables for the agent: the config never writes their values down.
+    pub environment: BTreeMap<String, String>,
+    /// Where it works, or where it is asked for: settings are looked for there.
+    pub dir: PathBuf,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Job {
+    /// Begin a loop.
+    Start {
+        /// What is asked for.
+        config: Box<IterativeLoopConfig>,
+        /// Its name.
+        name: Option<String>,
+        /// Whether a state file that is there already is set aside.
+        over: Over,
+    },
+    /// Take a loop up.
+    Resume {
+        /// Its state file.
+        state_file: PathBuf,
+        /// Its id, where it is known.
+        loop_id: Option<String>,
+        /// What changes.
+        change: Box<ConfigChange>,
+    },
+}
+
+/// What to do with a state file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// Refuse.
+    Refuse,
+    /// Keep it beside the new one, dated.
+    SetAside,
+}
+
+/// What came of an order.
+#[derive(Debug)]
+pub enum Opened {
+    /// The loop is held by this process.
+    Held(Box<Host>),
+    /// It is done already.
+    Done(IterativeExitReason),
+    /// It is at its limit.
+    AtLimit(IterativeExitReason),
+}
+
+impl Order {
+    /// Carries it out, as far as holding the loop. All signals that matter are received by
+    /// then: the host starts threads.
+    pub fn open(self, settings: HostSettings) -> Result<Opened, HostError> {
+        match self.job {
+            Job::Start {
+                mut config,
+                name,
+                over,
+            } => {
+                config.backend.environment = self.environment;
+                let existing = match over {
+                    Over::Refuse => Existing::Refuse,
+                    Over::SetAside => Existing::KeepDated,
+                };
+                let new = NewLoop {
+                    config: *config,
+                    name,
+                    existing,
+                };
+                host::create(settings, new).map(|host| Opened::Held(Box::new(host)))
+            }
+            Job::Resume {
+                state_file,
+                loop_id,
+                change,
+            } => {
+                let environment = self.environment;
+                let resume = Resume {
+                    state_file,
+                    loop_id,
+                    change: *change,
+                    environment,
+                };
+                Ok(match host::resume(settings, resume)? {
+                    Resumed::Go(host) => Opened::Held(host),
+                    Resumed::Done(reason) => Opened::Done(reason),
+                    Resumed::AtLimit(reason) => Opened::AtLimit(reason),
+                })
+            }
+        }
+    }
+
+    /// What a host needs, from the settings where this order is for.
+    pub fn host_settings(&self, around: &Surroundings) -> Result<HostSettings, CliError> {
+        let layers = around.layers(&self.dir)?;
+        Ok(HostSettings {
+            root: around.root(&self.dir),
+            paths: around.paths.clone(),
+            guard: Some(GuardProgram {
+                exe: this_program(),
+                args: vec![GUARD.to_owned()],
+            }),
+            environment: passed_on(&layers, around),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            profiles: Arc::new(profiles_of(&layers)?),
+            cancel: None,
+            backend: None,
+            prices: Arc::new(prices(&layers)?),
+        })
+    }
+}
+
+fn profiles_of(layers: &Layers) -> Result<Profiles, CliError> {
+    profiles(layers)
+}
+
+/// This very binary, also where an update has replaced its file.
+pub fn this_program() -> PathBuf {
+    let exe = std::env::current_exe().ok().filter(|exe| exe.is_file());
+    exe.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
+}
+
+/// The variables that agents and gates get: all, or those that `pass_env` names.
+fn passed_on(
+    layers: &Layers,
+    around: &Surroundings,
+) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let all = around.environment.variables();
+    match layers.get::<Vec<String>>("pass_env") {
+        None => all.to_vec(),
+        Some(names) => {
+            let named = |name: &std::ffi::OsString| {
+                names.value.iter().any(|wanted| name == wanted.as_str())
+            };
+            all.iter()
+                .filter(|(name, _)| named(name))
+                .cloned()
+                .collect()
+        }
+    }
+}
+
+fn prices(layers: &Layers) -> Result<Prices, CliError> {
+    let mut prices = BTreeMap::new();
+    for (model, sourced) in layers.entries("prices") {
+        let price: Price = sourced.value.clone().try_into().map_err(|error| {
+            CliError::usage(
+                format!("{}: the price of {model}: {error}", sourced.source),
+                "dollars for a million tokens: input = 3.0, output = 15.0",
+            )
+        })?;
+        prices.insert(model.to_owned(), price);
+    }
+    Ok(Prices(prices))
+}

@@ -1,0 +1,114 @@
+//! Signals on their way to the loop and its view. They are received before the first thread
+//! is started, so those that come before there is a loop wait here.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use descartes_core::host::Remote;
+use descartes_kernel::event::StopBy;
+use descartes_proc::{HostSignal, Signals};
+
+use crate::error::{CliError, at};
+use crate::view::watch::Signal;
+
+/// How long the last words may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as they need.
+    Long,
+    /// The system or a closed terminal does not wait.
+    Short,
+}
+
+/// Where signals go.
+#[derive(Clone, Default)]
+pub struct Switchboard {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    remote: Option<Remote>,
+    view: Option<Arc<Signal>>,
+    /// Stops that came before there was a loop.
+    early: Vec<StopBy>,
+    /// SIGTERM or SIGHUP came, maybe when the loop was just over.
+    hurry: bool,
+    /// The loop is over: a signal now means that nobody waits for the view any more.
+    after: Option<Box<dyn Fn() + Send>>,
+}
+
+impl Switchboard {
+    /// Receives signals from now on, for as long as the answer is kept.
+    pub fn receive(&self) -> Result<Signals, CliError> {
+        let signals = [
+            HostSignal::Interrupt,
+            HostSignal::Terminate,
+            HostSignal::Hangup,
+            HostSignal::Resize,
+            HostSignal::Continue,
+        ];
+        let board = self.clone();
+        let received = Signals::receive(&signals, Box::new(move |signal| board.take(signal)));
+        received.map_err(at(
+            "receive signals in",
+            std::path::Path::new("this process"),
+        ))
+    }
+
+    /// Signals go to this loop and its view from now on.
+    pub fn connect(&self, remote: Remote, view: Option<Arc<Signal>>) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        for by in inner.early.drain(..) {
+            remote.stop(by);
+        }
+        inner.remote = Some(remote);
+        inner.view = view;
+    }
+
+    /// The loop is over: the next signal is told to `done`. Answers whether somebody is in a
+    /// hurry already.
+    pub fn over<T: Send + 'static>(&self, done: Sender<Option<T>>) -> Patience {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nobody may be waiting any more.
+        inner.after = Some(Box::new(move || drop(done.send(None))));
+        if inner.hurry {
+            Patience::Short
+        } else {
+            Patience::Long
+        }
+    }
+
+    fn take(&self, signal: HostSignal) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match signal {
+            HostSignal::Interrupt => inner.stop(StopBy::Interrupt),
+            HostSignal::Terminate => inner.stop(StopBy::Terminate),
+            HostSignal::Hangup => inner.stop(StopBy::HangUp),
+            HostSignal::Resize => inner.tell(|view| view.wake()),
+            HostSignal::Continue => inner.tell(|view| view.carry_on()),
+        }
+    }
+}
+
+impl Inner {
+    fn stop(&mut self, by: StopBy) {
+        if let Some(after) = &self.after {
+            return after();
+        }
+        match by {
+            StopBy::Interrupt => self.tell(|view| view.interrupt()),
+            _ => self.hurry = true,
+        }
+        match &self.remote {
+            Some(remote) => remote.stop(by),
+            None => self.early.push(by),
+        }
+    }
+
+    fn tell(&self, what: impl Fn(&Signal)) {
+        if let Some(view) = &self.view {
+            what(view);
+        }
+    }
+}

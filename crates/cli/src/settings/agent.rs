@@ -1,0 +1,174 @@
+//! Which agent, from flags and settings: `--command`, else the backend's own, else
+//! `default_agent`.
+
+use descartes_kernel::agent::{GENERIC, Profile, Profiles};
+use descartes_store::config::{Layers, Source};
+
+use crate::error::CliError;
+
+/// The agent's words and how they are understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenAgent {
+    /// The command, by shell quoting rules.
+    pub words: Vec<String>,
+    /// The profile's name.
+    pub backend: String,
+}
+
+/// All profiles: built-in ones, and those of the config files.
+pub fn profiles(layers: &Layers) -> Result<Profiles, CliError> {
+    let mut profiles = Profiles::builtin()?;
+    for (name, sourced) in layers.entries("agents") {
+        let mut table = toml::Table::new();
+        table.insert(name.to_owned(), sourced.value.clone());
+        profiles.add(&table).map_err(|error| CliError::Usage {
+            message: format!("{}: {error}", sourced.source),
+            hints: vec!["see: descartes config show".to_owned()],
+        })?;
+    }
+    Ok(profiles)
+}
+
+/// Chooses the agent.
+pub fn choose(
+    command: Option<&str>,
+    layers: &Layers,
+    profiles: &Profiles,
+) -> Result<ChosenAgent, CliError> {
+    let backend = layers.get::<String>("backend");
+    if let Some(command) = command {
+        let words = split("--command", command)?;
+        let guessed = profiles.guess(&words).to_owned();
+        let backend = match backend {
+            Some(named) if matches!(named.source, Source::Flag(_)) || guessed == GENERIC => {
+                known(&named.value, profiles)?.name.clone()
+            }
+            _ => guessed,
+        };
+        return Ok(ChosenAgent { words, backend });
+    }
+    if let Some(named) = backend {
+        return own_command(known(&named.value, profiles)?);
+    }
+    let agent = layers.get::<String>("default_agent");
+    let agent = agent.map_or_else(|| "claude".to_owned(), |agent| agent.value);
+    match profiles.get(&agent) {
+        Some(profile) => own_command(profile),
+        None => {
+            let words = split("default_agent", &agent)?;
+            let backend = profiles.guess(&words).to_owned();
+            Ok(ChosenAgent { words, backend })
+        }
+    }
+}
+
+/// The profile of that name.
+fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
+    profiles.get(name).ok_or_else(|| {
+        let names: Vec<&str> = profiles.names().collect();
+        CliError::Usage {
+            message: format!("unknown backend `{name}`"),
+            hints: vec![
+                format!("known are {}", names.join(", ")),
+                format!("any other agent runs with --backend generic, or as [agents.{name}] in the config"),
+            ],
+        }
+    })
+}
+
+fn own_command(profile: &Profile) -> Result<ChosenAgent, CliError> {
+    let words = split("command", &profile.command)?;
+    if words.is_empty() {
+        return Err(CliError::usage(
+            format!("backend `{}` has no command of its own", profile.name),
+            "give one with --command",
+        ));
+    }
+    Ok(ChosenAgent {
+        words,
+        backend: profile.name.clone(),
+    })
+}
+
+fn split(place: &str, command: &str) -> Result<Vec<String>, CliError> {
+    let words = shell_words::split(command).map_err(|error| {
+        CliError::usage(
+            format!("{place} cannot be read: {error} in `{command}`"),
+            "quote it as in a shell, for example --command 'my-agent --flag \"two words\"'",
+        )
+    })?;
+    if words.first().is_none_or(String::is_empty) && place != "command" {
+        return Err(CliError::usage(
+            format!("{place} is empty"),
+            "give a command, for example --command claude",
+        ));
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_store::config::ConfigPlaces;
+    use std::collections::BTreeMap;
+
+    fn layers(variables: &[(&str, &str)]) -> Layers {
+        let environment: BTreeMap<String, String> = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Layers::load(&ConfigPlaces {
+            environment,
+            ..Default::default()
+        })
+        .unwrap()
+    }
+
+    fn chosen(command: Option<&str>, variables: &[(&str, &str)]) -> (String, String) {
+        let profiles = Profiles::builtin().unwrap();
+        let chosen = choose(command, &layers(variables), &profiles).unwrap();
+        (chosen.words.join(" "), chosen.backend)
+    }
+
+    #[test]
+    fn the_command_wins_then_the_backend_then_the_default_agent() {
+        let pair = |words: &str, backend: &str| (words.to_owned(), backend.to_owned());
+        assert_eq!(chosen(Some("codex exec"), &[]), pair("codex exec", "codex"));
+        assert_eq!(chosen(Some("my-agent"), &[]), pair("my-agent", "generic"));
+        assert_eq!(chosen(None, &[]), pair("claude", "claude"));
+        assert_eq!(chosen(None, &[("DESCARTES_BACKEND", "codex")]).1, "codex");
+        assert_eq!(
+            chosen(None, &[("DESCARTES_DEFAULT_AGENT", "./own.sh 'a b'")]),
+            pair("./own.sh a b", "generic")
+        );
+        // A backend of a config file serves a command that nothing is known about.
+        let claude = [("DESCARTES_BACKEND", "claude")];
+        assert_eq!(
+            chosen(Some("my-wrapper"), &claude),
+            pair("my-wrapper", "claude")
+        );
+        assert_eq!(
+            chosen(Some("codex exec"), &claude),
+            pair("codex exec", "codex")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_is_unknown_is_a_usage_error() {
+        let profiles = Profiles::builtin().unwrap();
+        for (command, backend) in [
+            (Some("a 'b"), None),
+            (Some(""), None),
+            (None, Some("clod")),
+            (None, Some("generic")),
+        ] {
+            let mut layers = layers(&[]);
+            if let Some(backend) = backend {
+                layers.set_flag("backend", "--backend", backend).unwrap();
+            }
+            let error = choose(command, &layers, &profiles).unwrap_err();
+            assert_eq!(error.exit_code(), 64);
+            assert!(!error.hints().is_empty());
+        }
+    }
+}

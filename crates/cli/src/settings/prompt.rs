@@ -1,0 +1,119 @@
+//! The task: given, read from a file at every iteration, or read once from standard input.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::config::check_prompt;
+
+use crate::error::CliError;
+
+/// Stands for standard input.
+const STDIN: &str = "-";
+
+/// The task as the loop is given it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Its text, where it does not stand in a file.
+    pub prompt: String,
+    /// The file that is read at every iteration.
+    pub file: Option<PathBuf>,
+}
+
+/// Takes `--prompt`, else the file; `folder` is what the file's path is relative to.
+pub fn task(prompt: Option<&str>, file: Option<&Path>, folder: &Path) -> Result<Task, CliError> {
+    match (prompt, file) {
+        (Some(prompt), _) => Ok(Task {
+            prompt: prompt.to_owned(),
+            file: None,
+        }),
+        (None, Some(file)) if file.as_os_str() == STDIN => Ok(Task {
+            prompt: from_stdin()?,
+            file: None,
+        }),
+        (None, Some(file)) => {
+            let file = folder.join(file);
+            read_text("the prompt file", &file).and_then(|text| check(&text, &file))?;
+            Ok(Task {
+                prompt: String::new(),
+                file: Some(file),
+            })
+        }
+        (None, None) => Ok(Task::default()),
+    }
+}
+
+fn from_stdin() -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().read_to_end(&mut bytes);
+    let text = read.and_then(|_| String::from_utf8(bytes).map_err(io::Error::other));
+    text.map_err(|error| {
+        CliError::usage(
+            format!("cannot read the prompt from standard input: {error}"),
+            "give a text in UTF-8, for example: descartes loop start --prompt-file - < PROMPT.md",
+        )
+    })
+}
+
+/// A file that must be readable now, so that a slip is told before anything starts.
+pub fn read_text(what: &str, file: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(file).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+            _ => error.to_string(),
+        };
+        CliError::usage(
+            format!("cannot read {what} {}: {why}", file.display()),
+            "give a text file that is there",
+        )
+    })
+}
+
+fn check(text: &str, file: &Path) -> Result<(), CliError> {
+    if text.trim().is_empty() {
+        return Err(CliError::usage(
+            format!("the prompt file {} is empty", file.display()),
+            "write the task into it, or give it with --prompt",
+        ));
+    }
+    Ok(check_prompt(text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_checked_now_and_read_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        std::fs::write(here.join("p.md"), "do it").unwrap();
+        std::fs::write(here.join("empty.md"), " \n").unwrap();
+        std::fs::write(here.join("nul.md"), "a\0b").unwrap();
+        std::fs::write(here.join("latin.md"), b"\xe4").unwrap();
+        let got = task(None, Some(Path::new("p.md")), here).unwrap();
+        assert_eq!(
+            got,
+            Task {
+                prompt: String::new(),
+                file: Some(here.join("p.md"))
+            }
+        );
+        assert_eq!(
+            task(Some("x"), Some(Path::new("p.md")), here)
+                .unwrap()
+                .prompt,
+            "x"
+        );
+        for (bad, words) in [
+            ("none.md", "no such file"),
+            ("empty.md", "is empty"),
+            ("nul.md", "NUL"),
+            ("latin.md", "not UTF-8"),
+        ] {
+            let error = task(None, Some(Path::new(bad)), here).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(error.exit_code(), 64);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `loop start`: flags over environment over files over defaults, resolved once into one
+//! plain struct.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::agent::{Choices, Invocation, Profile, Profiles, build};
+use descartes_kernel::config::{
+    IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, Permissions, PromptMode,
+};
+use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::units::Secs;
+use descartes_store::config::{Layers, Source};
+use serde::de::DeserializeOwned;
+
+use super::agent::{self, ChosenAgent};
+use super::prompt::{self, Task};
+use super::surroundings::Surroundings;
+use super::{flags, warnings};
+use crate::args::start::StartArgs;
+use crate::error::CliError;
+
+/// Everything that `loop start` needs to know.
+#[derive(Debug)]
+pub struct Start {
+    /// What is asked for.
+    pub config: IterativeLoopConfig,
+    /// Its name, where one was given.
+    pub name: Option<String>,
+    /// Where it works.
+    pub dir: PathBuf,
+    /// How the agent is started.
+    pub agent: Agent,
+    /// All settings with their sources.
+    pub layers: Layers,
+    /// What a person should look at before.
+    pub warnings: Vec<String>,
+}
+
+/// An agent with its command line.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its profile.
+    pub profile: Profile,
+    /// Its command line, all but the prompt.
+    pub invocation: Invocation,
+}
+
+/// Resolves.
+pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliError> {
+    let dir = match &args.place.working_dir {
+        Some(dir) => around.absolute(dir),
+        None => around.here.clone(),
+    };
+    let mut layers = around.layers(&dir)?;
+    flags::put(&mut layers, args)?;
+    let profiles = agent::profiles(&layers)?;
+    let chosen = agent::choose(args.task.command.as_deref(), &layers, &profiles)?;
+    let task = task(args, &layers, around, &dir)?;
+    let config = config(args, &layers, around, &dir, &chosen, task)?;
+    config.check()?;
+    for file in &config.spec_files {
+        prompt::read_text("the spec file", &dir.join(file))?;
+    }
+    let agent = prepare(&config, &chosen, &profiles)?;
+    let config = IterativeLoopConfig {
+        backend: LoopBackendConfig {
+            output_format: agent.invocation.output_format.clone(),
+            ..config.backend
+        },
+        ..config
+    };
+    let warnings = warnings::all(&config, &layers, &agent, &dir);
+    Ok(Start {
+        config,
+        name: args.place.name.clone(),
+        dir,
+        agent,
+        layers,
+        warnings,
+    })
+}
+
+fn task(
+    args: &StartArgs,
+    layers: &Layers,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<Task, CliError> {
+    if let Some(PromptMode::None) = value(layers, "prompt_mode")? {
+        return Ok(Task::default());
+    }
+    let given = args.task.prompt.as_deref();
+    match (
+        &args.task.prompt_file,
+        value::<PathBuf>(layers, "prompt_file")?,
+    ) {
+        (Some(file), _) => prompt::task(given, Some(file), &around.here),
+        // A path in a config file is relative to the project.
+        (None, file) => prompt::task(given, file.as_deref(), dir),
+    }
+}
+
+fn config(
+    args: &StartArgs,
+    layers: &Layers,
+    around: &Surroundings,
+    dir: &Path,
+    chosen: &ChosenAgent,
+    task: Task,
+) -> Result<IterativeLoopConfig, CliError> {
+    let defaults = IterativeLoopConfig::default();
+    let environment: BTreeMap<String, String> = args
+        .agent
+        .env
+        .iter()
+        .map(|v| (v.name.clone(), v.value.clone()))
+        .collect();
+    let (command, rest) = chosen
+        .words
+        .split_first()
+        .map_or((String::new(), &[][..]), |(c, r)| (c.clone(), r));
+    let fresh = value(layers, "fresh_context")?.unwrap_or(false);
+    Ok(IterativeLoopConfig {
+        command,
+        args: rest.to_vec(),
+        prompt: task.prompt,
+        prompt_file: task.file,
+        completion_promise: promise(layers)?,
+        promise_match: value::<PromiseMatch>(layers, "promise_match")?,
+        promise_hint: value(layers, "promise_hint")?,
+        promise_grace_secs: duration(layers, "promise_grace")
+            .unwrap_or(defaults.promise_grace_secs),
+        abort_promise: value(layers, "abort_promise")?,
+        verify: value(layers, "verify")?.unwrap_or_default(),
+        verify_timeout_secs: duration(layers, "verify_timeout")
+            .unwrap_or(defaults.verify_timeout_secs),
+        max_iterations: iterations(layers)?,
+        max_duration_secs: duration(layers, "max_duration"),
+        max_cost_usd: value(layers, "max_cost")?,
+        max_tokens: value(layers, "max_tokens")?,
+        working_directory: Some(dir.to_owned()),
+        state_file: args
+            .place
+            .state_file
+            .as_deref()
+            .map(|file| around.absolute(file)),
+        include_iteration_context: !fresh,
+        fresh_context_mode: fresh,
+        iteration_timeout_secs: duration(layers, "timeout"),
+        idle_timeout_secs: duration(layers, "idle_timeout").unwrap_or(defaults.idle_timeout_secs),
+        max_failures: value(layers, "max_failures")?.unwrap_or(defaults.max_failures),
+        stall_after: value(layers, "stall_after")?,
+        backend: LoopBackendConfig {
+            backend_type: chosen.backend.clone(),
+            prompt_mode: value(layers, "prompt_mode")?,
+            environment_names: environment.keys().cloned().collect(),
+            environment,
+            output_format: defaults.backend.output_format,
+        },
+        model: value(layers, "model")?,
+        permissions: value::<Permissions>(layers, "permissions")?.unwrap_or_default(),
+        fallback: value(layers, "fallback")?.unwrap_or_default(),
+        spec_files: spec_files(args, layers, around, dir)?,
+        max_spec_tokens: value(layers, "max_spec_tokens")?.unwrap_or(defaults.max_spec_tokens),
+        git: git(layers)?,
+        kill_grace_secs: duration(layers, "kill_grace").unwrap_or(defaults.kill_grace_secs),
+        max_log_bytes: layers
+            .limit("max_log")
+            .map_or(defaults.max_log_bytes, |limit| limit.value),
+        ..IterativeLoopConfig::default()
+    })
+}
+
+fn git(layers: &Layers) -> Result<LoopGitConfig, CliError> {
+    let defaults = LoopGitConfig::default();
+    Ok(LoopGitConfig {
+        auto_commit: value(layers, "auto_commit")?.unwrap_or(false),
+        commit_template: value(layers, "commit_template")?.unwrap_or(defaults.commit_template),
+        create_branch: value(layers, "branch")?.unwrap_or(false),
+        branch_template: value(layers, "branch_template")?.unwrap_or(defaults.branch_template),
+        tag_green: value(layers, "tag_green")?.unwrap_or(false),
+    })
+}
+
+/// A promise from a higher layer wins over `no_promise` in a lower one.
+fn promise(layers: &Layers) -> Result<Option<String>, CliError> {
+    let none = layers.get::<bool>("no_promise").filter(|none| none.value);
+    let text = layers.get::<String>("completion_promise");
+    let source = |text: &Option<descartes_store::config::Sourced<String>>| {
+        text.as_ref()
+            .map_or(Source::Default, |text| text.source.clone())
+    };
+    Ok(match none {
+        Some(none) if none.source >= source(&text) => None,
+        _ => text.map(|text| text.value),
+    })
+}
+
+fn iterations(layers: &Layers) -> Result<Option<u32>, CliError> {
+    let limit = layers.limit("max_iterations").and_then(|limit| limit.value);
+    limit
+        .map(u32::try_from)
+        .transpose()
+        .map_err(|_| too_large("max_iterations"))
+}
+
+fn spec_files(
+    args: &StartArgs,
+    layers: &Layers,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<Vec<PathBuf>, CliError> {
+    let files = if args.prompt.spec_file.is_empty() {
+        value::<Vec<PathBuf>>(layers, "spec_file")?.unwrap_or_default()
+    } else {
+        let typed = args.prompt.spec_file.iter();
+        typed.map(|file| around.absolute(file)).collect()
+    };
+    // Their names stand in the prompt: the shorter, the better.
+    let short = |file: PathBuf| match file.strip_prefix(dir) {
+        Ok(inside) => inside.to_owned(),
+        Err(_) => file,
+    };
+    Ok(files.into_iter().map(short).collect())
+}
+
+/// A setting in its type. The layers have checked its kind; what is left is its size.
+fn value<T: DeserializeOwned>(layers: &Layers, key: &str) -> Result<Option<T>, CliError> {
+    match layers.get::<T>(key) {
+        Some(found) => Ok(Some(found.value)),
+        None if layers.get::<toml::Value>(key).is_some() => Err(too_large(key)),
+        None => Ok(None),
+    }
+}
+
+fn too_large(key: &str) -> CliError {
+    CliError::usage(
+        format!("the value of {key} is out of range"),
+        "see where it comes from with: descartes config show",
+    )
+}
+
+fn duration(layers: &Layers, key: &str) -> Option<Secs> {
+    layers.duration(key).map(|found| Secs(found.value))
+}
+
+/// The command line of the agent, all but the prompt.
+fn prepare(
+    config: &IterativeLoopConfig,
+    chosen: &ChosenAgent,
+    profiles: &Profiles,
+) -> Result<Agent, CliError> {
+    let profile = profiles.get(&chosen.backend).cloned().ok_or_else(|| {
+        CliError::usage(
+            format!("unknown backend `{}`", chosen.backend),
+            "see: descartes agents",
+        )
+    })?;
+    let choices = Choices {
+        model: config.model.clone(),
+        permissions: config.permissions,
+        prompt_mode: config.backend.prompt_mode,
+    };
+    let invocation = build(&profile, &chosen.words, &choices);
+    Ok(Agent {
+        profile,
+        invocation,
+    })
+}

@@ -1,0 +1,167 @@
+//! What makes sense and yet may not be what a person meant.
+
+use std::path::Path;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::promise::PromiseMatch;
+use descartes_store::config::Layers;
+
+use super::start::Agent;
+
+/// Words that agents write without meaning to claim anything.
+const WEAK: [&str; 16] = [
+    "complete",
+    "done",
+    "end",
+    "finish",
+    "finished",
+    "good",
+    "ok",
+    "okay",
+    "pass",
+    "passed",
+    "ready",
+    "success",
+    "successful",
+    "successfully",
+    "true",
+    "yes",
+];
+
+/// All of them.
+pub fn all(
+    config: &IterativeLoopConfig,
+    layers: &Layers,
+    agent: &Agent,
+    dir: &Path,
+) -> Vec<String> {
+    let mut out: Vec<String> = layers.unknown().iter().map(ToString::to_string).collect();
+    out.extend(agent.invocation.notices.iter().map(ToString::to_string));
+    out.extend(weak_promise(config, agent));
+    out.extend(endless(config));
+    out.extend(
+        config
+            .verify
+            .iter()
+            .filter_map(|gate| missing_script(gate, dir)),
+    );
+    if config.git.tag_green && config.verify.is_empty() {
+        out.push("--tag-green never tags: there is no gate (add --verify)".to_owned());
+    }
+    out
+}
+
+fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {
+    let promise = config.completion_promise.as_deref()?;
+    let by_backend = if agent.invocation.stream.is_understood() {
+        PromiseMatch::Tagged
+    } else {
+        PromiseMatch::Line
+    };
+    let how = match config.promise_match.unwrap_or(by_backend) {
+        PromiseMatch::Tagged => return None,
+        // The default promise alone on a line is rarely an accident.
+        PromiseMatch::Line if promise == "COMPLETE" => return None,
+        PromiseMatch::Line => "line",
+        PromiseMatch::Anywhere => "anywhere",
+    };
+    WEAK.contains(&promise.trim().to_ascii_lowercase().as_str()).then(|| {
+        format!(
+            "the promise `{promise}` is a word that agents also write by chance, and with --promise-match {how} \
+             that ends the loop; choose a rarer one, or --promise-match tagged"
+        )
+    })
+}
+
+fn endless(config: &IterativeLoopConfig) -> Option<String> {
+    let bounded = config.max_iterations.is_some()
+        || config.max_duration_secs.is_some()
+        || config.max_cost_usd.is_some()
+        || config.max_tokens.is_some();
+    (!bounded).then(|| {
+        "no limit at all: set one of --max-duration, --max-cost or --max-tokens beside unlimited iterations".to_owned()
+    })
+}
+
+/// A gate that is a script which is not there: the agent may be asked to write it.
+fn missing_script(gate: &str, dir: &Path) -> Option<String> {
+    let word = gate.split_whitespace().next()?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let missing = word.contains('/') && word.chars().all(plain) && !dir.join(word).exists();
+    missing.then(|| format!("the gate `{gate}` is red until {word} exists"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_kernel::agent::{Choices, Profiles, build};
+    use descartes_store::config::ConfigPlaces;
+
+    fn warned(config: &IterativeLoopConfig) -> Vec<String> {
+        let layers = Layers::load(&ConfigPlaces::default()).unwrap();
+        let profile = Profiles::builtin().unwrap().get("generic").unwrap().clone();
+        let invocation = build(&profile, &["x".to_owned()], &Choices::default());
+        all(
+            config,
+            &layers,
+            &Agent {
+                profile,
+                invocation,
+            },
+            Path::new("/nowhere"),
+        )
+    }
+
+    fn with_promise(promise: &str, how: Option<PromiseMatch>) -> IterativeLoopConfig {
+        IterativeLoopConfig {
+            completion_promise: Some(promise.into()),
+            promise_match: how,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_weak_promise_is_warned_of_unless_it_must_be_tagged() {
+        assert_eq!(
+            warned(&with_promise("COMPLETE", None)),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            warned(&with_promise("AUTH_MIGRATED", None)),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            warned(&with_promise("DONE", Some(PromiseMatch::Tagged))),
+            Vec::<String>::new()
+        );
+        assert!(warned(&with_promise("DONE", None))[0].contains("--promise-match line"));
+        assert!(
+            warned(&with_promise("Success", Some(PromiseMatch::Anywhere)))[0].contains("anywhere")
+        );
+    }
+
+    #[test]
+    fn endless_loops_and_gates_to_come_are_warned_of() {
+        let endless = IterativeLoopConfig {
+            max_iterations: None,
+            ..Default::default()
+        };
+        assert!(warned(&endless)[0].contains("no limit"));
+        let gate = IterativeLoopConfig {
+            verify: vec!["./check.sh -v".into()],
+            ..Default::default()
+        };
+        assert_eq!(
+            warned(&gate),
+            ["the gate `./check.sh -v` is red until ./check.sh exists"]
+        );
+        let tag = IterativeLoopConfig {
+            git: descartes_kernel::config::LoopGitConfig {
+                tag_green: true,
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        assert!(warned(&tag)[0].contains("--tag-green"));
+    }
+}

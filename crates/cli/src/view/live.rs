@@ -1,0 +1,414 @@
+//! The view on a terminal: output scrolls above a region that stays at the bottom.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use descartes_kernel::event::{Record, StopBy};
+use descartes_kernel::state::{LoopState, Pause, Phase};
+use descartes_kernel::step::{Action, Agents, plan};
+use descartes_kernel::units::show_size;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::feed::{Channel, Sink};
+use super::lines::Lines;
+use super::region::{self, Doing, Facts, Stopping, Terminal};
+use super::run::View;
+use super::screen::{Row, Screen};
+use super::talk::{self, Role, Talk, tell, why_waiting};
+use super::watch::Signal;
+use super::words;
+use crate::style::{Paint, Tone};
+
+/// Lines are handed to the terminal at the latest when so many bytes are waiting.
+const FULL: usize = 64 << 10;
+const WIDEST_HEADING: usize = 72;
+/// Drawn at most ten times a second.
+const PACE: Duration = Duration::from_millis(100);
+
+/// The live view.
+pub struct Live<W> {
+    out: W,
+    signal: Arc<Signal>,
+    terminal: Terminal,
+    screen: Screen,
+    stdout: Lines,
+    stderr: Lines,
+    above: Vec<String>,
+    waiting: usize,
+    last: Option<String>,
+    /// When the last record came: a gate began then.
+    since: Timestamp,
+    zone: TimeZone,
+}
+
+impl<W: Write> Live<W> {
+    /// A view for this terminal; its size is asked again at every drawing.
+    pub fn new(out: W, signal: Arc<Signal>, paint: Paint, utf8: bool) -> Self {
+        Self {
+            out,
+            signal,
+            terminal: Terminal {
+                columns: 80,
+                rows: 24,
+                paint,
+                utf8,
+            },
+            screen: Screen::default(),
+            stdout: Lines::new(paint),
+            stderr: Lines::new(paint),
+            above: Vec::new(),
+            waiting: 0,
+            last: None,
+            since: Timestamp::now(),
+            zone: TimeZone::system(),
+        }
+    }
+
+    fn draw(&mut self, state: &LoopState, now: Timestamp) -> io::Result<()> {
+        self.measure();
+        if self.signal.was_away() {
+            self.screen = Screen::default();
+        }
+        let facts = self.facts(state, now);
+        let rows = region::lines(&facts, self.terminal)
+            .into_iter()
+            .map(Row::new)
+            .collect();
+        let frame = self.screen.frame(&self.above, rows, self.terminal.columns);
+        self.above.clear();
+        self.waiting = 0;
+        self.write(&frame)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.run_over()?;
+        self.measure();
+        let mut frame = self.screen.erase(self.terminal.columns);
+        for line in self.above.drain(..) {
+            frame.push_str(&line);
+            frame.push('\n');
+        }
+        self.write(&frame)
+    }
+
+    fn write(&mut self, frame: &str) -> io::Result<()> {
+        if frame.is_empty() {
+            return Ok(());
+        }
+        self.out.write_all(frame.as_bytes())?;
+        self.out.flush()
+    }
+
+    fn measure(&mut self) {
+        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+            && size.ws_col > 0
+            && size.ws_row > 0
+        {
+            (self.terminal.columns, self.terminal.rows) = (size.ws_col, size.ws_row);
+        }
+    }
+
+    fn push(&mut self, line: String) -> io::Result<()> {
+        self.waiting += line.len() + 1;
+        self.above.push(line);
+        if self.waiting < FULL {
+            return Ok(());
+        }
+        // The region comes back with the next drawing.
+        let mut frame = self.screen.erase(self.terminal.columns);
+        for line in self.above.drain(..) {
+            frame.push_str(&line);
+            frame.push('\n');
+        }
+        self.waiting = 0;
+        self.write(&frame)
+    }
+
+    fn painted(&self, talk: &Talk) -> String {
+        let Terminal {
+            columns,
+            paint,
+            utf8,
+            ..
+        } = self.terminal;
+        match talk.role {
+            Role::Heading => {
+                let dash = if utf8 { "─" } else { "-" };
+                let room = WIDEST_HEADING.min(usize::from(columns).saturating_sub(1));
+                let used = super::width::width(&talk.text) + 4;
+                let rest = dash.repeat(room.saturating_sub(used));
+                let text = paint.text(talk.tone, &talk.text);
+                let (before, after) = (format!("{dash}{dash} "), format!(" {rest}"));
+                format!(
+                    "{}{text}{}",
+                    paint.text(Tone::Dim, &before),
+                    paint.text(Tone::Dim, &after)
+                )
+            }
+            Role::Line => {
+                let dot = if utf8 { "●" } else { "*" };
+                format!(
+                    "{} {}",
+                    paint.text(talk.tone, dot),
+                    paint.text(talk.tone, &talk.text)
+                )
+            }
+            Role::Quote => {
+                let bar = if utf8 { "│" } else { "|" };
+                format!(
+                    "{}{}",
+                    paint.text(Tone::Dim, &format!("  {bar} ")),
+                    talk.text
+                )
+            }
+        }
+    }
+
+    fn facts(&self, state: &LoopState, now: Timestamp) -> Facts {
+        let under_way = state
+            .run()
+            .map_or(Duration::ZERO, |run| words::between(run.started_at, now));
+        let iteration = state
+            .run()
+            .map_or(state.iterations + 1, |run| run.iteration);
+        let partial = [&self.stdout, &self.stderr].map(Lines::partial);
+        Facts {
+            iteration,
+            finished: state.iterations,
+            limit: state.config.max_iterations,
+            spent: Duration::from_millis(state.spent.ms) + under_way,
+            cost: words::spent(&state.spent),
+            doing: doing(state, self.since, now),
+            stopping: stopping(state, self.signal.interrupts()),
+            last: self.last.clone(),
+            partial: partial
+                .into_iter()
+                .find(|text| !text.is_empty())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl<W: Write + Send> View for Live<W> {
+    fn open(&mut self, state: &LoopState) -> io::Result<()> {
+        let line = self.terminal.paint.text(Tone::Dim, &talk::opening(state));
+        self.push(line)
+    }
+
+    /// Draws what changed.
+    fn refresh(&mut self, state: &LoopState, now: Timestamp) -> io::Result<()> {
+        self.draw(state, now)
+    }
+
+    /// Shows what is left and takes the region away.
+    fn close(&mut self) -> io::Result<()> {
+        self.finish()
+    }
+
+    fn pace(&self) -> Duration {
+        PACE
+    }
+
+    /// Clocks in the region go on by the second, unless they stand still.
+    fn tick(&self, state: &LoopState) -> Option<Duration> {
+        match (&state.phase, state.pause) {
+            (Phase::Ready, Pause::Held) => None,
+            _ => Some(Duration::from_secs(1)),
+        }
+    }
+}
+
+impl<W: Write> Sink for Live<W> {
+    fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()> {
+        self.since = record.at;
+        for talk in tell(record, state, &self.zone) {
+            if talk.role == Role::Line {
+                self.last = Some(talk.text.clone());
+            }
+            self.push(self.painted(&talk))?;
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, channel: Channel, bytes: &[u8]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        match channel {
+            Channel::Stdout => self.stdout.push(bytes, |line| lines.push(line)),
+            Channel::Stderr => self.stderr.push(bytes, |line| lines.push(line)),
+        }
+        for line in lines {
+            self.push(tinted(self.terminal.paint, channel, line))?;
+        }
+        Ok(())
+    }
+
+    fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()> {
+        // What was begun is not continued by what comes now.
+        self.stdout.finish(|_| {});
+        let text = skip_words(iteration, bytes);
+        let line = self.terminal.paint.text(Tone::Dim, &text);
+        self.push(line)
+    }
+
+    fn run_over(&mut self) -> io::Result<()> {
+        let (mut out, mut err) = (None, None);
+        self.stdout.finish(|line| out = Some(line));
+        self.stderr.finish(|line| err = Some(line));
+        for (channel, line) in [(Channel::Stdout, out), (Channel::Stderr, err)] {
+            if let Some(line) = line {
+                self.push(tinted(self.terminal.paint, channel, line))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands where output was passed over.
+pub fn skip_words(iteration: u32, bytes: u64) -> String {
+    format!(
+        "[… {} not shown: descartes loop logs {iteration} …]",
+        show_size(bytes)
+    )
+}
+
+fn tinted(paint: Paint, channel: Channel, line: String) -> String {
+    match channel {
+        Channel::Stdout => line,
+        Channel::Stderr => paint.text(Tone::Dim, &line),
+    }
+}
+
+fn doing(state: &LoopState, since: Timestamp, now: Timestamp) -> Doing {
+    // Which agent comes next is not asked here, so their number does not matter.
+    let agents = Agents {
+        count: 1,
+        stall_default: 0,
+    };
+    match &state.phase {
+        Phase::Running(run) => Doing::Agent {
+            command: agent_name(state, run.agent),
+            elapsed: words::between(run.started_at, now),
+        },
+        Phase::Judging { .. } => match plan(state, agents, now) {
+            Action::Gate { index, command } => Doing::Gate {
+                number: index as usize + 1,
+                of: state.config.verify.len(),
+                command,
+                elapsed: words::between(since, now),
+            },
+            _ => Doing::Closing,
+        },
+        Phase::Ready if state.pause == Pause::Held => Doing::Paused,
+        Phase::Ready => match &state.wait {
+            Some(wait) if wait.until > now => Doing::Waiting {
+                left: words::between(now, wait.until),
+                why: why_waiting(&wait.reason),
+            },
+            _ => Doing::Starting,
+        },
+        Phase::Finished { .. } => Doing::Closing,
+    }
+}
+
+fn agent_name(state: &LoopState, agent: u32) -> String {
+    let fallback = usize::try_from(agent).ok().and_then(|at| at.checked_sub(1));
+    let named = fallback
+        .and_then(|at| state.config.fallback.get(at))
+        .cloned();
+    named.unwrap_or_else(|| words::command(&state.config))
+}
+
+fn stopping(state: &LoopState, interrupts: u32) -> Stopping {
+    match (state.stop, interrupts) {
+        (None, 0) => Stopping::No,
+        (_, 3..) => Stopping::Kill,
+        (None | Some(StopBy::Interrupt), 0 | 1) => Stopping::AfterIteration,
+        _ => Stopping::Now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_kernel::config::IterativeLoopConfig;
+    use descartes_kernel::event::{Event, FORMAT, TreeFacts};
+    use descartes_kernel::transition::{apply, begin};
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn started() -> LoopState {
+        let began = at("2026-01-02T10:00:00Z");
+        let created = Event::LoopCreated {
+            loop_id: "x".into(),
+            name: "x".into(),
+            config: Box::new(IterativeLoopConfig {
+                command: "agent".into(),
+                ..Default::default()
+            }),
+            started_at: began,
+            iterations: 0,
+            summaries: vec![],
+            ended: None,
+        };
+        let mut state = begin(&Record {
+            v: FORMAT,
+            seq: 0,
+            at: began,
+            event: created,
+        })
+        .unwrap();
+        let run = Event::RunStarted {
+            run: 1,
+            iteration: 1,
+            agent: 0,
+            guard_pid: None,
+            prompt: String::new(),
+            prompt_bytes: 0,
+            before: TreeFacts::default(),
+            notes: vec![],
+        };
+        apply(
+            &mut state,
+            &Record {
+                v: FORMAT,
+                seq: 1,
+                at: began,
+                event: run,
+            },
+        )
+        .unwrap();
+        state
+    }
+
+    #[test]
+    fn the_rungs_of_ctrl_c_show_before_the_host_has_written_them_down() {
+        let mut state = started();
+        assert_eq!(stopping(&state, 0), Stopping::No);
+        assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
+        state.stop = Some(StopBy::Interrupt);
+        assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
+        assert_eq!(stopping(&state, 2), Stopping::Now);
+        assert_eq!(stopping(&state, 3), Stopping::Kill);
+        state.stop = Some(StopBy::Terminate);
+        assert_eq!(stopping(&state, 0), Stopping::Now);
+    }
+
+    #[test]
+    fn unfinished_lines_show_in_the_region_and_finished_ones_above_it() {
+        let state = started();
+        let mut live = Live::new(Vec::new(), Signal::new().unwrap(), Paint::Plain, true);
+        live.output(Channel::Stdout, b"whole\npart").unwrap();
+        live.draw(&state, at("2026-01-02T10:00:05Z")).unwrap();
+        let drawn = String::from_utf8(std::mem::take(&mut live.out)).unwrap();
+        assert!(drawn.starts_with("whole\npart\n───"), "{drawn}");
+        assert!(drawn.contains("agent: agent · 5s"), "{drawn}");
+        live.output(Channel::Stdout, b"ly\n").unwrap();
+        live.finish().unwrap();
+        let drawn = String::from_utf8(live.out).unwrap();
+        assert!(drawn.ends_with("partly\n"), "{drawn}");
+    }
+}

@@ -1,0 +1,16 @@
+//! What a person or a program sees of a loop that runs here.
+
+pub mod feed;
+pub mod json;
+pub mod lines;
+pub mod live;
+pub mod plain;
+pub mod region;
+pub mod run;
+pub mod screen;
+pub mod summary;
+pub mod talk;
+pub mod voice;
+pub mod watch;
+pub mod width;
+pub mod words;

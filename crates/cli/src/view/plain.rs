@@ -1,0 +1,168 @@
+//! The view into a pipe or a file: the agent's bytes as they come, and lines of ours that
+//! can be told from them.
+
+use std::io::{self, Write};
+
+use descartes_kernel::event::Record;
+use descartes_kernel::state::LoopState;
+use jiff::tz::TimeZone;
+
+use super::feed::{Channel, Sink};
+use super::lines::Lines;
+use super::live::skip_words;
+use super::run::View;
+use super::talk::{Role, Talk, opening, tell};
+use crate::env::Stream;
+use crate::style::{Paint, Tone};
+
+/// Begins each line of ours.
+pub const MARK: &str = "[descartes]";
+
+/// The plain view.
+pub struct Plain<O, E> {
+    out: O,
+    err: E,
+    paint: Paint,
+    /// Cleans what goes to a terminal.
+    cleaner: Option<Lines>,
+    /// Whether the last byte that was written ended a line.
+    line_open: bool,
+    zone: TimeZone,
+}
+
+impl<O: Write, E: Write> Plain<O, E> {
+    /// `err` takes the agent's standard error; `leads_to` says where that goes.
+    pub fn new(out: O, err: E, paint: Paint, leads_to: Stream) -> Self {
+        let cleaner = (leads_to == Stream::Terminal).then(|| Lines::new(Paint::Colour));
+        Self {
+            out,
+            err,
+            paint,
+            cleaner,
+            line_open: false,
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// A line of ours.
+    pub fn say(&mut self, talk: &Talk) -> io::Result<()> {
+        self.end_line()?;
+        let text = self.paint.text(talk.tone, &talk.text);
+        match talk.role {
+            Role::Heading | Role::Line => writeln!(self.out, "{MARK} {text}")?,
+            Role::Quote => writeln!(self.out, "{MARK}   | {text}")?,
+        }
+        self.out.flush()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.line_open) {
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
+    fn open(&mut self, state: &LoopState) -> io::Result<()> {
+        self.say(&Talk {
+            role: Role::Line,
+            tone: Tone::Dim,
+            text: opening(state),
+        })
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.run_over()?;
+        self.end_line()
+    }
+}
+
+impl<O: Write, E: Write> Sink for Plain<O, E> {
+    fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()> {
+        for talk in tell(record, state, &self.zone) {
+            self.say(&talk)?;
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, channel: Channel, bytes: &[u8]) -> io::Result<()> {
+        match channel {
+            Channel::Stdout => {
+                self.out.write_all(bytes)?;
+                self.line_open = bytes.last() != Some(&b'\n');
+                self.out.flush()
+            }
+            // A closed standard error does not end the view.
+            Channel::Stderr => {
+                drop(write_err(&mut self.err, self.cleaner.as_mut(), bytes));
+                Ok(())
+            }
+        }
+    }
+
+    fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()> {
+        self.end_line()?;
+        writeln!(self.out, "{}", skip_words(iteration, bytes))
+    }
+
+    fn run_over(&mut self) -> io::Result<()> {
+        if let Some(cleaner) = &mut self.cleaner {
+            let err = &mut self.err;
+            cleaner.finish(|line| drop(writeln!(err, "{line}")));
+        }
+        Ok(())
+    }
+}
+
+fn write_err(err: &mut impl Write, cleaner: Option<&mut Lines>, bytes: &[u8]) -> io::Result<()> {
+    match cleaner {
+        None => err.write_all(bytes)?,
+        Some(cleaner) => {
+            let mut result = Ok(());
+            cleaner.push(bytes, |line| {
+                if result.is_ok() {
+                    result = writeln!(err, "{line}");
+                }
+            });
+            result?;
+        }
+    }
+    err.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn talk(role: Role, text: &str) -> Talk {
+        Talk {
+            role,
+            tone: Tone::Good,
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn bytes_pass_unchanged_and_our_lines_begin_a_line() {
+        let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Pipe);
+        plain.output(Channel::Stdout, b"\xff\x1b[2Jno end").unwrap();
+        plain.say(&talk(Role::Line, "hello")).unwrap();
+        plain.say(&talk(Role::Quote, "quoted")).unwrap();
+        plain.output(Channel::Stderr, b"\x1b[2Joops\n").unwrap();
+        plain.skipped(3, 312_000_000).unwrap();
+        let want = b"\xff\x1b[2Jno end\n[descartes] hello\n[descartes]   | quoted\n\
+            [\xe2\x80\xa6 312.0 MB not shown: descartes loop logs 3 \xe2\x80\xa6]\n";
+        assert_eq!(plain.out, want);
+        assert_eq!(plain.err, b"\x1b[2Joops\n");
+    }
+
+    #[test]
+    fn standard_error_on_a_terminal_is_cleaned() {
+        let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Terminal);
+        plain.output(Channel::Stderr, b"\x1b[2Joo").unwrap();
+        plain.output(Channel::Stderr, b"ps").unwrap();
+        plain.run_over().unwrap();
+        assert_eq!(plain.err, b"oops\n");
+    }
+}

@@ -1,0 +1,256 @@
+//! The last words of a loop: how it ended, on what evidence, what it took, what to type next.
+
+use descartes_core::host::HostEnd;
+use descartes_kernel::event::StopBy;
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::state::LoopState;
+
+use super::width::one_line;
+use super::words;
+use crate::style::{Paint, Tone};
+
+/// How commands name the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// It is the one of this directory: no name is needed.
+    Here,
+    /// By its name or id.
+    As(String),
+}
+
+impl Named {
+    /// A command for it: `descartes loop resume NAME --flag`.
+    fn command(&self, verb: &str, rest: &str) -> String {
+        let name = match self {
+            Self::Here => String::new(),
+            Self::As(name) => format!(" {name}"),
+        };
+        let rest = if rest.is_empty() {
+            String::new()
+        } else {
+            format!(" {rest}")
+        };
+        format!("descartes loop {verb}{name}{rest}")
+    }
+}
+
+/// The lines of the summary.
+pub fn lines(end: &HostEnd, state: &LoopState, named: &Named, paint: Paint) -> Vec<String> {
+    let (tone, head) = headline(end, state);
+    let mut rows: Vec<(&str, String)> = gates(state);
+    let limit = match state.config.max_iterations {
+        Some(limit) => format!(" of at most {}", limit.max(end.iterations)),
+        None => String::new(),
+    };
+    rows.push(("iterations", format!("{}{limit}", end.iterations)));
+    rows.push(("time", words::millis(state.spent.ms)));
+    let cost = words::spent(&state.spent);
+    if !cost.is_empty() {
+        rows.push(("cost", cost.join(", ")));
+    }
+    let next = next(end, state, named);
+    rows.extend(
+        next.iter()
+            .enumerate()
+            .map(|(at, text)| (if at == 0 { "next" } else { "" }, text.clone())),
+    );
+    let mut out = vec![paint.text(tone, &head)];
+    out.extend(rows.into_iter().map(|(label, text)| {
+        format!("  {}{text}", paint.text(Tone::Dim, &format!("{label:<12}")))
+    }));
+    out
+}
+
+fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
+    let gates = state.config.verify.len();
+    let claim = end.completion.as_deref().map(one_line).unwrap_or_default();
+    match &end.reason {
+        Reason::CompletionPromiseDetected if gates > 0 => (
+            Tone::Good,
+            format!(
+                "done: {claim}, proven by {}",
+                words::plural(gates as u64, "gate")
+            ),
+        ),
+        Reason::CompletionPromiseDetected => (
+            Tone::Good,
+            format!("done: {claim}, by the agent's word alone (--verify would prove it)"),
+        ),
+        Reason::GatesPassed => (Tone::Good, "done: all gates green".to_owned()),
+        Reason::ProcessSuccess => (Tone::Good, "done: the agent exited with code 0".to_owned()),
+        Reason::Running => match end.stop {
+            Some(StopBy::HangUp) => (
+                Tone::Warn,
+                "interrupted: the terminal was closed".to_owned(),
+            ),
+            _ => (Tone::Warn, "interrupted".to_owned()),
+        },
+        reason => (
+            Tone::Bad,
+            format!("not done: {}", one_line(&reason.sentence())),
+        ),
+    }
+}
+
+/// The gates as they were last run.
+fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
+    let last = state
+        .summaries
+        .iter()
+        .rev()
+        .find(|summary| !summary.gates.is_empty());
+    let gates = last
+        .map(|summary| summary.gates.as_slice())
+        .unwrap_or_default();
+    let row = |gate: &descartes_kernel::state::GateSummary| {
+        let how = match gate.exit_code {
+            Some(0) => "green".to_owned(),
+            Some(code) => format!("red, exit code {code}"),
+            None => "red, its time was up".to_owned(),
+        };
+        let time = words::millis(gate.duration_ms);
+        (
+            "gate",
+            format!("{}: {how} ({time})", one_line(&gate.command)),
+        )
+    };
+    gates.iter().map(row).collect()
+}
+
+fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
+    let number = end.iterations.max(1).to_string();
+    let logs = named.command("logs", &number);
+    let more = state
+        .config
+        .max_iterations
+        .map_or(0, |limit| limit.saturating_mul(2));
+    match &end.reason {
+        reason if reason.is_success() => {
+            vec![named.command("history", ""), named.command("diff", &number)]
+        }
+        Reason::MaxIterationsReached => {
+            vec![
+                named.command("resume", &format!("--max-iterations {more}")),
+                logs,
+            ]
+        }
+        Reason::BudgetExhausted { budget, .. } => {
+            vec![
+                named.command("resume", &format!("{} …", budget.flag())),
+                named.command("history", ""),
+            ]
+        }
+        Reason::Stalled { .. } | Reason::AgentBlocked { .. } => {
+            vec![named.command("resume", "--prompt '…'"), logs]
+        }
+        _ => vec![named.command("resume", ""), logs],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_kernel::config::IterativeLoopConfig;
+    use descartes_kernel::event::{Event, FORMAT, Record};
+    use descartes_kernel::state::{GateSummary, IterationSummary};
+    use descartes_kernel::transition::begin;
+
+    fn state(verify: &[&str]) -> LoopState {
+        let at = "2026-01-02T10:00:00Z".parse().unwrap();
+        let config = IterativeLoopConfig {
+            command: "a".into(),
+            max_iterations: Some(20),
+            verify: verify.iter().map(|gate| (*gate).to_owned()).collect(),
+            ..Default::default()
+        };
+        let event = Event::LoopCreated {
+            loop_id: "x".into(),
+            name: "auth".into(),
+            config: Box::new(config),
+            started_at: at,
+            iterations: 3,
+            summaries: vec![],
+            ended: None,
+        };
+        let mut state = begin(&Record {
+            v: FORMAT,
+            seq: 0,
+            at,
+            event,
+        })
+        .unwrap();
+        state.spent.ms = 252_000;
+        state
+    }
+
+    fn end(reason: Reason) -> HostEnd {
+        HostEnd {
+            reason,
+            stop: None,
+            iterations: 3,
+            completion: Some("COMPLETE".into()),
+        }
+    }
+
+    #[test]
+    fn a_proven_end_shows_its_evidence() {
+        let mut state = state(&["cargo test"]);
+        state.summaries.push_back(IterationSummary {
+            gates: vec![GateSummary {
+                command: "cargo test".into(),
+                exit_code: Some(0),
+                duration_ms: 3200,
+            }],
+            ..Default::default()
+        });
+        let got = lines(
+            &end(Reason::CompletionPromiseDetected),
+            &state,
+            &Named::Here,
+            Paint::Plain,
+        );
+        insta::assert_snapshot!(got.join("\n"), @r"
+        done: COMPLETE, proven by 1 gate
+          gate        cargo test: green (3.2s)
+          iterations  3 of at most 20
+          time        4m12s
+          next        descartes loop history
+                      descartes loop diff 3
+        ");
+    }
+
+    #[test]
+    fn every_other_end_says_why_and_what_to_type() {
+        let state = state(&[]);
+        let named = Named::As("auth".into());
+        for (reason, head, next) in [
+            (
+                Reason::CompletionPromiseDetected,
+                "by the agent's word alone",
+                "loop history auth",
+            ),
+            (
+                Reason::MaxIterationsReached,
+                "not done: iteration limit",
+                "loop resume auth --max-iterations 40",
+            ),
+            (
+                Reason::UserCancelled,
+                "not done: cancelled",
+                "loop resume auth",
+            ),
+            (Reason::Running, "interrupted", "loop resume auth"),
+            (
+                Reason::AgentBlocked {
+                    message: "no key".into(),
+                },
+                "no key",
+                "--prompt",
+            ),
+        ] {
+            let got = lines(&end(reason), &state, &named, Paint::Plain);
+            assert!(got[0].contains(head), "{got:?}");
+            assert!(got.iter().any(|line| line.contains(next)), "{got:?}");
+        }
+    }
+}

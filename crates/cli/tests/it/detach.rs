@@ -1,0 +1,78 @@
+//! `--detach`: the loop outlives the command that started it.
+
+use std::time::Duration;
+
+use descartes_testkit::{World, eventually, process};
+
+use crate::common::{CLAIMS, events, loop_dir, loops, start, state};
+
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn detach_prints_the_id_and_the_loop_goes_on_alone() {
+    let world = World::new();
+    let script = "tty-check\nwait-file go\npromise";
+    let run = start(
+        &world,
+        script,
+        &["--detach", "--name", "auth", "--env", "KEY=value"],
+    );
+    run.assert_code(0);
+    let id = run.stdout().trim().to_owned();
+    assert!(loop_dir(&world).ends_with(&id), "{run}");
+    assert!(run.stderr().contains("descartes loop cancel auth"), "{run}");
+    let host: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(loop_dir(&world).join("host.json")).unwrap())
+            .unwrap();
+    let pid = i32::try_from(host["pid"].as_i64().unwrap()).unwrap();
+    let found = process::find(pid).expect("the host in the background");
+    assert_eq!(found.sid, pid, "a session of its own");
+    world.write("go", "");
+    eventually("its end", SOON, || state(&world)["completed"] == true);
+    assert_eq!(
+        state(&world)["exit_reason"]["type"],
+        "completion_promise_detected"
+    );
+    eventually("no process", SOON, || !process::is_alive(pid));
+    assert_eq!(
+        std::fs::read_to_string(loop_dir(&world).join("host.log")).unwrap(),
+        ""
+    );
+    world.assert_no_survivors();
+}
+
+#[test]
+fn detach_with_json_tells_id_name_and_pid() {
+    let world = World::new();
+    let run = start(&world, CLAIMS, &["--detach", "--json", "--name", "auth"]);
+    run.assert_code(0);
+    let told: serde_json::Value = serde_json::from_str(&run.stdout()).unwrap();
+    assert_eq!(told["name"], "auth");
+    assert!(
+        told["pid"].is_u64() && told["loop_id"].is_string(),
+        "{told}"
+    );
+    eventually("its end", SOON, || {
+        !events(&world, "loop_finished").is_empty()
+    });
+}
+
+#[test]
+fn errors_of_the_background_are_told_in_front_with_their_exit_code() {
+    let world = World::new();
+    start(&world, CLAIMS, &[]).assert_code(0);
+    let run = start(&world, CLAIMS, &["--detach"]);
+    run.assert_code(65);
+    assert!(
+        run.stderr().contains("error: ") && run.stderr().contains("--force"),
+        "{run}"
+    );
+    assert_eq!(run.stdout(), "");
+    assert_eq!(loops(&world).len(), 1);
+    let missing = World::new();
+    let run =
+        missing.run(missing.descartes(["loop", "-c", "no-such-agent", "-p", "x", "--detach"]));
+    run.assert_code(1);
+    assert!(run.stderr().contains("no-such-agent"), "{run}");
+    world.assert_no_survivors();
+}

@@ -1,0 +1,126 @@
+//! Flags that say when the work is done.
+
+use std::time::{Duration, Instant};
+
+use descartes_testkit::World;
+
+use crate::common::{CLAIMS, events, start, state};
+
+#[test]
+fn verify_is_a_gate_that_decides() {
+    let world = World::new();
+    start(
+        &world,
+        CLAIMS,
+        &["--max-iterations", "2", "--verify", "test -e proof"],
+    )
+    .assert_code(2);
+    assert_eq!(events(&world, "gate_finished").len(), 2);
+    let proven = World::new();
+    start(
+        &proven,
+        "touch proof\npromise",
+        &["--verify", "test -e proof", "--verify", "echo two"],
+    )
+    .assert_code(0);
+    let gates = events(&proven, "gate_finished");
+    assert_eq!(gates.len(), 2);
+    assert_eq!(gates[1]["command"], "echo two");
+}
+
+#[test]
+fn verify_timeout_ends_a_gate_that_hangs() {
+    let world = World::new();
+    let flags = [
+        "-m",
+        "1",
+        "--verify",
+        "sleep 60",
+        "--verify-timeout",
+        "200ms",
+        "--kill-grace",
+        "100ms",
+    ];
+    start(&world, CLAIMS, &flags).assert_code(2);
+    assert_eq!(events(&world, "gate_finished")[0]["end"], "timeout");
+}
+
+#[test]
+fn completion_promise_is_the_text_that_is_looked_for() {
+    let script = "promise AUTH_MIGRATED";
+    start(&World::new(), script, &["-m", "1"]).assert_code(2);
+    let flags = ["-m", "1", "--completion-promise", "AUTH_MIGRATED"];
+    start(&World::new(), script, &flags).assert_code(0);
+}
+
+#[test]
+fn no_promise_leaves_it_to_the_exit_code_or_the_gates() {
+    let world = World::new();
+    start(&world, "print hello", &["-m", "1", "--no-promise"]).assert_code(0);
+    assert_eq!(state(&world)["exit_reason"]["type"], "process_success");
+    let gated = World::new();
+    start(
+        &gated,
+        "print hello",
+        &["-m", "1", "--no-promise", "--verify", "true"],
+    )
+    .assert_code(0);
+    assert_eq!(state(&gated)["exit_reason"]["type"], "gates_passed");
+}
+
+#[test]
+fn promise_match_says_how_it_must_stand() {
+    let outcomes = |script: &str| {
+        ["tagged", "line", "anywhere"].map(|how| {
+            start(&World::new(), script, &["-m", "1", "--promise-match", how])
+                .code()
+                .unwrap()
+        })
+    };
+    assert_eq!(outcomes("print COMPLETE"), [2, 0, 0]);
+    assert_eq!(outcomes("print the task is COMPLETE now"), [2, 2, 0]);
+}
+
+#[test]
+fn promise_hint_tells_the_first_prompt() {
+    for (hint, told) in [("on", true), ("off", false)] {
+        let world = World::new();
+        start(
+            &world,
+            "save-prompt seen\npromise",
+            &["--promise-hint", hint],
+        )
+        .assert_code(0);
+        assert_eq!(
+            world.read("seen").contains("<promise>COMPLETE</promise>"),
+            told
+        );
+    }
+}
+
+#[test]
+fn promise_grace_ends_an_agent_that_stays() {
+    let world = World::new();
+    let begun = Instant::now();
+    start(
+        &world,
+        "promise\nhang",
+        &["--promise-grace", "200ms", "--kill-grace", "200ms"],
+    )
+    .assert_code(0);
+    assert!(begun.elapsed() < Duration::from_secs(8));
+    assert_eq!(events(&world, "agent_ended")[0]["ended_by"], "promise");
+    world.assert_no_survivors();
+}
+
+#[test]
+fn abort_promise_ends_the_loop_with_the_agents_words() {
+    let script = "print I lack a key.\npromise NO_KEY";
+    start(&World::new(), script, &["-m", "1"]).assert_code(2);
+    start(
+        &World::new(),
+        script,
+        &["-m", "1", "--abort-promise", "NO_KEY"],
+    )
+    .assert_code(5);
+}

@@ -1,0 +1,84 @@
+//! Flags that work in git.
+
+use descartes_testkit::World;
+
+use crate::common::start;
+
+fn repository() -> World {
+    let world = World::new();
+    world.git_init();
+    world
+}
+
+const WORKS: &str = "append notes.txt line\n@1 print hm\n@2 promise";
+
+#[test]
+fn auto_commit_commits_each_iteration_by_its_template() {
+    let world = repository();
+    start(&world, WORKS, &["--auto-commit"]).assert_code(0);
+    let log = world.git(["log", "--format=%s"]);
+    assert_eq!(log, "loop: iteration 2\nloop: iteration 1\nbegin");
+    assert!(
+        world
+            .git(["ls-files"])
+            .lines()
+            .all(|file| !file.starts_with(".descartes"))
+    );
+    let named = repository();
+    let flags = [
+        "--auto-commit",
+        "--commit-template",
+        "wip {iteration} of {name}",
+        "--name",
+        "auth",
+    ];
+    start(&named, WORKS, &flags).assert_code(0);
+    assert_eq!(named.git(["log", "-1", "--format=%s"]), "wip 2 of auth");
+    let none = repository();
+    start(&none, WORKS, &[]).assert_code(0);
+    assert_eq!(none.git(["log", "--format=%s"]), "begin");
+}
+
+#[test]
+fn branch_is_made_first_by_its_template() {
+    let world = repository();
+    start(&world, WORKS, &["--branch"]).assert_code(0);
+    assert!(world.git(["branch", "--show-current"]).starts_with("loop/"));
+    let named = repository();
+    start(
+        &named,
+        WORKS,
+        &[
+            "--branch",
+            "--branch-template",
+            "try/{name}",
+            "--name",
+            "auth",
+        ],
+    )
+    .assert_code(0);
+    assert_eq!(named.git(["branch", "--show-current"]), "try/auth");
+}
+
+#[test]
+fn tag_green_marks_what_was_proven() {
+    let world = repository();
+    let flags = [
+        "--auto-commit",
+        "--tag-green",
+        "--name",
+        "auth",
+        "--verify",
+        "true",
+    ];
+    start(&world, WORKS, &flags).assert_code(0);
+    assert_eq!(world.git(["tag"]), "descartes/auth/2");
+    let none = repository();
+    start(
+        &none,
+        WORKS,
+        &["--auto-commit", "--name", "auth", "--verify", "true"],
+    )
+    .assert_code(0);
+    assert_eq!(none.git(["tag"]), "");
+}

@@ -1,0 +1,162 @@
+//! Flags that say where a loop works, how it is called and how it is shown.
+
+use descartes_testkit::World;
+
+use crate::common::{CLAIMS, descartes, json_lines, loops, start, state};
+
+#[test]
+fn working_dir_is_where_the_agent_and_the_gates_run() {
+    let world = World::new();
+    std::fs::create_dir(world.path("sub")).unwrap();
+    start(
+        &world,
+        "touch here\npromise",
+        &["-w", "sub", "--verify", "test -e here"],
+    )
+    .assert_code(0);
+    assert!(world.has("sub/here") && world.has("sub/.descartes/loop-state.json"));
+    assert!(!world.has(".descartes"));
+}
+
+#[test]
+fn state_file_may_lie_elsewhere() {
+    let world = World::new();
+    start(&world, CLAIMS, &["-s", "states/one.json"]).assert_code(0);
+    assert!(world.has("states/one.json"));
+    assert!(!world.has(".descartes/loop-state.json"));
+}
+
+#[test]
+fn name_is_for_lists_and_views() {
+    let world = World::new();
+    let run = start(&world, CLAIMS, &["--name", "auth"]);
+    assert_eq!(state(&world)["name"], "auth");
+    assert!(run.stdout().contains("loop auth"), "{run}");
+}
+
+#[test]
+fn force_starts_anew_and_keeps_the_old_file() {
+    let world = World::new();
+    start(&world, CLAIMS, &[]).assert_code(0);
+    let first = state(&world)["loop_id"].clone();
+    let refused = start(&world, CLAIMS, &[]);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("--force") && refused.stderr().contains("resume"),
+        "{refused}"
+    );
+    assert_eq!(state(&world)["loop_id"], first);
+    start(&world, CLAIMS, &["--force"]).assert_code(0);
+    assert_ne!(state(&world)["loop_id"], first);
+    let kept = std::fs::read_dir(world.path(".descartes"))
+        .unwrap()
+        .flatten();
+    let kept = kept.filter(|file| {
+        file.file_name()
+            .to_string_lossy()
+            .starts_with("loop-state.json.2")
+    });
+    assert_eq!(kept.count(), 1);
+}
+
+#[test]
+fn dry_run_shows_everything_and_writes_nothing() {
+    let world = World::new();
+    let flags = [
+        "--dry-run",
+        "--verify",
+        "cargo test",
+        "-m",
+        "7",
+        "-p",
+        "mend the auth",
+    ];
+    let run = start(&world, "touch ran", &flags);
+    run.assert_code(0);
+    for words in [
+        "descartes-scripted-agent PROMPT",
+        "mend the auth",
+        "cargo test",
+        "at most 7",
+        "--verify",
+    ] {
+        assert!(run.stdout().contains(words), "{words}: {run}");
+    }
+    assert!(std::fs::read_dir(world.project()).unwrap().next().is_none());
+    assert!(loops(&world).is_empty());
+}
+
+#[test]
+fn json_gives_every_record_as_a_line_and_nothing_else() {
+    let world = World::new();
+    let run = start(
+        &world,
+        "print hello\npromise",
+        &["--json", "--verify", "true"],
+    );
+    run.assert_code(0);
+    let records = json_lines(&run.stdout());
+    let kinds: Vec<&str> = records
+        .iter()
+        .map(|record| record["kind"].as_str().unwrap())
+        .collect();
+    for kind in [
+        "loop_created",
+        "run_started",
+        "agent_ended",
+        "gate_finished",
+        "iteration_finished",
+        "loop_finished",
+    ] {
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+    }
+    let numbers: Vec<u64> = records
+        .iter()
+        .map(|record| record["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+    assert!(records.iter().all(|record| record["crc"].is_null()));
+    assert_eq!(run.stderr(), "");
+}
+
+#[test]
+fn plain_lines_tell_the_story_around_the_agents_bytes() {
+    let world = World::new();
+    let script = "err a complaint\n@1 printf no end\n@2- promise";
+    let run = start(
+        &world,
+        script,
+        &[
+            "--verify",
+            "test -e proof || { echo missing proof; exit 9; }",
+            "-m",
+            "2",
+        ],
+    );
+    run.assert_code(2);
+    let out = run.stdout();
+    for words in [
+        "[descartes] iteration 1 of at most 2\n",
+        "no end\n[descartes] agent ended",
+        "gate red: test -e proof",
+        "exit code 9",
+        "[descartes]   | missing proof\n",
+        "not done: iteration limit",
+        "descartes loop resume --max-iterations 4",
+    ] {
+        assert!(out.contains(words), "{words}: {run}");
+    }
+    assert!(run.stderr().contains("a complaint"), "{run}");
+    assert!(!out.contains('\x1b'));
+}
+
+#[test]
+fn color_is_for_terminals_unless_asked_for() {
+    let painted = descartes(&World::new(), &["--color", "always", "loop", "start"]);
+    assert!(painted.stderr().contains("\x1b["), "{painted}");
+    let mut command = World::new().descartes(["loop", "start"]);
+    command.env("CLICOLOR", "1");
+    let world = World::new();
+    let plain = world.run(world.descartes(["loop", "start"]));
+    assert!(!plain.stderr().contains('\x1b'), "{plain}");
+}

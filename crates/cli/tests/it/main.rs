@@ -1,0 +1,23 @@
+//! The `descartes` binary, run as people run it: in a world of its own, with an agent that
+//! does what its script says.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod bad_input;
+mod common;
+mod detach;
+mod flags_agent;
+mod flags_done;
+mod flags_git;
+mod flags_limits;
+mod flags_place;
+mod flags_table;
+mod help;
+mod resume;
+mod settings;
+mod setup;
+mod signals;
+mod terminal;

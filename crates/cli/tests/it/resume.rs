@@ -1,0 +1,230 @@
+//! `loop resume`: goes on where a loop was, with what the flags change.
+
+use std::time::Duration;
+
+use descartes_testkit::{World, eventually};
+use serde_json::json;
+
+use crate::common::{claude_result, descartes, events, journal, loop_dir, prints, start, state};
+
+/// A loop that stopped at its limit after this many iterations.
+fn stopped(script: &str, flags: &[&str]) -> World {
+    let world = World::new();
+    start(&world, script, &[&["-m", "1"], flags].concat()).assert_code(2);
+    world
+}
+
+#[track_caller]
+fn resume(world: &World, flags: &[&str]) -> descartes_testkit::world::Finished {
+    descartes(world, &[&["loop", "resume"], flags].concat())
+}
+
+#[test]
+fn a_loop_at_its_limit_needs_a_new_one() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    let run = resume(&world, &[]);
+    run.assert_code(2);
+    assert!(run.stderr().contains("--max-iterations"), "{run}");
+    assert_eq!(events(&world, "run_started").len(), 1);
+    resume(&world, &["--max-iterations", "5"]).assert_code(0);
+    assert_eq!(state(&world)["iteration"], 2);
+    let done = resume(&world, &[]);
+    done.assert_code(0);
+    assert!(done.stderr().contains("done already"), "{done}");
+}
+
+#[test]
+fn a_loop_is_found_by_id_by_name_and_by_state_file() {
+    let world = stopped("promise NEVER", &["--name", "auth", "-s", "elsewhere.json"]);
+    let id = loop_dir(&world)
+        .file_name()
+        .unwrap()
+        .to_string_lossy()
+        .into_owned();
+    for which in [
+        &["auth"][..],
+        &[&id],
+        &[&id[..13]],
+        &["--state-file", "elsewhere.json"],
+    ] {
+        let more = (events(&world, "run_started").len() + 1).to_string();
+        resume(&world, &[which, &["--max-iterations", &more]].concat()).assert_code(2);
+        assert_eq!(
+            events(&world, "run_started").len().to_string(),
+            more,
+            "{which:?}"
+        );
+    }
+}
+
+#[test]
+fn gates_and_their_time_limit_change() {
+    let world = stopped("promise", &["--verify", "false"]);
+    let flags = [
+        "--max-iterations",
+        "2",
+        "--verify",
+        "sleep 60",
+        "--verify-timeout",
+        "200ms",
+    ];
+    resume(&world, &flags).assert_code(2);
+    let gates = events(&world, "gate_finished");
+    assert_eq!(
+        (&gates[1]["command"], &gates[1]["end"]),
+        (&json!("sleep 60"), &json!("timeout"))
+    );
+    resume(&world, &["--max-iterations", "3", "--verify", "true"]).assert_code(0);
+}
+
+#[test]
+fn the_prompt_changes() {
+    let world = stopped("save-prompt seen", &["-p", "first"]);
+    resume(&world, &["--max-iterations", "2", "--prompt", "second"]).assert_code(2);
+    assert!(world.read("seen").starts_with("second"));
+    world.write("PROMPT.md", "third");
+    resume(
+        &world,
+        &["--max-iterations", "3", "--prompt-file", "PROMPT.md"],
+    )
+    .assert_code(2);
+    assert!(world.read("seen").starts_with("third"));
+}
+
+#[test]
+fn variables_for_the_agent_are_given_again() {
+    let world = stopped("dump-env seen", &["--env", "KEY=one"]);
+    resume(&world, &["--max-iterations", "2", "--env", "KEY=two"]).assert_code(2);
+    assert!(world.read("seen").contains("KEY=two"));
+}
+
+#[test]
+fn limits_of_time_and_failure_change() {
+    let world = stopped("@1 print hm\n@2- hang", &["--kill-grace", "100ms"]);
+    resume(&world, &["--max-iterations", "2", "--timeout", "200ms"]).assert_code(2);
+    resume(
+        &world,
+        &[
+            "--max-iterations",
+            "3",
+            "--timeout",
+            "1h",
+            "--idle-timeout",
+            "200ms",
+        ],
+    )
+    .assert_code(2);
+    let ended: Vec<_> = events(&world, "agent_ended")
+        .iter()
+        .map(|e| e["ended_by"].clone())
+        .collect();
+    assert_eq!(ended[1..], [json!("timeout"), json!("idle")]);
+    let flags = [
+        "--max-iterations",
+        "9",
+        "--idle-timeout",
+        "1h",
+        "--max-duration",
+        "1s",
+    ];
+    resume(&world, &flags).assert_code(3);
+    let failing = stopped("@1 print hm\n@2- exit 3", &[]);
+    resume(&failing, &["--max-iterations", "9", "--max-failures", "1"]).assert_code(7);
+}
+
+#[test]
+fn stall_threshold_changes() {
+    let world = World::new();
+    world.git_init();
+    start(&world, "print hm", &["-m", "1"]).assert_code(2);
+    resume(&world, &["--max-iterations", "9", "--stall-after", "1"]).assert_code(4);
+}
+
+#[test]
+fn budgets_of_cost_and_tokens_and_the_model_change() {
+    let script = format!("dump-argv seen\n{}", prints(&claude_result("hm")));
+    let agent = [
+        "--backend",
+        "claude",
+        "--permissions",
+        "edit",
+        "--stall-after",
+        "0",
+    ];
+    let world = stopped(&script, &agent);
+    resume(
+        &world,
+        &[
+            "--max-iterations",
+            "9",
+            "--max-cost",
+            "0.75",
+            "--model",
+            "opus-9",
+        ],
+    )
+    .assert_code(3);
+    assert!(world.read("seen").contains("opus-9"));
+    resume(&world, &["--max-cost", "9", "--max-tokens", "2500"]).assert_code(3);
+    assert_eq!(state(&world)["exit_reason"]["budget"], "tokens");
+}
+
+#[test]
+fn json_gives_the_records_from_here_on() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    let before = journal(&world).len() as u64;
+    let run = resume(&world, &["--max-iterations", "2", "--json"]);
+    run.assert_code(0);
+    let records = crate::common::json_lines(&run.stdout());
+    assert_eq!(records[0]["seq"], before, "{run}");
+    assert_eq!(records.len() as u64, journal(&world).len() as u64 - before);
+}
+
+#[test]
+fn detach_resumes_in_the_background() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    resume(&world, &["--max-iterations", "2", "--detach"]).assert_code(0);
+    eventually("its end", Duration::from_secs(10), || {
+        state(&world)["iteration"] == 2
+    });
+    let done = resume(&world, &["--detach"]);
+    done.assert_code(0);
+    assert!(done.stderr().contains("done already"), "{done}");
+}
+
+#[test]
+fn repair_mends_a_damaged_journal_and_keeps_a_copy() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    let path = loop_dir(&world).join("journal.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = resume(&world, &["--max-iterations", "2"]);
+    refused.assert_code(65);
+    assert!(refused.stderr().contains("--repair"), "{refused}");
+    let mended = resume(&world, &["--max-iterations", "2", "--repair"]);
+    mended.assert_code(0);
+    assert!(mended.stderr().contains("mended"), "{mended}");
+    let copies = std::fs::read_dir(loop_dir(&world)).unwrap().flatten();
+    let copies = copies.filter(|file| {
+        file.file_name()
+            .to_string_lossy()
+            .starts_with("journal.jsonl.")
+    });
+    assert!(copies.count() >= 1);
+}
+
+#[test]
+fn a_file_written_by_hand_is_taken_up() {
+    let world = World::new();
+    let agent = world.agent("promise DONE_BY_HAND");
+    let words = shell_words::split(&agent).unwrap();
+    let text = json!({
+        "config": {
+            "command": words[0], "args": words[1..], "prompt": "go", "completion_promise": "DONE_BY_HAND"
+        }
+    });
+    world.write(".descartes/loop-state.json", text.to_string());
+    resume(&world, &[]).assert_code(0);
+}
