@@ -5,7 +5,10 @@
     reason = "this is a tool for the terminal"
 )]
 
+mod bench;
 mod check;
+mod faults;
+mod lab;
 mod shell;
 
 use std::process::ExitCode;
@@ -15,7 +18,11 @@ cargo xtask COMMAND
 
   test      the everyday suite: builds, then every test and documentation example
   check     format, lints, documentation
-  ci        check, test, and the short form of every campaign
+  bench     measures against their floors; the long form writes docs/measurements.md
+              [--short] [MEASURE…]
+  faults    everything that can go wrong, tried, and what was lost
+              [--short] [CAMPAIGN…]
+  ci        check, test, and the short form of every measure and campaign
 ";
 
 fn main() -> ExitCode {
@@ -27,6 +34,8 @@ fn main() -> ExitCode {
     let done = match command {
         "test" => check::test(rest),
         "check" => check::check(),
+        "bench" => bench::run(rest),
+        "faults" => faults::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

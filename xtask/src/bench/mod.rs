@@ -1,0 +1,69 @@
+//! `cargo xtask bench`: what it costs, and how quickly it lets go.
+
+pub mod gap;
+pub mod history;
+pub mod idle;
+pub mod output;
+pub mod promise;
+pub mod stop;
+
+use crate::lab::build::{self, Faults};
+use crate::lab::{self, Form, Measure, page};
+
+const MEASURES: &[Measure] = &[
+    Measure {
+        name: "stop",
+        about: "from a request to stop until everything is gone (M6)",
+        take: stop::take,
+    },
+    Measure {
+        name: "promise",
+        about: "a promise and then silence; a pipe that is held (M5)",
+        take: promise::take,
+    },
+    Measure {
+        name: "output",
+        about: "floods of output: speed, memory, every byte (M2, M3)",
+        take: output::take,
+    },
+    Measure {
+        name: "history",
+        about: "the next iteration after 100,000 (M10)",
+        take: history::take,
+    },
+    Measure {
+        name: "gap",
+        about: "from the end of one agent to the start of the next (M1)",
+        take: gap::take,
+    },
+    Measure {
+        name: "idle",
+        about: "a silent agent, start, size (M14)",
+        take: idle::take,
+    },
+];
+
+/// `bench [--short] [MEASURE…]`.
+pub fn run(rest: &[String]) -> Result<(), String> {
+    let (form, wanted) = form(rest);
+    let lab = build::lab(form, Faults::Not)?;
+    let taken = lab::take(&lab, MEASURES, &wanted);
+    if form == Form::Long {
+        page::write()?;
+    }
+    taken
+}
+
+/// The form, and what else was typed.
+pub fn form(rest: &[String]) -> (Form, Vec<String>) {
+    let (flags, wanted): (Vec<_>, Vec<_>) =
+        rest.iter().cloned().partition(|word| word == "--short");
+    (
+        if flags.is_empty() {
+            Form::Long
+        } else {
+            Form::Short
+        },
+        wanted,
+    )
+}

@@ -1,0 +1,64 @@
+//! `cargo xtask faults`: everything that can go wrong, tried; the last number is what was lost.
+
+pub mod damage;
+pub mod gates;
+pub mod inputs;
+pub mod kills;
+pub mod orphans;
+pub mod recovery;
+pub mod storage;
+pub mod writes;
+
+use crate::bench::form;
+use crate::lab::build::{self, Faults};
+use crate::lab::{self, Form, Measure, page};
+
+const CAMPAIGNS: &[Measure] = &[
+    Measure {
+        name: "orphans",
+        about: "8 shapes of agents, 7 endings (M7)",
+        take: orphans::take,
+    },
+    Measure {
+        name: "kills",
+        about: "SIGKILL at random instants (M8)",
+        take: kills::take,
+    },
+    Measure {
+        name: "writes",
+        about: "killed, torn and failing at every write (M8, M9)",
+        take: writes::take,
+    },
+    Measure {
+        name: "storage",
+        about: "full disks, read-only folders, agents that clean up too much (M9)",
+        take: storage::take,
+    },
+    Measure {
+        name: "damage",
+        about: "files cut short and with bits turned (M9)",
+        take: damage::take,
+    },
+    Measure {
+        name: "gates",
+        about: "agents that change the gate (M15)",
+        take: gates::take,
+    },
+    Measure {
+        name: "inputs",
+        about: "prompts, sockets, races, crowds",
+        take: inputs::take,
+    },
+];
+
+/// `faults [--short] [CAMPAIGN…]`.
+pub fn run(rest: &[String]) -> Result<(), String> {
+    let (form, wanted) = form(rest);
+    let needs = wanted.is_empty() || wanted.iter().any(|name| name == "writes");
+    let lab = build::lab(form, if needs { Faults::Wanted } else { Faults::Not })?;
+    let taken = lab::take(&lab, CAMPAIGNS, &wanted);
+    if form == Form::Long {
+        page::write()?;
+    }
+    taken
+}

@@ -1,0 +1,94 @@
+//! The programs under test, built once and set aside, so that the next build of another kind does
+//! not replace them.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Form, Lab};
+use crate::shell::{root, run};
+
+/// Whether fault points are wanted too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Faults {
+    /// Yes.
+    Wanted,
+    /// No.
+    Not,
+}
+
+/// Builds what is measured. `DESCARTES_BIN`, `DESCARTES_FAULTY_BIN` and
+/// `DESCARTES_SCRIPTED_AGENT` stand in for builds.
+pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
+    let profile = form.pick("ci", "release");
+    let faulty = match (faults, given("DESCARTES_FAULTY_BIN")) {
+        (Faults::Not, _) => None,
+        (Faults::Wanted, Some(path)) => Some(path),
+        // A binary from elsewhere is taken as it is: fault points are left out with it.
+        (Faults::Wanted, None) if given("DESCARTES_BIN").is_some() => None,
+        (Faults::Wanted, None) => {
+            cargo(profile, "descartes-cli", &["--features", "faults"])?;
+            Some(set_aside(profile, "descartes", "descartes-faulty")?)
+        }
+    };
+    let descartes = match given("DESCARTES_BIN") {
+        Some(path) => path,
+        None => {
+            cargo(profile, "descartes-cli", &[])?;
+            set_aside(profile, "descartes", "descartes")?
+        }
+    };
+    let agent = match given("DESCARTES_SCRIPTED_AGENT") {
+        Some(path) => path,
+        None => {
+            let name = "descartes-scripted-agent";
+            cargo(profile, "descartes-testkit", &["--bin", name])?;
+            set_aside(profile, name, name)?
+        }
+    };
+    Ok(Lab {
+        form,
+        descartes,
+        faulty,
+        agent,
+        seed: seed(),
+    })
+}
+
+fn given(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from)
+}
+
+fn seed() -> u64 {
+    let now = || descartes_testkit::stamp::now_ns() % 1_000_000;
+    env::var("DESCARTES_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(now)
+}
+
+fn cargo(profile: &str, package: &str, more: &[&str]) -> Result<(), String> {
+    let mut args = vec!["build", "--quiet", "--profile", profile, "-p", package];
+    args.extend(more);
+    run("cargo", &args)
+}
+
+fn target() -> PathBuf {
+    given("CARGO_TARGET_DIR").unwrap_or_else(|| root().join("target"))
+}
+
+fn set_aside(profile: &str, name: &str, kept: &str) -> Result<PathBuf, String> {
+    let folder = root().join("target/measurements/bin").join(profile);
+    let (from, to) = (target().join(profile).join(name), folder.join(kept));
+    let said = |error: std::io::Error| format!("{}: {error}", to.display());
+    fs::create_dir_all(&folder).map_err(said)?;
+    copy(&from, &to).map_err(said)?;
+    Ok(to)
+}
+
+/// By another name first: a program that runs cannot be written to.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let new = to.with_extension("new");
+    fs::copy(from, &new)?;
+    fs::rename(new, to)
+}

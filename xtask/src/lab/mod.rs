@@ -1,0 +1,126 @@
+//! What measures and campaigns share: the programs under test, a loop in a world of its own,
+//! numbers out of `/proc`, and rows that are judged against a bar.
+
+pub mod build;
+pub mod chance;
+pub mod machine;
+pub mod page;
+pub mod proc;
+pub mod row;
+pub mod seen;
+pub mod stats;
+pub mod trial;
+
+use std::path::PathBuf;
+
+pub use row::{Row, Verdict};
+pub use trial::Trial;
+
+/// How much is done, and how strictly it is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// For every change: small numbers, and twofold slack on ratios.
+    Short,
+    /// The whole of it, judged by the bars as they are.
+    Long,
+}
+
+impl Form {
+    /// One of two values.
+    pub fn pick<T>(self, short: T, long: T) -> T {
+        match self {
+            Self::Short => short,
+            Self::Long => long,
+        }
+    }
+
+    /// By how much a bar may be missed.
+    pub fn slack(self) -> f64 {
+        self.pick(2.0, 1.0)
+    }
+
+    /// Its name in rows.
+    pub fn name(self) -> &'static str {
+        self.pick("short", "long")
+    }
+}
+
+/// The programs under test and the form of the run.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    /// Short or long.
+    pub form: Form,
+    /// `descartes`.
+    pub descartes: PathBuf,
+    /// The same with fault points.
+    pub faulty: Option<PathBuf>,
+    /// The scripted agent.
+    pub agent: PathBuf,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// Why a measure could not be taken.
+pub type Trouble = String;
+
+/// The rows of one measure.
+pub type Rows = Result<Vec<Row>, Trouble>;
+
+/// A measure or campaign: its name, what it is about, and how it is taken.
+pub struct Measure {
+    /// As typed.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Takes it.
+    pub take: fn(&Lab) -> Rows,
+}
+
+/// Takes those that were asked for, prints and keeps their rows, and tells how many missed.
+pub fn take(lab: &Lab, measures: &[Measure], wanted: &[String]) -> Result<(), String> {
+    for name in wanted {
+        if !measures.iter().any(|measure| measure.name == name) {
+            let known: Vec<&str> = measures.iter().map(|measure| measure.name).collect();
+            return Err(format!(
+                "no measure is called `{name}` (there are: {})",
+                known.join(", ")
+            ));
+        }
+    }
+    println!(
+        "seed {} (DESCARTES_SEED={} does the same again)",
+        lab.seed, lab.seed
+    );
+    let mut missed = Vec::new();
+    for measure in measures {
+        if !wanted.is_empty() && !wanted.iter().any(|name| name == measure.name) {
+            continue;
+        }
+        println!("\n{}: {}", measure.name, measure.about);
+        let begun = std::time::Instant::now();
+        let rows = match (measure.take)(lab) {
+            Ok(rows) => rows,
+            Err(trouble) => {
+                missed.push(format!("{}: {trouble}", measure.name));
+                println!("  broken: {trouble}");
+                continue;
+            }
+        };
+        for row in &rows {
+            row.print();
+            if let Verdict::Missed(why) = &row.verdict {
+                missed.push(format!("{}: {}: {why}", measure.name, row.what));
+            }
+        }
+        row::keep(lab, measure.name, &rows)?;
+        println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
+    }
+    if missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} missed\n  {}",
+        missed.len(),
+        missed.join("\n  ")
+    ))
+}

@@ -1,0 +1,230 @@
+//! A row: what was measured, beside its floor and its bar.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{Form, Lab, machine, stats};
+use crate::shell::root;
+
+/// How a row stands against its bar.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Within it.
+    Met,
+    /// Not within it, and why.
+    Missed(String),
+    /// Shown without a bar.
+    Shown,
+    /// Could not be taken here, and why.
+    Cannot(String),
+}
+
+/// One line of a table.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// `M6`.
+    pub measure: &'static str,
+    /// What was done.
+    pub what: String,
+    /// How often.
+    pub tried: u64,
+    /// What came of it, for people.
+    pub ours: String,
+    /// The floor beside it, for people.
+    pub floor: String,
+    /// Ours against the floor.
+    pub ratio: Option<f64>,
+    /// The bar, for people.
+    pub bar: String,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// Everything that was seen.
+    pub raw: Value,
+}
+
+impl Row {
+    /// A row that counts: of so many, none may be lost.
+    pub fn count(
+        measure: &'static str,
+        what: impl Into<String>,
+        tried: u64,
+        lost: &[String],
+    ) -> Self {
+        let verdict = match lost.first() {
+            None if tried == 0 => Verdict::Missed("nothing was tried".to_owned()),
+            None => Verdict::Met,
+            Some(first) => Verdict::Missed(format!("{} of {tried}: {first}", lost.len())),
+        };
+        Self {
+            measure,
+            what: what.into(),
+            tried,
+            ours: format!("{} lost", lost.len()),
+            floor: "0".to_owned(),
+            ratio: None,
+            bar: "0 lost".to_owned(),
+            verdict,
+            raw: json!({ "lost": lost }),
+        }
+    }
+
+    /// A row of times in milliseconds whose largest must lie within the bar; the floor is what
+    /// the same costs without us.
+    pub fn times(
+        form: Form,
+        measure: &'static str,
+        what: impl Into<String>,
+        ours: &[f64],
+        floor: (&str, &[f64]),
+        bar_ms: f64,
+    ) -> Self {
+        let worst = stats::max(ours);
+        let share = worst / bar_ms;
+        let verdict = if ours.is_empty() {
+            Verdict::Missed("nothing was measured".to_owned())
+        } else if share <= form.slack() {
+            Verdict::Met
+        } else {
+            Verdict::Missed(format!("{worst:.1} ms is {share:.2} of the bar"))
+        };
+        Self {
+            measure,
+            what: what.into(),
+            tried: ours.len() as u64,
+            ours: format!("p50 {:.1} ms, max {worst:.1} ms", stats::median(ours)),
+            floor: format!("{} {:.1} ms", floor.0, stats::median(floor.1)),
+            ratio: Some(stats::median(ours) / stats::median(floor.1)),
+            bar: format!("max {bar_ms:.0} ms"),
+            verdict,
+            raw: json!({ "ours_ms": ours, "floor_ms": floor.1 }),
+        }
+    }
+
+    /// A row that is a ratio of medians, at most so much.
+    pub fn ratio(
+        form: Form,
+        measure: &'static str,
+        what: impl Into<String>,
+        ours: &[f64],
+        floor: (&str, &[f64]),
+        at_most: f64,
+    ) -> Self {
+        let (mine, least) = (stats::median(ours), stats::median(floor.1));
+        let ratio = mine / least;
+        let verdict = if !ratio.is_finite() {
+            Verdict::Missed("nothing was measured".to_owned())
+        } else if ratio <= at_most * form.slack() {
+            Verdict::Met
+        } else {
+            Verdict::Missed(format!("ratio {ratio:.2}"))
+        };
+        Self {
+            measure,
+            what: what.into(),
+            tried: ours.len() as u64,
+            ours: format!(
+                "p50 {mine:.2} ms, p99 {:.2} ms",
+                stats::quantile(ours, 0.99)
+            ),
+            floor: format!("{} {least:.2} ms", floor.0),
+            ratio: Some(ratio),
+            bar: format!("ratio {at_most}"),
+            verdict,
+            raw: json!({ "ours_ms": ours, "floor_ms": floor.1 }),
+        }
+    }
+
+    /// A row of one number that may be at most so much.
+    pub fn at_most(
+        form: Form,
+        measure: &'static str,
+        what: impl Into<String>,
+        (value, unit): (f64, &str),
+        most: f64,
+    ) -> Self {
+        let verdict = if value <= most * form.slack() {
+            Verdict::Met
+        } else {
+            Verdict::Missed(format!("{value:.2} {unit}"))
+        };
+        Self {
+            measure,
+            what: what.into(),
+            tried: 1,
+            ours: format!("{value:.2} {unit}"),
+            floor: "0".to_owned(),
+            ratio: None,
+            bar: format!("{most} {unit}"),
+            verdict,
+            raw: json!({ "value": value, "unit": unit }),
+        }
+    }
+
+    /// A row that could not be taken here.
+    pub fn cannot(measure: &'static str, what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            measure,
+            what: what.into(),
+            tried: 0,
+            ours: "–".to_owned(),
+            floor: "–".to_owned(),
+            ratio: None,
+            bar: "–".to_owned(),
+            verdict: Verdict::Cannot(why.into()),
+            raw: Value::Null,
+        }
+    }
+
+    /// The same without a verdict.
+    pub fn shown(mut self) -> Self {
+        self.bar = "–".to_owned();
+        self.verdict = Verdict::Shown;
+        self
+    }
+
+    /// On the terminal.
+    pub fn print(&self) {
+        let ratio = self
+            .ratio
+            .map_or_else(String::new, |ratio| format!(" = {ratio:.2}×"));
+        let verdict = match &self.verdict {
+            Verdict::Met => "ok".to_owned(),
+            Verdict::Missed(why) => format!("MISSED: {why}"),
+            Verdict::Shown => "shown".to_owned(),
+            Verdict::Cannot(why) => format!("not measured: {why}"),
+        };
+        println!(
+            "  {} {} ×{}: {} | floor {}{ratio} | bar {} | {verdict}",
+            self.measure, self.what, self.tried, self.ours, self.floor, self.bar
+        );
+    }
+
+    /// As a line of raw data.
+    pub fn json(&self, form: Form) -> Value {
+        let (verdict, why) = match &self.verdict {
+            Verdict::Met => ("met", ""),
+            Verdict::Missed(why) => ("missed", why.as_str()),
+            Verdict::Shown => ("shown", ""),
+            Verdict::Cannot(why) => ("not measured", why.as_str()),
+        };
+        json!({
+            "measure": self.measure, "what": self.what, "form": form.name(), "tried": self.tried,
+            "ours": self.ours, "floor": self.floor, "ratio": self.ratio, "bar": self.bar,
+            "verdict": verdict, "why": why, "load": machine::load(), "raw": self.raw,
+        })
+    }
+}
+
+/// Writes the rows of a measure, in place of those of its last run.
+pub fn keep(lab: &Lab, name: &str, rows: &[Row]) -> Result<(), String> {
+    let folder = root().join("target/measurements");
+    let lines: String = rows
+        .iter()
+        .map(|row| format!("{}\n", row.json(lab.form)))
+        .collect();
+    let path = folder.join(format!("{name}.{}.jsonl", lab.form.name()));
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&path, lines))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
