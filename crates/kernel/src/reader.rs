@@ -45,10 +45,21 @@ pub enum Note {
     Resulted,
     /// It goes on after its result.
     WentOn,
-    /// Tokens and millionths of a dollar so far.
-    Spent(Option<u64>, Option<u64>),
+    /// What it told of its use so far.
+    Spent(Box<Spending>),
     /// It will not come to an end by itself: it asks and asks and gets nothing.
     Hopeless,
+}
+
+/// What a run has used so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Tokens.
+    pub tokens: Tokens,
+    /// Cost, as the agent told it.
+    pub cost: Option<Cost>,
+    /// The model it said it uses.
+    pub model: Option<String>,
 }
 
 /// What a run said, once it is over.
@@ -118,7 +129,9 @@ struct Understood {
     told_hopeless: bool,
     hopeless: Option<Hopeless>,
     stderr: StderrReader,
-    spent: (Option<u64>, Option<u64>),
+    spent: Spending,
+    /// Why its last request failed, while it tries again.
+    retrying: Option<String>,
 }
 
 /// The last bytes of a stream.
@@ -163,7 +176,8 @@ impl RunReader {
             told_hopeless: false,
             hopeless: None,
             stderr: StderrReader::default(),
-            spent: (None, None),
+            spent: Spending::default(),
+            retrying: None,
         };
         Self::with(promise, Mode::Understood(Box::new(understood)))
     }
@@ -228,11 +242,15 @@ impl RunReader {
             Mode::Understood(understood) => {
                 let mut report = understood.report(&self.promise, &mut self.preview, now, local);
                 if failed && report.limit.is_none() && report.claim.is_none() {
-                    report.limit = provider_limit::told(&err, now, local);
+                    report.limit = provider_limit::told(&err, now, local)
+                        .or_else(|| understood.stuck(ended_by, now, local));
                 }
                 // A CLI that died before its stream began tells why on stderr.
                 if failed && report.error.is_none() && report.idle_hands {
-                    report.error = last_line(&err).or_else(|| last_line(&out));
+                    let retrying = understood.retrying.clone();
+                    report.error = retrying
+                        .or_else(|| last_line(&err))
+                        .or_else(|| last_line(&out));
                 }
                 report
             }
@@ -240,8 +258,12 @@ impl RunReader {
     }
 }
 
+/// Events are no words.
 fn last_line(text: &str) -> Option<String> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    if line.trim_start().starts_with('{') {
+        return None;
+    }
     Some(line.trim().chars().take(300).collect())
 }
 
@@ -410,8 +432,13 @@ impl Understood {
                 let room = PREVIEW_CHARS - preview.chars().count();
                 preview.extend(text.chars().take(room));
             }
-            if let AgentEvent::Retry { after, why, .. } = &event {
-                self.hopeless = hopeless_retry(*after, why).or(self.hopeless.take());
+            match &event {
+                AgentEvent::Retry { after, why, .. } => {
+                    self.hopeless = hopeless_retry(*after, why).or(self.hopeless.take());
+                    self.retrying = Some(why.clone());
+                }
+                AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } => self.retrying = None,
+                _ => {}
             }
             self.summary.push(&event);
         }
@@ -428,13 +455,39 @@ impl Understood {
             self.told_hopeless = true;
             notes.push(Note::Hopeless);
         }
-        let spent = (
-            self.summary.usage().total(),
-            self.summary.cost().map(|cost| cost.0),
-        );
+        let spent = self.spending();
         if spent != self.spent {
-            self.spent = spent;
-            notes.push(Note::Spent(spent.0, spent.1));
+            self.spent = spent.clone();
+            notes.push(Note::Spent(Box::new(spent)));
+        }
+    }
+
+    /// An agent that was ended while it waited in silence for its next try: why the last one
+    /// failed is what hindered it.
+    fn stuck(&self, by: EndedBy, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+        let waited = matches!(by, EndedBy::Idle | EndedBy::Timeout | EndedBy::Gave);
+        let why = self.retrying.as_ref().filter(|_| waited)?;
+        Some(LimitTold {
+            kind: provider_limit::kind_in_error(why)?,
+            until: provider_limit::reset_in(why, now, local),
+            words: provider_limit::shorten(why),
+        })
+    }
+
+    fn spending(&self) -> Spending {
+        let usage = self.summary.usage();
+        Spending {
+            tokens: Tokens {
+                input: usage.input,
+                output: usage.output,
+                cache_read: usage.cache_read,
+                cache_write: usage.cache_write,
+            },
+            cost: self.summary.cost().map(|cost| Cost {
+                micros: cost.0,
+                estimated: false,
+            }),
+            model: self.summary.model.clone(),
         }
     }
 
@@ -463,13 +516,7 @@ impl Understood {
             .as_ref()
             .and_then(|hopeless| hopeless.limit(now));
         let (claim, abort) = split_claim(found.as_ref());
-        let usage = summary.usage();
-        let tokens = Tokens {
-            input: usage.input,
-            output: usage.output,
-            cache_read: usage.cache_read,
-            cache_write: usage.cache_write,
-        };
+        let spent = self.spending();
         RunReport {
             limit: match claim {
                 Some(_) => None,
@@ -479,12 +526,9 @@ impl Understood {
             abort,
             error,
             idle_hands: summary.did_nothing(),
-            tokens: tokens.total().map(|_| tokens),
-            cost: summary.cost().map(|cost| Cost {
-                micros: cost.0,
-                estimated: false,
-            }),
-            model: summary.model.clone(),
+            tokens: spent.tokens.total().map(|_| spent.tokens),
+            cost: spent.cost,
+            model: spent.model,
             trouble: summary.trouble.bad_lines + summary.trouble.cut_lines,
             denied: summary
                 .denials

@@ -241,3 +241,48 @@ fn stderr_claims_in_plain_text_and_the_last_word_on_stdout_wins() {
     assert_eq!(report.claim, None);
     assert!(report.abort.unwrap().contains("The database is gone."));
 }
+
+#[test]
+fn an_agent_ended_in_a_silent_wait_was_hindered_by_what_it_waits_for() {
+    let waits = concat!(
+        r#"{"type":"thread.started","thread_id":"t"}"#,
+        "\n",
+        r#"{"type":"error","message":"Reconnecting... 1/5 (exceeded retry limit, last status: 429 Too Many Requests)"}"#,
+        "\n"
+    );
+    let goes_on =
+        r#"{"type":"item.completed","item":{"id":"1","type":"agent_message","text":"I am back."}}"#;
+    let report = |stream: &str, by: EndedBy| {
+        let parser = parser(StreamKind::Codex, None).unwrap();
+        let mut reader = RunReader::understood(&spec(PromiseMatch::Tagged), parser);
+        reader.push(Source::Stdout, stream.as_bytes(), &mut Vec::new());
+        reader.finish(Some(ExitStatus::Signal(15)), by, now(), &TimeZone::UTC)
+    };
+    let waiting = report(waits, EndedBy::Idle);
+    assert_eq!(waiting.limit.unwrap().kind, LimitKind::Rate);
+    assert!(waiting.error.unwrap().contains("429"));
+    assert_eq!(report(waits, EndedBy::Cancel).limit, None);
+    let back = report(&format!("{waits}{goes_on}\n"), EndedBy::Idle);
+    assert_eq!((back.limit, back.error), (None, None));
+    let silent = report("{\"type\":\"turn.started\"}\n", EndedBy::Idle);
+    assert_eq!(silent.error, None, "events are no words");
+}
+
+#[test]
+fn tokens_are_told_with_their_model_while_they_are_spent() {
+    let parser = parser(StreamKind::Claude, None).unwrap();
+    let mut reader = RunReader::understood(&spec(PromiseMatch::Tagged), parser);
+    let mut notes = Vec::new();
+    let stream = concat!(
+        r#"{"type":"system","subtype":"init","session_id":"s","model":"opus","tools":[]}"#,
+        "\n",
+        r#"{"type":"assistant","message":{"id":"m","role":"assistant","model":"opus","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":700,"output_tokens":1}}}"#,
+        "\n"
+    );
+    reader.push(Source::Stdout, stream.as_bytes(), &mut notes);
+    let Some(Note::Spent(spent)) = notes.last() else {
+        panic!("{notes:?}");
+    };
+    assert_eq!(spent.model.as_deref(), Some("opus"));
+    assert_eq!(spent.tokens.input, Some(700));
+}

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use descartes_kernel::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::EndedBy;
+use descartes_kernel::event::{Cost, EndedBy};
 use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
-use descartes_kernel::reader::{RunReader, RunReport, Source};
+use descartes_kernel::reader::{RunReader, RunReport, Source, Spending};
 use descartes_kernel::state::RunInfo;
 use descartes_proc::find_program;
 use descartes_store::layout::RunDir;
@@ -280,15 +280,21 @@ impl ResolvedAgent {
         &self.invocation.env
     }
 
+    /// What a run has cost so far: as the agent told it, else by the price table.
+    pub(super) fn cost(&self, spent: &Spending, settings: &HostSettings) -> Option<Cost> {
+        let model = spent.model.as_ref().or(self.model.as_ref());
+        let estimate = || settings.prices.estimate(model?, &spent.tokens);
+        spent.cost.or_else(estimate)
+    }
+
     /// Fills in a cost from the price table where the agent told tokens only.
     pub(super) fn price(&self, said: &mut RunReport, settings: &HostSettings) {
-        if said.cost.is_some() {
-            return;
-        }
-        let model = said.model.as_ref().or(self.model.as_ref());
-        if let (Some(model), Some(tokens)) = (model, &said.tokens) {
-            said.cost = settings.prices.estimate(model, tokens);
-        }
+        let spent = Spending {
+            tokens: said.tokens.unwrap_or_default(),
+            cost: said.cost,
+            model: said.model.clone(),
+        };
+        said.cost = self.cost(&spent, settings);
     }
 }
 

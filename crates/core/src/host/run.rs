@@ -258,8 +258,11 @@ impl Driver {
             Note::Resulted => live.watch.result(now),
             Note::WentOn => live.watch.result_void(),
             Note::Hopeless => self.end_run(EndedBy::Gave, None),
-            Note::Spent(tokens, cost) => {
-                if let Some(by) = live.watch.spent(*tokens, *cost) {
+            Note::Spent(spending) => {
+                let agent = self.state.run().map_or(0, |run| run.agent);
+                let cost = self.agents[agent as usize].cost(spending, &self.settings);
+                let cost = cost.map(|cost| cost.micros);
+                if let Some(by) = live.watch.spent(spending.tokens.total(), cost) {
                     self.end_run(by, None);
                 }
             }
