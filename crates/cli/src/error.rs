@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use descartes_client::ClientError;
 use descartes_core::host::HostError;
 use descartes_kernel::agent::ProfileError;
 use descartes_kernel::config::ConfigError;
@@ -57,6 +58,9 @@ pub enum CliError {
     /// It is not clear which loop is meant.
     #[error(transparent)]
     Find(#[from] FindError),
+    /// A loop cannot be seen.
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -102,6 +106,7 @@ impl CliError {
                 exit::REFUSED
             }
             Self::Host(error) => error.exit_code(),
+            Self::Client(error) => error.exit_code(),
             Self::Background { code, .. } => *code,
             Self::Io { .. }
             | Self::System { .. }
@@ -137,6 +142,7 @@ impl CliError {
             Self::Usage { hints, .. } | Self::Background { hints, .. } => hints.clone(),
             Self::Config(error) => vec![error.hint.clone()],
             Self::Host(error) => error.hint().into_iter().collect(),
+            Self::Client(error) => error.hint().into_iter().collect(),
             Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
             Self::Settings(_) | Self::Profile(_) => {
                 vec![

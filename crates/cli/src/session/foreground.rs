@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use descartes_core::host::{Host, HostEnd};
-use descartes_kernel::agent::Profiles;
+use descartes_client::{Known, Loops, Output, Query};
+use descartes_core::host::{Host, HostEnd, HostSettings};
 use descartes_kernel::state::LoopState;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, canonical};
 
@@ -18,11 +18,9 @@ use crate::env::Stream;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
-use crate::view::feed::{Feed, Want};
-use crate::view::run::{View, spawn};
+use crate::view::run::{Show, View};
+use crate::view::signal::Signal;
 use crate::view::summary::{self, Named};
-use crate::view::voice::Voices;
-use crate::view::watch::Signal;
 use crate::view::{json::Json, live::Live, plain::Plain};
 
 /// After SIGTERM or a closed terminal, a view that is stuck is not waited for.
@@ -33,6 +31,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 pub enum Format {
     /// Words for people.
     Human,
+    /// Words for people who are told what to type next by somebody else.
+    Story,
     /// Records for programs.
     Json,
 }
@@ -45,7 +45,7 @@ pub fn run(
     printer: &Printer,
 ) -> Result<i32, CliError> {
     let settings = order.host_settings(around)?;
-    let profiles = Arc::clone(&settings.profiles);
+    let loops = loops(&settings);
     let board = Switchboard::default();
     let _signals = board.receive()?;
     let host = match order.open(settings)? {
@@ -57,49 +57,55 @@ pub fn run(
         printer.note(notice);
     }
     let named = named(&host, around);
-    let (ended, state) = watched(host, &board, format, &profiles, around, printer)?;
-    if let (Format::Human, Some(state)) = (format, state) {
-        for line in summary::lines(&ended, &state, &named, printer.out) {
-            printer.line(&line);
-        }
+    let (ended, state) = watched(host, &loops, &board, format, around, printer)?;
+    if let Some(state) = state.filter(|_| format != Format::Json) {
+        let next = match format {
+            Format::Human => summary::next(&ended, &state, &named),
+            _ => Vec::new(),
+        };
+        let lines = summary::lines(&ended, &state, &next, printer.out);
+        printer.line(&format!("\n{}", lines.join("\n")));
     }
     Ok(ended.exit_code())
 }
 
+/// What a view sees of loops: it knows the same agents as the host.
+fn loops(settings: &HostSettings) -> (Loops, Known) {
+    let known = Known {
+        profiles: Arc::clone(&settings.profiles),
+        prices: Arc::clone(&settings.prices),
+    };
+    (Loops::at(settings.root.clone(), known.clone()), known)
+}
+
 /// Runs the loop with a view beside it. The view can be slow, stuck or gone: the loop is not.
 fn watched(
-    mut host: Host,
+    host: Host,
+    (loops, known): &(Loops, Known),
     board: &Switchboard,
     format: Format,
-    profiles: &Profiles,
     around: &Surroundings,
     printer: &Printer,
 ) -> Result<(HostEnd, Option<LoopState>), CliError> {
     let signal =
         Signal::new().map_err(|error| CliError::system("make an event counter", error.into()))?;
-    let want = match format {
-        Format::Human => Want::Everything(Voices::of(&host.state().config, profiles, printer.out)),
-        Format::Json => Want::Records,
+    let output = match format {
+        Format::Human | Format::Story => Output::Newest,
+        Format::Json => Output::No,
     };
-    let feed = Feed::new(host.dir(), host.state().clone(), want)?;
-    let listening = Arc::clone(&signal);
-    host.listen(Box::new(move |_| {
-        listening.wake();
-        true
-    }));
-    board.connect(host.remote(), Some(Arc::clone(&signal)));
+    let handle = loops.find(&Query::Named(host.loop_id().to_owned()))?;
     let view = view(format, &signal, around, printer);
+    let profiles = Arc::clone(&known.profiles);
+    let show = Show::new(view, &handle, output, profiles, Arc::clone(&signal))?;
+    board.connect(host.remote(), Some(Arc::clone(&signal)));
     let (done, shown) = channel();
-    board_thread(spawn(view, feed, Arc::clone(&signal), done.clone()))?;
+    let spawned = show.spawn(done.clone());
+    spawned.map_err(|error| CliError::system("start a thread", error))?;
     let ended = host.run();
     signal.finish();
     let patience = board.over(done);
     let state = last_words(&shown, patience);
     Ok((ended?, state))
-}
-
-fn board_thread(spawned: io::Result<()>) -> Result<(), CliError> {
-    spawned.map_err(|error| CliError::system("start a thread", error))
 }
 
 /// Waits for the view to show the rest, unless a person or the system is in a hurry.
@@ -120,13 +126,15 @@ fn view(
     let environment = &around.environment;
     match (format, out) {
         (Format::Json, _) => Box::new(Json::new(io::stdout())),
-        (Format::Human, Stream::Terminal) if !environment.is_dumb() => Box::new(Live::new(
+        (_, Stream::Terminal) if !environment.is_dumb() => Box::new(Live::new(
             io::stdout(),
             Arc::clone(signal),
             printer.out,
             environment.is_utf8(),
         )),
-        (Format::Human, _) => Box::new(Plain::new(io::stdout(), io::stderr(), printer.out, err)),
+        (_, Stream::Terminal | Stream::Pipe) => {
+            Box::new(Plain::new(io::stdout(), io::stderr(), printer.out, err))
+        }
     }
 }
 

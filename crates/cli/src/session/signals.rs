@@ -9,7 +9,7 @@ use descartes_kernel::event::StopBy;
 use descartes_proc::{HostSignal, Signals};
 
 use crate::error::{CliError, at};
-use crate::view::watch::Signal;
+use crate::view::signal::Signal;
 
 /// How long the last words may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use descartes_kernel::event::Record;
+use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
 
-use super::feed::{Channel, Sink};
 use super::run::View;
 
 /// The JSON view.
@@ -18,32 +18,21 @@ impl<W: Write> Json<W> {
     pub fn new(out: W) -> Self {
         Self { out }
     }
+}
 
-    /// One record.
-    pub fn line(&mut self, record: &Record) -> io::Result<()> {
+impl<W: Write + Send> View for Json<W> {
+    fn record(&mut self, record: &Record, _: &LoopState) -> io::Result<()> {
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         self.out.write_all(&line)?;
         self.out.flush()
     }
-}
 
-impl<W: Write + Send> View for Json<W> {}
-
-impl<W: Write> Sink for Json<W> {
-    fn record(&mut self, record: &Record, _: &LoopState) -> io::Result<()> {
-        self.line(record)
-    }
-
-    fn output(&mut self, _: Channel, _: &[u8]) -> io::Result<()> {
+    fn output(&mut self, _: Source, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 
     fn skipped(&mut self, _: u32, _: u64) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn run_over(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::event::{Record, StopBy};
+use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_kernel::step::{Action, Agents, plan};
 use descartes_kernel::units::show_size;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::feed::{Channel, Sink};
 use super::lines::Lines;
 use super::region::{self, Doing, Facts, Stopping, Terminal};
 use super::run::View;
 use super::screen::{Row, Screen};
+use super::signal::Signal;
 use super::talk::{self, Role, Talk, tell, why_waiting};
-use super::watch::Signal;
 use super::words;
 use crate::style::{Paint, Tone};
 
@@ -43,7 +43,7 @@ pub struct Live<W> {
     zone: TimeZone,
 }
 
-impl<W: Write> Live<W> {
+impl<W: Write + Send> Live<W> {
     /// A view for this terminal; its size is asked again at every drawing.
     pub fn new(out: W, signal: Arc<Signal>, paint: Paint, utf8: bool) -> Self {
         Self {
@@ -218,9 +218,7 @@ impl<W: Write + Send> View for Live<W> {
             _ => Some(Duration::from_secs(1)),
         }
     }
-}
 
-impl<W: Write> Sink for Live<W> {
     fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()> {
         self.since = record.at;
         for talk in tell(record, state, &self.zone) {
@@ -232,14 +230,14 @@ impl<W: Write> Sink for Live<W> {
         Ok(())
     }
 
-    fn output(&mut self, channel: Channel, bytes: &[u8]) -> io::Result<()> {
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
         let mut lines = Vec::new();
-        match channel {
-            Channel::Stdout => self.stdout.push(bytes, |line| lines.push(line)),
-            Channel::Stderr => self.stderr.push(bytes, |line| lines.push(line)),
+        match source {
+            Source::Stdout => self.stdout.push(bytes, |line| lines.push(line)),
+            Source::Stderr => self.stderr.push(bytes, |line| lines.push(line)),
         }
         for line in lines {
-            self.push(tinted(self.terminal.paint, channel, line))?;
+            self.push(tinted(self.terminal.paint, source, line))?;
         }
         Ok(())
     }
@@ -256,9 +254,9 @@ impl<W: Write> Sink for Live<W> {
         let (mut out, mut err) = (None, None);
         self.stdout.finish(|line| out = Some(line));
         self.stderr.finish(|line| err = Some(line));
-        for (channel, line) in [(Channel::Stdout, out), (Channel::Stderr, err)] {
+        for (source, line) in [(Source::Stdout, out), (Source::Stderr, err)] {
             if let Some(line) = line {
-                self.push(tinted(self.terminal.paint, channel, line))?;
+                self.push(tinted(self.terminal.paint, source, line))?;
             }
         }
         Ok(())
@@ -273,10 +271,10 @@ pub fn skip_words(iteration: u32, bytes: u64) -> String {
     )
 }
 
-fn tinted(paint: Paint, channel: Channel, line: String) -> String {
-    match channel {
-        Channel::Stdout => line,
-        Channel::Stderr => paint.text(Tone::Dim, &line),
+fn tinted(paint: Paint, source: Source, line: String) -> String {
+    match source {
+        Source::Stdout => line,
+        Source::Stderr => paint.text(Tone::Dim, &line),
     }
 }
 
@@ -401,12 +399,12 @@ mod tests {
     fn unfinished_lines_show_in_the_region_and_finished_ones_above_it() {
         let state = started();
         let mut live = Live::new(Vec::new(), Signal::new().unwrap(), Paint::Plain, true);
-        live.output(Channel::Stdout, b"whole\npart").unwrap();
+        live.output(Source::Stdout, b"whole\npart").unwrap();
         live.draw(&state, at("2026-01-02T10:00:05Z")).unwrap();
         let drawn = String::from_utf8(std::mem::take(&mut live.out)).unwrap();
         assert!(drawn.starts_with("whole\npart\n───"), "{drawn}");
         assert!(drawn.contains("agent: agent · 5s"), "{drawn}");
-        live.output(Channel::Stdout, b"ly\n").unwrap();
+        live.output(Source::Stdout, b"ly\n").unwrap();
         live.finish().unwrap();
         let drawn = String::from_utf8(live.out).unwrap();
         assert!(drawn.ends_with("partly\n"), "{drawn}");

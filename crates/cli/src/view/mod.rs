@@ -1,6 +1,5 @@
 //! What a person or a program sees of a loop that runs here.
 
-pub mod feed;
 pub mod json;
 pub mod lines;
 pub mod live;
@@ -8,9 +7,9 @@ pub mod plain;
 pub mod region;
 pub mod run;
 pub mod screen;
+pub mod signal;
 pub mod summary;
 pub mod talk;
 pub mod voice;
-pub mod watch;
 pub mod width;
 pub mod words;

@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 
 use descartes_kernel::event::Record;
+use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
 use jiff::tz::TimeZone;
 
-use super::feed::{Channel, Sink};
 use super::lines::Lines;
 use super::live::skip_words;
 use super::run::View;
@@ -30,7 +30,7 @@ pub struct Plain<O, E> {
     zone: TimeZone,
 }
 
-impl<O: Write, E: Write> Plain<O, E> {
+impl<O: Write + Send, E: Write + Send> Plain<O, E> {
     /// `err` takes the agent's standard error; `leads_to` says where that goes.
     pub fn new(out: O, err: E, paint: Paint, leads_to: Stream) -> Self {
         let cleaner = (leads_to == Stream::Terminal).then(|| Lines::new(Paint::Colour));
@@ -76,9 +76,7 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
         self.run_over()?;
         self.end_line()
     }
-}
 
-impl<O: Write, E: Write> Sink for Plain<O, E> {
     fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()> {
         for talk in tell(record, state, &self.zone) {
             self.say(&talk)?;
@@ -86,15 +84,15 @@ impl<O: Write, E: Write> Sink for Plain<O, E> {
         Ok(())
     }
 
-    fn output(&mut self, channel: Channel, bytes: &[u8]) -> io::Result<()> {
-        match channel {
-            Channel::Stdout => {
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+        match source {
+            Source::Stdout => {
                 self.out.write_all(bytes)?;
                 self.line_open = bytes.last() != Some(&b'\n');
                 self.out.flush()
             }
             // A closed standard error does not end the view.
-            Channel::Stderr => {
+            Source::Stderr => {
                 drop(write_err(&mut self.err, self.cleaner.as_mut(), bytes));
                 Ok(())
             }
@@ -146,10 +144,10 @@ mod tests {
     #[test]
     fn bytes_pass_unchanged_and_our_lines_begin_a_line() {
         let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Pipe);
-        plain.output(Channel::Stdout, b"\xff\x1b[2Jno end").unwrap();
+        plain.output(Source::Stdout, b"\xff\x1b[2Jno end").unwrap();
         plain.say(&talk(Role::Line, "hello")).unwrap();
         plain.say(&talk(Role::Quote, "quoted")).unwrap();
-        plain.output(Channel::Stderr, b"\x1b[2Joops\n").unwrap();
+        plain.output(Source::Stderr, b"\x1b[2Joops\n").unwrap();
         plain.skipped(3, 312_000_000).unwrap();
         let want = b"\xff\x1b[2Jno end\n[descartes] hello\n[descartes]   | quoted\n\
             [\xe2\x80\xa6 312.0 MB not shown: descartes loop logs 3 \xe2\x80\xa6]\n";
@@ -160,8 +158,8 @@ mod tests {
     #[test]
     fn standard_error_on_a_terminal_is_cleaned() {
         let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Terminal);
-        plain.output(Channel::Stderr, b"\x1b[2Joo").unwrap();
-        plain.output(Channel::Stderr, b"ps").unwrap();
+        plain.output(Source::Stderr, b"\x1b[2Joo").unwrap();
+        plain.output(Source::Stderr, b"ps").unwrap();
         plain.run_over().unwrap();
         assert_eq!(plain.err, b"oops\n");
     }

@@ -1,4 +1,5 @@
-//! A view on a thread of its own: sleeps, looks, shows, until the loop is over.
+//! A view on a thread of its own: sleeps, looks, shows, until the loop is over. It is a client
+//! like any other: it follows the journal and the logs, and the loop never waits for it.
 
 use std::io;
 use std::sync::Arc;
@@ -6,14 +7,44 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::event::{Event, Record};
+use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
+use descartes_kernel::transition::apply;
+use descartes_store::journal::last_records;
 use jiff::Timestamp;
 
-use super::feed::{Feed, FeedError, Followed, Sink};
-use super::watch::{Signal, Watch};
+use super::signal::Signal;
+use super::voice::Voice;
 
-/// Something that shows a loop.
-pub trait View: Sink + Send {
+/// More records than this are not written while a loop is opened.
+const OPENING: usize = 64;
+/// Where files cannot be watched they are looked at so often.
+const BLIND: Duration = Duration::from_millis(200);
+
+/// Something that shows a loop. An error (a terminal that is gone) ends the view.
+pub trait View: Send {
+    /// The first thing to show.
+    fn open(&mut self, _: &LoopState) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A record, with the state after it.
+    fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()>;
+
+    /// Output of the agent.
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()>;
+
+    /// Output that was passed over.
+    fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()>;
+
+    /// No more output of this run.
+    fn run_over(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Everything that is known was handed over: draw it.
     fn refresh(&mut self, _: &LoopState, _: Timestamp) -> io::Result<()> {
         Ok(())
@@ -33,56 +64,160 @@ pub trait View: Sink + Send {
     fn tick(&self, _: &LoopState) -> Option<Duration> {
         None
     }
+}
 
-    /// The first thing to show.
-    fn open(&mut self, _: &LoopState) -> io::Result<()> {
+/// Why a view ends early.
+#[derive(Debug, thiserror::Error)]
+enum Gone {
+    /// The loop cannot be followed.
+    #[error(transparent)]
+    Loop(#[from] ClientError),
+    /// Nobody looks any more.
+    #[error(transparent)]
+    Eyes(#[from] io::Error),
+}
+
+/// A view and the loop that it shows.
+pub struct Show {
+    view: Box<dyn View>,
+    follower: Follower,
+    state: LoopState,
+    profiles: Arc<Profiles>,
+    voice: Option<Voice>,
+    opening: Vec<Record>,
+    signal: Arc<Signal>,
+}
+
+impl Show {
+    /// Shows a loop that has not gone on yet since `handle` was found.
+    pub fn new(
+        view: Box<dyn View>,
+        handle: &LoopHandle,
+        output: Output,
+        profiles: Arc<Profiles>,
+        signal: Arc<Signal>,
+    ) -> Result<Self, ClientError> {
+        let (state, follower) = handle.follow(output)?;
+        let opening = since_opened(last_records(&handle.dir().journal(), OPENING)?);
+        Ok(Self {
+            view,
+            follower,
+            state,
+            profiles,
+            voice: None,
+            opening,
+            signal,
+        })
+    }
+
+    /// Begins; `done` gets the last state when everything is shown.
+    pub fn spawn(mut self, done: Sender<Option<LoopState>>) -> io::Result<()> {
+        let thread = thread::Builder::new().name("view".to_owned());
+        thread.spawn(move || {
+            // A terminal that is gone, or a journal that cannot be read, ends the view alone.
+            let shown = self.drive();
+            drop(shown.and_then(|()| Ok(self.view.close()?)));
+            drop(done.send(Some(self.state)));
+        })?;
         Ok(())
     }
-}
 
-/// Starts a view; `done` gets the last state when everything is shown.
-pub fn spawn(
-    mut view: Box<dyn View>,
-    mut feed: Feed,
-    signal: Arc<Signal>,
-    done: Sender<Option<LoopState>>,
-) -> io::Result<()> {
-    let thread = thread::Builder::new().name("view".to_owned());
-    thread.spawn(move || {
-        // A terminal that is gone, or a journal that cannot be read, ends the view alone.
-        let shown = drive(view.as_mut(), &mut feed, &signal);
-        drop(shown.and_then(|()| Ok(view.close()?)));
-        drop(done.send(Some(feed.state().clone())));
-    })?;
-    Ok(())
-}
-
-fn drive(view: &mut dyn View, feed: &mut Feed, signal: &Arc<Signal>) -> Result<(), FeedError> {
-    let mut watch = Watch::new(Arc::clone(signal));
-    view.open(feed.state())?;
-    feed.opening(view)?;
-    loop {
-        // Asked before looking: what was written until then is seen.
-        let over = signal.is_finished();
-        match feed.pass(view)? {
-            Followed::Same => {}
-            Followed::None => watch.stop(),
-            Followed::Run(run) => {
-                watch.run(&run);
-                // What came before the watch is not told by it.
-                feed.pass(view)?;
+    fn drive(&mut self) -> Result<(), Gone> {
+        self.view.open(&self.state)?;
+        for record in std::mem::take(&mut self.opening) {
+            self.view.record(&record, &self.state)?;
+        }
+        loop {
+            // Asked before looking: what was written until then is seen.
+            let over = self.signal.is_finished();
+            let news = self.follower.news()?;
+            let quiet = news.is_empty();
+            for news in news {
+                self.show(news)?;
+            }
+            self.view.refresh(&self.state, Timestamp::now())?;
+            match (over, quiet) {
+                (true, true) => return Ok(()),
+                (_, false) => self.signal.rest(self.view.pace()),
+                (false, true) => self.sleep(),
             }
         }
-        view.refresh(feed.state(), Timestamp::now())?;
-        if over {
-            return Ok(());
-        }
-        signal.rest(view.pace());
-        let limit = if feed.has_more() {
-            Some(Duration::ZERO)
-        } else {
-            view.tick(feed.state())
-        };
-        watch.wait(limit);
     }
+
+    fn sleep(&mut self) {
+        let other = self.follower.fd();
+        let blind = other.is_none().then_some(BLIND);
+        let tick = self.view.tick(&self.state);
+        let limit = [tick, blind].into_iter().flatten().min();
+        self.signal.wait(other, limit);
+        self.follower.wait(Some(Duration::ZERO));
+    }
+
+    fn show(&mut self, news: News) -> Result<(), Gone> {
+        match news {
+            News::Record(record) => self.record(&record)?,
+            News::Output {
+                source: Source::Stdout,
+                bytes,
+                ..
+            } => match &mut self.voice {
+                Some(voice) => {
+                    let text = voice.push(&bytes);
+                    self.view.output(Source::Stdout, text.as_bytes())?;
+                }
+                None => self.view.output(Source::Stdout, &bytes)?,
+            },
+            News::Output { source, bytes, .. } => self.view.output(source, &bytes)?,
+            News::Skipped {
+                iteration,
+                source,
+                bytes,
+                ..
+            } => {
+                if let (Source::Stdout, Some(voice)) = (source, &mut self.voice) {
+                    voice.skip();
+                }
+                self.view.skipped(iteration, bytes)?;
+            }
+            News::Life(_) => {}
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record) -> io::Result<()> {
+        match &record.event {
+            Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
+                if let Some(voice) = self.voice.take() {
+                    let rest = voice.finish();
+                    self.view.output(Source::Stdout, rest.as_bytes())?;
+                }
+                self.view.run_over()?;
+            }
+            Event::RunStarted { agent, .. } => {
+                self.voice = Voice::of(&self.state.config, &self.profiles, *agent);
+            }
+            _ => {}
+        }
+        // A record that this version cannot apply is shown all the same.
+        drop(apply(&mut self.state, record));
+        self.view.record(record, &self.state)
+    }
+}
+
+/// The records since the last host took the loop, with those that led to it.
+fn since_opened(mut records: Vec<Record>) -> Vec<Record> {
+    let host = records
+        .iter()
+        .rposition(|record| matches!(record.event, Event::HostStarted { .. }));
+    let leads = |record: &Record| {
+        matches!(
+            record.event,
+            Event::LoopCreated { .. } | Event::LoopReopened | Event::ConfigChanged { .. }
+        )
+    };
+    let first = host.map_or(records.len(), |host| {
+        let before = records[..host].iter().rev();
+        host - before.take_while(|record| leads(record)).count()
+    });
+    records.split_off(first)
 }

@@ -35,7 +35,7 @@ impl Named {
 }
 
 /// The lines of the summary.
-pub fn lines(end: &HostEnd, state: &LoopState, named: &Named, paint: Paint) -> Vec<String> {
+pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) -> Vec<String> {
     let (tone, head) = headline(end, state);
     let mut rows: Vec<(&str, String)> = gates(state);
     let limit = match state.config.max_iterations {
@@ -48,7 +48,6 @@ pub fn lines(end: &HostEnd, state: &LoopState, named: &Named, paint: Paint) -> V
     if !cost.is_empty() {
         rows.push(("cost", cost.join(", ")));
     }
-    let next = next(end, state, named);
     rows.extend(
         next.iter()
             .enumerate()
@@ -117,7 +116,8 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
     gates.iter().map(row).collect()
 }
 
-fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
+/// What to type next.
+pub fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
     let number = end.iterations.max(1).to_string();
     let logs = named.command("logs", &number);
     let more = state
@@ -203,10 +203,11 @@ mod tests {
             }],
             ..Default::default()
         });
+        let ended = end(Reason::CompletionPromiseDetected);
         let got = lines(
-            &end(Reason::CompletionPromiseDetected),
+            &ended,
             &state,
-            &Named::Here,
+            &next(&ended, &state, &Named::Here),
             Paint::Plain,
         );
         insta::assert_snapshot!(got.join("\n"), @r"
@@ -248,7 +249,9 @@ mod tests {
                 "--prompt",
             ),
         ] {
-            let got = lines(&end(reason), &state, &named, Paint::Plain);
+            let ended = end(reason);
+            let typed = super::next(&ended, &state, &named);
+            let got = lines(&ended, &state, &typed, Paint::Plain);
             assert!(got[0].contains(head), "{got:?}");
             assert!(got.iter().any(|line| line.contains(next)), "{got:?}");
         }

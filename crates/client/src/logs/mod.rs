@@ -66,7 +66,7 @@ impl LoopHandle {
 }
 
 /// How the n-th agent of a loop is understood, if it is: `--command`, then the fallbacks.
-pub(crate) fn understood(
+pub fn understood(
     config: &IterativeLoopConfig,
     profiles: &Profiles,
     agent: u32,

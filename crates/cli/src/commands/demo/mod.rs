@@ -34,9 +34,9 @@ pub fn run(args: DemoArgs, around: &Surroundings, printer: &Printer) -> Result<i
     let format = if args.json {
         Format::Json
     } else {
-        Format::Human
+        Format::Story
     };
-    if format == Format::Human {
+    if format == Format::Story {
         printer.line(&opening(printer));
     }
     let inside = Surroundings {
@@ -44,7 +44,7 @@ pub fn run(args: DemoArgs, around: &Surroundings, printer: &Printer) -> Result<i
         ..around.clone()
     };
     let code = foreground::run(order(&dir, args), format, &inside, printer)?;
-    if format == Format::Human {
+    if format == Format::Story {
         printer.line(&closing(&dir, printer));
     }
     Ok(code)
@@ -102,8 +102,8 @@ fn opening(printer: &Printer) -> String {
     let strong = |text: &str| printer.out.text(Tone::Strong, text);
     format!(
         "{}\n\
-         An agent is to write a script that prints Roman numerals. It is quick to say that it is done;\n\
-         the gate `sh {}` decides whether that is true.\n",
+         An agent is to write a script that prints Roman numerals.\n\
+         It is quick to say that it is done; the gate, `sh {}`, decides.\n",
         strong("A loop, from claim to proof."),
         files::GATE
     )
