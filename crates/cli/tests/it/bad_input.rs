@@ -224,6 +224,52 @@ fn a_detached_head_and_no_repository_do_not_stop_a_loop() {
 }
 
 #[test]
+fn a_merge_under_way_is_left_to_the_person() {
+    let world = World::new();
+    world.git_init();
+    world.git(["checkout", "--quiet", "-b", "other"]);
+    world.write("README.md", "theirs\n");
+    world.git(["commit", "--quiet", "--all", "--message", "theirs"]);
+    world.git(["checkout", "--quiet", "main"]);
+    world.write("README.md", "ours\n");
+    world.git(["commit", "--quiet", "--all", "--message", "ours"]);
+    let mut merge = world.command("git");
+    merge.args(["merge", "--quiet", "other"]);
+    world.run(merge).assert_code(1);
+    start(&world, "append work.txt x\npromise", &["--auto-commit"]).assert_code(0);
+    assert!(world.has(".git/MERGE_HEAD"));
+    assert_eq!(world.git(["log", "-1", "--format=%s"]), "ours");
+    let told = events(&world, "warning")
+        .iter()
+        .any(|warning| warning["message"].as_str().unwrap().contains("merge"));
+    assert!(told);
+}
+
+#[test]
+fn a_machine_without_git_runs_loops_and_says_what_is_missing() {
+    let world = World::new();
+    for name in ["sh", "env", "touch"] {
+        let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file());
+        std::os::unix::fs::symlink(found.unwrap(), world.bin().join(name)).unwrap();
+    }
+    let mut command = start_command(&world, "append work.txt x\npromise", &["--auto-commit"]);
+    command.env("PATH", world.bin());
+    let run = world.run(command);
+    run.assert_code(0);
+    let told = events(&world, "warning")
+        .iter()
+        .any(|warning| warning["message"].as_str().unwrap().contains("git"));
+    assert!(told, "{run}");
+    let mut doctor = world.descartes(["doctor"]);
+    doctor.env("PATH", world.bin());
+    let run = world.run(doctor);
+    run.assert_code(1);
+    assert!(run.stdout().contains("git is not installed"), "{run}");
+}
+
+#[test]
 fn branch_without_a_repository_is_refused() {
     let world = World::new();
     let run = start(&world, "touch ran", &["--branch"]);

@@ -1,7 +1,5 @@
 //! Flags that say when the work is done.
 
-use std::time::{Duration, Instant};
-
 use descartes_testkit::World;
 
 use crate::common::{CLAIMS, events, start, state};
@@ -101,15 +99,16 @@ fn promise_hint_tells_the_first_prompt() {
 #[test]
 fn promise_grace_ends_an_agent_that_stays() {
     let world = World::new();
-    let begun = Instant::now();
     start(
         &world,
         "promise\nhang",
         &["--promise-grace", "200ms", "--kill-grace", "200ms"],
     )
     .assert_code(0);
-    assert!(begun.elapsed() < Duration::from_secs(8));
-    assert_eq!(events(&world, "agent_ended")[0]["ended_by"], "promise");
+    let ended = &events(&world, "agent_ended")[0];
+    assert_eq!(ended["ended_by"], "promise");
+    // By default it would be ten seconds.
+    assert!(ended["duration_ms"].as_u64().unwrap() < 9000, "{ended}");
     world.assert_no_survivors();
 }
 

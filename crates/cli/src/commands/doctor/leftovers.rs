@@ -82,10 +82,11 @@ fn mark_of(environment: &[u8]) -> Option<String> {
 fn sockets(paths: &EnvPaths) -> Vec<Finding> {
     let ours = format!("descartes-{}", Uid::effective());
     let runtime = paths.xdg_runtime_dir.as_ref().filter(|dir| dir.is_dir());
-    let folders: Vec<PathBuf> = match runtime {
+    let mut folders: Vec<PathBuf> = match runtime {
         Some(dir) => vec![dir.join("descartes")],
         None => vec![paths.temp_dir.join(&ours), Path::new("/tmp").join(&ours)],
     };
+    folders.dedup();
     let files = folders
         .iter()
         .filter_map(|folder| std::fs::read_dir(folder).ok())
@@ -118,7 +119,7 @@ fn interrupted(root: &StateRoot) -> Vec<Finding> {
             Ok(Standing::Interrupted) => {
                 let place = entry.meta.working_dir.display();
                 let message = format!("loop {} in {place} was interrupted", entry.meta.name);
-                let hint = format!("descartes loop resume {}", entry.meta.id);
+                let hint = format!("go on with: descartes loop resume {}", entry.meta.id);
                 Some(note("leftovers", message, &hint))
             }
             Ok(Standing::Running(_) | Standing::Finished(_)) => None,
