@@ -6,8 +6,8 @@
 //! so inherited dependencies cost one edge each, and every check and plan is O(V + E).
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
+use super::hash::{NameMap, NameSet};
 use super::{Origin, Problem, TaskId, TaskNode, TaskStatus};
 
 /// The position of a task in its graph.
@@ -51,7 +51,7 @@ impl Edges {
 #[derive(Clone, Debug)]
 pub struct TaskGraph {
     nodes: Vec<TaskNode>,
-    index: HashMap<TaskId, TaskIx>,
+    index: NameMap<TaskId, TaskIx>,
     /// The task's own dependencies that exist, without repeats.
     own: Edges,
     children: Edges,
@@ -145,7 +145,7 @@ impl TaskGraph {
             );
             next = self.parent(current);
         }
-        let mut seen = HashSet::new();
+        let mut seen = NameSet::default();
         all.retain(|dep| seen.insert(*dep));
         all
     }
@@ -176,8 +176,8 @@ impl TaskGraph {
     }
 }
 
-fn index_of(nodes: &[TaskNode], problems: &mut Vec<Problem>) -> HashMap<TaskId, TaskIx> {
-    let mut index = HashMap::with_capacity(nodes.len());
+fn index_of(nodes: &[TaskNode], problems: &mut Vec<Problem>) -> NameMap<TaskId, TaskIx> {
+    let mut index = NameMap::with_capacity_and_hasher(nodes.len(), Default::default());
     for (task, node) in nodes.iter().enumerate() {
         match index.entry(node.id.clone()) {
             Entry::Vacant(free) => {
@@ -195,7 +195,7 @@ fn index_of(nodes: &[TaskNode], problems: &mut Vec<Problem>) -> HashMap<TaskId, 
 
 fn resolve_dependencies(
     nodes: &[TaskNode],
-    index: &HashMap<TaskId, TaskIx>,
+    index: &NameMap<TaskId, TaskIx>,
     problems: &mut Vec<Problem>,
 ) -> Edges {
     let mut pairs = Vec::with_capacity(nodes.iter().map(|node| node.dependencies.len()).sum());
@@ -232,7 +232,7 @@ type Family = (Vec<Option<TaskIx>>, Vec<(u32, u32)>);
 
 fn resolve_parents(
     nodes: &[TaskNode],
-    index: &HashMap<TaskId, TaskIx>,
+    index: &NameMap<TaskId, TaskIx>,
     problems: &mut Vec<Problem>,
 ) -> Family {
     let mut parents = vec![None; nodes.len()];

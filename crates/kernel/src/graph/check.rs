@@ -1,7 +1,6 @@
 //! Everything that is wrong with a graph, at once: the search for rings of tasks.
 
-use std::collections::HashMap;
-
+use super::hash::NameMap;
 use super::{Problem, TaskGraph};
 
 impl TaskGraph {
@@ -57,7 +56,7 @@ impl TaskGraph {
             .min_by_key(|v| (self.task_of(*v), *v))
             .unwrap_or(0);
         let inside = |vertex: u32| knot_of[vertex as usize] == knot_of[start as usize];
-        let mut came_from = HashMap::from([(start, start)]);
+        let mut came_from = NameMap::from_iter([(start, start)]);
         let mut queue = vec![start];
         let mut next = 0;
         let mut last = start;

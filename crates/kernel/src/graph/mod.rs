@@ -16,6 +16,7 @@
 mod build;
 mod check;
 mod frontier;
+pub(crate) mod hash;
 mod id;
 mod node;
 mod plan;

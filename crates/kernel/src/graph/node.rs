@@ -66,12 +66,26 @@ impl TaskStatus {
 
     /// Reads the word, with the spellings of older files.
     pub fn from_word(word: &str) -> Option<Self> {
-        let word = word.trim().to_ascii_lowercase().replace('_', "-");
-        match word.as_str() {
-            "completed" | "complete" => Some(Self::Done),
-            "canceled" => Some(Self::Cancelled),
-            _ => Self::ALL.into_iter().find(|status| status.word() == word),
-        }
+        let is = |known: &str| {
+            let dashed = word
+                .trim()
+                .bytes()
+                .map(|byte| if byte == b'_' { b'-' } else { byte });
+            dashed
+                .map(|byte| byte.to_ascii_lowercase())
+                .eq(known.bytes())
+        };
+        let older = [
+            ("completed", Self::Done),
+            ("complete", Self::Done),
+            ("canceled", Self::Cancelled),
+        ];
+        let known = Self::ALL.map(|status| (status.word(), status));
+        known
+            .into_iter()
+            .chain(older)
+            .find(|(known, _)| is(known))
+            .map(|(_, status)| status)
     }
 
     /// Whether a person took the task out of the work on purpose.

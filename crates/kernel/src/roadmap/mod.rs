@@ -17,7 +17,7 @@
 
 mod edit;
 mod keys;
-mod lines;
+pub(crate) mod lines;
 mod model;
 mod parse;
 mod property;

@@ -1,12 +1,11 @@
 //! The only way the scheduler's state changes, live and in recovery.
 
-use std::collections::HashSet;
-
 use thiserror::Error;
 
 use super::record::{Slot, Stop, TaskState};
 use super::state::Scheduler;
 use super::{AttemptEnd, CommitEnd, Event, Next, Seen};
+use crate::graph::hash::NameSet;
 use crate::graph::{Mark, TaskId, TaskIx, TaskStatus};
 
 /// An event that cannot have happened in this state.
@@ -292,8 +291,8 @@ impl Scheduler {
             return;
         };
         if matches!(end, CommitEnd::Committed { .. }) {
-            let tasks: HashSet<TaskIx> = tasks.into_iter().collect();
-            let waves: HashSet<u32> = tasks.iter().map(|task| self.wave(*task)).collect();
+            let tasks: NameSet<TaskIx> = tasks.into_iter().collect();
+            let waves: NameSet<u32> = tasks.iter().map(|task| self.wave(*task)).collect();
             for wave in waves {
                 self.forget_landed(wave, |landed| tasks.contains(&landed));
             }

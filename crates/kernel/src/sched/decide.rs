@@ -92,6 +92,8 @@ impl Scheduler {
     /// and an attempt that took the slot would keep the longest chain waiting to its end.
     fn is_worth_waiting(&self, task: TaskIx) -> bool {
         let landing = self.merging.iter().chain(&self.queue);
+        // Merges come one at a time: what is far behind in the queue is not worth a free slot.
+        let landing = landing.take(self.config.slots as usize);
         if self.config.barrier == Barrier::On || (self.merging.is_none() && self.queue.is_empty()) {
             return false;
         }

@@ -81,15 +81,13 @@ impl Scheduler {
         }
         let next = match end {
             AttemptEnd::Green { changed, claimed } => {
-                match self.lacking(task, *changed, *claimed) {
+                let work = Work {
+                    changed: *changed,
+                    claimed: *claimed,
+                };
+                match self.lacking(task, work) {
                     None => Next::Land,
-                    Some(kind) => self.failed(
-                        task,
-                        Evidence {
-                            kind,
-                            text: String::new(),
-                        },
-                    ),
+                    Some(kind) => self.failed(task, evidence(kind, "")),
                 }
             }
             AttemptEnd::Red { tail } => self.failed(task, evidence(EvidenceKind::RedGate, tail)),
@@ -169,13 +167,13 @@ impl Scheduler {
     }
 
     /// What a green attempt lacks to be done.
-    fn lacking(&self, task: TaskIx, changed: bool, claimed: bool) -> Option<EvidenceKind> {
+    fn lacking(&self, task: TaskIx, work: Work) -> Option<EvidenceKind> {
         let enough = match (self.plan.graph().node(task).rules.proof, self.config.gates) {
             (Proof::Exit, _) => true,
-            (Proof::Promise, _) | (Proof::Work, Gates::None) => claimed,
-            (Proof::Work, Gates::Some) => changed || claimed,
+            (Proof::Promise, _) | (Proof::Work, Gates::None) => work.claimed,
+            (Proof::Work, Gates::Some) => work.changed || work.claimed,
         };
-        match (enough, changed) {
+        match (enough, work.changed) {
             (true, _) => None,
             (false, true) => Some(EvidenceKind::NoPromise),
             (false, false) => Some(EvidenceKind::NothingDone),
@@ -286,6 +284,12 @@ impl Scheduler {
             state => (*state != TaskState::of(status)).then(|| seen(Seen::Take)),
         }
     }
+}
+
+/// What a green attempt came with.
+struct Work {
+    changed: bool,
+    claimed: bool,
 }
 
 fn evidence(kind: EvidenceKind, text: &str) -> Evidence {

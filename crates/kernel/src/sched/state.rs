@@ -36,6 +36,8 @@ pub struct Scheduler {
     /// Whether this process has begun; not part of the journal.
     pub(super) live: bool,
     pub(super) paused: bool,
+    /// Room for the tasks of one change, used again from change to change.
+    changed: Vec<TaskIx>,
     pub(super) stop: Option<Stop>,
     pub(super) ended: Option<Outcome>,
 }
@@ -75,6 +77,7 @@ impl Scheduler {
             begun: false,
             live: false,
             paused: false,
+            changed: Vec::new(),
             stop: None,
             ended: None,
             plan,
@@ -155,11 +158,12 @@ impl Scheduler {
     }
 
     pub(super) fn set_mark(&mut self, task: TaskIx, mark: Mark) {
-        let mut changed = Vec::new();
+        let mut changed = std::mem::take(&mut self.changed);
         self.frontier.set(&self.plan, task, mark, &mut changed);
-        for task in changed {
+        for task in changed.drain(..) {
             self.refresh(task);
         }
+        self.changed = changed;
     }
 
     /// Statuses all at once, as at the begin.
@@ -197,12 +201,21 @@ impl Scheduler {
             (true, false) => drop(self.lane_mut(task).ready.remove(&rank)),
             _ => {}
         }
+        if was_open != is_open {
+            self.count_open(task);
+        }
+    }
+
+    /// Counts a task into its wave or out of it.
+    fn count_open(&mut self, task: TaskIx) {
         let wave = self.wave(task);
+        let is_open = self.record(task).is_open;
         let open = &mut self.open[wave as usize];
-        *open = *open + u32::from(is_open) - u32::from(was_open);
-        match *open {
-            0 => self.open_waves.remove(&wave),
-            _ => self.open_waves.insert(wave),
+        *open = if is_open { *open + 1 } else { *open - 1 };
+        match (*open, is_open) {
+            (1, true) => self.open_waves.insert(wave),
+            (0, false) => self.open_waves.remove(&wave),
+            _ => false,
         };
     }
 }

@@ -1,12 +1,11 @@
 //! Reads the older task files, which are JSON.
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::Value;
 
 use super::json_span::{Broken, Span, items, member, members, root, string};
 use super::model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 use crate::finding::{self, Finding, Place};
+use crate::graph::hash::{NameMap, NameSet};
 use crate::graph::{Priority, TaskStatus, natural_cmp};
 
 /// Where the tasks of a tag stand in a JSON file.
@@ -199,7 +198,7 @@ fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<Scu
 
 /// Parents may be told by the whole, by the part, or by both; afterwards both tell.
 fn link_families(tasks: &mut [ScudTask]) {
-    let slots: HashMap<String, usize> = tasks
+    let slots: NameMap<String, usize> = tasks
         .iter()
         .enumerate()
         .map(|(slot, task)| (task.id.clone(), slot))
@@ -217,7 +216,7 @@ fn link_families(tasks: &mut [ScudTask]) {
                 .and_then(|whole| Some((slot, *slots.get(whole)?))),
         );
     }
-    let mut listed: HashSet<(usize, usize)> = HashSet::new();
+    let mut listed: NameSet<(usize, usize)> = NameSet::default();
     for task in tasks.iter_mut() {
         task.subtasks.clear();
     }

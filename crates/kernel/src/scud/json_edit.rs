@@ -1,6 +1,6 @@
 //! Changes a status in an older task file, in the spelling that the file itself uses.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -11,6 +11,7 @@ use super::json::{TagSpan, id_of, tag_of_file, tags_of_map};
 use super::json_span::{Span, member, members};
 use super::model::ScudError;
 use crate::graph::TaskStatus;
+use crate::graph::hash::NameMap;
 
 /// Where a task's status and time stand.
 struct Places {
@@ -81,29 +82,24 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
             message: "expected a task".to_owned(),
         };
         let entries = members(text, span.clone()).map_err(broken)?;
-        let value = |name: &str| -> Option<Value> {
-            serde_json::from_str(&text[member(text, &entries, name)?]).ok()
-        };
-        let Some(id) = value("id").as_ref().and_then(id_of) else {
+        let raw = |name: &str| member(text, &entries, name).map(|span| &text[span]);
+        let Some(id) = raw("id").and_then(plain) else {
             continue;
         };
-        let word = value("status");
-        let status = word
-            .as_ref()
-            .and_then(Value::as_str)
-            .and_then(TaskStatus::from_word);
-        let whole = value("parent_id").as_ref().and_then(id_of);
-        family.extend(whole.map(|whole| (id.clone(), whole)));
-        let parts = value("subtasks").and_then(|list| Some(list.as_array()?.clone()));
-        let parts = parts.unwrap_or_default();
-        family.extend(
-            parts
-                .iter()
-                .filter_map(id_of)
-                .map(|part| (part, id.clone())),
-        );
+        let status = raw("status")
+            .and_then(plain)
+            .and_then(|word| TaskStatus::from_word(&word));
+        let whole = raw("parent_id").and_then(plain);
+        family.extend(whole.map(|whole| (id.to_string(), whole.into_owned())));
+        let parts = raw("subtasks").and_then(|list| serde_json::from_str::<Value>(list).ok());
+        let parts = parts
+            .iter()
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(id_of);
+        family.extend(parts.map(|part| (part, id.to_string())));
         cells.push(Cell {
-            id: id.into(),
+            id,
             line,
             status: status.unwrap_or_default(),
             parent: None,
@@ -115,12 +111,31 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
                 .filter(|span| text.as_bytes()[span.start] == b'"'),
         });
     }
-    link(&mut cells, &family);
+    if !family.is_empty() {
+        link(&mut cells, &family);
+    }
     Ok((cells, places))
 }
 
+/// A string or number as text; most are as they stand in the file.
+fn plain(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw
+        .strip_prefix('"')
+        .and_then(|inner| inner.strip_suffix('"'));
+    match inner {
+        Some("") => None,
+        Some(inner) if !inner.contains('\\') => Some(Cow::Borrowed(inner)),
+        None if raw.starts_with(|c: char| c.is_ascii_digit()) => Some(Cow::Borrowed(raw)),
+        _ => serde_json::from_str(raw)
+            .ok()
+            .as_ref()
+            .and_then(id_of)
+            .map(Cow::Owned),
+    }
+}
+
 fn link(cells: &mut [Cell<'_>], family: &[(String, String)]) {
-    let slots: HashMap<String, usize> = cells
+    let slots: NameMap<String, usize> = cells
         .iter()
         .enumerate()
         .map(|(slot, cell)| (cell.id.to_string(), slot))

@@ -1,15 +1,14 @@
 //! Rows of a graph file: edges, families, texts, and the cells of a task.
 
-use std::collections::HashMap;
-
 use super::model::{ScudDependency, ScudTask};
 use super::scan::{cells, split_parent};
 use super::scg::Text;
 use crate::finding::{Finding, Place};
+use crate::graph::hash::NameMap;
 use crate::graph::{Priority, TaskStatus};
 
 /// Where each task of the tag stands in the list; of two with one id, the last.
-pub(super) type Index<'a> = HashMap<&'a str, usize>;
+pub(super) type Index<'a> = NameMap<&'a str, usize>;
 
 pub(super) fn take_edge(
     row: &str,

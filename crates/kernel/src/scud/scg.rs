@@ -1,13 +1,12 @@
 //! Reads a graph file into tags and tasks, and tells what SCUD would make of it.
 
-use std::collections::HashMap;
-
 use super::model::{ScudError, ScudFile, ScudTag, ScudTask};
 use super::rows::{
     read_complexity, read_priority, read_status, take_edge, take_name, take_parent, take_text,
 };
 use super::scan::{HEADER, Item, Line, Scanner, Section, cells, unescape};
 use crate::finding::{self, Finding, Place};
+use crate::graph::hash::NameMap;
 use crate::graph::natural_cmp;
 
 pub(super) fn parse(text: &str) -> Result<ScudFile, ScudError> {
@@ -89,7 +88,7 @@ struct Phase<'a> {
     tag: Option<&'a str>,
     line: u32,
     tasks: Vec<ScudTask>,
-    index: HashMap<&'a str, usize>,
+    index: NameMap<&'a str, usize>,
     edges: Vec<(u32, &'a str)>,
     parents: Vec<(u32, &'a str)>,
     agents: Vec<(u32, &'a str)>,

@@ -1,11 +1,11 @@
 //! Changes a status in a graph file.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::edit::{Cell, Edit, EditError, Wish, cascade, splice};
 use super::rows::{status_letter, status_of_cell};
 use super::scan::{Item, Scanner, Section, cells, split_parent};
+use crate::graph::hash::NameMap;
 
 /// What an edit needs to know of one tag's part.
 #[derive(Default)]
@@ -145,7 +145,7 @@ fn find_task(part: &Part<'_>, wish: &Wish<'_>) -> Result<usize, EditError> {
 }
 
 fn link(cells: &mut [Cell<'_>], parents: &[&str]) {
-    let slots: HashMap<&str, usize> = cells
+    let slots: NameMap<&str, usize> = cells
         .iter()
         .enumerate()
         .map(|(slot, cell)| (&*cell.id, slot))

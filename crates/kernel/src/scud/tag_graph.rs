@@ -4,10 +4,9 @@
 //! id is never matched in another tag. Only done counts as done: an expanded task is done when
 //! all its subtasks are.
 
-use std::collections::{HashMap, HashSet};
-
 use super::model::{ScudFile, ScudTag, ScudTask};
 use crate::finding::{self, Finding, Place};
+use crate::graph::hash::{NameMap, NameSet};
 use crate::graph::{Dependency, Origin, Problem, TaskGraph, TaskNode, TaskStatus};
 
 impl ScudFile {
@@ -16,7 +15,7 @@ impl ScudFile {
         let tag = self.tag(tag)?;
         let index = Index::new(self);
         let mut foreign: Vec<TaskNode> = Vec::new();
-        let mut known: HashSet<String> = HashSet::new();
+        let mut known: NameSet<String> = NameSet::default();
         let mut nodes: Vec<TaskNode> = Vec::with_capacity(tag.tasks.len());
         for task in &tag.tasks {
             let mut node = node_of(task);
@@ -117,7 +116,7 @@ impl ScudFile {
 
 /// All tasks of a file by tag and id.
 struct Index<'a> {
-    tags: HashMap<&'a str, HashMap<&'a str, &'a ScudTask>>,
+    tags: NameMap<&'a str, NameMap<&'a str, &'a ScudTask>>,
 }
 
 impl<'a> Index<'a> {

@@ -1,0 +1,113 @@
+//! The part of a spec that tells the task.
+
+use crate::roadmap::RoadmapTask;
+use crate::scud::ScudTask;
+
+/// What a task that was depended on has delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// What came of it: its commit, the files that it changed, its agent's last words.
+    pub delivered: Option<String>,
+}
+
+/// A task in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskText {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// What is to be done.
+    pub description: String,
+    /// How.
+    pub details: Option<String>,
+    /// When it is reached.
+    pub success: Option<String>,
+    /// How to find out.
+    pub test_strategy: Option<String>,
+    /// Other texts of the task, by name.
+    pub notes: Vec<(String, String)>,
+    /// The task that it is a part of.
+    pub part_of: Option<Delivered>,
+    /// What was done before it.
+    pub dependencies: Vec<Delivered>,
+}
+
+impl TaskText {
+    /// The task as Markdown.
+    pub fn render(&self) -> String {
+        let mut parts = vec![format!("# Task {}: {}", self.id, self.title)];
+        if let Some(whole) = &self.part_of {
+            parts.push(format!("A part of task {}: {}", whole.id, whole.title));
+        }
+        parts.push(self.description.trim().to_owned());
+        let named = [
+            ("Details", &self.details),
+            ("Success", &self.success),
+            ("How to test it", &self.test_strategy),
+        ];
+        for (name, text) in named {
+            let text = text
+                .as_deref()
+                .map(str::trim)
+                .filter(|text| !text.is_empty());
+            parts.extend(text.map(|text| format!("## {name}\n\n{text}")));
+        }
+        for (name, text) in &self.notes {
+            parts.push(format!("## {name}\n\n{}", text.trim()));
+        }
+        if !self.dependencies.is_empty() {
+            let done: Vec<String> = self.dependencies.iter().map(delivered_line).collect();
+            parts.push(format!("## Done before\n\n{}", done.join("\n")));
+        }
+        parts.retain(|part| !part.is_empty());
+        parts.join("\n\n")
+    }
+}
+
+fn delivered_line(dependency: &Delivered) -> String {
+    let Delivered {
+        id,
+        title,
+        delivered,
+    } = dependency;
+    let told = delivered
+        .as_deref()
+        .map(str::trim)
+        .filter(|told| !told.is_empty());
+    match told {
+        // Lines of what was delivered stay inside the item.
+        Some(told) => format!("- {id}: {title}\n  {}", told.replace('\n', "\n  ")),
+        None => format!("- {id}: {title}"),
+    }
+}
+
+impl From<&ScudTask> for TaskText {
+    fn from(task: &ScudTask) -> Self {
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            description: task.description.clone(),
+            details: task.details.clone(),
+            test_strategy: task.test_strategy.clone(),
+            notes: task.notes.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&RoadmapTask> for TaskText {
+    fn from(task: &RoadmapTask) -> Self {
+        Self {
+            id: task.id.clone(),
+            title: task.description.clone(),
+            description: task.body.clone(),
+            success: task.keys.success.clone(),
+            ..Self::default()
+        }
+    }
+}
