@@ -33,7 +33,10 @@ fn main() {
     let exe = std::env::current_exe().unwrap();
     let settings = HostSettings {
         root: StateRoot::at(root.join("state")),
-        guard: Some(GuardProgram { exe, args: vec!["__guard".into()] }),
+        guard: Some(GuardProgram {
+            exe,
+            args: vec!["__guard".into()],
+        }),
         ..HostSettings::from_process().unwrap()
     };
     let config = IterativeLoopConfig {
@@ -50,7 +53,11 @@ fn main() {
         },
         ..Default::default()
     };
-    let new = NewLoop { config, name: None, existing: Existing::Refuse };
+    let new = NewLoop {
+        config,
+        name: None,
+        existing: Existing::Refuse,
+    };
     create(settings, new).unwrap().run().unwrap();
     let ours = sorted_ms(&stamps);
     std::fs::remove_file(&stamps).unwrap();
@@ -65,7 +72,9 @@ fn main() {
 fn spawn_and_append(agent: &Path, script: &str, journal: &Path, count: u32) {
     let mut journal = std::fs::File::create(journal).unwrap();
     for _ in 0..count {
-        let child = std::process::Command::new(agent).env("SCRIPTED_AGENT", script).spawn();
+        let child = std::process::Command::new(agent)
+            .env("SCRIPTED_AGENT", script)
+            .spawn();
         child.unwrap().wait().unwrap();
         journal.write_all(&[b'x'; 300]).unwrap();
         journal.sync_data().unwrap();

@@ -49,8 +49,16 @@ pub(super) struct Ledger {
     watch: Option<Watch>,
     changes: Changes,
     round: u32,
-    /// When every file was last looked at.
+    /// When every file was last looked at; `None` if the next look must go everywhere.
     walked: Option<Instant>,
+    content: Content,
+}
+
+/// Whether what is known is of the whole work tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Partial,
+    Whole,
 }
 
 impl Ledger {
@@ -62,12 +70,13 @@ impl Ledger {
             changes: Changes::default(),
             round: 0,
             walked: None,
+            content: Content::Partial,
         }
     }
 
     /// Whether there is anything that a next look can build on.
     pub(super) fn is_begun(&self) -> bool {
-        self.walked.is_some()
+        self.content == Content::Whole
     }
 
     /// Files that differ from the last mark.
@@ -84,7 +93,7 @@ impl Ledger {
     /// Puts something else in the place of what was known; the next look goes everywhere.
     pub(super) fn replace(&mut self, top: Folder) -> Folder {
         self.walked = None;
-        self.watch = None;
+        self.content = Content::Partial;
         std::mem::replace(&mut self.top, top)
     }
 
@@ -106,21 +115,17 @@ impl Ledger {
         now: Now,
         deadline: Deadline,
     ) -> Result<Found, Stop> {
+        let begun = Instant::now();
         let named = self.named();
         let reach = if named.is_some() {
             Reach::Named
         } else {
             Reach::Everything
         };
-        let begun = Instant::now();
-        if named.is_none() {
-            // Until it is through, a walk that breaks off leaves nothing to build on.
-            self.walked = None;
-            self.watch = match self.ground.watching {
-                Watching::WherePossible => Watch::new(&self.ground.root),
-                Watching::Never => None,
-            };
+        if reach == Reach::Everything {
+            self.renew_watch();
         }
+        let watched = self.watch.is_some();
         self.round = self.round.wrapping_add(1);
         let sweep = Sweep {
             ground: &self.ground,
@@ -135,8 +140,15 @@ impl Ledger {
             found: Found::default(),
         };
         let found = sweep.run(named.unwrap_or_else(|| BTreeSet::from([PathBuf::new()])));
+        if watched && self.watch.is_none() {
+            // Too many folders, or one that it cannot serve: that will not be better next time.
+            self.ground.watching = Watching::Never;
+        }
         match (&found, reach) {
-            (Ok(_), Reach::Everything) => self.walked = Some(begun),
+            (Ok(_), Reach::Everything) => {
+                self.walked = Some(begun);
+                self.content = Content::Whole;
+            }
             (Ok(_), Reach::Named) => {}
             (Err(stop), _) => self.distrust(stop),
         }
@@ -152,9 +164,18 @@ impl Ledger {
         }
     }
 
+    /// The watch is used again, because to end one makes the kernel wait for tens of milliseconds.
+    fn renew_watch(&mut self) {
+        match (&mut self.watch, self.ground.watching) {
+            (Some(watch), _) => watch.forget(),
+            (none, Watching::WherePossible) => *none = Watch::new(&self.ground.root),
+            (None, Watching::Never) => {}
+        }
+    }
+
     /// The next look must go everywhere.
     fn distrust(&mut self, stop: &Stop) {
-        self.watch = None;
+        self.walked = None;
         if !matches!(stop, Stop::Anew) {
             self.changes.lose();
         }
@@ -163,7 +184,7 @@ impl Ledger {
     /// Leaves what must be hashed to the next look, which then has to find it by itself.
     pub(super) fn look_again(&mut self, stale: &[Stale]) {
         if !stale.is_empty() {
-            self.watch = None;
+            self.walked = None;
         }
     }
 

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use nix::sys::statfs::{self, FsType};
 
 /// The limit of a user is 8,192 on small machines, and ours are not the only watches.
@@ -26,6 +26,12 @@ const LOCAL: [FsType; 6] = [
     statfs::TMPFS_MAGIC,
     statfs::OVERLAYFS_SUPER_MAGIC,
 ];
+
+/// Events after which anything may have happened. A folder that moved takes its watches along,
+/// with paths that are no longer true.
+const LOST: AddWatchFlags = AddWatchFlags::IN_Q_OVERFLOW
+    .union(AddWatchFlags::IN_UNMOUNT)
+    .union(AddWatchFlags::IN_MOVE_SELF);
 
 /// Watches on the folders of a work tree.
 #[derive(Debug)]
@@ -62,9 +68,6 @@ impl Watch {
 
     /// Listens to a folder. Must come before it is read, so that nothing falls in between.
     pub(super) fn arm(&mut self, root: &Path, folder: &Path) -> Result<(), Errno> {
-        if self.folders.len() >= MAX_FOLDERS {
-            return Err(Errno::ENOSPC);
-        }
         let flags = AddWatchFlags::IN_MODIFY
             | AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_ATTRIB
@@ -81,6 +84,9 @@ impl Watch {
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
             Err(error) => return Err(error),
         };
+        if self.folders.len() > MAX_FOLDERS {
+            return Err(Errno::ENOSPC);
+        }
         // Something else may be mounted there, that others can change.
         match fs::symlink_metadata(&path) {
             Ok(meta) if meta.dev() != self.device => Err(Errno::EXDEV),
@@ -88,30 +94,39 @@ impl Watch {
         }
     }
 
+    /// Forgets which folders it listens to: all of them are about to be armed again.
+    pub(super) fn forget(&mut self) {
+        self.folders.clear();
+    }
+
     /// Takes what has happened so far.
     pub(super) fn hear(&mut self) -> Heard {
-        // A folder that moved takes its watches along, with paths that are no longer true.
-        let lost =
-            AddWatchFlags::IN_Q_OVERFLOW | AddWatchFlags::IN_UNMOUNT | AddWatchFlags::IN_MOVE_SELF;
         let mut folders = BTreeSet::new();
+        let mut lost = false;
         loop {
-            let events = match self.inotify.read_events() {
-                Ok(events) => events,
-                Err(Errno::EAGAIN) => return Heard::Folders(folders),
-                Err(Errno::EINTR) => continue,
-                Err(_) => return Heard::Lost,
-            };
-            for event in events {
-                if event.mask.intersects(lost) {
-                    return Heard::Lost;
+            match self.inotify.read_events() {
+                Ok(events) => {
+                    for event in events {
+                        lost |= event.mask.intersects(LOST);
+                        folders.extend(self.folder_of(&event));
+                    }
                 }
-                let folder = if event.mask.contains(AddWatchFlags::IN_IGNORED) {
-                    self.folders.remove(&event.wd)
-                } else {
-                    self.folders.get(&event.wd).cloned()
-                };
-                folders.extend(folder);
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) if !lost => return Heard::Folders(folders),
+                Err(_) => return Heard::Lost,
             }
         }
+    }
+
+    fn folder_of(&mut self, event: &InotifyEvent) -> Option<PathBuf> {
+        if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+            return self.folders.remove(&event.wd);
+        }
+        let folder = self.folders.get(&event.wd).cloned();
+        if folder.is_none() {
+            // A folder that was moved out of the work tree. Failing is harmless: it is gone then.
+            let _ = self.inotify.rm_watch(event.wd);
+        }
+        folder
     }
 }

@@ -148,3 +148,22 @@ fn a_budget_that_runs_out_keeps_what_was_read() {
     assert!(matches!(late.tree, TreeHash::Unknown { .. }));
     assert_eq!(snap(&mut tree).tree, fresh(&world));
 }
+
+#[test]
+fn more_folders_than_can_be_watched_are_measured_all_the_same() {
+    let world = World::plain();
+    for n in 0..4_200 {
+        fs::create_dir(world.dir().join(format!("d{n}"))).unwrap();
+    }
+    world.write("d17/deep/x", "1");
+    let mut tree = world.tree();
+    let mut last = snap(&mut tree);
+    for round in 0..3 {
+        world.write("d17/deep/x", format!("{round} again"));
+        world.write(&format!("d4199/{round}"), "new");
+        let next = snap(&mut tree);
+        assert_eq!(last.differs(&next), Some(true));
+        last = next;
+    }
+    assert_eq!(last.tree, fresh(&world));
+}
