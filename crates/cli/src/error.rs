@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_client::ClientError;
 use descartes_core::host::HostError;
+use descartes_core::worktree::WorktreeError;
 use descartes_kernel::agent::ProfileError;
 use descartes_kernel::config::ConfigError;
 use descartes_kernel::outcome::exit;
@@ -67,6 +68,25 @@ pub enum CliError {
     /// The disk.
     #[error(transparent)]
     Disk(#[from] IoError),
+    /// The work tree.
+    #[error(transparent)]
+    Work(#[from] WorktreeError),
+    /// It makes sense, but not here and now.
+    #[error("{message}")]
+    Refused {
+        /// Why not.
+        message: String,
+        /// What to type next.
+        hints: Vec<String>,
+    },
+    /// It was tried, and did not come off.
+    #[error("{message}")]
+    Failed {
+        /// What happened.
+        message: String,
+        /// What to type next.
+        hints: Vec<String>,
+    },
     /// What a process in the background told.
     #[error("{message}")]
     Background {
@@ -107,11 +127,15 @@ impl CliError {
             }
             Self::Host(error) => error.exit_code(),
             Self::Client(error) => error.exit_code(),
+            Self::Work(WorktreeError::NotGit { .. } | WorktreeError::NoTree { .. })
+            | Self::Refused { .. } => exit::REFUSED,
             Self::Background { code, .. } => *code,
             Self::Io { .. }
             | Self::System { .. }
             | Self::Find(_)
             | Self::Journal(_)
+            | Self::Work(_)
+            | Self::Failed { .. }
             | Self::Disk(_) => exit::ERROR,
         }
     }
@@ -139,10 +163,14 @@ impl CliError {
     /// What to type next.
     pub fn hints(&self) -> Vec<String> {
         match self {
-            Self::Usage { hints, .. } | Self::Background { hints, .. } => hints.clone(),
+            Self::Usage { hints, .. }
+            | Self::Refused { hints, .. }
+            | Self::Failed { hints, .. }
+            | Self::Background { hints, .. } => hints.clone(),
+            Self::Client(error) => error.hint().into_iter().collect(),
+            Self::Work(error) => error.hint().into_iter().collect(),
             Self::Config(error) => vec![error.hint.clone()],
             Self::Host(error) => error.hint().into_iter().collect(),
-            Self::Client(error) => error.hint().into_iter().collect(),
             Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
             Self::Settings(_) | Self::Profile(_) => {
                 vec![

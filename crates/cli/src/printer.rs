@@ -1,6 +1,6 @@
 //! Nobody prints but the printer: standard output is data, standard error is talk.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use crate::args::ColorChoice;
 use crate::env::{Environment, Stream};
@@ -29,6 +29,25 @@ impl Printer {
     pub fn data(&self, text: &str) {
         let mut out = io::stdout().lock();
         drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    }
+
+    /// Bytes on standard output. An error tells that nobody reads any more, for those who
+    /// would write for ever.
+    pub fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush())
+    }
+
+    /// Asks the person at the terminal; where there is none, the answer is no.
+    pub fn ask(&self, question: &str) -> bool {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return false;
+        }
+        let mut err = io::stderr().lock();
+        drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
     /// A line on standard output.

@@ -1,5 +1,6 @@
 //! The command line, one file a group of commands.
 
+pub mod loops;
 pub mod resume;
 pub mod setup;
 pub mod start;
@@ -58,6 +59,8 @@ pub enum Command {
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project
     Init(setup::InitArgs),
+    /// Remove what old loops left behind, listing it first
+    Clean(loops::CleanArgs),
     /// Check git, agents, disk, configuration and leftovers
     Doctor(setup::DoctorArgs),
     /// Look at the configuration
@@ -87,4 +90,26 @@ pub enum LoopVerb {
     Start(Box<start::StartArgs>),
     /// Go on with a loop that was stopped, cancelled or killed
     Resume(Box<resume::ResumeArgs>),
+    /// Show how a loop stands
+    Status(loops::StatusArgs),
+    /// List loops, newest first
+    List(loops::ListArgs),
+    /// Show what became of each iteration
+    History(loops::HistoryArgs),
+    /// Show what the agent printed
+    Logs(loops::LogsArgs),
+    /// End a loop and everything it started
+    Cancel(loops::CancelArgs),
+    /// Hold a loop before its next iteration
+    Pause(loops::PauseArgs),
+    /// Let a paused loop go on
+    Unpause(loops::PauseArgs),
+    /// Put a note into the next iteration's prompt, once
+    Say(loops::SayArgs),
+    /// Change limits, budgets, gates, prompt or model
+    Set(Box<loops::SetArgs>),
+    /// Show what an iteration changed in the work tree
+    Diff(loops::DiffArgs),
+    /// Put the work tree back to the end of an iteration
+    Rewind(loops::RewindArgs),
 }

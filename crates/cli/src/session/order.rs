@@ -170,7 +170,8 @@ fn passed_on(
     }
 }
 
-fn prices(layers: &Layers) -> Result<Prices, CliError> {
+/// Prices for agents that tell tokens only.
+pub fn prices(layers: &Layers) -> Result<Prices, CliError> {
     let mut prices = BTreeMap::new();
     for (model, sourced) in layers.entries("prices") {
         let price: Price = sourced.value.clone().try_into().map_err(|error| {

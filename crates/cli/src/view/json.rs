@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use descartes_kernel::event::Record;
+use descartes_kernel::event::{Event, Record};
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
 
@@ -22,6 +22,10 @@ impl<W: Write> Json<W> {
 
 impl<W: Write + Send> View for Json<W> {
     fn record(&mut self, record: &Record, _: &LoopState) -> io::Result<()> {
+        // It repeats what was told already, at length.
+        if let Event::Checkpoint { .. } = record.event {
+            return Ok(());
+        }
         let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         self.out.write_all(&line)?;

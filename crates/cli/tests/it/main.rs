@@ -21,3 +21,6 @@ mod settings;
 mod setup;
 mod signals;
 mod terminal;
+mod verbs_look;
+mod verbs_steer;
+mod verbs_work;

@@ -25,7 +25,9 @@ pub use self::stopped::Hold;
 use crate::{ClientError, LoopHandle};
 
 /// A host that is just starting has no socket yet; one that is just ending has none any more.
-const TRANSITION: Duration = Duration::from_secs(10);
+const TRANSITION: Duration = Duration::from_secs(3);
+/// The guards of a dead host hold the loop until they have ended what it had started.
+const SWEEPING: Duration = Duration::from_secs(30);
 /// Between two attempts.
 const AGAIN: Duration = Duration::from_millis(20);
 /// The host may be in the middle of a commit or of measuring the work tree.
@@ -67,7 +69,7 @@ impl LoopHandle {
     /// As [`send`](Self::send), with another patience for the first answer.
     pub fn send_within(&self, command: &Command, answer: Duration) -> Result<Sent, ClientError> {
         self.journal("there is nothing to steer")?;
-        let end = Instant::now() + TRANSITION.min(answer);
+        let begun = Instant::now();
         loop {
             if self.holder()?.is_none() {
                 match self.hold().and_then(|hold| hold.record(command)) {
@@ -77,8 +79,15 @@ impl LoopHandle {
                 }
             } else if let Attempt::Taken(ticket) = self.ask(command, answer)? {
                 return Ok(Sent::Live(*ticket));
-            } else if Instant::now() >= end {
-                return self.without_socket(command);
+            } else if begun.elapsed() >= TRANSITION.min(answer) {
+                match self.living_host()? {
+                    Some(pid) => return without_socket(pid, command),
+                    None if begun.elapsed() < SWEEPING.min(answer) => {}
+                    None => {
+                        let waited = begun.elapsed();
+                        return Err(ClientError::Silent { pid: None, waited });
+                    }
+                }
             }
             thread::sleep(AGAIN);
         }
@@ -129,28 +138,11 @@ impl LoopHandle {
         held.holder.map(|holder| holder.host.pid)
     }
 
-    /// The loop lives and cannot be talked to. To be ended it need not listen.
-    fn without_socket(&self, command: &Command) -> Result<Sent, ClientError> {
+    /// The process that has the loop, if it is the host that took it and no guard of one.
+    fn living_host(&self) -> Result<Option<u32>, ClientError> {
         let holder = self.holder()?.and_then(|held| held.holder);
         let alive = holder.filter(|holder| host::life_of(&holder.host) == host::Life::Alive);
-        let pid = alive.map(|holder| holder.host.pid);
-        match (command, pid) {
-            (Command::Cancel { .. }, Some(pid)) => {
-                kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(|error| {
-                    let hint = format!("end it by hand: kill {pid}");
-                    ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)
-                })?;
-                Ok(Sent::Signalled { pid })
-            }
-            (_, Some(pid)) => Err(ClientError::refused(
-                format!("the loop runs (pid {pid}) and has no control socket"),
-                "it can only be ended: descartes loop cancel",
-            )),
-            (_, None) => Err(ClientError::Silent {
-                pid: None,
-                waited: TRANSITION,
-            }),
-        }
+        Ok(alive.map(|holder| holder.host.pid))
     }
 
     /// Takes the loop for a moment, so that nobody starts it meanwhile. Refused while it runs.
@@ -167,4 +159,19 @@ impl LoopHandle {
             Some(Err(error)) => Err(error),
         }
     }
+}
+
+/// The loop lives and cannot be talked to. To be ended it need not listen.
+fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
+    if let Command::Cancel { .. } = command {
+        kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(|error| {
+            let hint = format!("end it by hand: kill {pid}");
+            ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)
+        })?;
+        return Ok(Sent::Signalled { pid });
+    }
+    Err(ClientError::refused(
+        format!("the loop runs (pid {pid}) and has no control socket"),
+        "it can only be ended: descartes loop cancel",
+    ))
 }

@@ -359,6 +359,11 @@ impl Driver {
     /// What a person changed in between is taken for the agent's, which is the careful side:
     /// it can only delay a stall.
     fn measure_before(&mut self) -> TreeFacts {
+        if self.measured.is_none() {
+            self.measure();
+            // The first run's changes are counted too.
+            self.mark();
+        }
         self.last_measure()
     }
 }

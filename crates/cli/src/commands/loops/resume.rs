@@ -81,7 +81,7 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
 }
 
 /// What changes from here on.
-fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigChange, CliError> {
+pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigChange, CliError> {
     let task = prompt::task(
         args.prompt.as_deref(),
         args.prompt_file.as_deref(),

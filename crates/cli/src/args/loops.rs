@@ -1,0 +1,190 @@
+//! The verbs that look at a loop or steer it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use descartes_kernel::units::Secs;
+
+use super::resume::{ChangeArgs, WhichLoop};
+use super::values;
+
+/// `loop status`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Keep it current until the loop is over
+    #[arg(short, long)]
+    pub watch: bool,
+    /// Print it as JSON; with --watch a line for each change
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `loop list`.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct ListArgs {
+    /// Every loop of this user on this machine, not only those of this directory
+    #[arg(short, long)]
+    pub all: bool,
+    /// Print a JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `loop history`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct HistoryArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Only the last N
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::number)]
+    pub last: Option<u32>,
+    /// Print a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An iteration and a loop: what is a number is the iteration.
+#[derive(Args, Clone, Debug, Default)]
+pub struct IterationOf {
+    /// The iteration [default: the newest], and the loop's id or name [default: the one of this directory]
+    #[arg(value_name = "N|LOOP", num_args = 0..=2)]
+    pub words: Vec<String>,
+    /// Its state file
+    #[arg(short, long, value_name = "FILE")]
+    pub state_file: Option<PathBuf>,
+}
+
+/// `loop logs`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LogsArgs {
+    #[command(flatten)]
+    pub of: IterationOf,
+    /// Go on with what is printed, from iteration to iteration, until the loop is over
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only the last LINES lines
+    #[arg(short = 'n', long, value_name = "LINES", value_parser = values::number)]
+    pub lines: Option<u32>,
+    /// The bytes as they were printed: standard output and standard error to ours
+    #[arg(long)]
+    pub raw: bool,
+    /// What the agent thought, too
+    #[arg(long, conflicts_with = "raw")]
+    pub thinking: bool,
+    /// Standard error alone
+    #[arg(long)]
+    pub stderr: bool,
+    /// Print a JSON object a line
+    #[arg(long, conflicts_with = "raw")]
+    pub json: bool,
+}
+
+/// `loop cancel`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CancelArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Kill the agent at once, without its grace
+    #[arg(long)]
+    pub now: bool,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `loop pause` and `loop unpause`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PauseArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// How long to wait for an answer, and its form.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct AnswerArgs {
+    /// Wait until it has taken effect
+    #[arg(long)]
+    pub wait: bool,
+    /// Print what came of it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `loop say`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SayArgs {
+    /// The note, in quotes
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    #[command(flatten)]
+    pub which: WhichLoop,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// `loop set`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SetArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// End a wait for the provider, or after failures, and try again now
+    #[arg(long)]
+    pub retry_now: bool,
+    #[command(flatten)]
+    pub answer: AnswerArgs,
+}
+
+/// `loop diff`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub of: IterationOf,
+    /// A line a file instead of the patch
+    #[arg(long)]
+    pub stat: bool,
+    /// Print the changed files as JSON
+    #[arg(long, conflicts_with = "stat")]
+    pub json: bool,
+}
+
+/// `loop rewind`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RewindArgs {
+    /// The iteration whose end is gone back to (0: before the first), or the name of a safety copy
+    #[arg(value_name = "N|COPY")]
+    pub to: Option<String>,
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// List the safety copies
+    #[arg(long, conflicts_with_all = ["to", "yes"])]
+    pub copies: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `clean`.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct CleanArgs {
+    /// Loops whose last sign of life is older than this
+    #[arg(long, value_name = "DUR", default_value = "30d", value_parser = values::duration)]
+    pub older: Secs,
+    /// Their journals too, and with them their history
+    #[arg(long)]
+    pub whole: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Print what was found, or removed, as JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,101 @@
+//! `descartes clean`: what old loops left behind, listed first.
+
+use descartes_kernel::units::{show_duration, show_size};
+use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::args::loops::CleanArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::view::words;
+
+/// Runs it.
+pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let now = Timestamp::now();
+    let before = now.checked_sub(args.older.0).unwrap_or(Timestamp::MIN);
+    let scope = match args.whole {
+        true => CleanScope::Whole,
+        false => CleanScope::Logs,
+    };
+    let plan = plan_clean(&around.root(&around.here), before, scope)?;
+    if !args.json {
+        list(&plan, now, args, printer);
+    }
+    if plan.items.is_empty() {
+        if args.json {
+            printer.line(&json!({ "items": [], "removed": false }).to_string());
+        }
+        return Ok(0);
+    }
+    let agreed = args.yes || (!args.json && printer.ask("remove?"));
+    if !agreed && !args.json {
+        printer.talk("nothing was removed");
+        printer.hint("to remove it without a question: descartes clean --yes");
+    }
+    let kept = match agreed {
+        true => clear(&plan, printer),
+        false => Vec::new(),
+    };
+    if args.json {
+        let items: Vec<Value> = plan.items.iter().map(as_json).collect();
+        let value = json!({ "items": items, "removed": agreed, "kept": kept });
+        printer.line(&value.to_string());
+    } else if agreed {
+        let freed: u64 = plan.items.iter().map(|item| item.bytes).sum();
+        printer.line(&format!("removed, {} freed", show_size(freed)));
+    }
+    Ok(i32::from(!kept.is_empty()))
+}
+
+/// Removes what can be removed, and gives why the rest cannot.
+fn clear(plan: &CleanPlan, printer: &Printer) -> Vec<String> {
+    let mut kept = Vec::new();
+    for item in &plan.items {
+        if let Err(error) = remove(item) {
+            printer.warning(&error.to_string());
+            kept.push(error.to_string());
+        }
+    }
+    kept
+}
+
+fn list(plan: &CleanPlan, now: Timestamp, args: CleanArgs, printer: &Printer) {
+    let what = if args.whole {
+        "everything of"
+    } else {
+        "logs and snapshots of"
+    };
+    for item in &plan.items {
+        let name = item.meta.as_ref().map_or_else(
+            || "a folder that never became a loop".to_owned(),
+            |meta| format!("{what} {} ({})", meta.name, meta.id),
+        );
+        let age = words::seconds(words::between(item.last_used, now));
+        printer.line(&format!(
+            "{:>9}  {name}, last used {age} ago",
+            show_size(item.bytes)
+        ));
+    }
+    for meta in &plan.interrupted {
+        printer.note(&format!(
+            "kept: {} ({}) is not over, go on with `descartes loop resume {}` or cancel it",
+            meta.name, meta.id, meta.id
+        ));
+    }
+    if plan.items.is_empty() {
+        let age = show_duration(args.older.0);
+        printer.talk(&format!("nothing to remove that is older than {age}"));
+    }
+}
+
+fn as_json(item: &CleanItem) -> Value {
+    json!({
+        "loop_id": item.meta.as_ref().map(|meta| &meta.id),
+        "name": item.meta.as_ref().map(|meta| &meta.name),
+        "last_used": item.last_used,
+        "bytes": item.bytes,
+        "paths": item.paths(),
+    })
+}

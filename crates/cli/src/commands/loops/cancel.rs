@@ -1,0 +1,162 @@
+//! `descartes loop cancel`: ends a loop and everything it started, and says so.
+
+use std::time::{Duration, Instant};
+
+use descartes_client::{Effect, LoopHandle, Sent, Ticket};
+use descartes_kernel::control::{Command, Grace};
+use descartes_kernel::state::Phase;
+use descartes_kernel::units::show_duration;
+use descartes_kernel::view::Life;
+use descartes_proc::{Fate, MARK, sweep_marked};
+use serde_json::json;
+
+use super::which::find;
+use crate::args::loops::CancelArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::view::words;
+
+/// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
+const BEYOND_GRACE: Duration = Duration::from_secs(60);
+/// After so long it is said that something is waited for.
+const SAY_SO: Duration = Duration::from_secs(1);
+/// Leftovers of a dead host get so long to end.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// What was done.
+struct Done {
+    /// For programs.
+    how: &'static str,
+    /// For people.
+    text: String,
+}
+
+/// Runs it.
+pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    let grace = match args.now {
+        true => Grace::Skip,
+        false => Grace::Ask,
+    };
+    let done = match found.send(&Command::Cancel { grace })? {
+        Sent::Live(ticket) => live(&found, ticket, printer)?,
+        Sent::Signalled { pid } => {
+            printer.note(&format!("no control socket: sent SIGTERM to process {pid}"));
+            gone(&found, limit(&found)?, printer)?
+        }
+        Sent::Recorded(recorded) => {
+            for notice in &recorded.notices {
+                printer.note(notice);
+            }
+            stopped(&found, recorded.records.is_empty())?
+        }
+    };
+    match args.json {
+        true => {
+            let reason = found.state()?.exit_reason();
+            let value = json!({
+                "loop_id": found.id(), "answer": done.how, "message": done.text, "exit_reason": reason,
+            });
+            printer.line(&value.to_string());
+        }
+        false => printer.line(&done.text),
+    }
+    Ok(0)
+}
+
+fn limit(found: &LoopHandle) -> Result<Duration, CliError> {
+    Ok(found.state()?.config.kill_grace_secs.0 + BEYOND_GRACE)
+}
+
+/// The loop has taken it: wait for its effect, then for the last process.
+fn live(found: &LoopHandle, mut ticket: Ticket, printer: &Printer) -> Result<Done, CliError> {
+    let limit = limit(found)?;
+    let end = Instant::now() + limit;
+    if ticket.effect(SAY_SO)? == Effect::Pending {
+        printer.talk("asked; waiting until every process of the loop is gone");
+        ticket.effect(end.saturating_duration_since(Instant::now()))?;
+    }
+    gone(
+        found,
+        end.saturating_duration_since(Instant::now()),
+        printer,
+    )
+}
+
+/// The host and its guards hold the lock: when it is free, they and all below them are gone.
+fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<Done, CliError> {
+    let begun = Instant::now();
+    if found.wait_until_gone(SAY_SO.min(limit))? == Life::Alive {
+        printer.talk("waiting until every process of the loop is gone");
+        let left = limit.saturating_sub(begun.elapsed());
+        if found.wait_until_gone(left)? == Life::Alive {
+            return Err(still_there(found, limit));
+        }
+    }
+    let state = found.state()?;
+    let done = words::plural(state.iterations.into(), "iteration");
+    match &state.phase {
+        Phase::Finished { reason, .. } => Ok(Done {
+            how: "effective",
+            text: format!(
+                "{} after {done}; every process of the loop is gone",
+                reason.sentence()
+            ),
+        }),
+        // Its host died on the way: what was asked for is recorded all the same.
+        _ => match found.send(&Command::Cancel { grace: Grace::Skip })? {
+            Sent::Recorded(recorded) => stopped(found, recorded.records.is_empty()),
+            _ => Err(still_there(found, limit)),
+        },
+    }
+}
+
+fn still_there(found: &LoopHandle, limit: Duration) -> CliError {
+    let pid = found.pid();
+    let who = pid.map_or_else(
+        || "its processes".to_owned(),
+        |pid| format!("process {pid}"),
+    );
+    CliError::Failed {
+        message: format!("{who} did not end within {}", show_duration(limit)),
+        hints: vec![match pid {
+            Some(pid) => format!("descartes loop cancel --now, or kill -9 {pid}"),
+            None => "descartes loop cancel --now".to_owned(),
+        }],
+    }
+}
+
+/// Nobody hosts it: it was recorded, and what a dead host left behind is ended.
+fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<Done, CliError> {
+    let mut text = match nothing_new {
+        true => {
+            let reason = found.state()?.exit_reason();
+            format!(
+                "the loop had ended already: {}; nothing to cancel",
+                reason.sentence()
+            )
+        }
+        false => "the loop was not running: recorded as cancelled".to_owned(),
+    };
+    // While it is held nobody resumes it; where somebody just did, its processes are theirs.
+    if let Ok(_hold) = found.hold() {
+        let ended = sweep_marked(MARK, found.id(), 0, SWEEP);
+        let left = ended
+            .iter()
+            .filter(|one| one.fate == Fate::Survived)
+            .count();
+        if ended.len() > left {
+            let count = words::plural((ended.len() - left) as u64, "process")
+                .replace("processs", "processes");
+            text.push_str(&format!("; ended {count} that its dead host had left"));
+        }
+        if left > 0 {
+            text.push_str(&format!("; {left} would not end"));
+        }
+    }
+    Ok(Done {
+        how: if nothing_new { "nothing" } else { "recorded" },
+        text,
+    })
+}

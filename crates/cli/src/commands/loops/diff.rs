@@ -1,0 +1,87 @@
+//! `descartes loop diff`: what an iteration changed in the work tree.
+
+use std::time::Duration;
+
+use descartes_client::{IterationTrees, LoopHandle};
+use descartes_core::worktree::{
+    ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash,
+};
+use serde_json::{Value, json};
+
+use super::which::find_iteration;
+use crate::args::loops::DiffArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Paint;
+
+/// A person waits for this; the loop does not.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs it.
+pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, around, printer)?;
+    let trees = found.trees(iteration)?;
+    let mut tree = open(&found);
+    let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
+    if args.json {
+        let changed = tree.changed_files(&before, &after)?;
+        let rows = changed
+            .iter()
+            .map(|changed| json!({ "path": changed.path, "status": word(changed.status) }));
+        let rows: Vec<Value> = rows.collect();
+        printer.line(&json!({ "iteration": trees.row.iteration, "files": rows }).to_string());
+        return Ok(0);
+    }
+    let options = DiffOptions {
+        shape: match args.stat {
+            true => DiffShape::Stat,
+            false => DiffShape::Patch,
+        },
+        colour: match printer.out {
+            Paint::Colour => DiffColour::Always,
+            Paint::Plain => DiffColour::Never,
+        },
+    };
+    let diff = tree.diff(&before, &after, options)?;
+    if diff.is_empty() {
+        printer.talk(&format!(
+            "iteration {} changed nothing",
+            trees.row.iteration
+        ));
+    }
+    // A reader that is gone is no error of ours.
+    drop(printer.bytes(&diff));
+    Ok(0)
+}
+
+/// The loop's work tree, with its snapshots.
+pub fn open(found: &LoopHandle) -> Tree {
+    Tree::open(&found.meta().working_dir, &found.dir().objects())
+}
+
+/// A snapshot from what the journal says of it.
+pub fn recorded(text: Option<&str>) -> Snapshot {
+    let unknown = || TreeHash::Unknown {
+        reason: "it was not measured".to_owned(),
+    };
+    let hash = text.and_then(|text| text.parse().ok());
+    Snapshot::recorded(None, hash.unwrap_or_else(unknown))
+}
+
+/// The tree after the iteration; while it is under way, the tree as it is.
+fn after(trees: &IterationTrees, tree: &mut Tree) -> Snapshot {
+    match (&trees.after, &trees.row.verdict) {
+        (None, None) => tree.snapshot(PATIENCE),
+        (after, _) => recorded(after.as_deref()),
+    }
+}
+
+fn word(status: ChangeStatus) -> &'static str {
+    match status {
+        ChangeStatus::Added => "added",
+        ChangeStatus::Modified => "modified",
+        ChangeStatus::Removed => "removed",
+        ChangeStatus::TypeChanged => "type_changed",
+    }
+}

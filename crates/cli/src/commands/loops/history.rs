@@ -1,0 +1,144 @@
+//! `descartes loop history`: one row an iteration.
+
+use std::ops::ControlFlow;
+
+use descartes_client::From;
+use descartes_kernel::event::{EndedBy, Verdict};
+use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
+
+use super::which::find;
+use crate::args::loops::HistoryArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::style::{Paint, Tone};
+use crate::view::width::{cut_end, one_line, width};
+use crate::view::words;
+
+const PREVIEW: usize = 60;
+/// Columns and their widths; the last is as wide as it is.
+const COLUMNS: [(&str, usize); 9] = [
+    ("#", 5),
+    ("DURATION", 9),
+    ("EXIT", 4),
+    ("PROMISE", 7),
+    ("RESULT", 9),
+    ("GATES", 9),
+    ("FILES", 5),
+    ("TOKENS", 7),
+    ("COST", 8),
+];
+
+/// Runs it.
+pub fn run(args: &HistoryArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    let life = found.life()?;
+    let from = match args.last {
+        Some(last) => From::Last(u64::from(last)),
+        None => From::First,
+    };
+    let mut out = Rows {
+        args,
+        printer,
+        begun: false,
+    };
+    // A table is told as it is read: a hundred thousand rows take no memory.
+    let current = found.history(from, |row| match out.row(&row, None) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()), // nobody reads any more
+    })?;
+    if let Some(row) = current {
+        drop(out.row(&row, Some(life)));
+    }
+    if !out.begun && !args.json {
+        printer.talk("no iteration yet");
+    }
+    Ok(0)
+}
+
+struct Rows<'a> {
+    args: &'a HistoryArgs,
+    printer: &'a Printer,
+    begun: bool,
+}
+
+impl Rows<'_> {
+    /// `under_way` is given for the row that is not over.
+    fn row(&mut self, row: &HistoryRow, under_way: Option<Life>) -> std::io::Result<()> {
+        let text = match self.args.json {
+            true => serde_json::to_string(row).unwrap_or_default(),
+            false => shown(row, under_way, self.printer.out),
+        };
+        if !self.begun && !self.args.json {
+            let heads: Vec<String> = COLUMNS.iter().map(|(head, to)| pad(head, *to)).collect();
+            let head = format!("{}  PREVIEW\n", heads.join("  "));
+            let head = self.printer.out.text(Tone::Dim, &head);
+            self.printer.bytes(head.as_bytes())?;
+        }
+        self.begun = true;
+        self.printer.bytes(format!("{text}\n").as_bytes())
+    }
+}
+
+fn pad(text: &str, to: usize) -> String {
+    format!("{text}{:1$}", "", to.saturating_sub(width(text)))
+}
+
+fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
+    let (tone, result) = result(row, under_way);
+    let cells = [
+        row.iteration.to_string(),
+        match under_way {
+            Some(_) if row.duration_ms == 0 => "-".to_owned(),
+            _ => words::millis(row.duration_ms),
+        },
+        row.exit
+            .map_or_else(|| "-".to_owned(), |code| code.to_string()),
+        if row.claimed { "claimed" } else { "-" }.to_owned(),
+        result.to_owned(),
+        gates(row),
+        row.files
+            .map_or_else(|| "?".to_owned(), |files| files.to_string()),
+        show_tokens(row.tokens),
+        show_cost(row.cost),
+    ];
+    let mut out = Vec::new();
+    for ((head, to), cell) in COLUMNS.iter().zip(&cells) {
+        let cell = pad(cell, *to);
+        out.push(match *head {
+            "RESULT" => paint.text(tone, &cell),
+            _ => cell,
+        });
+    }
+    let preview = row.error.as_deref().unwrap_or(&row.preview);
+    out.push(cut_end(&one_line(preview), PREVIEW));
+    out.join("  ").trim_end().to_owned()
+}
+
+fn result(row: &HistoryRow, under_way: Option<Life>) -> (Tone, &'static str) {
+    match (&row.verdict, under_way) {
+        (_, Some(Life::Alive)) => (Tone::Strong, "running"),
+        (_, Some(Life::Gone)) => (Tone::Warn, "lost"),
+        (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => (Tone::Good, "done"),
+        (Some(Verdict::Refused), _) => (Tone::Warn, "refused"),
+        (Some(Verdict::Blocked(_)), _) => (Tone::Warn, "blocked"),
+        (Some(Verdict::Failed(_)), _) => (Tone::Bad, "failed"),
+        (Some(Verdict::Worked), _) => (Tone::Normal, "worked"),
+        (Some(Verdict::Stopped), _) if row.ended_by == Some(EndedBy::HostLost) => {
+            (Tone::Warn, "lost")
+        }
+        (Some(Verdict::Stopped), _) => (Tone::Warn, "stopped"),
+        // A run that met a limit counts for nothing.
+        (None, None) => (Tone::Dim, "limit"),
+    }
+}
+
+fn gates(row: &HistoryRow) -> String {
+    let green = row.gates.iter().filter(|gate| gate.passed()).count();
+    match (row.gates.len(), green) {
+        (0, _) => "-".to_owned(),
+        (all, green) if all == green => "green".to_owned(),
+        (1, _) => "red".to_owned(),
+        (_, green) => format!("red #{}", green + 1),
+    }
+}

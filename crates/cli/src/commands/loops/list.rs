@@ -1,0 +1,172 @@
+//! `descartes loop list`.
+
+use descartes_client::{LoopHandle, Scope};
+use descartes_kernel::units::show_duration;
+use descartes_kernel::view::{Life, Status};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::which::loops;
+use crate::args::loops::ListArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::style::Tone;
+use crate::view::width::{cut_end, cut_start, width};
+use crate::view::words;
+
+/// Enough of an id to tell loops of the same minute apart.
+const ID: usize = 13;
+const NAME: usize = 24;
+const DIR: usize = 48;
+
+/// One loop in the list.
+struct Line {
+    id: String,
+    name: String,
+    tone: Tone,
+    status: String,
+    iterations: String,
+    age: String,
+    dir: String,
+}
+
+/// Runs it.
+pub fn run(args: ListArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let all = loops(around, &around.here, printer)?;
+    let scope = match args.all {
+        true => Scope::All,
+        false => Scope::Of(around.here.clone()),
+    };
+    let found = all.list(&scope)?;
+    if args.json {
+        let rows: Vec<Value> = found.iter().map(as_json).collect();
+        printer.line(&Value::Array(rows).to_string());
+        return Ok(0);
+    }
+    if found.is_empty() {
+        printer.talk("no loop here");
+        if !args.all && !all.list(&Scope::All)?.is_empty() {
+            printer.hint("loops elsewhere: descartes loop list --all");
+        }
+        return Ok(0);
+    }
+    let now = Timestamp::now();
+    let lines: Vec<Line> = found.iter().map(|found| line(found, now)).collect();
+    printer.data(&table(&lines, args, printer));
+    Ok(0)
+}
+
+fn line(found: &LoopHandle, now: Timestamp) -> Line {
+    let meta = found.meta();
+    let (tone, status, iterations) = match found.look() {
+        Ok(look) => {
+            let status = Status::of(&look.state, look.life);
+            let limit = look.state.config.max_iterations;
+            let limit = limit.map_or_else(String::new, |limit| format!("/{limit}"));
+            let done = format!("{}{limit}", look.state.iterations);
+            (tone(&status, look.life), status.label(), done)
+        }
+        Err(error) => (Tone::Bad, format!("unreadable: {error}"), "?".to_owned()),
+    };
+    Line {
+        id: meta.id.chars().take(ID).collect(),
+        name: cut_end(&meta.name, NAME),
+        tone,
+        status: cut_end(&status, 40),
+        iterations,
+        age: age(meta.started_at, now),
+        dir: cut_start(&meta.working_dir.display().to_string(), DIR),
+    }
+}
+
+fn tone(status: &Status, life: Life) -> Tone {
+    match status {
+        Status::Ended { reason } if reason.is_success() => Tone::Good,
+        Status::Ended { .. } | Status::Interrupted => Tone::Warn,
+        _ if life == Life::Alive => Tone::Strong,
+        _ => Tone::Normal,
+    }
+}
+
+/// How long ago, in its two largest units.
+fn age(at: Timestamp, now: Timestamp) -> String {
+    let since = words::between(at, now);
+    let coarse = match since.as_secs() {
+        secs @ 0..3_600 => secs,
+        secs @ 3_600..86_400 => secs / 60 * 60,
+        secs => secs / 3_600 * 3_600,
+    };
+    show_duration(std::time::Duration::from_secs(coarse))
+}
+
+fn table(lines: &[Line], args: ListArgs, printer: &Printer) -> String {
+    let widest = |column: fn(&Line) -> &str, title: &str| {
+        let widths = lines.iter().map(|line| width(column(line)));
+        widths.max().unwrap_or(0).max(title.len())
+    };
+    let pad = |text: &str, to: usize| format!("{text}{:1$}", "", to.saturating_sub(width(text)));
+    let columns = [
+        (widest(|line| &line.id, "ID"), "ID"),
+        (widest(|line| &line.name, "NAME"), "NAME"),
+        (widest(|line| &line.status, "STATUS"), "STATUS"),
+        (widest(|line| &line.iterations, "DONE"), "DONE"),
+        (widest(|line| &line.age, "AGE"), "AGE"),
+    ];
+    let heads: Vec<String> = columns.iter().map(|(to, head)| pad(head, *to)).collect();
+    let mut head = heads.join("  ");
+    if args.all {
+        head.push_str("  DIRECTORY");
+    }
+    let mut out = printer.out.text(Tone::Dim, head.trim_end()) + "\n";
+    for line in lines {
+        let cells = [
+            &line.id,
+            &line.name,
+            &line.status,
+            &line.iterations,
+            &line.age,
+        ];
+        let mut row = Vec::new();
+        for ((to, head), cell) in columns.iter().zip(cells) {
+            let text = pad(cell, *to);
+            row.push(match *head {
+                "STATUS" => printer.out.text(line.tone, &text),
+                _ => text,
+            });
+        }
+        if args.all {
+            row.push(line.dir.clone());
+        }
+        out.push_str(row.join("  ").trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+fn as_json(found: &LoopHandle) -> Value {
+    let meta = found.meta();
+    let mut out = json!({
+        "loop_id": meta.id,
+        "name": meta.name,
+        "started_at": meta.started_at,
+        "working_dir": meta.working_dir,
+        "state_file": meta.state_file,
+    });
+    let more = match found.look() {
+        Ok(look) => {
+            let status = Status::of(&look.state, look.life);
+            let mut more = serde_json::to_value(&status).unwrap_or_default();
+            more["label"] = status.label().into();
+            more["iteration"] = look.state.iterations.into();
+            more["max_iterations"] = look.state.config.max_iterations.into();
+            more["pid"] = found.pid().into();
+            more
+        }
+        Err(error) => json!({ "status": "unreadable", "error": error.to_string() }),
+    };
+    if let (Value::Object(out), Value::Object(more)) = (&mut out, more) {
+        out.extend(more);
+    }
+    out
+}

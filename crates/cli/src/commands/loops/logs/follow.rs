@@ -1,0 +1,141 @@
+//! `-f`: what there is, then whatever comes, until the loop (or the iteration that was asked
+//! for) is over.
+
+use std::time::Duration;
+
+use descartes_client::{Follower, LoopHandle, News, Output};
+use descartes_kernel::event::{Event, Record};
+use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::view::Life;
+
+use super::{Show, Stop, wanted, whole};
+use crate::args::loops::LogsArgs;
+
+struct Following<'a> {
+    found: &'a LoopHandle,
+    iteration: Option<u32>,
+    args: &'a LogsArgs,
+    show: &'a mut dyn Show,
+    /// The run that is being shown.
+    run: Option<u64>,
+    next: Next,
+}
+
+#[derive(PartialEq)]
+enum Next {
+    More,
+    Over,
+}
+
+pub(super) fn run(
+    found: &LoopHandle,
+    iteration: Option<u32>,
+    args: &LogsArgs,
+    show: &mut dyn Show,
+) -> Result<(), Stop> {
+    let (state, follower) = found.follow(Output::All)?;
+    let mut following = Following {
+        found,
+        iteration,
+        args,
+        show,
+        run: None,
+        next: Next::More,
+    };
+    following.begin(&state, follower.life())?;
+    following.go_on(follower)
+}
+
+impl Following<'_> {
+    /// What there is already: a run under way is followed, one that is over shown whole.
+    fn begin(&mut self, state: &LoopState, life: Life) -> Result<(), Stop> {
+        if let Phase::Running(run) = &state.phase
+            && self.iteration.is_none_or(|wanted| wanted == run.iteration)
+        {
+            return self.show_run(run.run, run.iteration, run.agent);
+        }
+        let at = state.run().map_or(state.iterations, |run| run.iteration);
+        let to_come = life == Life::Alive && self.iteration.is_none_or(|wanted| wanted > at);
+        if to_come && (state.runs == 0 || self.iteration.is_some()) {
+            return Ok(());
+        }
+        let log = self.found.log(self.iteration)?;
+        log.check()?;
+        whole(&log, self.args, self.show)?;
+        if self.iteration.is_some() {
+            self.next = Next::Over;
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, mut follower: Follower) -> Result<(), Stop> {
+        let mut life = follower.life();
+        while self.next == Next::More {
+            // A loop that is gone has written its last; all of that is still to be told.
+            let patience = match life {
+                Life::Alive => None,
+                Life::Gone => Some(Duration::ZERO),
+            };
+            let news = follower.next(patience)?;
+            if news.is_empty() && life == Life::Gone {
+                break;
+            }
+            for one in news {
+                match one {
+                    News::Life(now) => life = now,
+                    News::Record(record) => self.record(&record)?,
+                    News::Output {
+                        run, source, bytes, ..
+                    } => {
+                        if self.run == Some(run) && wanted(self.args, source) {
+                            self.show.output(source, &bytes)?;
+                        }
+                    }
+                    News::Skipped { .. } => {}
+                }
+                if self.next == Next::Over {
+                    break;
+                }
+            }
+        }
+        self.end_run()
+    }
+
+    fn record(&mut self, record: &Record) -> Result<(), Stop> {
+        match &record.event {
+            Event::RunStarted {
+                run,
+                iteration,
+                agent,
+                ..
+            } => {
+                let wanted = self.iteration.unwrap_or(*iteration);
+                if *iteration > wanted {
+                    self.next = Next::Over;
+                } else if *iteration == wanted {
+                    self.show_run(*run, *iteration, *agent)?;
+                }
+            }
+            Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => self.end_run()?,
+            Event::IterationFinished { iteration, .. } if self.iteration == Some(*iteration) => {
+                self.next = Next::Over;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn show_run(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), Stop> {
+        self.end_run()?;
+        let log = self.found.log_of_run(run, iteration, agent)?;
+        self.run = Some(run);
+        Ok(self.show.begin(&log)?)
+    }
+
+    fn end_run(&mut self) -> Result<(), Stop> {
+        if self.run.take().is_some() {
+            self.show.end()?;
+        }
+        Ok(())
+    }
+}

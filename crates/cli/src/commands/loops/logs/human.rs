@@ -1,0 +1,159 @@
+//! Output for people: the agent's words, a line for each tool, nothing that a terminal would
+//! obey but colours, and what looks like a secret masked.
+
+use std::io;
+
+use descartes_client::logs::{Clean, Colours, Prose, RunLog, Thoughts, Tools, Transcript};
+use descartes_kernel::reader::Source;
+
+use super::raw::LastLines;
+use super::{Show, write};
+use crate::args::loops::LogsArgs;
+use crate::printer::Printer;
+use crate::style::{Paint, Tone};
+
+pub(super) struct Human {
+    thoughts: Thoughts,
+    tools: Tools,
+    paint: Paint,
+    colours: Colours,
+    /// Reads standard output of this run; `None` for plain text.
+    speech: Option<(Transcript, Prose)>,
+    clean: [Clean; 2],
+    /// The stream that the last line came from, and whether that line is open.
+    at: Option<Source>,
+    open: bool,
+    runs: u32,
+    follow: bool,
+    last: Option<LastLines>,
+}
+
+impl Human {
+    pub(super) fn new(args: &LogsArgs, printer: &Printer) -> Self {
+        let colours = match printer.out {
+            Paint::Colour => Colours::Keep,
+            Paint::Plain => Colours::Drop,
+        };
+        Self {
+            thoughts: match args.thinking {
+                true => Thoughts::Shown,
+                false => Thoughts::Hidden,
+            },
+            tools: match args.follow {
+                true => Tools::WhenCalled,
+                false => Tools::WhenDone,
+            },
+            paint: printer.out,
+            colours,
+            speech: None,
+            clean: [Clean::new(colours), Clean::new(colours)],
+            at: None,
+            open: false,
+            runs: 0,
+            follow: args.follow,
+            last: args.lines.map(LastLines::new),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.last {
+            Some(last) => {
+                last.push(bytes);
+                Ok(())
+            }
+            None => write(io::stdout().lock(), bytes),
+        }
+    }
+
+    /// Text of a stream; where the stream changes, a line is ended and its name told.
+    fn text(&mut self, source: Source, text: &[u8]) -> io::Result<()> {
+        let mut safe = Vec::new();
+        self.clean[source as usize].push(text, &mut safe);
+        self.safe(source, &safe)
+    }
+
+    fn safe(&mut self, source: Source, safe: &[u8]) -> io::Result<()> {
+        if safe.is_empty() {
+            return Ok(());
+        }
+        let mut out = Vec::new();
+        if self.at != Some(source) {
+            self.end_line(&mut out);
+            if source == Source::Stderr {
+                out.extend_from_slice(self.paint.text(Tone::Dim, "[standard error]").as_bytes());
+                out.push(b'\n');
+            } else if self.at.is_some() {
+                out.extend_from_slice(self.paint.text(Tone::Dim, "[standard output]").as_bytes());
+                out.push(b'\n');
+            }
+            self.at = Some(source);
+        }
+        out.extend_from_slice(safe);
+        self.open = !safe.ends_with(b"\n");
+        self.put(&out)
+    }
+
+    fn end_line(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.open) {
+            if self.colours == Colours::Keep {
+                out.extend_from_slice(b"\x1b[0m");
+            }
+            out.push(b'\n');
+        }
+    }
+}
+
+impl Show for Human {
+    fn begin(&mut self, log: &RunLog) -> io::Result<()> {
+        let prose = Prose::new(self.thoughts, self.tools);
+        self.speech = log.transcript().map(|transcript| (transcript, prose));
+        self.clean = [Clean::new(self.colours), Clean::new(self.colours)];
+        self.at = None;
+        self.runs += 1;
+        if !self.follow {
+            return Ok(());
+        }
+        let heading = format!("--- iteration {} ---", log.iteration);
+        let heading = self.paint.text(Tone::Strong, &heading);
+        let gap = if self.runs > 1 { "\n" } else { "" };
+        write(io::stdout().lock(), format!("{gap}{heading}\n").as_bytes())
+    }
+
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+        match (&mut self.speech, source) {
+            (Some((transcript, prose)), Source::Stdout) => {
+                let (mut said, mut text) = (Vec::new(), String::new());
+                transcript.push(bytes, &mut said);
+                for one in &said {
+                    prose.write(one, &mut text);
+                }
+                self.text(source, text.as_bytes())
+            }
+            _ => self.text(source, bytes),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        if let Some((mut transcript, mut prose)) = self.speech.take() {
+            let (mut said, mut text) = (Vec::new(), String::new());
+            transcript.finish(&mut said);
+            for one in &said {
+                prose.write(one, &mut text);
+            }
+            prose.finish(&mut text);
+            self.text(Source::Stdout, text.as_bytes())?;
+        }
+        for source in [Source::Stdout, Source::Stderr] {
+            let mut safe = Vec::new();
+            self.clean[source as usize].finish(&mut safe);
+            self.safe(source, &safe)?;
+        }
+        let mut out = Vec::new();
+        self.end_line(&mut out);
+        self.put(&out)?;
+        match self.last.as_mut().map(LastLines::take) {
+            Some(last) => write(io::stdout().lock(), &last),
+            None => Ok(()),
+        }
+    }
+}

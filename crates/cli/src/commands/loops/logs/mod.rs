@@ -1,0 +1,114 @@
+//! `descartes loop logs`.
+
+mod follow;
+mod human;
+mod json;
+mod raw;
+
+use std::io::{self, Read, Write};
+
+use descartes_client::ClientError;
+use descartes_client::logs::RunLog;
+use descartes_kernel::reader::Source;
+use descartes_store::logs::GapMarks;
+
+use self::human::Human;
+use self::json::Json;
+use self::raw::Raw;
+use super::which::find_iteration;
+use crate::args::loops::LogsArgs;
+use crate::error::{CliError, at};
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+const CHUNK: usize = 256 << 10;
+
+/// Shows the output of runs. An error means that nobody reads any more.
+trait Show {
+    /// Another run begins.
+    fn begin(&mut self, log: &RunLog) -> io::Result<()>;
+    /// Some of its output.
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()>;
+    /// Its output has ended.
+    fn end(&mut self) -> io::Result<()>;
+}
+
+/// Runs it.
+pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, around, printer)?;
+    let mut show: Box<dyn Show> = match (args.raw, args.json) {
+        (true, _) => Box::new(Raw::new(args)),
+        (false, true) => Box::new(Json::new()),
+        (false, false) => Box::new(Human::new(args, printer)),
+    };
+    let shown = match args.follow {
+        true => follow::run(&found, iteration, args, show.as_mut()),
+        false => {
+            let log = found.log(iteration)?;
+            log.check()?;
+            whole(&log, args, show.as_mut())
+        }
+    };
+    match shown {
+        Ok(()) | Err(Stop::NobodyReads) => Ok(0),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+/// Why showing ends early.
+enum Stop {
+    /// Whoever read our output is gone: no error of ours.
+    NobodyReads,
+    /// It cannot be read.
+    Error(CliError),
+}
+
+impl From<io::Error> for Stop {
+    fn from(_: io::Error) -> Self {
+        Self::NobodyReads
+    }
+}
+
+impl From<CliError> for Stop {
+    fn from(error: CliError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<ClientError> for Stop {
+    fn from(error: ClientError) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+/// The streams that are asked for.
+fn wanted(args: &LogsArgs, source: Source) -> bool {
+    !args.stderr || source == Source::Stderr
+}
+
+/// All there is of a run.
+fn whole(log: &RunLog, args: &LogsArgs, show: &mut dyn Show) -> Result<(), Stop> {
+    show.begin(log)?;
+    let marks = match args.raw {
+        true => GapMarks::Hidden,
+        false => GapMarks::Shown,
+    };
+    let mut buffer = vec![0; CHUNK];
+    for source in [Source::Stdout, Source::Stderr] {
+        let mut reader = log.open(source, marks)?;
+        while wanted(args, source) {
+            let read = reader.read(&mut buffer);
+            match read.map_err(at("read", &log.path(source)))? {
+                0 => break,
+                read => show.output(source, &buffer[..read])?,
+            }
+        }
+    }
+    Ok(show.end()?)
+}
+
+/// Writes at once: somebody may be watching.
+fn write(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes)?;
+    to.flush()
+}

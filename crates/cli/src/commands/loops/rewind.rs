@@ -1,0 +1,183 @@
+//! `descartes loop rewind`: the work tree as it was at the end of an iteration, never without a
+//! safety copy.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use descartes_client::{ClientError, LoopHandle, Scope};
+use descartes_core::worktree::{Rewound, Snapshot, Tree};
+use descartes_kernel::view::Life;
+use descartes_store::lock::LockError;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::diff::{open, recorded};
+use super::which::{as_typed, find, loops};
+use crate::args::loops::RewindArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::view::words;
+
+/// A person waits for this.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Files that are named before it is asked.
+const NAMED: usize = 20;
+
+/// Runs it.
+pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    let mut tree = open(&found);
+    if args.copies {
+        return Ok(copies(&tree, args, printer));
+    }
+    let Some(target) = &args.to else {
+        return Err(CliError::usage(
+            "rewind to where?",
+            "give an iteration, for example: descartes loop rewind 3",
+        ));
+    };
+    refuse_while_running(&found, around, printer)?;
+    let (to, name) = goal(target, &found, &tree)?;
+    let now = tree.snapshot(PATIENCE);
+    let plan = tree.changed_files(&now, &to)?;
+    if plan.is_empty() {
+        printer.line(&format!("the work tree is already as {name} left it"));
+        return Ok(0);
+    }
+    if !args.yes {
+        let count = words::plural(plan.len() as u64, "file");
+        printer.talk(&format!("{count} would change to what {name} left:"));
+        for changed in plan.iter().take(NAMED) {
+            printer.talk(&format!("  {}", changed.path.display()));
+        }
+        if plan.len() > NAMED {
+            printer.talk(&format!("  and {} more", plan.len() - NAMED));
+        }
+        if !printer.ask("rewind?") {
+            return Err(CliError::Refused {
+                message: "nothing was changed".to_owned(),
+                hints: vec!["to do it without a question: --yes".to_owned()],
+            });
+        }
+    }
+    let done = rewind(&found, &mut tree, &to, &name)?;
+    tell(&done, &name, &found, args, printer);
+    Ok(0)
+}
+
+/// What was done, and the name of the way back.
+struct Done {
+    rewound: Rewound,
+    copy: String,
+}
+
+/// Held all the while: no loop may begin in the middle of it.
+fn rewind(
+    found: &LoopHandle,
+    tree: &mut Tree,
+    to: &Snapshot,
+    name: &str,
+) -> Result<Done, CliError> {
+    let mut hold = found.hold().map_err(|error| match error {
+        ClientError::Lock(LockError::Held(_)) => runs(found),
+        other => other.into(),
+    })?;
+    let now = Timestamp::now();
+    let (date, millis) = (
+        now.strftime("%Y%m%dT%H%M%S"),
+        now.as_millisecond().rem_euclid(1000),
+    );
+    let copy = format!("before-rewind-{date}-{millis:03}");
+    let rewound = tree.rewind(to, &copy)?;
+    hold.note(format!(
+        "the work tree was put back to {name}; as it was before: safety copy {copy}"
+    ))?;
+    hold.finish()?;
+    Ok(Done { rewound, copy })
+}
+
+fn runs(found: &LoopHandle) -> CliError {
+    let pid = found
+        .pid()
+        .map_or_else(String::new, |pid| format!(" (pid {pid})"));
+    CliError::Refused {
+        message: format!("the loop runs{pid}: its agent works in this tree"),
+        hints: vec![format!(
+            "end it first: descartes loop cancel {}",
+            found.name()
+        )],
+    }
+}
+
+fn refuse_while_running(
+    found: &LoopHandle,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    let dir = &found.meta().working_dir;
+    for other in loops(around, dir, printer)?.list(&Scope::Of(dir.clone()))? {
+        if other.life()? == Life::Alive {
+            return Err(runs(&other));
+        }
+    }
+    match found.life()? {
+        Life::Alive => Err(runs(found)),
+        Life::Gone => Ok(()),
+    }
+}
+
+/// The snapshot that is meant, and what to call it.
+fn goal(target: &str, found: &LoopHandle, tree: &Tree) -> Result<(Snapshot, String), CliError> {
+    let Ok(iteration) = target.parse::<u32>() else {
+        return Ok((tree.safety_copy(target)?, format!("safety copy {target}")));
+    };
+    if iteration == 0 {
+        let trees = found.trees(Some(1))?;
+        let name = "the time before iteration 1".to_owned();
+        return Ok((recorded(trees.before.as_deref()), name));
+    }
+    let trees = found.trees(Some(iteration))?;
+    Ok((
+        recorded(trees.after.as_deref()),
+        format!("iteration {iteration}"),
+    ))
+}
+
+fn copies(tree: &Tree, args: &RewindArgs, printer: &Printer) -> i32 {
+    let names = tree.safety_copies();
+    match args.json {
+        true => printer.line(&json!(names).to_string()),
+        false if names.is_empty() => printer.talk("no safety copy"),
+        false => names.iter().for_each(|name| printer.line(name)),
+    }
+    0
+}
+
+fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer: &Printer) {
+    let Done { rewound, copy } = done;
+    let back = format!(
+        "descartes loop rewind {copy}{}",
+        as_typed(&args.which, found)
+    );
+    if args.json {
+        let value = json!({
+            "to": name, "safety_copy": copy, "back": back, "restored": rewound.restored,
+            "removed": rewound.removed, "skipped": rewound.skipped,
+        });
+        return printer.line(&value.to_string());
+    }
+    let count = |paths: &[PathBuf]| words::plural(paths.len() as u64, "file");
+    printer.line(&format!(
+        "the work tree is as {name} left it: {} written, {} removed",
+        count(&rewound.restored),
+        count(&rewound.removed)
+    ));
+    for path in &rewound.skipped {
+        printer.warning(&format!(
+            "left as it is, something ignored is in the way: {}",
+            path.display()
+        ));
+    }
+    printer.hint(&format!("the way back: {back}"));
+}

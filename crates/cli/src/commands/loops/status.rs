@@ -1,0 +1,175 @@
+//! `descartes loop status`.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use descartes_client::{Look, LoopHandle, News, Output};
+use descartes_kernel::state::Phase;
+use descartes_kernel::transition::apply;
+use descartes_kernel::view::{Life, Status, status_block};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::which::find;
+use crate::args::loops::StatusArgs;
+use crate::env::Stream;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::view::screen::{Row, Screen};
+use crate::view::width::cut_end;
+
+/// Where time passes in the block, it is drawn so often.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Runs it. A loop that has ended is no error.
+pub fn run(args: &StatusArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    if args.watch && found.has_journal() {
+        return watch(&found, args, around, printer);
+    }
+    let look = found.look()?;
+    for notice in &look.notices {
+        printer.note(notice);
+    }
+    match args.json {
+        true => printer.line(&as_json(&found, &look).to_string()),
+        false => printer.data(&block(&look, &around.here)),
+    }
+    Ok(0)
+}
+
+/// The block; a state file below this directory is named from here.
+fn block(look: &Look, here: &Path) -> String {
+    let mut state = look.state.clone();
+    if let Some(file) = &mut state.config.state_file
+        && let Ok(near) = file.strip_prefix(here)
+    {
+        *file = near.to_owned();
+    }
+    status_block(&state, look.life, Timestamp::now())
+}
+
+/// The state file's own fields, and what only the journal and the lock know.
+pub fn as_json(found: &LoopHandle, look: &Look) -> Value {
+    let state = &look.state;
+    let file = serde_json::to_value(state.project(&Map::new()));
+    let Ok(Value::Object(mut out)) = file else {
+        return Value::Null;
+    };
+    let status = Status::of(state, look.life);
+    out.insert("label".to_owned(), status.label().into());
+    if let Ok(Value::Object(status)) = serde_json::to_value(&status) {
+        out.extend(status);
+    }
+    let now = state.run().map(
+        |run| json!({ "run": run.run, "iteration": run.iteration, "started_at": run.started_at }),
+    );
+    let pid = match look.life {
+        Life::Alive => found.pid(),
+        Life::Gone => None,
+    };
+    let more = json!({
+        "working_dir": found.meta().working_dir,
+        "state_file": found.state_file(),
+        "journal_seq": state.seq,
+        "runs": state.runs,
+        "pid": pid,
+        "now": now,
+        "pause": state.pause,
+        "wait": state.wait,
+        "failures": state.failures,
+        "last_failure": state.last_failure,
+        "notes": state.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
+        "pending": state.pending.len(),
+        "notices": look.notices,
+    });
+    if let Value::Object(more) = more {
+        out.extend(more);
+    }
+    Value::Object(out)
+}
+
+/// What is kept current, and how.
+enum Shown {
+    /// Drawn anew in its place.
+    Terminal(Screen),
+    /// Printed whenever it changed.
+    Lines(String),
+}
+
+fn watch(
+    found: &LoopHandle,
+    args: &StatusArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let terminal = Stream::of(&io::stdout()) == Stream::Terminal;
+    let mut shown = match terminal && !args.json && !around.environment.is_dumb() {
+        true => Shown::Terminal(Screen::default()),
+        false => Shown::Lines(String::new()),
+    };
+    let (state, mut follower) = found.follow(Output::No)?;
+    let mut look = Look {
+        state,
+        life: follower.life(),
+        notices: Vec::new(),
+    };
+    loop {
+        let text = match args.json {
+            true => as_json(found, &look).to_string() + "\n",
+            false => block(&look, &around.here),
+        };
+        if shown.show(&text, printer).is_err() {
+            return Ok(0); // nobody reads any more
+        }
+        if look.life == Life::Gone {
+            shown.end(printer);
+            return Ok(0);
+        }
+        let ticks = matches!(shown, Shown::Terminal(_)) && passes(&look);
+        for news in follower.next(ticks.then_some(TICK))? {
+            match news {
+                News::Record(record) => drop(apply(&mut look.state, &record)),
+                News::Life(life) => look.life = life,
+                News::Output { .. } | News::Skipped { .. } => {}
+            }
+        }
+    }
+}
+
+/// Whether the block tells of time that passes.
+fn passes(look: &Look) -> bool {
+    look.state.wait.is_some() || !matches!(look.state.phase, Phase::Ready | Phase::Finished { .. })
+}
+
+impl Shown {
+    fn show(&mut self, text: &str, printer: &Printer) -> io::Result<()> {
+        match self {
+            Self::Terminal(screen) => {
+                let columns = rustix::termios::tcgetwinsize(io::stdout());
+                let columns = columns.map_or(80, |size| size.ws_col.max(20));
+                let row = |line| Row::new(cut_end(line, usize::from(columns) - 1));
+                let rows = text.lines().map(row).collect();
+                printer.bytes(screen.frame(&[], rows, columns).as_bytes())
+            }
+            Self::Lines(last) if last == text => Ok(()),
+            Self::Lines(last) => {
+                let apart = if last.is_empty() || text.starts_with('{') {
+                    ""
+                } else {
+                    "\n"
+                };
+                text.clone_into(last);
+                printer.bytes(format!("{apart}{text}").as_bytes())
+            }
+        }
+    }
+
+    fn end(&self, printer: &Printer) {
+        if let Self::Terminal(_) = self {
+            printer.data("\n");
+        }
+    }
+}

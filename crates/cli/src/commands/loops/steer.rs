@@ -1,0 +1,190 @@
+//! `pause`, `unpause`, `say`, `set`: a command, and what is said of its two answers.
+
+use std::time::Duration;
+
+use descartes_client::{Effect, LoopHandle, Sent};
+use descartes_kernel::control::Command;
+use descartes_kernel::state::LoopState;
+use serde_json::json;
+
+use super::which::{as_typed, find};
+use crate::args::loops::{AnswerArgs, PauseArgs, SayArgs, SetArgs};
+use crate::args::resume::WhichLoop;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+/// What happens at once is waited for so long.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// What may have happened already is waited for so long.
+const MAYBE: Duration = Duration::from_millis(50);
+/// With `--wait`, the wait goes on in pieces of this.
+const PIECE: Duration = Duration::from_secs(60);
+
+/// Runs `loop pause`.
+pub fn pause(args: &PauseArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    deliver(&found, &Command::Pause, &args.which, args.answer, printer)
+}
+
+/// Runs `loop unpause`.
+pub fn unpause(
+    args: &PauseArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    deliver(&found, &Command::Unpause, &args.which, args.answer, printer)
+}
+
+/// Runs `loop say`.
+pub fn say(args: &SayArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found =
+        find(&args.which, around, printer).map_err(|error| match (error, &args.which.id) {
+            (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
+                message: error.to_string(),
+                hints: vec![format!(
+                    "a note of several words stands in quotes: descartes loop say \"{} {name} …\"",
+                    args.text
+                )],
+            },
+            (error, _) => error,
+        })?;
+    let text = args.text.clone();
+    deliver(
+        &found,
+        &Command::Say { text },
+        &args.which,
+        args.answer,
+        printer,
+    )
+}
+
+/// Runs `loop set`.
+pub fn set(args: &SetArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let change = super::resume::change(&args.change, around)?;
+    if change.is_empty() && !args.retry_now {
+        return Err(CliError::usage(
+            "nothing to change",
+            "for example: descartes loop set --max-iterations 50",
+        ));
+    }
+    let found = find(&args.which, around, printer)?;
+    if !change.is_empty() {
+        let change = Box::new(change);
+        let command = Command::Set { change };
+        deliver(&found, &command, &args.which, args.answer, printer)?;
+    }
+    if args.retry_now {
+        deliver(
+            &found,
+            &Command::RetryNow,
+            &args.which,
+            args.answer,
+            printer,
+        )?;
+    }
+    Ok(0)
+}
+
+/// Sends a command, waits as long as a person would, and says what came of it.
+fn deliver(
+    found: &LoopHandle,
+    command: &Command,
+    which: &WhichLoop,
+    answer: AnswerArgs,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let before = found.state()?;
+    let (word, text) = match found.send(command)? {
+        Sent::Live(mut ticket) => {
+            let effect = match (answer.wait, command) {
+                (true, _) => {
+                    if let Command::Pause | Command::Say { .. } = command {
+                        printer.talk("accepted, waiting until it takes effect");
+                    }
+                    loop {
+                        match ticket.effect(PIECE)? {
+                            Effect::Pending => {}
+                            effect => break effect,
+                        }
+                    }
+                }
+                (false, Command::Pause | Command::Say { .. }) => ticket.effect(MAYBE)?,
+                (false, _) => ticket.effect(AT_ONCE)?,
+            };
+            match effect {
+                Effect::Done(_) => ("effective", done(command, &found.state()?)),
+                Effect::Pending => ("accepted", pending(command, &before)),
+                Effect::HostGone => {
+                    let gone = "the loop's process is gone meanwhile: it holds at the next resume";
+                    ("accepted", format!("accepted; {gone}"))
+                }
+            }
+        }
+        Sent::Recorded(recorded) => {
+            for notice in &recorded.notices {
+                printer.note(notice);
+            }
+            let resume = format!("descartes loop resume{}", as_typed(which, found));
+            let text = format!(
+                "{}; the loop is not running, it holds from `{resume}` on",
+                recorded_words(command)
+            );
+            ("recorded", text)
+        }
+        Sent::Signalled { pid } => ("signalled", format!("sent SIGTERM to process {pid}")),
+    };
+    match answer.json {
+        true => {
+            let value = json!({ "loop_id": found.id(), "answer": word, "message": text });
+            printer.line(&value.to_string());
+        }
+        false => printer.line(&text),
+    }
+    Ok(0)
+}
+
+fn names(command: &Command) -> String {
+    match command {
+        Command::Set { change } => change.names().join(", "),
+        _ => String::new(),
+    }
+}
+
+fn done(command: &Command, state: &LoopState) -> String {
+    match command {
+        Command::Pause => format!("paused before iteration {}", state.iterations + 1),
+        Command::Unpause => "going on".to_owned(),
+        Command::Say { .. } => {
+            let told = state.run().map_or(state.iterations, |run| run.iteration);
+            format!("iteration {told} was told")
+        }
+        Command::Set { .. } => format!("changed: {}", names(command)),
+        Command::RetryNow => "trying again now".to_owned(),
+        Command::Cancel { .. } | Command::Ping => "done".to_owned(),
+    }
+}
+
+fn pending(command: &Command, state: &LoopState) -> String {
+    let now = state.run().map_or(state.iterations, |run| run.iteration);
+    match command {
+        Command::Pause if state.run().is_some() => {
+            format!("accepted: it holds after iteration {now}")
+        }
+        Command::Pause => "accepted: it holds before the next iteration".to_owned(),
+        Command::Say { .. } => format!("accepted: iteration {} is told", now + 1),
+        _ => "accepted".to_owned(),
+    }
+}
+
+fn recorded_words(command: &Command) -> String {
+    match command {
+        Command::Pause => "pause recorded".to_owned(),
+        Command::Unpause => "no longer paused".to_owned(),
+        Command::Say { .. } => "note recorded".to_owned(),
+        Command::Set { .. } => format!("changed: {}", names(command)),
+        Command::RetryNow => "the wait is over".to_owned(),
+        Command::Cancel { .. } | Command::Ping => "recorded".to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Which loop is meant, and what is known of agents.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use descartes_client::{Known, LoopHandle, Loops, Query};
+use descartes_store::layout::PROJECT_FOLDER;
+
+use crate::args::loops::IterationOf;
+use crate::args::resume::WhichLoop;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::session::order::prices;
+use crate::settings::agent::profiles;
+use crate::settings::surroundings::Surroundings;
+
+/// All loops, as seen from `dir`.
+pub fn loops(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
+    let known = around.layers(dir).and_then(|layers| {
+        Ok(Known {
+            profiles: Arc::new(profiles(&layers)?),
+            prices: Arc::new(prices(&layers)?),
+        })
+    });
+    let known = match known {
+        Ok(known) => known,
+        // A slip in a config file must not keep anybody from looking at a loop or ending it.
+        Err(error) => {
+            printer.warning(&format!("{error}: built-in agents only"));
+            Known::builtin()?
+        }
+    };
+    Ok(Loops::at(around.root(dir), known))
+}
+
+/// The loop that is meant.
+pub fn find(
+    which: &WhichLoop,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<LoopHandle, CliError> {
+    let (query, dir) = match (&which.id, &which.state_file) {
+        (Some(name), _) => (Query::Named(name.clone()), around.here.clone()),
+        (None, Some(file)) => {
+            let file = around.absolute(file);
+            let dir = project_of(&file).to_owned();
+            (Query::StateFile(file), dir)
+        }
+        (None, None) => (Query::Here(around.here.clone()), around.here.clone()),
+    };
+    Ok(loops(around, &dir, printer)?.find(&query)?)
+}
+
+/// The loop and the iteration that are meant: what is a number is the iteration. Ids begin with
+/// a zero, iterations never do.
+pub fn find_iteration(
+    of: &IterationOf,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(LoopHandle, Option<u32>), CliError> {
+    let (mut iteration, mut id) = (None, None);
+    for word in &of.words {
+        let number = word.parse::<u32>().ok().filter(|_| !word.starts_with('0'));
+        match number {
+            Some(number) if iteration.is_none() => iteration = Some(number),
+            _ if id.is_none() && of.state_file.is_none() => id = Some(word.clone()),
+            _ => {
+                return Err(CliError::usage(
+                    format!("`{word}` is one too many"),
+                    "give an iteration and a loop, for example: 3 auth",
+                ));
+            }
+        }
+    }
+    let which = WhichLoop {
+        id,
+        state_file: of.state_file.clone(),
+    };
+    Ok((find(&which, around, printer)?, iteration))
+}
+
+/// The project that a state file belongs to, as far as its path tells.
+fn project_of(state_file: &Path) -> &Path {
+    let folder = state_file.parent().unwrap_or(state_file);
+    match folder.file_name() {
+        Some(name) if name == PROJECT_FOLDER => folder.parent().unwrap_or(folder),
+        _ => folder,
+    }
+}
+
+/// How a command that is suggested names this loop.
+pub fn as_typed(which: &WhichLoop, found: &LoopHandle) -> String {
+    match (&which.id, &which.state_file) {
+        (None, None) => String::new(),
+        (None, Some(file)) => format!(" --state-file {}", file.display()),
+        (Some(_), _) => format!(" {}", found.name()),
+    }
+}

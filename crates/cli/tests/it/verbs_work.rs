@@ -1,0 +1,216 @@
+//! The work tree of real loops, in real git: diff and rewind; and making room.
+
+use std::time::Duration;
+
+use descartes_testkit::pty::Size;
+use descartes_testkit::world::Finished;
+use descartes_testkit::{Pty, World, eventually};
+use serde_json::Value;
+
+use crate::common::{descartes, events, loop_dir, start};
+
+const SOON: Duration = Duration::from_secs(20);
+const WORK: &str = "write a.txt ${ITERATION}\n@1 write one.txt first\n@2 rm one.txt\nwrite two.txt second\n@3 sh git add -A && git commit -qm third\nwrite three.txt third";
+
+fn verb(world: &World, arguments: &[&str]) -> Finished {
+    descartes(world, &[&["loop"], arguments].concat())
+}
+
+fn worked(world: &World) {
+    world.git_init();
+    world.write(".gitignore", "ignored\n");
+    world.write("ignored", "mine\n");
+    start(world, WORK, &["-m", "3", "--name", "auth"]).assert_code(2);
+}
+
+#[test]
+fn diff_tells_what_an_iteration_changed_and_nothing_else() {
+    let world = World::new();
+    worked(&world);
+    let second = verb(&world, &["diff", "2"]);
+    second.assert_code(0);
+    let patch = second.stdout();
+    assert!(
+        patch.contains("--- a/a.txt") && patch.contains("-1\n+2\n"),
+        "{patch}"
+    );
+    assert!(
+        patch.contains("one.txt") && patch.contains("+second"),
+        "{patch}"
+    );
+    assert!(
+        !patch.contains("three.txt") && !patch.contains("ignored"),
+        "{patch}"
+    );
+    assert!(!patch.contains('\x1b'));
+    let stat = verb(&world, &["diff", "2", "--stat", "auth"]).stdout();
+    assert!(stat.contains("a.txt") && stat.contains("| "), "{stat}");
+    let files: Value =
+        serde_json::from_str(&verb(&world, &["diff", "1", "--json"]).stdout()).unwrap();
+    let paths: Vec<&str> = files["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["a.txt", "one.txt"]);
+    let newest = verb(&world, &["diff"]).stdout();
+    assert!(newest.contains("three.txt"), "{newest}");
+    let coloured = descartes(&world, &["--color", "always", "loop", "diff", "2"]).stdout();
+    assert!(coloured.contains("\x1b["), "{coloured:?}");
+}
+
+#[test]
+fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
+    let world = World::new();
+    worked(&world);
+    world.write("mine.txt", "not committed anywhere\n");
+    let head = world.git(["rev-parse", "HEAD"]);
+    let no = verb(&world, &["rewind", "1"]);
+    no.assert_code(65);
+    assert!(
+        no.stderr().contains("a.txt") && no.stderr().contains("--yes"),
+        "{no}"
+    );
+    assert!(world.has("three.txt"), "nothing was changed");
+    let run = verb(&world, &["rewind", "1", "--yes"]);
+    run.assert_code(0);
+    assert_eq!(world.read("a.txt"), "1\n");
+    assert!(world.has("one.txt") && !world.has("two.txt") && !world.has("three.txt"));
+    assert!(!world.has("mine.txt"), "it was not there then");
+    assert_eq!(world.read("ignored"), "mine\n");
+    assert_eq!(world.git(["rev-parse", "HEAD"]), head, "HEAD stays");
+    let back = run
+        .stderr()
+        .split("the way back: descartes ")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .to_owned();
+    let copies = verb(&world, &["rewind", "--copies"]).stdout();
+    assert!(back.contains(copies.trim()), "{copies}: {back}");
+    let mut words: Vec<&str> = back.split(' ').collect();
+    words.push("--yes");
+    descartes(&world, &words).assert_code(0);
+    assert_eq!(world.read("a.txt"), "3\n");
+    assert_eq!(world.read("mine.txt"), "not committed anywhere\n");
+    assert!(world.has("three.txt") && !world.has("one.txt"));
+    let warnings = events(&world, "warning");
+    assert!(
+        warnings[0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("put back to iteration 1"),
+        "{warnings:?}"
+    );
+    verb(&world, &["rewind", "0", "--yes", "--json"]).assert_code(0);
+    assert!(!world.has("a.txt") && world.has("README.md"));
+    let again = verb(&world, &["rewind", "0", "--yes"]);
+    again.assert_code(0);
+    assert!(again.stdout().contains("already"), "{again}");
+    for (to, words) in [("9", "no iteration 9"), ("no-such-copy", "no-such-copy")] {
+        let run = verb(&world, &["rewind", to, "--yes"]);
+        assert_ne!(run.code(), Some(0));
+        assert!(run.stderr().contains(words), "{run}");
+    }
+    verb(&world, &["rewind"]).assert_code(64);
+}
+
+#[test]
+fn rewind_asks_the_person_at_the_terminal() {
+    let world = World::new();
+    worked(&world);
+    for (answer, code, left) in [("n\r", 65, "3\n"), ("y\r", 0, "1\n")] {
+        let mut pty = Pty::spawn(&world.descartes(["loop", "rewind", "1"]), Size::default());
+        pty.wait_text("rewind? [y/N]");
+        pty.send(answer);
+        assert_eq!(pty.wait(SOON).code(), Some(code));
+        assert_eq!(world.read("a.txt"), left);
+    }
+}
+
+#[test]
+fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
+    let world = World::new();
+    start(&world, WORK.split("\n@3").next().unwrap(), &["-m", "2"]).assert_code(2);
+    for arguments in [&["diff", "1"][..], &["rewind", "1", "--yes"]] {
+        let run = verb(&world, arguments);
+        run.assert_code(65);
+        assert!(run.stderr().contains("needs git"), "{run}");
+        assert!(run.stderr().contains("hint: "), "{run}");
+    }
+    assert_eq!(world.read("a.txt"), "2\n");
+    let world = World::new();
+    world.git_init();
+    let script = "write a.txt ${ITERATION}\n@2 touch here\nhang";
+    start(&world, script, &["--detach", "--name", "auth"]).assert_code(0);
+    eventually("the agent", SOON, || world.has("here"));
+    let run = verb(&world, &["rewind", "1", "--yes"]);
+    run.assert_code(65);
+    assert!(
+        run.stderr().contains("the loop runs (pid ") && run.stderr().contains("loop cancel auth"),
+        "{run}"
+    );
+    // What it has done so far can be looked at.
+    let so_far = verb(&world, &["diff"]).stdout();
+    assert!(so_far.contains("here"), "{so_far}");
+    verb(&world, &["cancel", "--now"]).assert_code(0);
+    verb(&world, &["rewind", "1", "--yes"]).assert_code(0);
+    assert_eq!(world.read("a.txt"), "1\n");
+}
+
+#[test]
+fn clean_lists_first_and_keeps_what_is_not_over() {
+    let world = World::new();
+    start(&world, "print much", &["-m", "1", "--name", "old"]).assert_code(2);
+    let dir = loop_dir(&world);
+    start(
+        &world,
+        "touch here\nhang",
+        &["--detach", "--name", "live", "-s", "live.json"],
+    )
+    .assert_code(0);
+    eventually("the agent", SOON, || world.has("here"));
+    let young = descartes(&world, &["clean"]);
+    young.assert_code(0);
+    assert!(
+        young
+            .stderr()
+            .contains("nothing to remove that is older than 30d"),
+        "{young}"
+    );
+    let listed = descartes(&world, &["clean", "--older", "0s"]);
+    listed.assert_code(0);
+    assert!(
+        listed.stdout().contains("logs and snapshots of old"),
+        "{listed}"
+    );
+    assert!(!listed.stdout().contains("live"), "{listed}");
+    assert!(
+        listed.stderr().contains("nothing was removed") && dir.join("runs").exists(),
+        "{listed}"
+    );
+    let plan: Value =
+        serde_json::from_str(&descartes(&world, &["clean", "--older", "0s", "--json"]).stdout())
+            .unwrap();
+    assert_eq!(
+        (&plan["removed"], &plan["items"][0]["name"]),
+        (&false.into(), &"old".into())
+    );
+    let done = descartes(&world, &["clean", "--older", "0s", "--yes"]);
+    done.assert_code(0);
+    assert!(
+        done.stdout().contains("freed") && !dir.join("runs").exists(),
+        "{done}"
+    );
+    assert!(
+        verb(&world, &["history", "old"])
+            .stdout()
+            .contains("worked")
+    );
+    verb(&world, &["logs", "old"]).assert_code(65);
+    descartes(&world, &["clean", "--older", "0s", "--whole", "--yes"]).assert_code(0);
+    assert!(!dir.exists());
+    verb(&world, &["cancel", "live", "--now"]).assert_code(0);
+    world.assert_no_survivors();
+}
