@@ -75,6 +75,25 @@ async fn a_loop_runs_until_the_promise_and_tells_what_came_of_it() {
 }
 
 #[tokio::test]
+async fn a_state_file_in_the_work_tree_is_no_progress_of_the_agent() {
+    for in_git in [false, true] {
+        let world = World::new();
+        if in_git {
+            world.git_init();
+        }
+        let mut asked = config(&world, "print hm");
+        asked.state_file = Some(world.project().join("loop.json"));
+        asked.stall_after = Some(1);
+        let result = start(&world, asked).await.execute().await.unwrap();
+        assert!(
+            matches!(result.exit_reason, IterativeExitReason::Stalled { .. }),
+            "{:?}",
+            result.exit_reason
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_claim_is_nothing_without_its_green_gate() {
     let world = World::new();
     let mut config = config(&world, "append log x ;; promise");

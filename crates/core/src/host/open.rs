@@ -30,7 +30,7 @@ use super::control::ControlSocket;
 use super::driver::Driver;
 use super::message::Message;
 use super::{Host, HostError, HostSettings};
-use crate::worktree::Tree;
+use crate::worktree::{Git, Tree, TreeOptions};
 
 /// Logs of one loop, all runs together.
 const LOG_BUDGET: u64 = 10 << 30;
@@ -325,6 +325,25 @@ pub(super) struct Held {
     pub(super) facts: HostFacts,
 }
 
+/// git sees what the agent sees; and what we write ourselves, wherever the user put it, is no
+/// progress of the agent.
+fn tree_options(settings: &HostSettings, held: &Held) -> TreeOptions {
+    let mut lock = held.state_file.path().as_os_str().to_owned();
+    lock.push(".lock");
+    TreeOptions {
+        git: settings
+            .environment
+            .iter()
+            .fold(Git::default(), |git, (k, v)| git.env(k, v)),
+        apart: vec![
+            held.state_file.path().to_owned(),
+            lock.into(),
+            settings.root.path().to_owned(),
+        ],
+        ..TreeOptions::default()
+    }
+}
+
 /// Puts a host together: guard, control socket, work tree.
 pub(super) fn assemble(
     settings: HostSettings,
@@ -370,7 +389,7 @@ pub(super) fn assemble(
         .working_directory
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
-    let tree = Tree::open(&work, &held.dir.objects());
+    let tree = Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held));
     let policy = Agents {
         count: agents.len() as u32,
         stall_default: if agents.iter().all(ResolvedAgent::understood) {
