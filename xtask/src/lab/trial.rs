@@ -112,7 +112,7 @@ impl<'a> Trial<'a> {
         serde_json::from_slice(&text).unwrap_or(Value::Null)
     }
 
-    /// The journals of all loops of this world.
+    /// The journals of all loops of this world that were begun.
     pub fn journals(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.world.state().join("loops"));
         let mut found: Vec<PathBuf> = entries
@@ -120,7 +120,8 @@ impl<'a> Trial<'a> {
             .flatten()
             .flatten()
             .map(|entry| entry.path().join("journal.jsonl"))
-            .filter(|path| path.is_file())
+            // One without a whole line is what a start that was killed left: no loop.
+            .filter(|path| fs::read(path).is_ok_and(|bytes| bytes.contains(&b'\n')))
             .collect();
         found.sort();
         found

@@ -93,7 +93,14 @@ impl Watch {
         // An interrupted sleep is a short one.
         let _ = poll(&mut fds, timeout(limit));
         self.take_events();
-        if let Some(run) = self.waiting_for.take() {
+        // Only when there is something nearer to watch: a watch that is taken away is an event
+        // itself, and would wake us again and again.
+        let watched = self.run.is_some();
+        let nearer = |run: &mut RunDir| {
+            let above = || run.path().parent().is_some_and(Path::is_dir);
+            run.path().is_dir() || !watched && above()
+        };
+        if let Some(run) = self.waiting_for.take_if(nearer) {
             self.run(&run);
         }
     }

@@ -1,7 +1,5 @@
 //! The end of an iteration: evidence from the work tree, the commit, the tag.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use descartes_kernel::event::{Event, TreeFacts, Verdict};
@@ -9,12 +7,12 @@ use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
 use descartes_kernel::step::{ClosingFacts, Input};
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 
 use descartes_kernel::units::show_size;
 
 use super::HostError;
 use super::driver::Driver;
+use super::gate_files::gate_files;
 use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
@@ -163,7 +161,8 @@ impl Driver {
 
     /// Scripts named in a gate's command that are not as they were when the loop began.
     pub(super) fn report_changed_gate_files(&mut self) -> Result<(), HostError> {
-        let now = gate_files(&self.state.config.verify, &self.working_dir());
+        let gates = &self.state.config.verify;
+        let now = gate_files(gates, &self.working_dir(), &self.settings.environment);
         for (file, hash) in self.state.gate_files.clone() {
             let same = now.get(&file).is_some_and(|found| *found == hash);
             if !same
@@ -191,26 +190,4 @@ fn facts_of(snapshot: &Snapshot) -> TreeFacts {
         unknown,
         open_items: None,
     }
-}
-
-/// Hashes of the files that the gates' commands name.
-pub(super) fn gate_files(gates: &[String], dir: &Path) -> BTreeMap<String, String> {
-    let words = gates.iter().flat_map(|gate| {
-        shell_words::split(gate)
-            .unwrap_or_else(|_| gate.split_whitespace().map(str::to_owned).collect())
-    });
-    let mut files = BTreeMap::new();
-    for word in words {
-        let path = dir.join(&word);
-        if path.is_file()
-            && let Ok(bytes) = fs_err::read(&path)
-        {
-            let hash: String = Sha256::digest(&bytes)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            files.insert(word, hash);
-        }
-    }
-    files
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, Agents, Input, plan, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, Supervisor};
@@ -127,7 +127,39 @@ impl Driver {
         let reason = IterativeExitReason::Error {
             message: error.to_string(),
         };
-        let event = Event::LoopFinished { reason };
+        // An iteration that was begun is closed first: an end would forget it, and a resume
+        // would use its number again. Unless its end is in the journal already, and only the
+        // sync of it failed.
+        if self.journal.next_seq() == self.state.seq + 1
+            && let Some(event) = self.open_iteration()
+        {
+            self.last_word(event);
+        }
+        self.last_word(Event::LoopFinished { reason });
+        // The journal has the reason; a state file that cannot be written is rebuilt from it.
+        drop(self.save_state());
+    }
+
+    /// What is left of an iteration that can no longer be finished.
+    fn open_iteration(&self) -> Option<Event> {
+        let run = self.state.run()?;
+        let (spent_ms, tokens, cost) = match &self.state.phase {
+            Phase::Judging { facts, .. } => (facts.duration_ms, facts.tokens, facts.cost),
+            _ => {
+                let spent = Timestamp::now().duration_since(run.started_at);
+                (u64::try_from(spent.as_millis()).unwrap_or(0), None, None)
+            }
+        };
+        Some(Event::IterationInterrupted {
+            iteration: run.iteration,
+            run: run.run,
+            spent_ms,
+            tokens,
+            cost,
+        })
+    }
+
+    fn last_word(&mut self, event: Event) {
         let now = Timestamp::now();
         if let Ok(seq) = self.journal.append_from_reserve(now, &event) {
             let record = Record {
@@ -140,8 +172,6 @@ impl Driver {
                 self.tell(&record);
             }
         }
-        // The journal has the reason; a state file that cannot be written is rebuilt from it.
-        drop(self.save_state());
     }
 
     pub(super) fn input(&mut self, input: &Input) -> Result<(), HostError> {

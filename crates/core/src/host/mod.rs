@@ -9,6 +9,7 @@ mod control;
 mod driver;
 mod error;
 mod gate;
+mod gate_files;
 mod message;
 mod open;
 mod prompt;

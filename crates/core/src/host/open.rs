@@ -25,9 +25,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::agent::{ResolvedAgent, resolve_all};
-use super::close::gate_files;
 use super::control::ControlSocket;
 use super::driver::Driver;
+use super::gate_files::gate_files;
 use super::message::Message;
 use super::{Host, HostError, HostSettings};
 use crate::worktree::{Git, Tree, TreeOptions};
@@ -107,7 +107,8 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
         facts,
     };
     let mut host = assemble(settings, held, agents, notices)?;
-    let files = gate_files(&host.driver.state.config.verify, &dir);
+    let gates = &host.driver.state.config.verify;
+    let files = gate_files(gates, &dir, &host.driver.settings.environment);
     if !files.is_empty() {
         host.driver.append(Event::GateFiles { files })?;
     }

@@ -80,6 +80,7 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
         _ => fold_journal(&dir, &mut notices)?,
     };
     if let Some(loaded) = &loaded {
+        check_end(&state, loaded, &dir)?;
         take_edits(&mut journal, &mut state, loaded, &mut notices)?;
     }
     state.config.backend.environment = resume.environment.clone();
@@ -275,6 +276,30 @@ fn project_of(state_file: &Path) -> Option<&Path> {
         Some(name) if name == descartes_store::layout::PROJECT_FOLDER => folder.parent(),
         _ => Some(folder),
     }
+}
+
+/// A journal that lost finished iterations, which are synced before the state file is written,
+/// was damaged from outside. Going on would use their numbers and their logs again.
+fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), HostError> {
+    let (Origin::Projected { seq } | Origin::Edited { seq }) = loaded.origin else {
+        return Ok(());
+    };
+    if seq <= state.seq || loaded.state.iteration <= state.iterations {
+        return Ok(());
+    }
+    let (journal, folder) = (dir.journal(), dir.path());
+    Err(HostError::refused(
+        format!(
+            "{} ends after {} iterations, but the state file tells of {}: its end was cut off",
+            journal.display(),
+            state.iterations,
+            loaded.state.iteration
+        ),
+        format!(
+            "put the journal back, or go on from the state file alone: mv {0} {0}.damaged, then `descartes loop resume`",
+            folder.display()
+        ),
+    ))
 }
 
 /// A file edited by hand is taken as the person's wish, and said.
