@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use descartes_kernel::graph::{OnFail, Plan, Proof, TaskGraph, TaskNode, TaskStatus};
+use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, BlockReason, CommitEnd, Effect, Ended, Event, EvidenceKind, Gates,
     Grouping, Input, MergeEnd, Outcome, SchedConfig, Scheduler, StopReason, TaskState, WaveState,
@@ -242,7 +243,10 @@ fn agents_that_fail_block_their_task_and_never_finish_it() {
     assert_eq!(desk.end("1", fail()), ["start 1#3@0"]);
     assert_eq!(desk.end("1", fail()), ["blocked 1", "finish"]);
     assert_eq!(*desk.outcome(), Outcome::TasksBlocked);
-    let account = desk.ended.unwrap().account;
+    let ended = desk.ended.unwrap();
+    assert_eq!(ended.exit_reason().exit_code(), 6);
+    assert_eq!(ended.account.not_done(), ["1", "2", "3", "4"]);
+    let account = ended.account;
     assert_eq!(account.blocked[0].attempts, 3);
     assert!(
         matches!(&account.blocked[0].reason, BlockReason::Attempts { last } if last.text == "exit 7")
@@ -443,6 +447,7 @@ fn limits_of_attempts_end_the_loop_and_say_what_is_open() {
         "what was claimed is given back"
     );
     assert_eq!(*desk.outcome(), Outcome::MaxIterations { limit: 2 });
+    assert_eq!(desk.ended.as_ref().unwrap().exit_reason().exit_code(), 2);
     assert_eq!(desk.ended.as_ref().unwrap().account.open.len(), 2);
     desk.die(
         vec![task("1"), task("2"), task("3")],
@@ -517,7 +522,9 @@ fn a_budget_ends_what_runs_and_keeps_its_work_for_later() {
     desk.begin();
     assert_eq!(
         desk.put(Input::BudgetReached {
-            what: "cost".to_owned()
+            budget: Budget::Cost,
+            limit: 5.0,
+            used: 5.2
         }),
         ["stop"]
     );

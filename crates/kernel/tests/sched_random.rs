@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use descartes_kernel::graph::{
     OnFail, Plan, Priority, Proof, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus,
 };
+use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MergeEnd, Outcome,
     SchedConfig, Scheduler,
@@ -377,7 +378,11 @@ fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
         41..43 => world.die(),
         43 if which.is_multiple_of(8) => world.put(Input::Drain),
         44 if which.is_multiple_of(16) => world.put(Input::Cancel),
-        45 if which.is_multiple_of(16) => world.put(Input::BudgetReached { what: tail() }),
+        45 if which.is_multiple_of(16) => world.put(Input::BudgetReached {
+            budget: Budget::Tokens,
+            limit: 1.0,
+            used: 2.0,
+        }),
         46 if which.is_multiple_of(8) => world.commit(CommitEnd::Failed { message: tail() }),
         _ => world.put(Input::Finished {
             task: "nobody".into(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 use crate::graph::{TaskId, TaskStatus};
+use crate::outcome::Budget;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,15 +185,19 @@ pub enum StopKind {
 }
 
 /// Why a loop stops early.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum StopReason {
     /// A person or signal.
     Cancelled,
     /// A budget of the whole loop is used up.
     Budget {
-        /// Which, in words.
-        what: String,
+        /// Which budget.
+        budget: Budget,
+        /// What was allowed.
+        limit: f64,
+        /// What was used.
+        used: f64,
     },
     /// A task that stops everything (`on_fail: stop`) was not reached.
     TaskFailed {
@@ -216,7 +221,7 @@ impl StopReason {
 }
 
 /// One line of a task loop's journal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     /// The loop began; tasks that were not pending are told.

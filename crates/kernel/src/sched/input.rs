@@ -4,9 +4,10 @@ use jiff::Timestamp;
 
 use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Event, Evidence, MergeEnd};
 use crate::graph::{TaskId, TaskStatus};
+use crate::outcome::Budget;
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Start, or go on after recovery. Statuses that differ from what is known are to be told
     /// before, with [`Input::StatusSeen`]: until now they are a person's wish.
@@ -63,8 +64,12 @@ pub enum Input {
     Cancel,
     /// A budget of the whole loop is used up.
     BudgetReached {
-        /// Which, in words.
-        what: String,
+        /// Which budget.
+        budget: Budget,
+        /// What was allowed.
+        limit: f64,
+        /// What was used.
+        used: f64,
     },
 }
 
@@ -80,7 +85,7 @@ pub struct Attempt {
 }
 
 /// Something to be done outside, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Write to the journal.
     Append(Event),

@@ -37,8 +37,20 @@ impl Scheduler {
             Input::Pause | Input::Unpause => Vec::new(),
             Input::Drain => self.stop(StopKind::Drain, StopReason::Cancelled),
             Input::Cancel => self.stop(StopKind::Kill, StopReason::Cancelled),
-            Input::BudgetReached { what } => {
-                self.stop(StopKind::Kill, StopReason::Budget { what: what.clone() })
+            Input::BudgetReached {
+                budget,
+                limit,
+                used,
+            } => {
+                let (budget, limit, used) = (*budget, *limit, *used);
+                self.stop(
+                    StopKind::Kill,
+                    StopReason::Budget {
+                        budget,
+                        limit,
+                        used,
+                    },
+                )
             }
         }
     }

@@ -6,9 +6,10 @@ use super::record::TaskState;
 use super::state::Scheduler;
 use super::{BlockReason, StopReason};
 use crate::graph::{TaskId, TaskIx, TaskStatus};
+use crate::outcome::IterativeExitReason;
 
 /// Why a task loop ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// Every task is done, left out or passed over.
@@ -68,7 +69,7 @@ pub struct Account {
 }
 
 /// The end of a task loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// Why it ended.
     pub outcome: Outcome,
@@ -123,7 +124,50 @@ impl Scheduler {
     }
 }
 
+impl Ended {
+    /// The same as the reason for which any loop ends.
+    pub fn exit_reason(&self) -> IterativeExitReason {
+        use IterativeExitReason as Reason;
+        match &self.outcome {
+            Outcome::Complete => Reason::GatesPassed,
+            Outcome::MaxIterations { .. } => Reason::MaxIterationsReached,
+            Outcome::TasksBlocked => Reason::TasksBlocked {
+                tasks: self.account.not_done(),
+            },
+            Outcome::Stopped { why } => match why {
+                StopReason::Cancelled => Reason::UserCancelled,
+                StopReason::Budget {
+                    budget,
+                    limit,
+                    used,
+                } => Reason::BudgetExhausted {
+                    budget: *budget,
+                    limit: *limit,
+                    used: *used,
+                },
+                StopReason::TaskFailed { .. } => Reason::TasksBlocked {
+                    tasks: self.account.not_done(),
+                },
+                StopReason::CommitFailed { wave, message } => Reason::Error {
+                    message: format!("wave {wave} could not be committed: {message}"),
+                },
+            },
+        }
+    }
+}
+
 impl Account {
+    /// Ids of the tasks that are blocked, held or open.
+    pub fn not_done(&self) -> Vec<String> {
+        let blocked = self.blocked.iter().map(|blocked| &blocked.task);
+        let held = self.held.iter().map(|held| &held.task);
+        blocked
+            .chain(held)
+            .chain(&self.open)
+            .map(ToString::to_string)
+            .collect()
+    }
+
     /// How many tasks it tells of.
     pub fn total(&self) -> usize {
         let unreached = self.blocked.len() + self.passed.len() + self.held.len();

@@ -133,7 +133,7 @@ pub(super) struct Slot {
 }
 
 /// Why and how the loop stops early.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stop {
     pub(super) how: StopKind,
     pub(super) why: StopReason,
