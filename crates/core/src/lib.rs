@@ -29,6 +29,7 @@
 //! the `DESCARTES_LOOP_ID` mark. Linux is the supported platform.
 
 pub mod host;
+pub mod tasks;
 pub mod worktree;
 
 mod backend;
@@ -46,9 +47,11 @@ pub use descartes_kernel::config::{
 pub use descartes_kernel::event::{Event, Record};
 pub use descartes_kernel::outcome::IterativeExitReason;
 pub use descartes_kernel::promise::PromiseMatch;
+pub use descartes_kernel::spec::LoopSpecConfig;
 pub use descartes_kernel::state::{IterationSummary, IterativeLoopState};
 pub use descartes_kernel::units::Secs;
 pub use iterative::{IterativeLoop, IterativeLoopResult};
 pub use ralph::{
     IterationTracker, PromiseDetector, RalphConfig, RalphExecutor, RalphPersistence, RalphResult,
 };
+pub use tasks::{ScudIterativeLoop, ScudLoopConfig};

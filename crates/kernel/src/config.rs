@@ -9,7 +9,9 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 pub use crate::agent::{Permissions, PromptMode};
+use crate::graph::Proof;
 use crate::promise::{PromiseMatch, PromiseSpec};
+use crate::tasks::TasksConfig;
 use crate::units::Secs;
 
 /// Summaries that stay in the state file; all of them are in the journal.
@@ -170,6 +172,12 @@ pub struct IterativeLoopConfig {
     /// Bytes of log for an iteration; `None` is unlimited.
     #[serde(default = "two_gb")]
     pub max_log_bytes: Option<u64>,
+    /// What proves an attempt at a task; `None` in loops of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+    /// The graph of tasks that this loop runs; `None` in loops over one prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Box<TasksConfig>>,
     /// Fields of a newer version, kept.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -224,6 +232,8 @@ impl Default for IterativeLoopConfig {
             git: LoopGitConfig::default(),
             kill_grace_secs: Secs::new(5),
             max_log_bytes: two_gb(),
+            proof: None,
+            tasks: None,
             extra: Map::new(),
         }
     }
@@ -249,7 +259,7 @@ fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, C
 impl IterativeLoopConfig {
     /// Whether the prompt is passed at all.
     pub fn wants_prompt(&self) -> bool {
-        self.backend.prompt_mode != Some(PromptMode::None)
+        self.backend.prompt_mode != Some(PromptMode::None) && self.tasks.is_none()
     }
 
     /// Checks everything that can be known without touching the machine.

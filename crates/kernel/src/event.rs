@@ -10,9 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
+use crate::graph::TaskId;
 use crate::outcome::{Budget, IterativeExitReason};
 pub use crate::provider_limit::{LimitKind, LimitTold};
-use crate::state::{IterationSummary, LoopState};
+use crate::sched;
+use crate::state::{IterationSummary, LoopState, Spent};
+use crate::tasks::{Landing, PlannedTask};
 
 /// The version of the journal's format.
 pub const FORMAT: u32 = 1;
@@ -584,6 +587,37 @@ pub enum Event {
         /// The state.
         state: Box<LoopState>,
     },
+    /// The tasks of a task loop, in the order of its waves.
+    TasksPlanned {
+        /// The tag or the roadmap's name.
+        tag: String,
+        /// Every task that is work.
+        tasks: Vec<PlannedTask>,
+    },
+    /// Something that was decided about the tasks of a loop.
+    Tasks {
+        /// What.
+        event: Box<sched::Event>,
+    },
+    /// What a run of a task's agent came to.
+    TaskRun {
+        /// The task.
+        task: TaskId,
+        /// The loop of its attempts.
+        loop_id: String,
+        /// Iterations of that loop that are over.
+        iterations: u32,
+        /// The run as that loop summed it up.
+        summary: Box<IterationSummary>,
+        /// What it used.
+        spent: Spent,
+    },
+    /// Finished work came into the user's checkout, or waits for it.
+    WorkLanded {
+        /// Where it is.
+        #[serde(flatten)]
+        landing: Landing,
+    },
     /// Something a newer version wrote.
     #[serde(other)]
     Unknown,
@@ -605,7 +639,15 @@ impl Event {
             | Self::ConfigChanged { .. }
             | Self::StateEdited { .. }
             | Self::Interrupted { .. }
+            | Self::TasksPlanned { .. }
             | Self::LoopFinished { .. } => Durability::Power,
+            Self::Tasks { event } => match **event {
+                sched::Event::AttemptEnded { .. }
+                | sched::Event::MergeEnded { .. }
+                | sched::Event::WaveCommitEnded { .. }
+                | sched::Event::Stopping { .. } => Durability::Power,
+                _ => Durability::Process,
+            },
             _ => Durability::Process,
         }
     }

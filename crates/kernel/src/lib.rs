@@ -24,6 +24,7 @@ pub mod scud;
 pub mod spec;
 pub mod state;
 pub mod step;
+pub mod tasks;
 pub mod transition;
 pub mod units;
 pub mod view;

@@ -13,6 +13,7 @@ use crate::event::{
     EndedBy, GateFacts, HostFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
 use crate::outcome::IterativeExitReason;
+use crate::tasks::TasksState;
 
 /// One iteration as the state file tells it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -311,6 +312,9 @@ pub struct LoopState {
     pub interrupted: Option<StopBy>,
     /// Hashes of the files that the gates name, when the loop began.
     pub gate_files: BTreeMap<String, String>,
+    /// The tasks of a task loop, once they are planned.
+    #[serde(default)]
+    pub tasks: Option<Box<TasksState>>,
     /// Sequence number of the last event folded in.
     pub seq: u64,
     /// Sequence number of the last checkpoint; 0 before the first.
@@ -372,6 +376,10 @@ impl LoopState {
             IterativeExitReason::AgentFailed { last, .. } => Some(last.clone()),
             _ => None,
         };
+        let mut extra = kept.clone();
+        if let Some(tasks) = &self.tasks {
+            extra.extend(tasks.fields());
+        }
         IterativeLoopState {
             version: version_one(),
             loop_id: Some(self.loop_id.clone()),
@@ -388,7 +396,7 @@ impl LoopState {
             error,
             spent: Some(self.spent),
             journal: None,
-            extra: kept.clone(),
+            extra,
         }
     }
 }

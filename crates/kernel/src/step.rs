@@ -13,6 +13,7 @@ use crate::event::{
     EndedBy, Event, GateEnd, GateFacts, LimitKind, LimitTold, Progress, RunFacts, StopBy,
     TreeFacts, Verdict, WaitEnd, WaitReason,
 };
+use crate::graph::Proof;
 use crate::limits::{failure_wait, limit_wait};
 use crate::outcome::{Budget, IterativeExitReason};
 use crate::progress::evidence;
@@ -92,6 +93,25 @@ pub enum Action {
     Leave(StopBy),
     /// Nothing: it is over.
     Over,
+    /// Give the loop back to the task loop that it belongs to; it goes on when it is lent again.
+    HandBack,
+}
+
+/// What to do next in a loop of one task, which is lent for its next attempt alone: it is given
+/// back once `until` iterations are over, and where it would have to wait for a provider.
+pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestamp) -> Action {
+    let limited = !matches!(
+        &state.wait,
+        Some(wait) if matches!(wait.reason, WaitReason::Failures(_))
+    );
+    match plan(state, agents, now) {
+        Action::Start { .. } | Action::Wait(_) | Action::Hold if state.iterations >= until => {
+            Action::HandBack
+        }
+        Action::Finish(IterativeExitReason::MaxIterationsReached) => Action::HandBack,
+        Action::Wait(_) if limited => Action::HandBack,
+        action => action,
+    }
 }
 
 /// What to do next in this state.
@@ -120,7 +140,10 @@ fn plan_judging(state: &LoopState, facts: &RunFacts, gates: &[GateFacts]) -> Act
 fn wants_gates(state: &LoopState, facts: &RunFacts) -> bool {
     facts.abort.is_none()
         && facts.ended_by != EndedBy::Cancel
-        && (facts.claim.is_some() || state.config.completion_promise.is_none())
+        && (facts.claim.is_some()
+            || state.config.completion_promise.is_none()
+            // Every attempt at a task ends in the gates.
+            || matches!(state.config.proof, Some(Proof::Work | Proof::Exit)))
 }
 
 fn plan_ready(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
@@ -354,7 +377,7 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         return Vec::new();
     };
     let progress = evidence(&run.before, &closing.after, state.red.as_ref(), gates);
-    let verdict = judge(state, facts, gates, &progress);
+    let verdict = judge(state, facts, gates, &progress, closing);
     let spent_ms = facts.duration_ms + gates.iter().map(|g| g.duration_ms).sum::<u64>();
     let mut events = vec![Event::IterationFinished {
         iteration: run.iteration,
@@ -392,7 +415,13 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
 }
 
 /// What an iteration came to. The promise is a claim; the gate is the fact.
-fn judge(state: &LoopState, facts: &RunFacts, gates: &[GateFacts], progress: &Progress) -> Verdict {
+fn judge(
+    state: &LoopState,
+    facts: &RunFacts,
+    gates: &[GateFacts],
+    progress: &Progress,
+    closing: &ClosingFacts,
+) -> Verdict {
     if facts.ended_by == EndedBy::Cancel || gates.iter().any(|g| g.end == GateEnd::Cancelled) {
         return Verdict::Stopped;
     }
@@ -407,6 +436,15 @@ fn judge(state: &LoopState, facts: &RunFacts, gates: &[GateFacts], progress: &Pr
         .collect();
     let proven = green == wanted;
     let failure = facts.failure();
+    if let Some(proof @ (Proof::Work | Proof::Exit)) = state.config.proof {
+        let changed = run_changed(state, closing);
+        let gates = match (wanted.is_empty(), proven) {
+            (true, _) => Proven::NoGate,
+            (_, true) => Proven::Green,
+            (_, false) => Proven::Red,
+        };
+        return judge_attempt(proof, facts, gates, changed, failure);
+    }
     if state.config.completion_promise.is_some() {
         if facts.claim.is_some() {
             return if proven {
@@ -425,6 +463,49 @@ fn judge(state: &LoopState, facts: &RunFacts, gates: &[GateFacts], progress: &Pr
     match (failure, progress) {
         (Some(_), Progress::Moved(_)) | (None, _) => Verdict::Worked,
         (Some(why), _) => Verdict::Failed(why),
+    }
+}
+
+/// What the gates say about an attempt at a task.
+#[derive(Clone, Copy)]
+enum Proven {
+    NoGate,
+    Green,
+    Red,
+}
+
+/// Whether the agent left another tree or commit than it found.
+fn run_changed(state: &LoopState, closing: &ClosingFacts) -> bool {
+    let Some(run) = state.run() else { return false };
+    let (before, after) = (&run.before, &closing.after);
+    let differs = |old: &Option<String>, new: &Option<String>| matches!((old, new), (Some(old), Some(new)) if old != new);
+    before.head != after.head || differs(&before.tree, &after.tree)
+}
+
+/// What an attempt at a task came to: the agent ended well, did something or claimed to have,
+/// and every gate is green. Where there is no gate the promise is needed.
+fn judge_attempt(
+    proof: Proof,
+    facts: &RunFacts,
+    gates: Proven,
+    changed: bool,
+    failure: Option<String>,
+) -> Verdict {
+    let claimed = facts.claim.is_some();
+    if let Some(why) = failure {
+        return Verdict::Failed(why);
+    }
+    match (gates, proof) {
+        (Proven::Red, _) if claimed => Verdict::Refused,
+        (Proven::Red, _) => Verdict::Worked,
+        (_, _) if claimed => Verdict::Promise,
+        (Proven::Green, Proof::Exit) => Verdict::Gates,
+        (Proven::NoGate, Proof::Exit) => Verdict::Success,
+        (Proven::Green, _) if changed => Verdict::Gates,
+        (Proven::NoGate, _) if changed => {
+            Verdict::Failed("there is no gate, and the agent did not claim the promise".to_owned())
+        }
+        _ => Verdict::Failed("the agent changed nothing and claimed nothing".to_owned()),
     }
 }
 

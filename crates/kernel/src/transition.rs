@@ -13,6 +13,7 @@ use crate::state::{
     Claimed, GateSummary, IterationSummary, IterativeLoopState, LoopState, Note, Pause, Phase,
     Refusal, RunInfo, Spent, Wait,
 };
+use crate::tasks::Counted;
 
 /// An event that cannot follow what came before it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -129,6 +130,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         completion: None,
         interrupted: None,
         gate_files: BTreeMap::new(),
+        tasks: None,
         seq: record.seq,
         checkpoint: 0,
     })
@@ -197,7 +199,36 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::Paused => state.pause = Pause::Held,
         Event::Unpaused => state.pause = Pause::No,
         Event::CommandAccepted { id, command } => command_accepted(state, *id, command),
-        Event::CommandEffective { id } => state.pending.retain(|(pending, _)| pending != id),
+        Event::CommandEffective { id } => {
+            state.pending.retain(|(pending, _)| pending != id);
+            if state.config.tasks.is_some() {
+                // A note is settled when an attempt has taken it along.
+                state.notes.retain(|note| note.id != *id);
+            }
+        }
+        Event::TasksPlanned { tag, tasks } => {
+            state.tasks.get_or_insert_default().plan(tag, tasks);
+        }
+        Event::Tasks { event } => {
+            let tasks = state.tasks.get_or_insert_default();
+            if tasks.apply(event, record.at) == Counted::Yes {
+                state.iterations += 1;
+            }
+        }
+        Event::TaskRun {
+            task,
+            iterations,
+            summary,
+            spent,
+            ..
+        } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.told.insert(task.clone(), *iterations);
+            task_run(state, task, summary, spent);
+        }
+        Event::WorkLanded { landing } => {
+            state.tasks.get_or_insert_default().landing = Some(landing.clone());
+        }
         Event::StopRequested { by } => state.stop = Some(*by),
         Event::Nudged { .. } => state.nudge = true,
         Event::Interrupted { by } => state.interrupted = Some(*by),
@@ -385,6 +416,24 @@ fn summary(
         cost_usd: facts.cost.map(|c| c.micros as f64 / 1e6),
         extra: Default::default(),
     }
+}
+
+/// A run of a task's agent: counted as one of the loop's own.
+fn task_run(state: &mut LoopState, task: &str, summary: &IterationSummary, spent: &Spent) {
+    state.runs += 1;
+    state.spent.ms += spent.ms;
+    if let Some(tokens) = spent.tokens {
+        state.spent.tokens = Some(state.spent.tokens.unwrap_or(0).saturating_add(tokens));
+    }
+    if let Some(micros) = spent.cost_micros {
+        let sum = state.spent.cost_micros.unwrap_or(0);
+        state.spent.cost_micros = Some(sum.saturating_add(micros));
+        state.spent.estimated |= spent.estimated;
+    }
+    let mut summary = summary.clone();
+    summary.iteration = u32::try_from(state.runs - 1).unwrap_or(u32::MAX);
+    summary.extra.insert("task".to_owned(), task.into());
+    state.remember(summary);
 }
 
 fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::event::{Cost, EndedBy, Event, ExitStatus, GateEnd, Progress, Record, Verdict};
 use crate::outcome::IterativeExitReason;
 use crate::state::{LoopState, Pause, Phase, Spent};
+use crate::tasks::{Landing, TasksState};
 use crate::units::show_duration;
 
 /// Whether the loop's process is alive, as found by its lock.
@@ -58,7 +59,12 @@ impl Status {
         if life == Life::Gone {
             return Self::Interrupted;
         }
+        let busy = state
+            .tasks
+            .as_ref()
+            .is_some_and(|tasks| !tasks.running.is_empty() || tasks.merging.is_some());
         match (&state.phase, &state.wait) {
+            (Phase::Ready, _) if busy => Self::Running,
             (Phase::Running(_), _) => Self::Running,
             (Phase::Judging { .. }, _) => Self::Judging,
             (_, Some(wait)) => Self::Waiting {
@@ -350,8 +356,60 @@ fn reason_line(reason: &IterativeExitReason) -> String {
     }
 }
 
+/// Waves, the tasks at work, and the blocked ones.
+fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
+    let (done, total) = tasks.count();
+    let mut lines = vec![format!(
+        "  Tasks: {done} of {total} done (tag {})",
+        tasks.tag
+    )];
+    if let Some(wave) = tasks.current_wave() {
+        let (done, total) = tasks.wave_count(wave);
+        lines.push(format!(
+            "  Wave: {wave} of {} ({done}/{total} tasks)",
+            tasks.waves
+        ));
+    }
+    for running in &tasks.running {
+        let title = tasks.tasks.get(&running.task).map_or("", |t| &t.title);
+        let since = std::time::Duration::try_from(now.duration_since(running.since));
+        lines.push(format!(
+            "  Task: {} {title} (attempt {}, for {})",
+            running.task,
+            running.attempt,
+            show_duration(since.unwrap_or_default())
+        ));
+    }
+    if let Some(task) = &tasks.merging {
+        lines.push(format!("  Merging: {task}"));
+    }
+    for commit in &tasks.wave_commits {
+        let hash = commit.commit_hash.as_deref().unwrap_or("nothing to commit");
+        let ids: Vec<&str> = commit.tasks_completed.iter().map(|id| &**id).collect();
+        lines.push(format!(
+            "  Wave {}: {} ({})",
+            commit.wave,
+            hash.get(..12).unwrap_or(hash),
+            ids.join(", ")
+        ));
+    }
+    for blocked in &tasks.blocked {
+        lines.push(format!(
+            "  Blocked: {} {} after {} attempts: {}",
+            blocked.task_id, blocked.title, blocked.attempts, blocked.reason
+        ));
+    }
+    if let Some(Landing::Ready { branch, why, .. }) = &tasks.landing {
+        lines.push(format!("  Ready to land: {branch} ({why})"));
+    }
+    lines
+}
+
 fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String> {
     let mut lines = vec![format!("  Loop: {} ({})", state.name, state.loop_id)];
+    if let Some(tasks) = &state.tasks {
+        lines.extend(task_lines(tasks, now));
+    }
     if let Some(run) = state
         .run()
         .filter(|_| matches!(status, Status::Running | Status::Judging))

@@ -15,5 +15,6 @@ pub mod logs;
 mod ops;
 pub mod prompts;
 pub mod state_file;
+pub mod task_file;
 
 pub use ops::{IoError, Sync};

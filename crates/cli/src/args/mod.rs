@@ -4,6 +4,7 @@ pub mod loops;
 pub mod resume;
 pub mod setup;
 pub mod start;
+pub mod tasks;
 pub mod values;
 mod verbless;
 
@@ -55,6 +56,14 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run an agent on one prompt until the work is proven done
     Loop(Box<LoopArgs>),
+    /// Run the tasks of a Markdown roadmap
+    Roadmap(Box<tasks::RoadmapArgs>),
+    /// Show what an agent would be told about a task
+    Spec(Box<tasks::SpecArgs>),
+    /// Show where every piece of work is: branches, worktrees, what waits to land
+    Work(tasks::WorkArgs),
+    /// Show waves and dependencies of tasks
+    Graph(tasks::GraphShowArgs),
     /// See a whole loop in a few seconds: no key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project

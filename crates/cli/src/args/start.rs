@@ -26,6 +26,8 @@ pub struct StartArgs {
     #[command(flatten)]
     pub git: GitArgs,
     #[command(flatten)]
+    pub scud: ScudArgs,
+    #[command(flatten)]
     pub place: PlaceArgs,
     #[command(flatten)]
     pub show: ShowArgs,
@@ -173,6 +175,50 @@ pub struct GitArgs {
     /// Tag descartes/{name}/{iteration} when all gates are green
     #[arg(long)]
     pub tag_green: bool,
+}
+
+/// A whole graph of tasks instead of one prompt.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Tasks")]
+pub struct ScudArgs {
+    /// Run the tasks of this SCUD tag, wave by wave; no prompt is needed
+    #[arg(long, value_name = "TAG", conflicts_with_all = ["prompt", "prompt_file"])]
+    pub scud_tag: Option<String>,
+    #[command(flatten)]
+    pub tasks: GraphArgs,
+}
+
+/// How a graph of tasks is run.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Tasks")]
+pub struct GraphArgs {
+    /// An implementation plan: a task's section of it goes into its spec
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Notes of an earlier run, for every task
+    #[arg(long, value_name = "FILE")]
+    pub handoff: Option<PathBuf>,
+    /// Attempts at a task [default: 3]
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub max_iterations_per_task: Option<u32>,
+    /// Give one agent a whole wave, instead of a fresh one to each task
+    #[arg(long)]
+    pub no_sub_agents: bool,
+    /// No commit when a wave is done
+    #[arg(long)]
+    pub no_auto_commit_waves: bool,
+    /// Start a task as soon as what it depends on is merged
+    #[arg(long)]
+    pub no_wave_barrier: bool,
+    /// How a task is told: a text or file with {task}, {plan}, {custom}, {verification}
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub spec_template: Option<String>,
+    /// Work in this tree, one task at a time, instead of in worktrees
+    #[arg(long)]
+    pub in_place: bool,
+    /// Tasks at the same time, each in a worktree of its own [default: 1, bare: 4]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "4", value_parser = values::number)]
+    pub parallel: Option<u32>,
 }
 
 /// Where it happens.

@@ -6,8 +6,9 @@ mod config;
 pub mod demo;
 mod doctor;
 mod init;
-mod loops;
+pub mod loops;
 mod man;
+mod tasks;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -18,6 +19,10 @@ use crate::settings::surroundings::Surroundings;
 pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     match cli.command {
         Command::Loop(args) => loops::run(args.verb, around, printer),
+        Command::Roadmap(args) => tasks::roadmap::run(args.verb, around, printer),
+        Command::Spec(args) => tasks::spec::run(&args, around, printer),
+        Command::Work(args) => tasks::work::run(&args, around, printer),
+        Command::Graph(args) => tasks::graph::run(&args, around, printer),
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),

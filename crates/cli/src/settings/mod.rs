@@ -5,4 +5,5 @@ mod flags;
 pub mod prompt;
 pub mod start;
 pub mod surroundings;
+pub mod tasks;
 mod warnings;

@@ -9,6 +9,7 @@ use descartes_kernel::config::{
     IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, Permissions, PromptMode,
 };
 use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::tasks::TaskFile;
 use descartes_kernel::units::Secs;
 use descartes_store::config::{Layers, Source};
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use super::agent::{self, ChosenAgent};
 use super::prompt::{self, Task};
 use super::surroundings::Surroundings;
-use super::{flags, warnings};
+use super::{flags, tasks, warnings};
 use crate::args::start::StartArgs;
 use crate::error::CliError;
 
@@ -48,16 +49,40 @@ pub struct Agent {
 
 /// Resolves.
 pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliError> {
-    let dir = match &args.place.working_dir {
+    let source = match &args.scud.scud_tag {
+        Some(tag) => Some(tasks::scud_source(&working_dir(args, around), tag)?),
+        None => None,
+    };
+    resolve_for(args, source, around)
+}
+
+fn working_dir(args: &StartArgs, around: &Surroundings) -> PathBuf {
+    match &args.place.working_dir {
         Some(dir) => around.absolute(dir),
         None => around.here.clone(),
-    };
+    }
+}
+
+/// The same for a loop over the tasks of a file.
+pub fn resolve_for(
+    args: &StartArgs,
+    source: Option<TaskFile>,
+    around: &Surroundings,
+) -> Result<Start, CliError> {
+    let dir = working_dir(args, around);
     let mut layers = around.layers(&dir)?;
     flags::put(&mut layers, args)?;
     let profiles = agent::profiles(&layers)?;
     let chosen = agent::choose(args.task.command.as_deref(), &layers, &profiles)?;
-    let task = task(args, &layers, around, &dir)?;
-    let config = config(args, &layers, around, &dir, &chosen, task)?;
+    let task = match source {
+        Some(_) => Task::default(),
+        None => task(args, &layers, around, &dir)?,
+    };
+    let mut config = config(args, &layers, around, &dir, &chosen, task)?;
+    let mut said = Vec::new();
+    if let Some(source) = source {
+        said = tasks::put(&mut config, source, &args.scud.tasks, &layers, around, &dir)?;
+    }
     config.check()?;
     for file in &config.spec_files {
         prompt::read_text("the spec file", &dir.join(file))?;
@@ -70,7 +95,8 @@ pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliErro
         },
         ..config
     };
-    let warnings = warnings::all(&config, &layers, &agent, &dir);
+    let mut warnings = warnings::all(&config, &layers, &agent, &dir);
+    warnings.append(&mut said);
     Ok(Start {
         config,
         name: args.place.name.clone(),
@@ -226,7 +252,7 @@ fn spec_files(
 }
 
 /// A setting in its type. The layers have checked its kind; what is left is its size.
-fn value<T: DeserializeOwned>(layers: &Layers, key: &str) -> Result<Option<T>, CliError> {
+pub fn value<T: DeserializeOwned>(layers: &Layers, key: &str) -> Result<Option<T>, CliError> {
     match layers.get::<T>(key) {
         Some(found) => Ok(Some(found.value)),
         None if layers.get::<toml::Value>(key).is_some() => Err(too_large(key)),

@@ -10,6 +10,7 @@ pub mod screen;
 pub mod signal;
 pub mod summary;
 pub mod talk;
+pub mod tasks;
 pub mod voice;
 pub mod width;
 pub mod words;

@@ -92,6 +92,8 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
                 "no progress in {iterations} iterations: the agent is told, and stopped at twice as many"
             ),
         ),
+        Event::Tasks { event } => super::tasks::talk(event, state),
+        Event::WorkLanded { landing } => super::tasks::landed(landing),
         Event::Branched { name } => line(Tone::Normal, format!("on branch {name}")),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
         Event::Warning { message } => line(Tone::Warn, format!("warning: {}", one_line(message))),

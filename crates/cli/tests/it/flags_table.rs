@@ -7,7 +7,7 @@ use descartes_testkit::World;
 use crate::common::descartes;
 
 /// Flags and the file that tests them.
-const START: [(&str, &str); 45] = [
+const START: [(&str, &str); 55] = [
     ("--abort-promise", "flags_done"),
     ("--auto-commit", "flags_git"),
     ("--backend", "flags_agent"),
@@ -52,6 +52,16 @@ const START: [(&str, &str); 45] = [
     ("--verify", "flags_done"),
     ("--verify-timeout", "flags_done"),
     ("--working-dir", "flags_place"),
+    ("--scud-tag", "tasks"),
+    ("--plan", "tasks"),
+    ("--handoff", "tasks"),
+    ("--max-iterations-per-task", "tasks"),
+    ("--no-sub-agents", "tasks"),
+    ("--no-auto-commit-waves", "tasks"),
+    ("--no-wave-barrier", "tasks"),
+    ("--spec-template", "tasks"),
+    ("--in-place", "tasks"),
+    ("--parallel", "tasks"),
     ("--help", "help"),
 ];
 

@@ -20,6 +20,7 @@ mod resume;
 mod settings;
 mod setup;
 mod signals;
+mod tasks;
 mod terminal;
 mod verbs_look;
 mod verbs_steer;

@@ -20,7 +20,7 @@ use super::{HostError, HostSettings};
 
 /// One agent, ready to be started.
 #[derive(Clone, Debug)]
-pub(super) struct ResolvedAgent {
+pub(crate) struct ResolvedAgent {
     invocation: Invocation,
     profile: Profile,
     model: Option<String>,

@@ -66,7 +66,7 @@ impl Driver {
     }
 
     /// The state file is a projection: where it cannot be written the loop goes on, and says so.
-    pub(super) fn save_or_warn(&mut self) -> Result<(), HostError> {
+    pub(crate) fn save_or_warn(&mut self) -> Result<(), HostError> {
         match self.save_state() {
             Ok(()) => {
                 self.save_trouble = None;

@@ -23,10 +23,10 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where an answer goes. A client that is gone is no error.
 #[derive(Debug)]
-pub(super) struct Reply(UnixStream);
+pub(crate) struct Reply(UnixStream);
 
 impl Reply {
-    pub(super) fn send(&self, answer: &Answer) {
+    pub(crate) fn send(&self, answer: &Answer) {
         if let Ok(mut line) = serde_json::to_vec(answer) {
             line.push(b'\n');
             // The person may have gone away; the command stands all the same.
@@ -44,13 +44,13 @@ impl Reply {
 
 /// The socket of one host. Dropping it removes the file.
 #[derive(Debug)]
-pub(super) struct ControlSocket {
+pub(crate) struct ControlSocket {
     path: PathBuf,
 }
 
 impl ControlSocket {
     /// Listens at `path`, replacing what a dead host left there (the caller holds the lock).
-    pub(super) fn listen(path: &Path, tx: Sender<Message>) -> io::Result<Self> {
+    pub(crate) fn listen(path: &Path, tx: Sender<Message>) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -69,7 +69,7 @@ impl ControlSocket {
 
 impl ControlSocket {
     /// Where it listens.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

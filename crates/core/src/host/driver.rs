@@ -1,7 +1,7 @@
 //! The driver: turns whatever happened into one input, asks the kernel, performs what it
 //! says. It decides nothing itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
-use descartes_kernel::step::{Action, Agents, Input, plan, react, refusal};
+use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, Supervisor};
 use descartes_store::Sync;
@@ -26,6 +26,7 @@ use super::control::{ControlSocket, Reply};
 use super::message::Message;
 use super::run::LiveRun;
 use super::{HostEnd, HostError, HostSettings};
+use crate::tasks::{News, Prepared};
 use crate::worktree::{Snapshot, Tree};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
@@ -35,43 +36,57 @@ const CLOCK_CHECK: Duration = Duration::from_secs(15);
 const HANDLE_CHECK: Duration = Duration::from_millis(50);
 
 /// One loop, held by this process.
-pub(super) struct Driver {
-    pub(super) state: LoopState,
-    pub(super) journal: Journal,
-    pub(super) lock: StateLock,
-    pub(super) dir: LoopDir,
+pub(crate) struct Driver {
+    pub(crate) state: LoopState,
+    pub(crate) journal: Journal,
+    pub(crate) lock: StateLock,
+    pub(crate) dir: LoopDir,
     /// Unknown fields of the state file, kept.
-    pub(super) kept: Map<String, Value>,
-    pub(super) settings: HostSettings,
-    pub(super) agents: Vec<ResolvedAgent>,
-    pub(super) policy: Agents,
-    pub(super) supervisor: Supervisor,
-    pub(super) rx: Receiver<Message>,
-    pub(super) tx: std::sync::mpsc::Sender<Message>,
-    pub(super) tree: Tree,
+    pub(crate) kept: Map<String, Value>,
+    pub(crate) settings: HostSettings,
+    pub(crate) agents: Vec<ResolvedAgent>,
+    pub(crate) policy: Agents,
+    pub(crate) supervisor: Supervisor,
+    pub(crate) rx: Receiver<Message>,
+    pub(crate) tx: std::sync::mpsc::Sender<Message>,
+    pub(crate) tree: Tree,
     /// Held for its drop, which removes the file.
-    pub(super) _socket: Option<ControlSocket>,
-    pub(super) waiting: Vec<(CommandId, Reply)>,
-    pub(super) interrupts: u8,
-    pub(super) clock: Instant,
-    pub(super) run: Option<LiveRun>,
+    pub(crate) _socket: Option<ControlSocket>,
+    pub(crate) waiting: Vec<(CommandId, Reply)>,
+    pub(crate) interrupts: u8,
+    pub(crate) clock: Instant,
+    pub(crate) run: Option<LiveRun>,
     /// The newest measure of the work tree.
-    pub(super) measured: Option<(TreeFacts, Snapshot)>,
-    pub(super) reported_gate_files: BTreeSet<(String, Option<String>)>,
-    pub(super) warned_spec: bool,
-    pub(super) warned_prompt: bool,
-    pub(super) save_trouble: Option<String>,
-    pub(super) logs: LoopLogs,
-    pub(super) state_file: StateFile,
+    pub(crate) measured: Option<(TreeFacts, Snapshot)>,
+    pub(crate) reported_gate_files: BTreeSet<(String, Option<String>)>,
+    pub(crate) warned_spec: bool,
+    pub(crate) warned_prompt: bool,
+    pub(crate) save_trouble: Option<String>,
+    pub(crate) logs: LoopLogs,
+    pub(crate) state_file: StateFile,
     /// Numbers of trees, gates included; only the supervisor sees them.
-    pub(super) trees: u64,
-    pub(super) listeners: Vec<super::Listener>,
+    pub(crate) trees: u64,
+    pub(crate) listeners: Vec<super::Listener>,
+    /// For the loop of one task: it is given back once so many iterations are over.
+    pub(crate) lent_until: Option<u32>,
+    /// For a task loop: its tasks, until it is driven.
+    pub(crate) tasks: Option<Box<Prepared>>,
+    /// News of tasks that came while something else was waited for.
+    pub(crate) news: VecDeque<News>,
 }
 
 impl Driver {
     /// Runs the loop until it is over or left.
-    pub(super) fn drive(mut self) -> Result<HostEnd, HostError> {
-        let end = self.go();
+    pub(crate) fn drive(mut self) -> Result<HostEnd, HostError> {
+        self.drive_here()
+    }
+
+    /// The same, for those who want to look at the state afterwards.
+    pub(crate) fn drive_here(&mut self) -> Result<HostEnd, HostError> {
+        let end = match self.tasks.take() {
+            Some(tasks) => self.go_through_tasks(*tasks),
+            None => self.go(),
+        };
         if let Err(error) = &end {
             self.give_up(error);
         }
@@ -79,9 +94,17 @@ impl Driver {
         end
     }
 
+    fn next_action(&self) -> Action {
+        let now = Timestamp::now();
+        match self.lent_until {
+            Some(until) => plan_attempt(&self.state, self.policy, until, now),
+            None => plan(&self.state, self.policy, now),
+        }
+    }
+
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
-            match plan(&self.state, self.policy, Timestamp::now()) {
+            match self.next_action() {
                 Action::Start {
                     run,
                     iteration,
@@ -98,12 +121,16 @@ impl Driver {
                     self.save_state()?;
                     return Ok(self.end());
                 }
+                Action::HandBack => {
+                    self.save_state()?;
+                    return Ok(self.end());
+                }
                 Action::Over => return Ok(self.end()),
             }
         }
     }
 
-    fn end(&self) -> HostEnd {
+    pub(crate) fn end(&self) -> HostEnd {
         HostEnd {
             reason: self.state.exit_reason(),
             stop: self.state.stop,
@@ -112,7 +139,7 @@ impl Driver {
         }
     }
 
-    fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
+    pub(crate) fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
         self.append(Event::LoopFinished { reason })?;
         self.save_state()?;
         let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();
@@ -174,7 +201,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn input(&mut self, input: &Input) -> Result<(), HostError> {
+    pub(crate) fn input(&mut self, input: &Input) -> Result<(), HostError> {
         for event in react(&self.state, input, self.policy, Timestamp::now()) {
             self.append(event)?;
         }
@@ -182,7 +209,7 @@ impl Driver {
     }
 
     /// Journal first, then the state, then everybody who watches.
-    pub(super) fn append(&mut self, event: Event) -> Result<(), HostError> {
+    pub(crate) fn append(&mut self, event: Event) -> Result<(), HostError> {
         let durability = event.durability();
         let now = Timestamp::now();
         let seq = self.journal.append(now, &event, durability)?;
@@ -204,18 +231,18 @@ impl Driver {
         self.listeners.retain(|listener| listener(record));
     }
 
-    pub(super) fn warn(&mut self, message: impl Into<String>) -> Result<(), HostError> {
+    pub(crate) fn warn(&mut self, message: impl Into<String>) -> Result<(), HostError> {
         self.append(Event::Warning {
             message: message.into(),
         })
     }
 
-    pub(super) fn mono(&self) -> Duration {
+    pub(crate) fn mono(&self) -> Duration {
         self.clock.elapsed()
     }
 
     /// The next thing that happened, at most until `deadline`.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         deadline: Option<Duration>,
     ) -> Result<Option<Message>, HostError> {
@@ -257,10 +284,14 @@ impl Driver {
 
     /// Deals with everything that is not about a process tree. Returns how the tree that
     /// may be running is to be ended, if that follows from it.
-    pub(super) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
+    pub(crate) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
         match message {
             Message::Stop(by) => self.stop(by),
             Message::Command(command, reply) => self.command(command, reply),
+            Message::Task(news) => {
+                self.news.push_back(*news);
+                Ok(None)
+            }
             Message::Tree(_) | Message::Note(..) => Ok(None),
         }
     }
@@ -383,7 +414,7 @@ impl Driver {
         Ok(())
     }
 
-    pub(super) fn save_state(&mut self) -> Result<(), HostError> {
+    pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
         if let Some(event) = checkpoint(&self.state) {
             self.append(event)?;
         }
@@ -394,7 +425,7 @@ impl Driver {
     }
 
     /// An agent may have deleted the lock beside the state file.
-    pub(super) fn keep_locks(&mut self) -> Result<(), HostError> {
+    pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
         self.lock.keep().map_err(HostError::from)
     }
 }

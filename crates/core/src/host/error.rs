@@ -64,14 +64,14 @@ pub enum HostError {
 }
 
 impl HostError {
-    pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage {
             message: message.into(),
             hint: hint.into(),
         }
     }
 
-    pub(super) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused {
             message: message.into(),
             hint: hint.into(),

@@ -6,10 +6,11 @@ use descartes_kernel::reader::Note;
 use descartes_proc::TreeEvent;
 
 use super::control::Reply;
+use crate::tasks::News;
 
 /// One thing that happened.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// Something became of a process tree.
     Tree(TreeEvent),
     /// The reader of a run noticed something.
@@ -18,4 +19,6 @@ pub(super) enum Message {
     Command(Command, Reply),
     /// A signal or the library asks to stop.
     Stop(StopBy),
+    /// Something became of a task.
+    Task(Box<News>),
 }

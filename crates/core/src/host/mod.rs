@@ -5,12 +5,12 @@
 
 mod agent;
 mod close;
-mod control;
-mod driver;
+pub(crate) mod control;
+pub(crate) mod driver;
 mod error;
 mod gate;
 mod gate_files;
-mod message;
+pub(crate) mod message;
 mod open;
 mod prompt;
 mod run;
@@ -28,7 +28,9 @@ use descartes_store::layout::LoopDir;
 
 pub use error::HostError;
 pub use open::{Existing, NewLoop, create};
+pub(crate) use open::{create_within, git_of};
 pub use settings::{GuardProgram, HostSettings};
+pub(crate) use take_over::{Purpose, resume_for};
 pub use take_over::{Resume, Resumed, resume};
 
 use driver::Driver;
@@ -90,6 +92,14 @@ impl Host {
     /// Tells `listener` of every record from now on.
     pub fn listen(&mut self, listener: Listener) {
         self.driver.listeners.push(listener);
+    }
+
+    /// Lends the loop for one attempt, and gives back what it knows afterwards.
+    pub(crate) fn attempt(mut self) -> Result<(u32, LoopState), HostError> {
+        let until = self.driver.state.iterations + 1;
+        self.driver.lent_until = Some(until);
+        self.driver.drive_here()?;
+        Ok((until, self.driver.state))
     }
 
     /// Drives the loop until it is over or left.

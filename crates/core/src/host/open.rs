@@ -1,6 +1,6 @@
 //! Beginning a loop: every check before the first byte is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -30,6 +30,7 @@ use super::driver::Driver;
 use super::gate_files::gate_files;
 use super::message::Message;
 use super::{Host, HostError, HostSettings};
+use crate::tasks;
 use crate::worktree::{Git, Tree, TreeOptions};
 
 /// Logs of one loop, all runs together.
@@ -59,6 +60,15 @@ pub struct NewLoop {
 
 /// Begins a loop. Nothing is written before every check has passed.
 pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
+    create_within(settings, new, Map::new())
+}
+
+/// Begins a loop that belongs to another, which `family` tells.
+pub(crate) fn create_within(
+    settings: HostSettings,
+    new: NewLoop,
+    family: Map<String, Value>,
+) -> Result<Host, HostError> {
     let mut config = new.config;
     config.check()?;
     let dir = working_dir(config.working_directory.as_deref())?;
@@ -72,6 +82,16 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     let mut notices = Vec::new();
     check_existing(&settings, &mut state_file, new.existing)?;
+    let tasks = match config.tasks.is_some() {
+        true => Some(tasks::prepare(
+            &config,
+            &settings,
+            &dir,
+            tasks::Occasion::Start,
+            &mut notices,
+        )?),
+        false => None,
+    };
 
     let loop_id = uuid::Uuid::now_v7().to_string();
     let now = Timestamp::now();
@@ -85,7 +105,15 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
     let name = new.name.unwrap_or_else(|| made_up_name(&dir, &loop_id));
     let branch = make_branch(&config, &name, &dir, &loop_dir)?;
     ensure_project_folder(&dir)?;
-    register(&settings, &loop_id, &name, state_file.path(), &dir, now)?;
+    register(
+        &settings,
+        &loop_id,
+        &name,
+        state_file.path(),
+        &dir,
+        now,
+        family,
+    )?;
     let mut journal = Journal::create(&loop_dir.journal())?;
     let event = Event::LoopCreated {
         loop_id,
@@ -115,6 +143,7 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
     if let Some(name) = branch {
         host.driver.append(Event::Branched { name })?;
     }
+    host.driver.tasks = tasks.map(Box::new);
     host.driver.save_state()?;
     Ok(host)
 }
@@ -126,6 +155,7 @@ pub(super) fn register(
     state_file: &Path,
     dir: &Path,
     started_at: Timestamp,
+    extra: Map<String, Value>,
 ) -> Result<(), HostError> {
     let meta = LoopMeta {
         id: id.to_owned(),
@@ -133,7 +163,7 @@ pub(super) fn register(
         state_file: state_file.to_owned(),
         working_dir: dir.to_owned(),
         started_at,
-        extra: Map::new(),
+        extra,
     };
     catalog::register(&settings.root, &meta)?;
     Ok(())
@@ -331,18 +361,26 @@ pub(super) struct Held {
 fn tree_options(settings: &HostSettings, held: &Held) -> TreeOptions {
     let mut lock = held.state_file.path().as_os_str().to_owned();
     lock.push(".lock");
+    let root = &settings.root;
+    let mut apart = vec![held.state_file.path().to_owned(), lock.into()];
+    let work = held.state.config.working_directory.as_deref();
+    if work.is_some_and(|work| work.starts_with(root.worktrees())) {
+        // A task is worked on in a worktree that lies among our own files.
+        apart.extend([root.loops(), root.path().join("locks")]);
+    } else {
+        apart.push(root.path().to_owned());
+    }
     TreeOptions {
-        git: settings
-            .environment
-            .iter()
-            .fold(Git::default(), |git, (k, v)| git.env(k, v)),
-        apart: vec![
-            held.state_file.path().to_owned(),
-            lock.into(),
-            settings.root.path().to_owned(),
-        ],
+        git: git_of(settings),
+        apart,
         ..TreeOptions::default()
     }
+}
+
+/// git in the surroundings that agents have.
+pub(crate) fn git_of(settings: &HostSettings) -> Git {
+    let environment = settings.environment.iter();
+    environment.fold(Git::default(), |git, (k, v)| git.env(k, v))
 }
 
 /// Puts a host together: guard, control socket, work tree.
@@ -420,6 +458,9 @@ pub(super) fn assemble(
         run: None,
         trees: 0,
         listeners: Vec::new(),
+        lent_until: None,
+        tasks: None,
+        news: VecDeque::new(),
         measured: None,
         reported_gate_files: BTreeSet::new(),
         warned_spec: false,

@@ -29,12 +29,12 @@ const DRAIN: Duration = Duration::from_millis(500);
 const OWN_BACKEND_LOOKS_AT: usize = 1 << 20;
 
 /// A run that is under way.
-pub(super) struct LiveRun {
+pub(crate) struct LiveRun {
     /// The supervisor's number of its tree.
-    pub(super) tree: u64,
-    pub(super) began: Instant,
-    pub(super) watch: Watch,
-    pub(super) pulse: Arc<Pulse>,
+    pub(crate) tree: u64,
+    pub(crate) began: Instant,
+    pub(crate) watch: Watch,
+    pub(crate) pulse: Arc<Pulse>,
     ended_by: EndedBy,
     exit: Option<ExitStatus>,
 }
@@ -55,11 +55,11 @@ enum Whereabouts {
 }
 
 /// Turns the process crate's exit into the journal's.
-pub(super) struct WireExit(pub(super) ExitStatus);
+pub(crate) struct WireExit(pub(crate) ExitStatus);
 
 impl Driver {
     /// Builds the prompt, writes down the intent, starts the agent.
-    pub(super) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
+    pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
         let before = self.measure_before();
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
@@ -203,7 +203,7 @@ impl Driver {
         })
     }
 
-    pub(super) fn working_dir(&self) -> PathBuf {
+    pub(crate) fn working_dir(&self) -> PathBuf {
         self.state
             .config
             .working_directory
@@ -212,7 +212,7 @@ impl Driver {
     }
 
     /// Waits until the run's tree is gone, and ends it where a limit or a person says so.
-    pub(super) fn watch(&mut self) -> Result<(), HostError> {
+    pub(crate) fn watch(&mut self) -> Result<(), HostError> {
         loop {
             let Some(live) = &mut self.run else {
                 return Err(HostError::Internal("no run to watch".to_owned()));

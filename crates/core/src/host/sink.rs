@@ -14,7 +14,7 @@ use super::message::Message;
 
 /// What the driver may look at while the pump works.
 #[derive(Debug, Default)]
-pub(super) struct Pulse {
+pub(crate) struct Pulse {
     /// Milliseconds since the host began, when the last bytes came; 0: none yet.
     last_output: AtomicU64,
 }

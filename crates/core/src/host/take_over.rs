@@ -8,6 +8,7 @@ use std::time::Duration;
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::event::{Event, LimitKind};
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched;
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::{apply, begin, edited};
@@ -23,6 +24,7 @@ use super::agent::{read_interrupted, resolve_all};
 use super::driver::Driver;
 use super::open::{Held, assemble, first_record, made_up_name, register, take, working_dir};
 use super::{Host, HostError, HostSettings};
+use crate::tasks::{self, Occasion};
 
 /// Leftovers of a dead host get so long to end.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
@@ -53,6 +55,28 @@ pub enum Resumed {
 
 /// Takes a loop up.
 pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
+    resume_for(settings, resume, Purpose::Loop)
+}
+
+/// What a loop is taken up for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To go on to its end.
+    Loop,
+    /// For another attempt at its task, even where it was done: a merge may have failed.
+    Attempt {
+        /// Where it works this time.
+        dir: PathBuf,
+        /// Iterations that its task loop has heard of: a proof beyond them still counts.
+        told: u32,
+    },
+}
+
+pub(crate) fn resume_for(
+    settings: HostSettings,
+    resume: Resume,
+    purpose: Purpose,
+) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
     let mut notices = Vec::new();
     let found = find(
@@ -69,6 +93,7 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
         Source::StateFile => Some(state_file.load()?),
     };
     let dir = settings.root.loop_dir(&found.loop_id)?;
+    let mut events = Vec::new();
     let (mut journal, mut state) = match &loaded {
         Some(loaded) if found.source == Source::StateFile => begin_from_file(
             &settings,
@@ -77,14 +102,19 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
             &loaded.state,
             state_file.path(),
         )?,
-        _ => fold_journal(&dir, &mut notices)?,
+        _ => fold_journal(&dir, &mut notices, &mut events)?,
     };
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
         take_edits(&mut journal, &mut state, loaded, &mut notices)?;
     }
     state.config.backend.environment = resume.environment.clone();
-    if let Some(early) = early_end(&state, &resume.change) {
+    if let Purpose::Attempt { dir, .. } = &purpose {
+        state.config.working_directory = Some(dir.clone());
+    }
+    if let Some(early) = early_end(&state, &resume.change)
+        && (purpose == Purpose::Loop || !matches!(early, Resumed::Done(_)))
+    {
         return Ok(early);
     }
     warn_environment(&state, &mut notices);
@@ -94,6 +124,15 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
     config.check()?;
     let agents = resolve_all(&config, &settings)?;
     sweep_leftovers(&state, &mut notices);
+    let tasks = match (&config.tasks, &config.working_directory) {
+        (Some(_), Some(work)) => {
+            let mut tasks =
+                tasks::prepare(&config, &settings, work, Occasion::Resume, &mut notices)?;
+            tasks.take_history(events);
+            Some(Box::new(tasks))
+        }
+        _ => None,
+    };
     let kept = loaded.map(|loaded| loaded.state.extra).unwrap_or_default();
     let held = Held {
         state,
@@ -105,7 +144,8 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
         facts,
     };
     let mut host = assemble(settings, held, agents, notices)?;
-    host.driver.settle_the_past(&resume.change)?;
+    host.driver.settle_the_past(&resume.change, &purpose)?;
+    host.driver.tasks = tasks;
     host.driver.save_state()?;
     Ok(Resumed::Go(Box::new(host)))
 }
@@ -200,10 +240,14 @@ fn rebuilt(error: &StateFileError, path: &Path) -> String {
 fn fold_journal(
     dir: &LoopDir,
     notices: &mut Vec<String>,
+    tasks: &mut Vec<sched::Event>,
 ) -> Result<(Journal, LoopState), HostError> {
     let mut state: Option<LoopState> = None;
     let mut trouble = None;
     let (journal, recovered) = Journal::open_with(&dir.journal(), |record| {
+        if let Event::Tasks { event } = &record.event {
+            tasks.push((**event).clone());
+        }
         let step = match &mut state {
             None => begin(&record).map(|first| state = Some(first)),
             Some(state) => apply(state, &record),
@@ -254,7 +298,8 @@ fn begin_from_file(
         .clone()
         .unwrap_or_else(|| made_up_name(&work, loop_id));
     let started_at = file.started_at.unwrap_or(now);
-    register(settings, loop_id, &name, path, &work, started_at)?;
+    let family = Default::default();
+    register(settings, loop_id, &name, path, &work, started_at, family)?;
     let mut journal = Journal::create(&dir.journal())?;
     let event = Event::LoopCreated {
         loop_id: loop_id.to_owned(),
@@ -389,7 +434,11 @@ fn sweep_leftovers(state: &LoopState, notices: &mut Vec<String>) {
 
 impl Driver {
     /// Closes what a dead host left open, reopens an ended loop, takes changes.
-    fn settle_the_past(&mut self, change: &ConfigChange) -> Result<(), HostError> {
+    fn settle_the_past(
+        &mut self,
+        change: &ConfigChange,
+        purpose: &Purpose,
+    ) -> Result<(), HostError> {
         if let Phase::Running(run) = &self.state.phase {
             let run = run.clone();
             let folder = self.dir.run(run.run);
@@ -407,7 +456,14 @@ impl Driver {
                     .is_none_or(|limit| limit.kind != LimitKind::Login)
             );
         }
-        if matches!(self.state.phase, Phase::Finished { .. }) {
+        // A proof that nobody has heard of is left as it stands, to be heard.
+        let unheard = match purpose {
+            Purpose::Attempt { told, .. } => {
+                self.state.iterations > *told && self.state.exit_reason().is_success()
+            }
+            Purpose::Loop => false,
+        };
+        if matches!(self.state.phase, Phase::Finished { .. }) && !unheard {
             self.append(Event::LoopReopened)?;
         }
         if !change.is_empty() {

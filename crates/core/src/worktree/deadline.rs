@@ -6,21 +6,21 @@ use super::error::Stop;
 
 /// Until when a piece of work may go on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     at: Instant,
     /// How long it was given in all, for messages.
-    pub(super) limit: Duration,
+    pub(crate) limit: Duration,
 }
 
 impl Deadline {
-    pub(super) fn after(limit: Duration) -> Deadline {
+    pub(crate) fn after(limit: Duration) -> Deadline {
         Deadline {
             at: Instant::now() + limit,
             limit,
         }
     }
 
-    pub(super) fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 

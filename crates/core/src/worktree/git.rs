@@ -45,7 +45,7 @@ impl Git {
     }
 
     /// The value that git would see.
-    pub(super) fn var(&self, key: &str) -> Option<OsString> {
+    pub(crate) fn var(&self, key: &str) -> Option<OsString> {
         match self.env.iter().rev().find(|(k, _)| k == key) {
             Some((_, value)) => value.clone(),
             None => std::env::var_os(key),
@@ -53,7 +53,7 @@ impl Git {
     }
 
     /// A call that only reads: no hook, no prompt, no lock on the user's index, plain English.
-    pub(super) fn read(&self, dir: &Path) -> Call {
+    pub(crate) fn read(&self, dir: &Path) -> Call {
         let mut call = self.call(dir);
         for setting in READ_CONFIG {
             call = call.arg("-c").arg(setting);
@@ -62,7 +62,7 @@ impl Git {
     }
 
     /// A call that changes the repository as the user's own would: hooks run.
-    pub(super) fn act(&self, dir: &Path) -> Call {
+    pub(crate) fn act(&self, dir: &Path) -> Call {
         self.call(dir).env("GIT_EDITOR", ":")
     }
 
@@ -95,34 +95,34 @@ const READ_CONFIG: [&str; 7] = [
 ];
 
 /// One call that is being put together.
-pub(super) struct Call {
+pub(crate) struct Call {
     command: Command,
     stdin: Option<Vec<u8>>,
 }
 
 impl Call {
-    pub(super) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Call {
         self.command.arg(arg);
         self
     }
 
-    pub(super) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Call {
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Call {
         self.command.args(args);
         self
     }
 
-    pub(super) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Call {
+    pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Call {
         self.command.env(key, value);
         self
     }
 
-    pub(super) fn stdin(mut self, bytes: Vec<u8>) -> Call {
+    pub(crate) fn stdin(mut self, bytes: Vec<u8>) -> Call {
         self.stdin = Some(bytes);
         self
     }
 
     /// Runs it; any exit code is an answer.
-    pub(super) fn run(mut self, deadline: Deadline) -> Result<Answer, WorktreeError> {
+    pub(crate) fn run(mut self, deadline: Deadline) -> Result<Answer, WorktreeError> {
         let verb = self.verb();
         let failed = |error: io::Error| WorktreeError::Git {
             verb: verb.clone(),
@@ -163,7 +163,7 @@ impl Call {
     }
 
     /// Runs it; any exit code but 0 is an error. Gives standard output.
-    pub(super) fn output(self, deadline: Deadline) -> Result<Vec<u8>, WorktreeError> {
+    pub(crate) fn output(self, deadline: Deadline) -> Result<Vec<u8>, WorktreeError> {
         let answer = self.run(deadline)?;
         if answer.code == Some(0) {
             Ok(answer.stdout)
@@ -187,16 +187,16 @@ impl Call {
 }
 
 /// How a call went.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     verb: String,
     /// `None` when it was killed by a signal.
-    pub(super) code: Option<i32>,
-    pub(super) stdout: Vec<u8>,
-    pub(super) stderr: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
 }
 
 impl Answer {
-    pub(super) fn error(self) -> WorktreeError {
+    pub(crate) fn error(self) -> WorktreeError {
         let words = self.words();
         WorktreeError::Git {
             verb: self.verb,
@@ -206,7 +206,7 @@ impl Answer {
     }
 
     /// What git said, for people: standard error, or else standard output, or else the code.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let out = String::from_utf8_lossy(&self.stdout);
         match (self.stderr.trim(), out.trim(), self.code) {
             ("", "", Some(code)) => format!("exit code {code}"),

@@ -8,13 +8,13 @@
 mod cache;
 mod changes;
 mod commit;
-mod deadline;
+pub(crate) mod deadline;
 mod diff;
 mod error;
 mod facts;
 mod file;
 mod folder;
-mod git;
+pub(crate) mod git;
 mod git_tree;
 mod ground;
 mod head;

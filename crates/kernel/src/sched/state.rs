@@ -101,6 +101,15 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// Other limits from now on; slots that run are not taken away.
+    pub fn reconfigure(&mut self, config: SchedConfig) {
+        let slots = config.slots.max(1);
+        if self.slots.len() < slots as usize {
+            self.slots.resize(slots as usize, Slot::default());
+        }
+        self.config = SchedConfig { slots, ..config };
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan

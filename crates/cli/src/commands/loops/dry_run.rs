@@ -18,6 +18,9 @@ use crate::view::words;
 
 /// Prints it.
 pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    if start.config.tasks.is_some() {
+        return super::task_plan::run(&start.config, &start.dir, printer);
+    }
     let prompt = first_prompt(start)?;
     let delivery = start
         .agent

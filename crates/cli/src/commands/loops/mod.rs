@@ -12,6 +12,7 @@ mod rewind;
 mod start;
 mod status;
 mod steer;
+pub mod task_plan;
 mod which;
 
 use crate::args::LoopVerb;

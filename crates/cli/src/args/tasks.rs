@@ -1,0 +1,137 @@
+//! `roadmap`, `spec`, `work`, `graph`: commands around graphs of tasks.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::start::{AgentArgs, DoneArgs, GraphArgs, LimitArgs, PlaceArgs, ShowArgs};
+use super::values;
+
+/// `roadmap`.
+#[derive(Args, Debug)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct RoadmapArgs {
+    #[command(subcommand)]
+    pub verb: RoadmapVerb,
+}
+
+/// What to do with a roadmap.
+#[derive(Subcommand, Debug)]
+pub enum RoadmapVerb {
+    /// Run its tasks in the order of their dependencies; goes on where an earlier run was
+    Run(Box<RoadmapRunArgs>),
+    /// Show its tasks and what runs now
+    Status(RoadmapFileArgs),
+    /// Forget what earlier runs know; the file stays as it is
+    Reset(RoadmapFileArgs),
+    /// Report everything in the file that would not do what it says
+    Check(RoadmapFileArgs),
+}
+
+/// A roadmap's file.
+#[derive(Args, Clone, Debug)]
+pub struct RoadmapFileArgs {
+    /// The roadmap
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `roadmap run`.
+#[derive(Args, Clone, Debug)]
+pub struct RoadmapRunArgs {
+    /// The roadmap
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The agent by name: claude, codex, gemini, opencode, or a profile
+    #[arg(long, value_name = "NAME", conflicts_with = "backend")]
+    pub cli: Option<String>,
+    /// The agent: any command, quoted as in a shell
+    #[arg(short, long, value_name = "CMD")]
+    pub command: Option<String>,
+    /// Attempts of a looping task that does not say otherwise
+    #[arg(long, value_name = "N", default_value = "30", value_parser = values::number)]
+    pub ralph_default_iterations: u32,
+    /// The promise of a looping task that does not say otherwise
+    #[arg(long, value_name = "TEXT", default_value = "COMPLETE")]
+    pub ralph_default_promise: String,
+    #[command(flatten)]
+    pub tasks: GraphArgs,
+    #[command(flatten)]
+    pub done: DoneArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Which tasks are meant.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WhichTasks {
+    /// A SCUD tag [default: the active one]
+    #[arg(long, value_name = "TAG", conflicts_with = "roadmap")]
+    pub scud_tag: Option<String>,
+    /// A roadmap
+    #[arg(long, value_name = "FILE")]
+    pub roadmap: Option<PathBuf>,
+}
+
+/// `spec`.
+#[derive(Args, Clone, Debug)]
+pub struct SpecArgs {
+    /// The task
+    #[arg(value_name = "TASK")]
+    pub task: String,
+    #[command(flatten)]
+    pub which: WhichTasks,
+    /// A gate, as for `loop start`; repeatable
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// A file that is told with every task; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub spec_file: Vec<PathBuf>,
+    /// Budget of the whole, in tokens [default: 5000]
+    #[arg(long, value_name = "N", value_parser = values::number)]
+    pub max_spec_tokens: Option<u32>,
+    #[command(flatten)]
+    pub tasks: GraphArgs,
+    /// Print text and sizes as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `work`.
+#[derive(Args, Clone, Debug)]
+pub struct WorkArgs {
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `graph`.
+#[derive(Args, Clone, Debug)]
+pub struct GraphShowArgs {
+    #[command(flatten)]
+    pub which: WhichTasks,
+    /// How it is drawn
+    #[arg(long, value_name = "HOW", default_value = "text")]
+    pub format: GraphFormat,
+}
+
+/// How a graph is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// Waves in words.
+    #[default]
+    Text,
+    /// Mermaid, for Markdown.
+    Mermaid,
+    /// A picture.
+    Svg,
+}

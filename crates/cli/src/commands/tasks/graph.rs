@@ -1,0 +1,31 @@
+//! `descartes graph`.
+
+use descartes_core::host::HostError;
+use descartes_core::tasks::open_source;
+use descartes_kernel::graph::render;
+
+use super::tasks_of;
+use crate::args::tasks::{GraphFormat, GraphShowArgs};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+/// Runs it.
+pub fn run(
+    args: &GraphShowArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let tasks = tasks_of(&args.which, around)?;
+    let loaded = open_source(&tasks, &around.here)?
+        .load()
+        .map_err(HostError::from)?;
+    let (plan, statuses) = (&loaded.plan, loaded.plan.effective_statuses());
+    let picture = match args.format {
+        GraphFormat::Text => render::text(plan, &statuses),
+        GraphFormat::Mermaid => render::mermaid(plan, &statuses),
+        GraphFormat::Svg => render::svg(plan, &statuses),
+    };
+    printer.data(&picture);
+    Ok(0)
+}

@@ -1,0 +1,35 @@
+//! Commands around graphs of tasks.
+
+pub mod graph;
+pub mod roadmap;
+pub mod spec;
+pub mod work;
+
+use descartes_core::tasks::active_tag;
+use descartes_kernel::tasks::{RoadmapDefaults, TaskFile, TasksConfig};
+
+use crate::args::tasks::WhichTasks;
+use crate::error::CliError;
+use crate::settings::surroundings::Surroundings;
+use crate::settings::tasks::scud_source;
+
+/// The tasks that are meant: a roadmap, a tag, or the tag that SCUD has set as the active one.
+fn tasks_of(which: &WhichTasks, around: &Surroundings) -> Result<TasksConfig, CliError> {
+    let source = match (&which.roadmap, &which.scud_tag) {
+        (Some(file), _) => TaskFile::Roadmap {
+            file: around.absolute(file),
+            defaults: RoadmapDefaults::default(),
+        },
+        (None, Some(tag)) => scud_source(&around.here, tag)?,
+        (None, None) => match active_tag(&around.here) {
+            Some(tag) => scud_source(&around.here, &tag)?,
+            None => {
+                return Err(CliError::usage(
+                    "which tasks?",
+                    "give --scud-tag TAG or --roadmap FILE",
+                ));
+            }
+        },
+    };
+    Ok(TasksConfig::new(source))
+}

@@ -1,0 +1,159 @@
+//! What makes a loop a task loop, from flags and settings.
+
+use std::path::{Path, PathBuf};
+
+use descartes_core::tasks::{find_task_file, found_gates};
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::outcome::exit;
+use descartes_kernel::spec::{LoopSpecConfig, check_template};
+use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_store::config::{Layers, Source};
+
+use super::prompt::read_text;
+use super::start::value;
+use super::surroundings::Surroundings;
+use crate::args::start::GraphArgs;
+use crate::error::CliError;
+
+/// The task file of a SCUD tag.
+pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
+    let Some(file) = find_task_file(dir, tag) else {
+        return Err(CliError::Background {
+            message: format!("there are no SCUD tasks in {} or above it", dir.display()),
+            causes: Vec::new(),
+            hints: vec![
+                "make them with `scud init`, or name the project with --working-dir".to_owned(),
+            ],
+            code: exit::REFUSED,
+        });
+    };
+    Ok(TaskFile::Scud {
+        tag: tag.to_owned(),
+        file,
+    })
+}
+
+/// Makes a loop a task loop; answers with what a person should know.
+pub fn put(
+    config: &mut IterativeLoopConfig,
+    source: TaskFile,
+    args: &GraphArgs,
+    layers: &Layers,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<Vec<String>, CliError> {
+    let roadmap = matches!(source, TaskFile::Roadmap { .. });
+    let mut said = Vec::new();
+    if config.verify.is_empty() && !roadmap {
+        said.push(default_gates(config, dir));
+    }
+    let given = layers.limit("max_iterations");
+    let own = given.filter(|limit| matches!(limit.source, Source::Flag(_)));
+    let limit = own.or_else(|| layers.limit("max_total_iterations"));
+    config.max_iterations = match limit.map(|limit| limit.value) {
+        Some(limit) => limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+        None => Some(100),
+    };
+    if roadmap && own_limit(layers).is_none() {
+        // A roadmap's tasks have limits of their own.
+        config.max_iterations = None;
+    }
+    let attempts = match args.max_iterations_per_task {
+        Some(0) => {
+            return Err(CliError::usage(
+                "--max-iterations-per-task 0 would do nothing",
+                "give a number from 1",
+            ));
+        }
+        Some(attempts) => attempts,
+        None => value(layers, "max_iterations_per_task")?.unwrap_or(3),
+    };
+    let absolute = |path: &PathBuf| around.absolute(path);
+    let in_place = args.in_place || value(layers, "in_place")?.unwrap_or(false);
+    let parallel = match args.parallel {
+        Some(parallel) => parallel,
+        None => value(layers, "parallel")?.unwrap_or(1),
+    };
+    if in_place && parallel > 1 {
+        return Err(CliError::usage(
+            "--in-place runs one task at a time",
+            "leave --parallel away, or --in-place",
+        ));
+    }
+    for (what, file) in [("the plan", &args.plan), ("the notes", &args.handoff)] {
+        if let Some(file) = file {
+            read_text(what, &around.absolute(file))?;
+        }
+    }
+    let barrier: bool = value(layers, "wave_barrier")?.unwrap_or(true);
+    let commits: bool = value(layers, "auto_commit_waves")?.unwrap_or(true);
+    config.tasks = Some(Box::new(TasksConfig {
+        plan_path: args.plan.as_ref().map(absolute),
+        handoff_path: args.handoff.as_ref().map(absolute),
+        max_iterations_per_task: attempts,
+        use_sub_agents: !args.no_sub_agents,
+        auto_commit_waves: commits && !args.no_auto_commit_waves,
+        wave_barrier: barrier && !args.no_wave_barrier,
+        parallel: parallel.max(1),
+        place: match in_place {
+            true => WorkPlace::InPlace,
+            false => WorkPlace::Worktrees,
+        },
+        spec: LoopSpecConfig {
+            max_spec_tokens: Some(config.max_spec_tokens),
+            spec_template: template(args, layers, around)?,
+            ..LoopSpecConfig::default()
+        },
+        worktree_copy: value(layers, "worktree_copy")?.unwrap_or_default(),
+        worktree_setup: value(layers, "worktree_setup")?,
+        ..TasksConfig::new(source)
+    }));
+    Ok(said)
+}
+
+fn own_limit(layers: &Layers) -> Option<Option<u64>> {
+    let limit = layers.limit("max_iterations")?;
+    matches!(limit.source, Source::Flag(_)).then_some(limit.value)
+}
+
+/// The gates that the project brings along; said aloud, also where there are none.
+fn default_gates(config: &mut IterativeLoopConfig, dir: &Path) -> String {
+    match found_gates(dir) {
+        Some(found) => {
+            let words = format!(
+                "no --verify: the gate is `{}`, from {}",
+                found.commands.join("`, `"),
+                found.source
+            );
+            config.verify = found.commands;
+            words
+        }
+        None => {
+            "no gate was given or found: a task is done by its agent's promise alone".to_owned()
+        }
+    }
+}
+
+/// A text, or the name of a file that holds it.
+fn template(
+    args: &GraphArgs,
+    layers: &Layers,
+    around: &Surroundings,
+) -> Result<Option<String>, CliError> {
+    let given = match &args.spec_template {
+        Some(given) => Some(given.clone()),
+        None => value(layers, "spec_template")?,
+    };
+    let Some(given) = given else { return Ok(None) };
+    let text = match given.contains('{') {
+        true => given,
+        false => read_text("the spec template", &around.absolute(Path::new(&given)))?,
+    };
+    check_template(&text).map_err(|error| {
+        CliError::usage(
+            error.to_string(),
+            "for example --spec-template '{task} {plan} {custom} {verification}'",
+        )
+    })?;
+    Ok(Some(text))
+}

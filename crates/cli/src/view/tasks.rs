@@ -1,0 +1,207 @@
+//! What the records of a task loop are to a person.
+
+use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MergeEnd, Next};
+use descartes_kernel::state::LoopState;
+use descartes_kernel::tasks::Landing;
+
+use super::talk::{Role, Talk};
+use super::width::one_line;
+use crate::style::Tone;
+
+/// Lines of a red gate's output that are shown.
+const LINES: usize = 12;
+
+fn line(tone: Tone, text: impl Into<String>) -> Talk {
+    Talk {
+        role: Role::Line,
+        tone,
+        text: text.into(),
+    }
+}
+
+/// The lines for what was decided about tasks.
+pub fn talk(event: &Event, state: &LoopState) -> Vec<Talk> {
+    match event {
+        Event::AttemptStarted { task, attempt, .. } => vec![heading(task, *attempt, state)],
+        Event::ClaimRefused { task, found } => {
+            vec![line(
+                Tone::Warn,
+                format!("task {task} is {found} now: left alone"),
+            )]
+        }
+        Event::AttemptEnded { task, end, next } => {
+            let mut lines = ended(task, end);
+            lines.extend(becomes(task, next));
+            lines
+        }
+        Event::MergeEnded { task, end, next } => {
+            let mut lines = merged(task, end);
+            lines.extend(becomes(task, next));
+            lines
+        }
+        Event::WaveCommitEnded { wave, end } => vec![committed(*wave, end)],
+        _ => Vec::new(),
+    }
+}
+
+fn heading(task: &str, attempt: u32, state: &LoopState) -> Talk {
+    let tasks = state.tasks.as_deref();
+    let entry = tasks.and_then(|tasks| tasks.tasks.get(task));
+    let title = entry.map_or("", |entry| &entry.title);
+    let wave = match (entry, tasks) {
+        (Some(entry), Some(tasks)) => format!("wave {} of {}, ", entry.wave, tasks.waves),
+        _ => String::new(),
+    };
+    let again = match attempt {
+        1 => String::new(),
+        attempt => format!(", attempt {attempt}"),
+    };
+    Talk {
+        role: Role::Heading,
+        tone: Tone::Strong,
+        text: format!("{wave}task {task}: {}{again}", one_line(title)),
+    }
+}
+
+fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
+    match end {
+        AttemptEnd::Green { .. } => vec![line(Tone::Good, format!("task {task}: green"))],
+        AttemptEnd::Red { tail } => quoted(format!("task {task}: red"), tail),
+        AttemptEnd::Failed { message } => {
+            vec![line(
+                Tone::Bad,
+                format!("task {task}: {}", one_line(message)),
+            )]
+        }
+        AttemptEnd::BlockedByAgent { message } => {
+            let words = one_line(message);
+            vec![line(
+                Tone::Bad,
+                format!("task {task}: its agent gave up: {words}"),
+            )]
+        }
+        AttemptEnd::Limited { until } => {
+            vec![line(
+                Tone::Warn,
+                format!("task {task}: the provider's limit, until {until}"),
+            )]
+        }
+        AttemptEnd::Interrupted => vec![line(Tone::Warn, format!("task {task}: interrupted"))],
+    }
+}
+
+fn merged(task: &str, end: &MergeEnd) -> Vec<Talk> {
+    match end {
+        MergeEnd::Merged => Vec::new(),
+        MergeEnd::Conflict { tail } => quoted(format!("task {task}: conflict"), tail),
+        MergeEnd::Red { tail } => quoted(format!("task {task}: red after the merge"), tail),
+        MergeEnd::Failed { message } => {
+            let words = one_line(message);
+            vec![line(Tone::Bad, format!("task {task}: not merged: {words}"))]
+        }
+    }
+}
+
+fn quoted(head: String, tail: &str) -> Vec<Talk> {
+    let all: Vec<&str> = tail.lines().collect();
+    let last = &all[all.len().saturating_sub(LINES)..];
+    let quote = |text: &&str| Talk {
+        role: Role::Quote,
+        tone: Tone::Dim,
+        text: one_line(text),
+    };
+    std::iter::once(line(Tone::Bad, head))
+        .chain(last.iter().map(quote))
+        .collect()
+}
+
+fn becomes(task: &str, next: &Next) -> Option<Talk> {
+    match next {
+        Next::Done => Some(line(Tone::Good, format!("task {task}: done"))),
+        Next::Block { reason } => Some(line(
+            Tone::Bad,
+            format!("task {task}: blocked: {}", reason.words()),
+        )),
+        Next::Pass { reason } => Some(line(
+            Tone::Warn,
+            format!("task {task}: passed over: {}", reason.words()),
+        )),
+        Next::Yield { status } => Some(line(
+            Tone::Warn,
+            format!("task {task}: {status}, as you said"),
+        )),
+        Next::Land | Next::Retry { .. } | Next::Again => None,
+    }
+}
+
+fn committed(wave: u32, end: &CommitEnd) -> Talk {
+    match end {
+        CommitEnd::Committed { commit: Some(hash) } => {
+            let short = hash.get(..12).unwrap_or(hash);
+            line(Tone::Good, format!("wave {wave} complete: commit {short}"))
+        }
+        CommitEnd::Committed { commit: None } => line(Tone::Good, format!("wave {wave} complete")),
+        CommitEnd::Failed { message } => {
+            let words = one_line(message);
+            line(
+                Tone::Bad,
+                format!("wave {wave} could not be committed: {words}"),
+            )
+        }
+    }
+}
+
+/// The lines for where finished work is.
+pub fn landed(landing: &Landing) -> Vec<Talk> {
+    match landing {
+        Landing::Landed { .. } => Vec::new(),
+        Landing::Ready { branch, why, .. } => vec![line(
+            Tone::Warn,
+            format!(
+                "ready to land on {branch}: {}; bring it in with: git merge --ff-only {branch}",
+                one_line(why)
+            ),
+        )],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_kernel::sched::{BlockReason, Evidence, EvidenceKind};
+
+    #[test]
+    fn a_blocked_task_is_told_with_its_gate_and_its_reason() {
+        let event = Event::AttemptEnded {
+            task: "3".into(),
+            end: AttemptEnd::Red {
+                tail: "`make`: exit code 2\nno rule".into(),
+            },
+            next: Next::Block {
+                reason: BlockReason::Attempts {
+                    last: Evidence {
+                        kind: EvidenceKind::RedGate,
+                        text: "no rule".into(),
+                    },
+                },
+            },
+        };
+        let Event::AttemptEnded { end, next, .. } = &event else {
+            return;
+        };
+        let lines: Vec<String> = ended("3", end)
+            .into_iter()
+            .chain(becomes("3", next))
+            .map(|talk| talk.text)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "task 3: red",
+                "`make`: exit code 2",
+                "no rule",
+                "task 3: blocked: verification failed: no rule"
+            ]
+        );
+    }
+}

@@ -1,0 +1,301 @@
+//! One attempt at a task: its own loop, lent for one iteration, on a thread of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::event::{StopBy, Verdict};
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched::AttemptEnd;
+use descartes_kernel::state::{IterationSummary, LoopState, Spent};
+use descartes_kernel::tasks::attempt_end;
+use descartes_store::lock::LockError;
+use descartes_store::state_file;
+use serde_json::{Map, Value};
+
+use super::News;
+use super::place::{Proven, Ready, Work, Workplace};
+use crate::host::message::Message;
+use crate::host::{
+    Existing, Host, HostError, HostSettings, NewLoop, Purpose, Remote, Resume, Resumed,
+    create_within, resume_for,
+};
+
+/// The guard of a dead host's agent may still be sweeping.
+const SWEEPING: Duration = Duration::from_secs(20);
+
+/// Stops an attempt from the task loop's own thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Control(Arc<Mutex<Hold>>);
+
+#[derive(Debug, Default)]
+struct Hold {
+    stopped: bool,
+    remote: Option<Remote>,
+}
+
+impl Control {
+    /// Ends the attempt; its loop can be taken up again.
+    pub(super) fn stop(&self) {
+        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        hold.stopped = true;
+        if let Some(remote) = &hold.remote {
+            remote.stop(StopBy::HangUp);
+        }
+    }
+
+    fn connect(&self, remote: Remote) {
+        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if hold.stopped {
+            remote.stop(StopBy::HangUp);
+        }
+        hold.remote = Some(remote);
+    }
+}
+
+/// What a run of a task's agent came to, for the task loop's own journal.
+#[derive(Clone, Debug)]
+pub(crate) struct RunNews {
+    pub(crate) loop_id: String,
+    pub(crate) iterations: u32,
+    pub(crate) summary: IterationSummary,
+    pub(crate) spent: Spent,
+}
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub(crate) struct AttemptNews {
+    pub(crate) slot: u32,
+    pub(crate) tasks: Vec<TaskId>,
+    pub(crate) end: AttemptEnd,
+    pub(crate) run: Option<RunNews>,
+    /// Something that no other attempt would fare better with.
+    pub(crate) fatal: Option<IterativeExitReason>,
+    /// Why its work is in no commit.
+    pub(crate) no_commit: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// An attempt to be made.
+pub(super) struct Job {
+    pub(super) slot: u32,
+    pub(super) tasks: Vec<TaskId>,
+    pub(super) work: Work,
+    pub(super) config: IterativeLoopConfig,
+    /// A folder within the tree.
+    pub(super) cwd: Option<String>,
+    pub(super) settings: HostSettings,
+    pub(super) place: Arc<dyn Workplace>,
+    pub(super) name: String,
+    /// Tells that the loop belongs to another.
+    pub(super) family: Map<String, Value>,
+    /// Iterations of its loop that the task loop has heard of.
+    pub(super) told: u32,
+    pub(super) control: Control,
+    pub(super) tx: Sender<Message>,
+}
+
+impl Job {
+    /// Starts the attempt.
+    pub(super) fn spawn(self) -> Result<(), HostError> {
+        let thread = std::thread::Builder::new().name(format!("task {}", self.work.id));
+        let run = move || {
+            let tx = self.tx.clone();
+            let news = self.make();
+            // A task loop that is gone has given up already.
+            drop(tx.send(Message::Task(Box::new(News::Attempt(Box::new(news))))));
+        };
+        match thread.spawn(run) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(HostError::Internal(format!(
+                "cannot start a thread: {error}"
+            ))),
+        }
+    }
+
+    fn make(self) -> AttemptNews {
+        let mut news = AttemptNews {
+            slot: self.slot,
+            tasks: self.tasks.clone(),
+            end: AttemptEnd::Interrupted,
+            run: None,
+            fatal: None,
+            no_commit: None,
+            warnings: Vec::new(),
+        };
+        let ready = match self.place.prepare(self.slot, &self.work) {
+            Ok(ready) => ready,
+            Err(words) => {
+                news.fatal = Some(IterativeExitReason::Error {
+                    message: format!("no place to work on task {}: {words}", self.work.id),
+                });
+                return news;
+            }
+        };
+        match self.attempt(&ready, &mut news) {
+            Ok(()) => {}
+            Err(error) => {
+                let hint = error
+                    .hint()
+                    .map_or_else(String::new, |hint| format!("; {hint}"));
+                news.fatal = Some(IterativeExitReason::Error {
+                    message: format!("{error}{hint}"),
+                });
+            }
+        }
+        let proven = match news.end {
+            AttemptEnd::Green { .. } => Proven::Green,
+            _ => Proven::No,
+        };
+        news.no_commit = self.place.finish(self.slot, &self.work, proven).err();
+        news
+    }
+
+    fn attempt(&self, ready: &Ready, news: &mut AttemptNews) -> Result<(), HostError> {
+        let Some(host) = self.open(ready, news)? else {
+            return Ok(());
+        };
+        let before = host.state().spent;
+        self.control.connect(host.remote());
+        let (until, state) = host.attempt()?;
+        news.end = attempt_end(&state, until);
+        news.fatal = fatal(&state);
+        let counted = state.iterations >= until;
+        news.run = state
+            .summaries
+            .back()
+            .filter(|_| counted)
+            .map(|summary| RunNews {
+                loop_id: state.loop_id.clone(),
+                iterations: state.iterations,
+                summary: summary.clone(),
+                spent: used(&before, &state.spent),
+            });
+        Ok(())
+    }
+
+    /// Opens the task's loop; `None` where its last attempt was proven and nobody has heard.
+    fn open(&self, ready: &Ready, news: &mut AttemptNews) -> Result<Option<Host>, HostError> {
+        let mut config = self.config.clone();
+        let dir = match &self.cwd {
+            Some(cwd) => ready.dir.join(cwd),
+            None => ready.dir.clone(),
+        };
+        if let Some(note) = &ready.note {
+            config.prompt = format!("{}\n\n{note}", config.prompt.trim_end());
+        }
+        config.working_directory = Some(dir.clone());
+        let file = config.state_file.clone().unwrap_or_default();
+        if !file.exists() {
+            let new = NewLoop {
+                config,
+                name: Some(self.name.clone()),
+                existing: Existing::Refuse,
+            };
+            return create_within(self.settings.clone(), new, self.family.clone()).map(Some);
+        }
+        let began = Instant::now();
+        let host = loop {
+            match self.resume(&file, &config, dir.clone()) {
+                Err(HostError::Lock(LockError::Held(_))) if began.elapsed() < SWEEPING => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                other => break other?,
+            }
+        };
+        news.warnings.extend(host.notices().iter().cloned());
+        let state = host.state();
+        let proven = matches!(
+            state.verdict,
+            Some(Verdict::Promise | Verdict::Gates | Verdict::Success)
+        );
+        if state.iterations > self.told && proven {
+            news.end = attempt_end(state, state.iterations);
+            news.run = state.summaries.back().map(|summary| RunNews {
+                loop_id: state.loop_id.clone(),
+                iterations: state.iterations,
+                summary: summary.clone(),
+                spent: Spent::default(),
+            });
+            return Ok(None);
+        }
+        Ok(Some(host))
+    }
+
+    fn resume(
+        &self,
+        file: &Path,
+        config: &IterativeLoopConfig,
+        dir: PathBuf,
+    ) -> Result<Host, HostError> {
+        let spent = state_file::load(file)
+            .ok()
+            .and_then(|loaded| loaded.state.spent)
+            .unwrap_or_default();
+        let mut change = ConfigChange {
+            max_iterations: Some(config.max_iterations),
+            prompt: Some(config.prompt.clone()),
+            verify: Some(config.verify.clone()),
+            model: config.model.clone(),
+            ..ConfigChange::default()
+        };
+        // Budgets are the task loop's: what is left of them, on top of what this task used.
+        change.max_duration_secs = config
+            .max_duration_secs
+            .map(|left| descartes_kernel::units::Secs(left.0 + Duration::from_millis(spent.ms)));
+        change.max_tokens = config
+            .max_tokens
+            .map(|left| left + spent.tokens.unwrap_or(0));
+        change.max_cost_usd = config
+            .max_cost_usd
+            .map(|left| left + spent.cost_micros.unwrap_or(0) as f64 / 1e6);
+        for unlimited in [false, true] {
+            if unlimited {
+                // Attempts that a dead host cut short used up numbers of their own.
+                change.max_iterations = Some(None);
+            }
+            let resume = Resume {
+                state_file: file.to_owned(),
+                loop_id: None,
+                change: change.clone(),
+                environment: config.backend.environment.clone(),
+            };
+            let purpose = Purpose::Attempt {
+                dir: dir.clone(),
+                told: self.told,
+            };
+            if let Resumed::Go(host) = resume_for(self.settings.clone(), resume, purpose)? {
+                return Ok(*host);
+            }
+        }
+        Err(HostError::Internal(format!(
+            "the loop of task {} cannot go on",
+            self.work.id
+        )))
+    }
+}
+
+/// What would stop every other attempt as well: a wrong login, an agent that cannot be started,
+/// a budget of the whole.
+fn fatal(state: &LoopState) -> Option<IterativeExitReason> {
+    match state.exit_reason() {
+        reason @ (IterativeExitReason::Error { .. }
+        | IterativeExitReason::BudgetExhausted { .. }) => Some(reason),
+        reason @ IterativeExitReason::AgentFailed { .. } if state.fatal.is_some() => Some(reason),
+        _ => None,
+    }
+}
+
+fn used(before: &Spent, after: &Spent) -> Spent {
+    let less =
+        |new: Option<u64>, old: Option<u64>| new.map(|new| new.saturating_sub(old.unwrap_or(0)));
+    Spent {
+        ms: after.ms.saturating_sub(before.ms),
+        tokens: less(after.tokens, before.tokens),
+        cost_micros: less(after.cost_micros, before.cost_micros),
+        estimated: after.estimated,
+    }
+}

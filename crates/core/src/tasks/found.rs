@@ -1,0 +1,130 @@
+//! Gates that a project brings along, where nobody set any.
+
+use std::path::Path;
+
+use descartes_kernel::scud::backpressure;
+
+/// A gate that was found, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundGates {
+    /// The commands.
+    pub commands: Vec<String>,
+    /// What they were read off.
+    pub source: String,
+}
+
+/// The gates of SCUD's config, else those that the files of the project make likely.
+pub fn found_gates(dir: &Path) -> Option<FoundGates> {
+    scud_gates(dir).or_else(|| project_gates(dir))
+}
+
+fn scud_gates(dir: &Path) -> Option<FoundGates> {
+    let project = dir.ancestors().find(|dir| dir.join(".scud").is_dir())?;
+    let text = fs_err::read_to_string(project.join(".scud/config.toml")).ok()?;
+    let found = backpressure(&text).ok().flatten()?;
+    Some(FoundGates {
+        commands: found.commands,
+        source: "[swarm.backpressure] in .scud/config.toml".to_owned(),
+    })
+}
+
+fn project_gates(dir: &Path) -> Option<FoundGates> {
+    let has = |name: &str| dir.join(name).is_file();
+    let read = |name: &str| fs_err::read_to_string(dir.join(name)).ok();
+    let found = |command: &str, source: &str| {
+        Some(FoundGates {
+            commands: vec![command.to_owned()],
+            source: source.to_owned(),
+        })
+    };
+    if has("Cargo.toml") {
+        return found("cargo check && cargo test", "Cargo.toml");
+    }
+    for name in ["Makefile", "makefile", "GNUmakefile"] {
+        if let Some(text) = read(name) {
+            let target = |target: &str| {
+                text.lines().any(|line| {
+                    line.strip_prefix(target)
+                        .is_some_and(|rest| rest.trim_start().starts_with(':'))
+                })
+            };
+            let targets: Vec<&str> = ["check", "test"]
+                .into_iter()
+                .filter(|t| target(t))
+                .collect();
+            if !targets.is_empty() {
+                return found(&format!("make {}", targets.join(" ")), name);
+            }
+        }
+    }
+    if let Some(text) = read("package.json") {
+        let package: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let test =
+            package.and_then(|json| json.pointer("/scripts/test")?.as_str().map(str::to_owned));
+        if test.is_some_and(|test| !test.contains("no test specified")) {
+            return found("npm test", "package.json");
+        }
+    }
+    if ["pyproject.toml", "setup.py", "pytest.ini", "tox.ini"]
+        .into_iter()
+        .any(has)
+    {
+        return found("pytest", "the Python project");
+    }
+    if has("go.mod") {
+        return found("go build ./... && go test ./...", "go.mod");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gates(files: &[(&str, &str)]) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(path, text).unwrap();
+        }
+        found_gates(folder.path()).map(|found| found.commands.join(" | "))
+    }
+
+    #[test]
+    fn gates_are_found_in_the_documented_order() {
+        const SCUD: &str = "[swarm.backpressure]\ncommands = [\"a\", \"b\"]\n";
+        type Case = (&'static [(&'static str, &'static str)], Option<&'static str>);
+        let table: [Case; 8] = [
+            (
+                &[(".scud/config.toml", SCUD), ("Cargo.toml", "")],
+                Some("a | b"),
+            ),
+            (&[("Cargo.toml", "")], Some("cargo check && cargo test")),
+            (
+                &[("Makefile", "check:\n\ntest: check\n")],
+                Some("make check test"),
+            ),
+            (
+                &[("Makefile", "all:\n"), ("go.mod", "")],
+                Some("go build ./... && go test ./..."),
+            ),
+            (
+                &[("package.json", r#"{"scripts":{"test":"jest"}}"#)],
+                Some("npm test"),
+            ),
+            (
+                &[(
+                    "package.json",
+                    r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#,
+                )],
+                None,
+            ),
+            (&[("pyproject.toml", "")], Some("pytest")),
+            (&[("README.md", "")], None),
+        ];
+        for (files, expected) in table {
+            assert_eq!(gates(files).as_deref(), expected, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The few things a task loop does in git, each idempotent: a host that dies in the middle does
+//! them again.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::worktree::Git;
+use crate::worktree::deadline::Deadline;
+use crate::worktree::git::{Answer, Call};
+
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Hooks may run tests.
+const HOOKS: Duration = Duration::from_secs(20 * 60);
+
+/// A work tree.
+#[derive(Clone, Debug)]
+pub(super) struct Repo {
+    git: Git,
+    pub(super) dir: PathBuf,
+}
+
+type Asked<T> = Result<T, String>;
+
+impl Repo {
+    pub(super) fn at(dir: &Path, git: &Git) -> Self {
+        Self {
+            git: git.clone(),
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// Another tree of the same repository.
+    pub(super) fn beside(&self, dir: &Path) -> Self {
+        Self::at(dir, &self.git)
+    }
+
+    fn output(call: Call, limit: Duration) -> Asked<String> {
+        match call.output(Deadline::after(limit)) {
+            Ok(out) => Ok(String::from_utf8_lossy(&out).trim_end().to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn answer(call: Call) -> Asked<Answer> {
+        call.run(Deadline::after(HOOKS))
+            .map_err(|error| error.to_string())
+    }
+
+    pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
+        Self::output(self.git.read(&self.dir).args(args), PATIENCE)
+    }
+
+    pub(super) fn act(&self, args: &[&str]) -> Asked<String> {
+        Self::output(self.git.act(&self.dir).args(args), HOOKS)
+    }
+
+    /// Without the user's hooks: for trees and commits of our own making.
+    pub(super) fn quiet(&self, args: &[&str]) -> Asked<String> {
+        let call = self
+            .git
+            .act(&self.dir)
+            .args(["-c", "core.hooksPath=/dev/null"]);
+        Self::output(call.args(args), PATIENCE)
+    }
+
+    /// Whether a call that answers by its exit code says yes.
+    pub(super) fn holds(&self, args: &[&str]) -> Asked<bool> {
+        let answer = Self::answer(self.git.read(&self.dir).args(args))?;
+        match answer.code {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(answer.words()),
+        }
+    }
+
+    /// A call that changes something, and may say no; its words.
+    pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), String>> {
+        let call = self
+            .git
+            .act(&self.dir)
+            .args(["-c", "core.hooksPath=/dev/null"]);
+        let answer = Self::answer(call.args(args).env("LC_ALL", "C"))?;
+        Ok(match answer.code {
+            Some(0) => Ok(()),
+            _ => {
+                let out = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+                Err([out, answer.stderr.trim().to_owned()]
+                    .join("\n")
+                    .trim()
+                    .to_owned())
+            }
+        })
+    }
+
+    /// The commit that a name stands for.
+    pub(super) fn commit_of(&self, name: &str) -> Asked<Option<String>> {
+        let name = format!("{name}^{{commit}}");
+        let call = self
+            .git
+            .read(&self.dir)
+            .args(["rev-parse", "--verify", "--quiet", &name]);
+        let answer = Self::answer(call)?;
+        let hash = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        Ok((answer.code == Some(0)).then_some(hash))
+    }
+
+    pub(super) fn tree_of(&self, commit: &str) -> Asked<String> {
+        self.ask(&["rev-parse", &format!("{commit}^{{tree}}")])
+    }
+
+    pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Asked<bool> {
+        self.holds(&["merge-base", "--is-ancestor", old, new])
+    }
+
+    /// The branch that is checked out, without `refs/heads/`.
+    pub(super) fn branch(&self) -> Asked<Option<String>> {
+        let call = self
+            .git
+            .read(&self.dir)
+            .args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
+        let answer = Self::answer(call)?;
+        let name = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        Ok((answer.code == Some(0)).then_some(name))
+    }
+
+    /// Files with unresolved conflicts.
+    pub(super) fn unmerged(&self) -> Asked<Vec<String>> {
+        let out = self.ask(&["diff", "--name-only", "--diff-filter=U"])?;
+        Ok(out.lines().map(str::to_owned).collect())
+    }
+
+    /// Whether anything differs from HEAD, untracked files included.
+    pub(super) fn is_dirty(&self) -> Asked<bool> {
+        Ok(!self
+            .ask(&["status", "--porcelain", "--untracked-files=normal"])?
+            .is_empty())
+    }
+}

@@ -1,0 +1,157 @@
+//! Work in the user's own tree: one task at a time, and the only way without git.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::{CommitEnd, MergeEnd};
+use descartes_kernel::tasks::TasksConfig;
+
+use super::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
+use crate::host::HostError;
+use crate::worktree::deadline::Deadline;
+use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The user's own tree.
+#[derive(Debug)]
+pub(super) struct InPlace {
+    dir: PathBuf,
+    objects: PathBuf,
+    shielded: Vec<PathBuf>,
+    tag: String,
+    commits: bool,
+    git: Git,
+}
+
+impl InPlace {
+    /// The tree around `dir`. It must be clean, save for the files of the tasks themselves: what
+    /// is committed later is the agents' work and nothing else.
+    pub(super) fn open(
+        dir: &Path,
+        objects: PathBuf,
+        shielded: Vec<PathBuf>,
+        config: &TasksConfig,
+        git: Git,
+        fresh: Fresh,
+    ) -> Result<Self, HostError> {
+        let place = Self {
+            dir: dir.to_owned(),
+            objects,
+            shielded,
+            tag: config.source.tag(),
+            commits: config.auto_commit_waves,
+            git,
+        };
+        if fresh == Fresh::Yes && place.is_git() {
+            place.refuse_dirty()?;
+        }
+        Ok(place)
+    }
+
+    fn tree(&self) -> Tree {
+        let options = TreeOptions {
+            apart: self.shielded.clone(),
+            git: self.git.clone(),
+            ..TreeOptions::default()
+        };
+        Tree::open_with(&self.dir, &self.objects, options)
+    }
+
+    fn is_git(&self) -> bool {
+        matches!(self.tree().kind(), TreeKind::Git { .. })
+    }
+
+    fn refuse_dirty(&self) -> Result<(), HostError> {
+        let changes = changed_files(&self.git, &self.dir, &self.shielded)
+            .map_err(|words| HostError::refused(format!("cannot ask git: {words}"), ""))?;
+        match changes.first() {
+            None => Ok(()),
+            Some(first) => Err(HostError::refused(
+                format!(
+                    "--in-place needs a clean tree, and {first} has changes that are in no commit"
+                ),
+                "commit them, or leave --in-place away: then the work is done in worktrees",
+            )),
+        }
+    }
+}
+
+/// Whether a loop begins or is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fresh {
+    Yes,
+    No,
+}
+
+/// Changed and untracked files, save those under the given paths and `.descartes`.
+fn changed_files(git: &Git, dir: &Path, apart: &[PathBuf]) -> Result<Vec<String>, String> {
+    let top = git
+        .read(dir)
+        .args(["rev-parse", "--show-toplevel"])
+        .output(Deadline::after(PATIENCE))
+        .map_err(|error| error.to_string())?;
+    let top = PathBuf::from(String::from_utf8_lossy(&top).trim_end());
+    let asked = git
+        .read(dir)
+        .args([
+            "status",
+            "--porcelain",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+        ])
+        .output(Deadline::after(PATIENCE))
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&asked);
+    let theirs = |name: &&str| {
+        let path = top.join(name);
+        let own = path
+            .components()
+            .any(|part| part.as_os_str() == ".descartes");
+        !own && !apart.iter().any(|apart| path.starts_with(apart))
+    };
+    let names = text.split('\0').filter_map(|entry| entry.get(3..));
+    Ok(names.filter(theirs).map(str::to_owned).collect())
+}
+
+impl Workplace for InPlace {
+    fn prepare(&self, _: u32, _: &Work) -> Result<Ready, String> {
+        Ok(Ready {
+            dir: self.dir.clone(),
+            note: None,
+        })
+    }
+
+    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn merge(&self, _: &Work, _: Gates<'_>) -> MergeDone {
+        // The gates were green on this very tree.
+        MergeDone {
+            end: MergeEnd::Merged,
+            landing: None,
+        }
+    }
+
+    fn commit_wave(&self, wave: u32, _: &[TaskId], _: Gates<'_>) -> WaveDone {
+        let tree = self.tree();
+        let end = if !self.commits || !matches!(tree.kind(), TreeKind::Git { .. }) {
+            CommitEnd::Committed { commit: None }
+        } else {
+            match tree.commit_all(&wave_message(&self.tag, wave)) {
+                CommitOutcome::Made { hash } => CommitEnd::Committed { commit: Some(hash) },
+                CommitOutcome::Nothing => CommitEnd::Committed { commit: None },
+                CommitOutcome::Failed { words } => CommitEnd::Failed { message: words },
+            }
+        };
+        WaveDone { end, landing: None }
+    }
+}
+
+/// The message of a wave's commit.
+pub(super) fn wave_message(tag: &str, wave: u32) -> String {
+    format!("feat({tag}): complete wave {wave}")
+}

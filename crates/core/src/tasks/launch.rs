@@ -1,0 +1,407 @@
+//! Starts what the scheduler asks for: attempts, merges, commits, each on a thread of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::Event;
+use descartes_kernel::graph::{Proof, TaskId};
+use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::sched::{Account, Attempt, MergeEnd};
+use descartes_kernel::tasks::{TaskFile, gate_words};
+use descartes_kernel::units::Secs;
+use serde_json::{Map, json};
+
+use super::News;
+use super::attempt::{Control, Job};
+use super::place::{MergeDone, Work};
+use super::prompt::{evidence_section, notes_section, task_spec};
+use super::run::{Live, Runner};
+use super::shell::Shell;
+use super::source::TaskBrief;
+use crate::host::message::Message;
+use crate::host::{HostError, HostSettings};
+
+/// What a piece of work is called: the task, or the wave where one agent is given all of it.
+pub(super) fn work_id(runner: &Runner<'_>, tasks: &[TaskId]) -> String {
+    let first = tasks.first().map_or("", |task| &**task);
+    if runner.config.use_sub_agents {
+        return first.to_owned();
+    }
+    let plan = runner.sched.plan();
+    let wave = plan
+        .graph()
+        .find(first)
+        .map_or(0, |task| plan.wave_of(task));
+    format!("wave-{wave}")
+}
+
+fn work_of(runner: &Runner<'_>, tasks: &[TaskId]) -> Work {
+    let plan = runner.sched.plan();
+    let title = tasks
+        .first()
+        .and_then(|task| plan.graph().find(task))
+        .map_or_else(String::new, |task| plan.graph().node(task).title.clone());
+    let id = work_id(runner, tasks);
+    let title = match tasks {
+        [_] => format!("[{}] {title}", tasks[0]),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|id| &**id).collect();
+            format!("[{}] {id}", ids.join(", "))
+        }
+    };
+    Work { id, title }
+}
+
+/// The work of tasks that are done.
+pub(super) fn done_work(runner: &Runner<'_>, account: &Account) -> Vec<Work> {
+    let done = account.done.iter();
+    done.map(|task| work_of(runner, std::slice::from_ref(task)))
+        .collect()
+}
+
+/// A file name for a task id, whatever it holds.
+pub(super) fn file_name(id: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let clean: String = id.chars().map(|c| if plain(c) { c } else { '-' }).collect();
+    let clean = clean.trim_matches(['.', '-']).to_owned();
+    if clean == id && clean.len() <= 60 {
+        return clean;
+    }
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:.40}-{:08x}", clean, hash as u32)
+}
+
+/// Starts an attempt.
+pub(super) fn attempt(
+    runner: &mut Runner<'_>,
+    slot: u32,
+    attempts: &[Attempt],
+) -> Result<(), HostError> {
+    let tasks: Vec<TaskId> = attempts
+        .iter()
+        .map(|attempt| attempt.task.clone())
+        .collect();
+    let work = work_of(runner, &tasks);
+    let config = child_config(runner, attempts, &work)?;
+    let brief = attempts
+        .first()
+        .and_then(|first| brief_of(runner, &first.task));
+    let cwd = brief.and_then(|brief| brief.cwd);
+    let control = Control::default();
+    let parent = runner.d.state.loop_id.clone();
+    let mut settings = HostSettings {
+        cancel: None,
+        ..runner.d.settings.clone()
+    };
+    let ids: Vec<&str> = tasks.iter().map(|id| &**id).collect();
+    settings
+        .environment
+        .retain(|(key, _)| key != "DESCARTES_TASK_ID");
+    settings
+        .environment
+        .push(("DESCARTES_TASK_ID".into(), ids.join(",").into()));
+    let mut family = Map::new();
+    family.insert("parent".to_owned(), json!(parent));
+    family.insert("task".to_owned(), json!(work.id));
+    let told = runner
+        .d
+        .state
+        .tasks
+        .as_ref()
+        .and_then(|tasks| tasks.told.get(work.id.as_str()).copied());
+    let job = Job {
+        slot,
+        tasks: tasks.clone(),
+        name: format!("{}/{}", runner.d.state.name, work.id),
+        work,
+        config,
+        cwd,
+        settings,
+        place: runner.place.clone(),
+        family,
+        told: told.unwrap_or(0),
+        control: control.clone(),
+        tx: runner.d.tx.clone(),
+    };
+    job.spawn()?;
+    runner.live.insert(slot, Live { tasks, control });
+    Ok(())
+}
+
+fn brief_of(runner: &Runner<'_>, task: &TaskId) -> Option<TaskBrief> {
+    runner.loaded.briefs.get(task).cloned()
+}
+
+/// Where the loop of a piece of work keeps its state.
+fn state_file(runner: &Runner<'_>, work: &Work) -> PathBuf {
+    let name = format!("{}.json", file_name(&work.id));
+    runner.d.dir.path().join("tasks").join(name)
+}
+
+fn child_config(
+    runner: &mut Runner<'_>,
+    attempts: &[Attempt],
+    work: &Work,
+) -> Result<IterativeLoopConfig, HostError> {
+    let parent = runner.d.state.config.clone();
+    let briefs: Vec<TaskBrief> = attempts
+        .iter()
+        .filter_map(|attempt| brief_of(runner, &attempt.task))
+        .collect();
+    let first = briefs.first().cloned().unwrap_or_default();
+    let gates = gates_of(&parent, &briefs);
+    let prompt = prompt(runner, attempts, &briefs, &gates)?;
+    let plan = runner.sched.plan();
+    let node = attempts
+        .first()
+        .and_then(|first| plan.graph().find(&first.task))
+        .map(|task| plan.graph().node(task).clone());
+    let rules = node.map(|node| node.rules).unwrap_or_default();
+    let limit = rules
+        .max_attempts
+        .unwrap_or(runner.config.max_iterations_per_task);
+    let number = attempts.iter().map(|attempt| attempt.attempt).max();
+    let roadmap = matches!(runner.config.source, TaskFile::Roadmap { .. });
+    let promise = match (roadmap, rules.proof) {
+        (_, Proof::Exit) => None,
+        (true, _) => first.promise.clone(),
+        (false, _) => parent.completion_promise.clone(),
+    };
+    let mut config = IterativeLoopConfig {
+        prompt,
+        prompt_file: None,
+        completion_promise: promise,
+        promise_match: match roadmap {
+            true => Some(PromiseMatch::Tagged),
+            false => parent.promise_match,
+        },
+        promise_hint: Some(true),
+        verify: gates,
+        verify_timeout_secs: first.gate_timeout.map_or(parent.verify_timeout_secs, Secs),
+        max_iterations: Some(limit.max(number.unwrap_or(1))),
+        iteration_timeout_secs: parent.iteration_timeout_secs.or(first.timeout.map(Secs)),
+        state_file: Some(state_file(runner, work)),
+        stall_after: Some(0),
+        max_failures: u32::MAX,
+        spec_files: Vec::new(),
+        spec_prefix: None,
+        git: Default::default(),
+        proof: Some(rules.proof),
+        tasks: None,
+        model: first.model.clone().or(parent.model.clone()),
+        extra: Map::new(),
+        ..parent
+    };
+    take_agent(runner, &first, &mut config)?;
+    leave_budgets(runner, &mut config);
+    Ok(config)
+}
+
+/// Gates of the tasks themselves, then those of the loop.
+fn gates_of(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
+    let mut gates: Vec<String> = Vec::new();
+    let own = briefs.iter().flat_map(|brief| &brief.gates);
+    for gate in own.chain(&parent.verify) {
+        if !gates.contains(gate) {
+            gates.push(gate.clone());
+        }
+    }
+    gates
+}
+
+/// The agent that a task asks for: a profile by name, or a command.
+fn take_agent(
+    runner: &Runner<'_>,
+    brief: &TaskBrief,
+    config: &mut IterativeLoopConfig,
+) -> Result<(), HostError> {
+    let Some(agent) = &brief.agent else {
+        return Ok(());
+    };
+    let profiles = &runner.d.settings.profiles;
+    let text = match profiles.get(agent) {
+        Some(profile) if !profile.command.is_empty() => profile.command.clone(),
+        _ => agent.clone(),
+    };
+    let words = shell_words::split(&text).map_err(|error| {
+        HostError::refused(
+            format!("the agent `{agent}`: {error}"),
+            "quote it as a shell would",
+        )
+    })?;
+    let Some((program, args)) = words.split_first() else {
+        return Ok(());
+    };
+    config.backend.backend_type = match profiles.get(agent) {
+        Some(profile) => profile.name.clone(),
+        None => profiles.guess(&words).to_owned(),
+    };
+    config.command = program.clone();
+    config.args = args.to_vec();
+    Ok(())
+}
+
+/// What is left of the budgets of the whole.
+fn leave_budgets(runner: &Runner<'_>, config: &mut IterativeLoopConfig) {
+    let spent = &runner.d.state.spent;
+    if let Some(limit) = &mut config.max_duration_secs {
+        limit.0 = limit.0.saturating_sub(Duration::from_millis(spent.ms));
+    }
+    if let Some(limit) = &mut config.max_tokens {
+        *limit = limit.saturating_sub(spent.tokens.unwrap_or(0));
+    }
+    if let Some(limit) = &mut config.max_cost_usd {
+        *limit = (*limit - spent.cost_micros.unwrap_or(0) as f64 / 1e6).max(0.0);
+    }
+}
+
+fn prompt(
+    runner: &mut Runner<'_>,
+    attempts: &[Attempt],
+    briefs: &[TaskBrief],
+    gates: &[String],
+) -> Result<String, HostError> {
+    let parent = runner.d.state.config.clone();
+    let dir = parent.working_directory.clone().unwrap_or_default();
+    let mut parts = Vec::new();
+    for brief in briefs {
+        let spec = task_spec(
+            &runner.config,
+            &parent,
+            &dir,
+            &brief.text,
+            &runner.loaded.guidance,
+            gates,
+        );
+        for warning in spec.warnings {
+            runner
+                .d
+                .warn(format!("task {}: {warning}", brief.text.id))?;
+        }
+        parts.push(spec.text);
+    }
+    parts.extend(
+        attempts
+            .iter()
+            .filter_map(|attempt| evidence_section(attempt.evidence.as_ref()?)),
+    );
+    let notes: Vec<(u64, String)> = runner
+        .d
+        .state
+        .notes
+        .iter()
+        .map(|note| (note.id, note.text.clone()))
+        .collect();
+    let texts: Vec<String> = notes.iter().map(|(_, text)| text.clone()).collect();
+    parts.extend(notes_section(&texts));
+    for (id, _) in notes {
+        runner.d.append(Event::CommandEffective { id })?;
+    }
+    Ok(parts.join("\n\n"))
+}
+
+/// Runs gates on a tree of ours, one after the other.
+struct GateRunner {
+    shell: Shell,
+    gates: Vec<String>,
+    limit: Duration,
+    logs: PathBuf,
+}
+
+impl GateRunner {
+    fn new(runner: &Runner<'_>, gates: Vec<String>) -> Result<Self, HostError> {
+        let d = &runner.d;
+        let shell = Shell::new(&d.settings, &d.state.loop_id)
+            .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
+        Ok(Self {
+            shell,
+            gates,
+            limit: d.state.config.verify_timeout_secs.0,
+            logs: d.dir.path().join("tasks").join("merge"),
+        })
+    }
+
+    fn run(&mut self, dir: &Path) -> Result<(), String> {
+        for (index, gate) in self.gates.iter().enumerate() {
+            let log = self.logs.join(format!("gate-{}.log", index + 1));
+            let ran = self.shell.run(dir, gate, self.limit, log);
+            if !ran.is_green() {
+                return Err(gate_words(gate, ran.end, &ran.tail));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), HostError> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    match thread.spawn(run) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(HostError::Internal(format!(
+            "cannot start a thread: {error}"
+        ))),
+    }
+}
+
+/// Starts a merge.
+pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostError> {
+    let work = work_of(runner, std::slice::from_ref(task));
+    let tx = runner.d.tx.clone();
+    let task = task.clone();
+    let tell = move |done| drop(tx.send(Message::Task(Box::new(News::Merged(task, done)))));
+    if let Some(message) = runner.no_commit.remove(work.id.as_str()) {
+        tell(MergeDone {
+            end: MergeEnd::Failed { message },
+            landing: None,
+        });
+        return Ok(());
+    }
+    let briefs: Vec<TaskBrief> = brief_of(runner, &work.id.as_str().into())
+        .into_iter()
+        .collect();
+    let gates = gates_of(&runner.d.state.config, &briefs);
+    let mut gates = GateRunner::new(runner, gates)?;
+    runner.merging = Some(gates.shell.stopper());
+    let place = runner.place.clone();
+    spawn("merge", move || {
+        tell(place.merge(&work, &mut |dir| gates.run(dir)));
+    })
+}
+
+/// Starts the commit of a wave.
+pub(super) fn commit_wave(
+    runner: &mut Runner<'_>,
+    wave: u32,
+    tasks: Vec<TaskId>,
+) -> Result<(), HostError> {
+    let tx = runner.d.tx.clone();
+    let mut gates = GateRunner::new(runner, runner.d.state.config.verify.clone())?;
+    runner.merging = Some(gates.shell.stopper());
+    let place = runner.place.clone();
+    spawn("wave", move || {
+        let done = place.commit_wave(wave, &tasks, &mut |dir| gates.run(dir));
+        drop(tx.send(Message::Task(Box::new(News::WaveCommitted(wave, done)))));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_gets_a_file_name_of_its_own() {
+        assert_eq!(file_name("1.10"), "1.10");
+        assert_eq!(file_name("fetch_data"), "fetch_data");
+        let odd = ["a b", "a-b", "a:b", "a/b", "..", "ä", ""];
+        let names: std::collections::HashSet<String> = odd.iter().map(|id| file_name(id)).collect();
+        assert_eq!(names.len(), odd.len());
+        let safe = |name: &String| {
+            name.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        assert!(names.iter().all(safe));
+    }
+}

@@ -1,0 +1,48 @@
+//! Whole graphs of tasks: a loop over loops.
+//!
+//! A task loop is a loop like any other, with a journal, a state file, a lock and a control
+//! socket; what it does next is decided by [`descartes_kernel::sched`]. The attempts at each task
+//! are a loop of their own, whose state file lies in the folder of the task loop.
+
+mod attempt;
+mod found;
+mod git;
+mod in_place;
+mod launch;
+mod memory;
+mod place;
+mod prepare;
+mod prompt;
+mod roadmap;
+mod run;
+mod scud;
+mod scud_loop;
+mod shell;
+mod source;
+mod survey;
+mod trees;
+
+pub use found::{FoundGates, found_gates};
+pub use memory::MemorySource;
+pub use prepare::open_source;
+pub use prompt::task_spec;
+pub use roadmap::RoadmapSource;
+pub use scud::{ScudSource, active_tag, find_task_file};
+pub use scud_loop::{ScudIterativeLoop, ScudLoopConfig};
+pub use source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
+pub use survey::{Piece, Whereabouts, survey};
+
+pub(crate) use prepare::{Occasion, Prepared, prepare};
+
+use descartes_kernel::graph::TaskId;
+
+/// Something became of a task.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// An attempt is over.
+    Attempt(Box<attempt::AttemptNews>),
+    /// A merge is over.
+    Merged(TaskId, place::MergeDone),
+    /// The commit of a wave is over.
+    WaveCommitted(u32, place::WaveDone),
+}

@@ -1,0 +1,71 @@
+//! Where tasks are worked on, and how their work comes together.
+
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::{CommitEnd, MergeEnd};
+use descartes_kernel::tasks::Landing;
+
+/// A piece of work: a task, or the tasks of a wave in one agent's hands.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    /// What its branch and its loop are called after.
+    pub(super) id: String,
+    /// For commit messages.
+    pub(super) title: String,
+}
+
+/// Whether an attempt was proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proven {
+    Green,
+    No,
+}
+
+/// Runs the gates on a tree; gives the evidence of the first red one.
+pub(super) type Gates<'a> = &'a mut dyn FnMut(&Path) -> Result<(), String>;
+
+/// What became of a merge.
+#[derive(Debug)]
+pub(crate) struct MergeDone {
+    pub(super) end: MergeEnd,
+    pub(super) landing: Option<Landing>,
+}
+
+/// What became of the commit of a wave.
+#[derive(Debug)]
+pub(crate) struct WaveDone {
+    pub(super) end: CommitEnd,
+    pub(super) landing: Option<Landing>,
+}
+
+/// A place where tasks are worked on. Called from several threads; merges and commits from one
+/// at a time.
+pub(super) trait Workplace: Send + Sync {
+    /// Before the first attempt of a host.
+    fn begin(&self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Makes a slot ready for a piece of work; gives the folder to work in, and what its agent
+    /// has to know.
+    fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String>;
+    /// Takes what an attempt left behind into safety; git's words where that fails.
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String>;
+    /// Puts proven work together with what was merged before.
+    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
+    /// Commits a wave and brings it into the user's checkout.
+    fn commit_wave(&self, wave: u32, tasks: &[TaskId], gates: Gates<'_>) -> WaveDone;
+    /// Everything is over: what is not needed any more is removed.
+    fn close(&self, done: &[Work]) {
+        let _ = done;
+    }
+}
+
+/// A slot that is ready.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// The folder to work in.
+    pub(super) dir: PathBuf,
+    /// Something the agent has to know, such as a conflict that is in the tree.
+    pub(super) note: Option<String>,
+}

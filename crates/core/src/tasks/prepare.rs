@@ -1,0 +1,155 @@
+//! Everything that is checked before a task loop begins: the file, the graph, the place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::finding::Severity;
+use descartes_kernel::sched;
+use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_store::layout::PROJECT_FOLDER;
+use descartes_store::task_file::RunLock;
+use jiff::Timestamp;
+
+use super::in_place::{Fresh, InPlace};
+use super::place::Workplace;
+use super::roadmap::RoadmapSource;
+use super::scud::ScudSource;
+use super::source::{Loaded, SourceError, TaskSource};
+use super::trees::Trees;
+use crate::host::{HostError, HostSettings, git_of};
+
+/// A task loop that may begin.
+pub(crate) struct Prepared {
+    pub(super) source: Box<dyn TaskSource>,
+    pub(super) loaded: Loaded,
+    pub(super) place: Arc<dyn Workplace>,
+    /// What was decided before, where the loop is taken up.
+    pub(super) history: Vec<sched::Event>,
+    /// Keeps other runs away from the same tasks.
+    pub(super) _lock: Option<RunLock>,
+}
+
+impl Prepared {
+    /// Takes what was decided before.
+    pub(crate) fn take_history(&mut self, events: Vec<sched::Event>) {
+        self.history = events;
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
+}
+
+impl From<SourceError> for HostError {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Content {
+                path,
+                message,
+                hint,
+            } => Self::refused(format!("{}: {message}", path.display()), hint),
+            SourceError::File(error) => {
+                Self::refused(error.to_string(), "look who else works on these tasks")
+            }
+        }
+    }
+}
+
+/// Whether a loop begins or is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// It begins: the user's tree must be as the work needs it.
+    Start,
+    /// It goes on.
+    Resume,
+}
+
+/// Reads and checks the tasks and the place where they are worked on. Writes nothing but the
+/// lock that other runs look at.
+pub(crate) fn prepare(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+    occasion: Occasion,
+    notices: &mut Vec<String>,
+) -> Result<Prepared, HostError> {
+    let Some(tasks) = &config.tasks else {
+        return Err(HostError::Internal("there are no tasks to run".to_owned()));
+    };
+    let mut source = open_source(tasks, dir)?;
+    // Before the lock: a tag that is not there gets no lock file.
+    let loaded = source.load()?;
+    let lock = match source.run_lock() {
+        Some(path) => Some(hold(&path, &tasks.source.tag())?),
+        None => None,
+    };
+    for finding in &loaded.findings {
+        if finding.severity == Severity::Warning {
+            notices.push(format!("{}:{finding}", tasks.source.path().display()));
+        }
+    }
+    let place = open_place(tasks, settings, dir, source.as_ref(), occasion)?;
+    Ok(Prepared {
+        source,
+        loaded,
+        place,
+        history: Vec::new(),
+        _lock: lock,
+    })
+}
+
+/// The tasks that a config names; nothing is read yet.
+pub fn open_source(tasks: &TasksConfig, dir: &Path) -> Result<Box<dyn TaskSource>, HostError> {
+    Ok(match &tasks.source {
+        TaskFile::Scud { tag, file } => {
+            Box::new(ScudSource::new(file, tag, &dir.join(PROJECT_FOLDER))?)
+        }
+        TaskFile::Roadmap { file, defaults } => Box::new(RoadmapSource::new(file, defaults)),
+    })
+}
+
+fn hold(path: &Path, tag: &str) -> Result<RunLock, HostError> {
+    let text = format!("pid={}\nstarted={}\n", std::process::id(), Timestamp::now());
+    RunLock::acquire(path, &text)?.ok_or_else(|| {
+        let holder = fs_err::read_to_string(path).unwrap_or_default();
+        let holder = holder.lines().next().unwrap_or("").to_owned();
+        HostError::refused(
+            format!("another run works on the tag `{tag}` already ({holder})"),
+            "wait for it, or end it: descartes loop list --all",
+        )
+    })
+}
+
+fn open_place(
+    tasks: &TasksConfig,
+    settings: &HostSettings,
+    dir: &Path,
+    source: &dyn TaskSource,
+    occasion: Occasion,
+) -> Result<Arc<dyn Workplace>, HostError> {
+    let objects = settings.root.path().join("worktrees").join("objects");
+    match tasks.place {
+        WorkPlace::InPlace => {
+            let fresh = match occasion {
+                Occasion::Start => Fresh::Yes,
+                Occasion::Resume => Fresh::No,
+            };
+            let place = InPlace::open(
+                dir,
+                objects,
+                source.shielded(),
+                tasks,
+                git_of(settings),
+                fresh,
+            )?;
+            Ok(Arc::new(place))
+        }
+        WorkPlace::Worktrees => {
+            let place = Trees::open(dir, settings, &source.shielded(), tasks)?;
+            Ok(Arc::new(place))
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Tasks of a Markdown roadmap. The file is a person's: of it, one character changes when a task
+//! is finished. Everything else that is known about its tasks is in the loop's journal.
+
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::finding::has_errors;
+use descartes_kernel::graph::{TaskId, TaskStatus};
+use descartes_kernel::roadmap::{self, Defaults, Mark, Roadmap, RoadmapTask};
+use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
+use descartes_kernel::tasks::RoadmapDefaults;
+use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
+
+use super::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
+
+/// Somebody who writes the file at the same moment is waited for so often.
+const TRIES: u32 = 20;
+
+/// A roadmap.
+#[derive(Debug)]
+pub struct RoadmapSource {
+    path: PathBuf,
+    defaults: Defaults,
+}
+
+impl RoadmapSource {
+    /// The roadmap in a file.
+    pub fn new(path: &Path, defaults: &RoadmapDefaults) -> Self {
+        Self {
+            path: path.to_owned(),
+            defaults: Defaults {
+                iterations: defaults.iterations,
+                promise: defaults.promise.clone(),
+                timeout: defaults.timeout_secs.0,
+            },
+        }
+    }
+
+    fn content(&self, message: String) -> SourceError {
+        SourceError::Content {
+            path: self.path.clone(),
+            message,
+            hint: format!("see: descartes roadmap check {}", self.path.display()),
+        }
+    }
+
+    fn read(&self) -> Result<String, SourceError> {
+        fs_err::read_to_string(&self.path).map_err(|error| self.content(error.to_string()))
+    }
+}
+
+impl TaskSource for RoadmapSource {
+    fn load(&mut self) -> Result<Loaded, SourceError> {
+        let roadmap = roadmap::parse(&self.read()?);
+        let findings = roadmap.check();
+        if has_errors(&findings) {
+            return Err(SourceError::findings(self.path.clone(), &findings));
+        }
+        let plan = roadmap
+            .graph_with(&self.defaults)
+            .plan()
+            .map_err(|problems| {
+                let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                self.content(lines.join("\n  "))
+            })?;
+        let briefs = roadmap
+            .tasks
+            .iter()
+            .map(|task| {
+                let brief = brief(&roadmap, task, &self.defaults);
+                (TaskId::from(task.id.as_str()), brief)
+            })
+            .collect();
+        Ok(Loaded {
+            plan,
+            briefs,
+            guidance: whole(&roadmap).into_iter().collect(),
+            findings,
+        })
+    }
+
+    fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
+        let roadmap = roadmap::parse(&self.read()?);
+        match roadmap.task(task).map(|task| task.mark) {
+            Some(Mark::Open) => Ok(Claim::Taken),
+            Some(mark) => Ok(Claim::Found(mark.status())),
+            None => Ok(Claim::Found(TaskStatus::Cancelled)),
+        }
+    }
+
+    fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
+        if status != TaskStatus::Done {
+            return Ok(());
+        }
+        for _ in 0..TRIES {
+            let text = self.read()?;
+            let edit =
+                roadmap::tick(&text, task).map_err(|error| self.content(error.to_string()))?;
+            if edit.new_text == text || replace_if_unchanged(&self.path, &text, &edit.new_text)? {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Err(TaskFileError::Restless {
+            path: self.path.clone(),
+        }
+        .into())
+    }
+
+    fn keeps(&self) -> Keeps {
+        Keeps::Done
+    }
+
+    fn shielded(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
+    }
+}
+
+fn brief(roadmap: &Roadmap, task: &RoadmapTask, defaults: &Defaults) -> TaskBrief {
+    let settings = roadmap.settings(task, defaults);
+    let mut text = TaskText::from(task);
+    text.dependencies = task
+        .keys
+        .depends
+        .iter()
+        .map(|depends| Delivered {
+            id: depends.id.clone(),
+            title: roadmap
+                .task(&depends.id)
+                .map_or_else(String::new, |task| task.description.clone()),
+            delivered: None,
+        })
+        .collect();
+    TaskBrief {
+        text,
+        promise: settings.promise,
+        timeout: Some(settings.timeout),
+        gates: settings.gates,
+        gate_timeout: task.keys.verify_timeout,
+        cwd: settings.cwd,
+        agent: task
+            .keys
+            .agent
+            .clone()
+            .or_else(|| task.keys.cli.first().cloned()),
+        model: task.keys.model.clone(),
+    }
+}
+
+/// What all of a roadmap is for.
+fn whole(roadmap: &Roadmap) -> Option<SpecFile> {
+    let mut parts = Vec::new();
+    if !roadmap.objective.trim().is_empty() {
+        parts.push(roadmap.objective.trim().to_owned());
+    }
+    parts.extend(
+        roadmap
+            .constraints
+            .other
+            .iter()
+            .map(|line| format!("- {line}")),
+    );
+    let name = match &roadmap.title {
+        Some(title) => format!("Objective of the whole: {title}"),
+        None => "Objective of the whole".to_owned(),
+    };
+    (!parts.is_empty()).then(|| SpecFile {
+        name,
+        text: parts.join("\n"),
+    })
+}

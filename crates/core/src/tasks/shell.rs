@@ -1,0 +1,196 @@
+//! Commands that a task loop runs itself, outside of any agent: gates on a merged tree, the
+//! command that makes a worktree ready. Each has a process tree of its own.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use descartes_kernel::event::{ExitStatus, GateEnd};
+use descartes_proc::{Channel, Ending, Exit, Launch, Sink, Stdin, Supervisor, TreeEvent};
+use descartes_store::logs::LogFile;
+
+use crate::host::HostSettings;
+
+/// The last of a command's output that is told to the agent.
+const TAIL: usize = 4096;
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) struct Ran {
+    pub(super) end: GateEnd,
+    pub(super) tail: String,
+}
+
+impl Ran {
+    pub(super) fn is_green(&self) -> bool {
+        matches!(self.end, GateEnd::Exit(status) if status.is_success())
+    }
+
+    fn trouble(words: String) -> Self {
+        Self {
+            end: GateEnd::Exit(ExitStatus::Code(126)),
+            tail: words,
+        }
+    }
+}
+
+enum News {
+    Tree(TreeEvent),
+    Stop,
+}
+
+/// Ends what a shell runs, from another thread.
+#[derive(Clone, Debug)]
+pub(super) struct Stopper(Sender<News>);
+
+impl Stopper {
+    pub(super) fn stop(&self) {
+        // A shell that is gone runs nothing.
+        drop(self.0.send(News::Stop));
+    }
+}
+
+impl std::fmt::Debug for News {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("News")
+    }
+}
+
+/// Runs commands one after the other.
+pub(super) struct Shell {
+    supervisor: Supervisor,
+    rx: Receiver<News>,
+    tx: Sender<News>,
+    environment: Vec<(OsString, OsString)>,
+    runs: u64,
+    stopped: bool,
+}
+
+impl Shell {
+    /// A shell whose processes carry the mark of a loop.
+    pub(super) fn new(settings: &HostSettings, mark: &str) -> std::io::Result<Self> {
+        let (tx, rx) = channel();
+        let events = tx.clone();
+        let on_event = Box::new(move |event| drop(events.send(News::Tree(event))));
+        let supervisor = match &settings.guard {
+            Some(guard) => {
+                let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
+                Supervisor::guarded(&guard.exe, &args, &[], on_event)?
+            }
+            None => Supervisor::direct(mark, on_event)?,
+        };
+        let mut environment = settings.environment.clone();
+        environment.retain(|(key, _)| key != descartes_proc::MARK);
+        environment.push((descartes_proc::MARK.into(), mark.into()));
+        Ok(Self {
+            supervisor,
+            rx,
+            tx,
+            environment,
+            runs: 0,
+            stopped: false,
+        })
+    }
+
+    pub(super) fn stopper(&self) -> Stopper {
+        Stopper(self.tx.clone())
+    }
+
+    /// Runs a command by `sh -c` in a folder, to its end.
+    pub(super) fn run(&mut self, dir: &Path, command: &str, limit: Duration, log: PathBuf) -> Ran {
+        self.runs += 1;
+        let launch = Launch {
+            argv: vec!["sh".into(), "-c".into(), command.into()],
+            env: self.environment.clone(),
+            cwd: dir.to_owned(),
+            stdin: Stdin::Null,
+        };
+        let sink = TailSink {
+            log: LogFile::new(log, Some(64 << 20)),
+            tail: Vec::new(),
+        };
+        if let Err(error) = self.supervisor.start(self.runs, &launch, Box::new(sink)) {
+            return Ran::trouble(format!("the command could not be started: {error}"));
+        }
+        let end = self.watch(limit);
+        let tail = self.supervisor.collect(DRAIN).sink.map(tail_of);
+        Ran {
+            end,
+            tail: tail.unwrap_or_default(),
+        }
+    }
+
+    fn watch(&mut self, limit: Duration) -> GateEnd {
+        let deadline = Instant::now() + limit;
+        let mut end = None;
+        if self.stopped {
+            end = Some(GateEnd::Cancelled);
+            self.supervisor.terminate(Ending::Kill);
+        }
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let news = match end {
+                None => self.rx.recv_timeout(left).ok(),
+                Some(_) => self.rx.recv().ok(),
+            };
+            match news {
+                None => {
+                    end = Some(GateEnd::Timeout);
+                    self.supervisor.terminate(Ending::Ask {
+                        grace: Duration::from_secs(5),
+                    });
+                }
+                Some(News::Stop) => {
+                    self.stopped = true;
+                    end.get_or_insert(GateEnd::Cancelled);
+                    self.supervisor.terminate(Ending::Ask {
+                        grace: Duration::from_secs(5),
+                    });
+                }
+                Some(News::Tree(TreeEvent::Exited { run, exit })) if run == self.runs => {
+                    let status = match exit {
+                        Exit::Code(code) => ExitStatus::Code(code),
+                        Exit::Signal(signal) => ExitStatus::Signal(signal),
+                    };
+                    end.get_or_insert(GateEnd::Exit(status));
+                }
+                Some(News::Tree(TreeEvent::GuardLost { run })) if run == self.runs => {
+                    end.get_or_insert(GateEnd::Exit(ExitStatus::Signal(9)));
+                }
+                Some(News::Tree(TreeEvent::Swept { run, .. })) if run == self.runs => {
+                    return end.unwrap_or(GateEnd::Cancelled);
+                }
+                Some(News::Tree(_)) => {}
+            }
+        }
+    }
+}
+
+struct TailSink {
+    log: LogFile,
+    tail: Vec<u8>,
+}
+
+impl Sink for TailSink {
+    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
+        self.log.write(bytes);
+        let keep = &bytes[bytes.len().saturating_sub(TAIL)..];
+        self.tail.extend_from_slice(keep);
+        let over = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..over);
+    }
+}
+
+fn tail_of(sink: Box<dyn Sink>) -> String {
+    match (sink as Box<dyn Any>).downcast::<TailSink>() {
+        Ok(sink) => {
+            let TailSink { log, tail } = *sink;
+            log.finish();
+            String::from_utf8_lossy(&tail).into_owned()
+        }
+        Err(_) => String::new(),
+    }
+}

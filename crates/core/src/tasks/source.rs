@@ -1,0 +1,115 @@
+//! Where tasks come from and where their status is kept.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use descartes_kernel::finding::{Finding, Severity};
+use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
+use descartes_kernel::spec::{SpecFile, TaskText};
+use descartes_store::task_file::TaskFileError;
+use thiserror::Error;
+
+/// What an agent is to know about one task, and what holds for it alone.
+#[derive(Clone, Debug, Default)]
+pub struct TaskBrief {
+    /// The task in words.
+    pub text: TaskText,
+    /// The promise, where it is the task's own.
+    pub promise: Option<String>,
+    /// Time for one attempt.
+    pub timeout: Option<Duration>,
+    /// Gates of its own, before those of the loop.
+    pub gates: Vec<String>,
+    /// Time for each gate.
+    pub gate_timeout: Option<Duration>,
+    /// Where in the tree it is worked on.
+    pub cwd: Option<String>,
+    /// The agent that it asks for: a profile or a command.
+    pub agent: Option<String>,
+    /// The model that it asks for.
+    pub model: Option<String>,
+}
+
+/// A task file as it was read.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The graph and its waves.
+    pub plan: Plan,
+    /// Every task in words.
+    pub briefs: HashMap<TaskId, TaskBrief>,
+    /// Texts that belong to every task.
+    pub guidance: Vec<SpecFile>,
+    /// What is odd, without being an error.
+    pub findings: Vec<Finding>,
+}
+
+/// What a claim came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// The task is ours.
+    Taken,
+    /// It has another status; nothing was changed.
+    Found(TaskStatus),
+}
+
+/// Whether a file holds every status, or no more than what is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// Every status: what differs from ours is somebody's wish.
+    Every,
+    /// Done or not: the rest is known to us alone.
+    Done,
+}
+
+/// Why tasks cannot be read or written.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] TaskFileError),
+    /// What stands in it.
+    #[error("{}: {message}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+impl SourceError {
+    /// All errors of a file in one.
+    pub(super) fn findings(path: PathBuf, findings: &[Finding]) -> Self {
+        let errors = findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error);
+        let lines: Vec<String> = errors.map(ToString::to_string).collect();
+        Self::Content {
+            path,
+            message: lines.join("\n  "),
+            hint: "mend the task file, then start again".to_owned(),
+        }
+    }
+}
+
+/// A file of tasks. Every change is durable when the call returns, and seen by the other tools
+/// that read the file.
+pub trait TaskSource: Send {
+    /// Reads the tasks as they are now.
+    fn load(&mut self) -> Result<Loaded, SourceError>;
+    /// Sets a task to in-progress, if it is pending or in progress.
+    fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError>;
+    /// Sets a status whatever it was.
+    fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError>;
+    /// The lock by which other tools' runs keep away from the same tasks.
+    fn run_lock(&self) -> Option<PathBuf> {
+        None
+    }
+    /// What the file holds.
+    fn keeps(&self) -> Keeps;
+    /// Files whose copy in the user's checkout is the only truth: they are in no commit of ours.
+    fn shielded(&self) -> Vec<PathBuf>;
+}

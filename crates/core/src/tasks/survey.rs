@@ -1,0 +1,138 @@
+//! Where every piece of work of task loops is: on branches, in worktrees, waiting to land.
+
+use std::path::{Path, PathBuf};
+
+use descartes_store::layout::StateRoot;
+use serde::Serialize;
+
+use super::git::Repo;
+use super::source::SourceError;
+use crate::worktree::Git;
+
+/// A piece of work that is not in the user's branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// The tag and task.
+    pub what: String,
+    /// Where it is.
+    #[serde(flatten)]
+    pub at: Whereabouts,
+}
+
+/// Where a piece of work is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum Whereabouts {
+    /// On a task's own branch.
+    Branch {
+        /// The branch.
+        name: String,
+        /// Commits that HEAD does not have.
+        commits: u32,
+    },
+    /// Proven, and waiting to land.
+    Ready {
+        /// The branch.
+        name: String,
+        /// Commits that HEAD does not have.
+        commits: u32,
+    },
+    /// Proven and put together, in a loop that is not over.
+    Merged {
+        /// Commits that HEAD does not have.
+        commits: u32,
+    },
+    /// In a worktree.
+    Worktree {
+        /// The worktree.
+        path: PathBuf,
+        /// The disk it uses.
+        bytes: u64,
+        /// Files with changes in no commit.
+        changed: u32,
+    },
+}
+
+/// Looks at the repository around `dir`.
+pub fn survey(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, SourceError> {
+    look(dir, root).map_err(|message| SourceError::Content {
+        path: dir.to_owned(),
+        message,
+        hint: "work of task loops is kept in git".to_owned(),
+    })
+}
+
+fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
+    let repo = Repo::at(dir, &Git::default());
+    let refs = repo.ask(&[
+        "for-each-ref",
+        "--format=%(refname)",
+        "refs/heads/descartes",
+        "refs/descartes",
+    ])?;
+    let ahead = |name: &str| -> Result<u32, String> {
+        let count = repo.ask(&["rev-list", "--count", &format!("HEAD..{name}")])?;
+        Ok(count.parse().unwrap_or(0))
+    };
+    let mut pieces = Vec::new();
+    for full in refs.lines() {
+        let commits = ahead(full)?;
+        let name = full.trim_start_matches("refs/heads/");
+        let what = name
+            .trim_start_matches("refs/")
+            .trim_start_matches("descartes/")
+            .to_owned();
+        let at = if let Some(tag) = what.strip_suffix("/=ready") {
+            let (name, what) = (name.to_owned(), tag.to_owned());
+            pieces.push(Piece {
+                what,
+                at: Whereabouts::Ready { name, commits },
+            });
+            continue;
+        } else if full.starts_with("refs/descartes/") {
+            if commits == 0 || !full.ends_with("/merged") {
+                continue;
+            }
+            Whereabouts::Merged { commits }
+        } else {
+            let name = name.to_owned();
+            Whereabouts::Branch { name, commits }
+        };
+        pieces.push(Piece { what, at });
+    }
+    let listed = repo.ask(&["worktree", "list", "--porcelain"])?;
+    let folder = root.worktrees();
+    let paths = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("worktree "));
+    for path in paths
+        .map(PathBuf::from)
+        .filter(|path| path.starts_with(&folder))
+    {
+        let inside = path.strip_prefix(&folder).unwrap_or(&path);
+        let changed = repo
+            .beside(&path)
+            .ask(&["status", "--porcelain"])
+            .map_or(0, |out| out.lines().count() as u32);
+        pieces.push(Piece {
+            what: inside.to_string_lossy().into_owned(),
+            at: Whereabouts::Worktree {
+                bytes: size_of(&path),
+                path,
+                changed,
+            },
+        });
+    }
+    Ok(pieces)
+}
+
+fn size_of(path: &Path) -> u64 {
+    let Ok(meta) = fs_err::symlink_metadata(path) else {
+        return 0;
+    };
+    if !meta.is_dir() {
+        return meta.len();
+    }
+    let entries = fs_err::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| size_of(&entry.path())).sum()
+}

@@ -1,0 +1,69 @@
+//! What the loop of one task has to tell about its last attempt.
+
+use crate::event::{GateEnd, Verdict, WaitReason};
+use crate::outcome::IterativeExitReason;
+use crate::sched::AttemptEnd;
+use crate::state::LoopState;
+
+/// How the attempt ended for which a loop was lent until its iteration `until` was over.
+pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
+    let over = state.iterations >= until;
+    if let IterativeExitReason::Error { message } = state.exit_reason() {
+        return AttemptEnd::Failed { message };
+    }
+    if !over {
+        let limit = state
+            .wait
+            .as_ref()
+            .filter(|wait| matches!(wait.reason, WaitReason::Limit(_)));
+        return match limit {
+            Some(wait) => AttemptEnd::Limited { until: wait.until },
+            None => AttemptEnd::Interrupted,
+        };
+    }
+    let proven = matches!(
+        state.verdict,
+        Some(Verdict::Promise | Verdict::Gates | Verdict::Success)
+    );
+    if state.stop.is_some() && !proven {
+        return AttemptEnd::Interrupted;
+    }
+    match &state.verdict {
+        Some(Verdict::Promise) => AttemptEnd::Green {
+            changed: true,
+            claimed: true,
+        },
+        Some(Verdict::Gates | Verdict::Success) => AttemptEnd::Green {
+            changed: true,
+            claimed: false,
+        },
+        Some(Verdict::Blocked(message)) => AttemptEnd::BlockedByAgent {
+            message: message.clone(),
+        },
+        Some(Verdict::Failed(message)) => AttemptEnd::Failed {
+            message: message.clone(),
+        },
+        Some(Verdict::Refused | Verdict::Worked) => match &state.refusal {
+            Some(refusal) => AttemptEnd::Red {
+                tail: gate_words(&refusal.gate.command, refusal.gate.end, &refusal.gate.tail),
+            },
+            None => AttemptEnd::Failed {
+                message: "the promise was not given".to_owned(),
+            },
+        },
+        Some(Verdict::Stopped) | None => AttemptEnd::Interrupted,
+    }
+}
+
+/// A red gate in words: what was run, how it ended, and the last of its output.
+pub fn gate_words(command: &str, end: GateEnd, tail: &str) -> String {
+    let how = match end {
+        GateEnd::Exit(status) => format!("exit code {}", status.shell_code()),
+        GateEnd::Timeout => "timed out".to_owned(),
+        GateEnd::Cancelled => "was stopped".to_owned(),
+    };
+    match tail.trim_end() {
+        "" => format!("`{command}`: {how}"),
+        tail => format!("`{command}`: {how}\n{tail}"),
+    }
+}

@@ -1,0 +1,188 @@
+//! What was asked for when a graph of tasks is to be run.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::graph::Proof;
+use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
+use crate::spec::LoopSpecConfig;
+use crate::units::Secs;
+
+/// Which file the tasks come from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TaskFile {
+    /// The tasks of a tag in a SCUD project.
+    Scud {
+        /// The tag.
+        tag: String,
+        /// The task file.
+        file: PathBuf,
+    },
+    /// A Markdown roadmap.
+    Roadmap {
+        /// The roadmap.
+        file: PathBuf,
+        /// What holds where the roadmap does not say.
+        #[serde(default)]
+        defaults: RoadmapDefaults,
+    },
+}
+
+impl TaskFile {
+    /// The file itself.
+    pub fn path(&self) -> &PathBuf {
+        match self {
+            Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
+        }
+    }
+
+    /// The tag, or the roadmap's name: what commits and branches are called after.
+    pub fn tag(&self) -> String {
+        match self {
+            Self::Scud { tag, .. } => tag.clone(),
+            Self::Roadmap { file, .. } => file
+                .file_stem()
+                .map_or_else(|| "roadmap".into(), |stem| stem.to_string_lossy())
+                .to_lowercase(),
+        }
+    }
+}
+
+/// What holds for a roadmap's tasks where the file does not say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoadmapDefaults {
+    /// Attempts of a looping task.
+    pub iterations: u32,
+    /// The promise of a looping task.
+    pub promise: String,
+    /// Time for one attempt.
+    pub timeout_secs: Secs,
+}
+
+impl Default for RoadmapDefaults {
+    fn default() -> Self {
+        Self {
+            iterations: 30,
+            promise: "COMPLETE".to_owned(),
+            timeout_secs: Secs::new(30 * 60),
+        }
+    }
+}
+
+/// Where tasks are worked on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkPlace {
+    /// In worktrees outside the repository.
+    #[default]
+    Worktrees,
+    /// In the user's own tree, one at a time.
+    InPlace,
+}
+
+/// Everything that makes a loop a task loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TasksConfig {
+    /// Where the tasks come from.
+    pub source: TaskFile,
+    /// The implementation plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_path: Option<PathBuf>,
+    /// Notes of an earlier run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_path: Option<PathBuf>,
+    /// Attempts at a task that does not say otherwise.
+    #[serde(default = "three")]
+    pub max_iterations_per_task: u32,
+    /// One fresh agent for each attempt; else one agent is given a whole wave.
+    #[serde(default = "yes")]
+    pub use_sub_agents: bool,
+    /// One commit for each wave.
+    #[serde(default = "yes")]
+    pub auto_commit_waves: bool,
+    /// Whether a wave ends before the next begins.
+    #[serde(default = "yes")]
+    pub wave_barrier: bool,
+    /// Tasks at the same time.
+    #[serde(default = "one")]
+    pub parallel: u32,
+    /// Where they are worked on.
+    #[serde(default)]
+    pub place: WorkPlace,
+    /// What the agents are told.
+    #[serde(default)]
+    pub spec: LoopSpecConfig,
+    /// Files that git does not bring into a worktree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worktree_copy: Vec<String>,
+    /// A command that makes a new worktree ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree_setup: Option<String>,
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TasksConfig {
+    /// The defaults for a source.
+    pub fn new(source: TaskFile) -> Self {
+        Self {
+            source,
+            plan_path: None,
+            handoff_path: None,
+            max_iterations_per_task: three(),
+            use_sub_agents: true,
+            auto_commit_waves: true,
+            wave_barrier: true,
+            parallel: one(),
+            place: WorkPlace::Worktrees,
+            spec: LoopSpecConfig::default(),
+            worktree_copy: Vec::new(),
+            worktree_setup: None,
+        }
+    }
+
+    /// The scheduler's part of it.
+    pub fn sched(&self, max_iterations: Option<u32>, gates: Gates) -> SchedConfig {
+        let slots = match self.place {
+            WorkPlace::InPlace => 1,
+            WorkPlace::Worktrees => self.parallel.max(1),
+        };
+        SchedConfig {
+            slots,
+            barrier: if self.wave_barrier {
+                Barrier::On
+            } else {
+                Barrier::Off
+            },
+            max_attempts: self.max_iterations_per_task,
+            max_iterations,
+            gates,
+            grouping: if self.use_sub_agents {
+                Grouping::Task
+            } else {
+                Grouping::Wave
+            },
+        }
+    }
+
+    /// What proves a task done that does not say otherwise.
+    pub fn proof(&self) -> Proof {
+        match self.source {
+            TaskFile::Scud { .. } => Proof::Work,
+            TaskFile::Roadmap { .. } => Proof::Exit,
+        }
+    }
+}

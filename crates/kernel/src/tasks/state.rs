@@ -1,0 +1,475 @@
+//! Where every task of a loop stands: a fold of its journal, for views and the state file.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::graph::{TaskId, TaskStatus};
+use crate::sched::{BlockReason, CommitEnd, Event, Next, Seen};
+
+/// One task of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedTask {
+    /// Its id.
+    pub id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// Its wave, from 1.
+    pub wave: u32,
+    /// How hard it is; 0 is unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub complexity: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// What is known about a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEntry {
+    /// Its title.
+    pub title: String,
+    /// Its wave, from 1.
+    pub wave: u32,
+    /// How hard it is; 0 is unknown.
+    pub complexity: u32,
+    /// Its status.
+    pub status: TaskStatus,
+    /// Attempts that were begun.
+    pub attempts: u32,
+}
+
+/// A task that an agent works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningTask {
+    /// The task.
+    pub task: TaskId,
+    /// Its worktree slot.
+    pub slot: u32,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A commit of a wave, as the state file tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaveCommit {
+    /// The wave, from 1.
+    pub wave: u32,
+    /// The commit; none where there was nothing to commit.
+    pub commit_hash: Option<String>,
+    /// When.
+    pub timestamp: Timestamp,
+    /// What was done in it.
+    pub tasks_completed: Vec<TaskId>,
+}
+
+/// A blocked task, as the state file tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockedEntry {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// Why, in words.
+    pub reason: String,
+    /// Attempts that were made.
+    pub attempts: u32,
+    /// Since when.
+    pub blocked_at: Timestamp,
+}
+
+/// Where finished work is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "landing", rename_all = "snake_case")]
+pub enum Landing {
+    /// In the user's checkout.
+    Landed {
+        /// The commit that the user's branch is at now.
+        commit: String,
+    },
+    /// On a branch of ours, since it could not be brought into the user's checkout.
+    Ready {
+        /// The commit.
+        commit: String,
+        /// The branch.
+        branch: String,
+        /// Why it waits.
+        why: String,
+    },
+}
+
+/// The tasks of a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TasksState {
+    /// The tag or the roadmap's name.
+    pub tag: String,
+    /// Every task by its id.
+    pub tasks: BTreeMap<TaskId, TaskEntry>,
+    /// The order of the plan: waves one after the other.
+    pub order: Vec<TaskId>,
+    /// Waves in all.
+    pub waves: u32,
+    /// Tasks that agents work on.
+    pub running: Vec<RunningTask>,
+    /// The task that is being merged.
+    pub merging: Option<TaskId>,
+    /// Commits of waves.
+    pub wave_commits: Vec<WaveCommit>,
+    /// Tasks that could not be done.
+    pub blocked: Vec<BlockedEntry>,
+    /// Where finished work is.
+    pub landing: Option<Landing>,
+    /// By task: iterations of its own loop that this one has heard of.
+    pub told: BTreeMap<TaskId, u32>,
+    #[serde(default)]
+    committing: Option<(u32, Vec<TaskId>)>,
+    #[serde(default)]
+    has_begun: bool,
+}
+
+/// What an event means for the count of iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// An attempt that counts is over.
+    Yes,
+    /// Nothing was counted.
+    No,
+}
+
+impl TasksState {
+    /// Takes a plan: tasks that are known stay as they are.
+    pub fn plan(&mut self, tag: &str, tasks: &[PlannedTask]) {
+        let mut old = std::mem::take(&mut self.tasks);
+        self.tag = tag.to_owned();
+        self.order = tasks.iter().map(|task| task.id.clone()).collect();
+        self.waves = tasks.iter().map(|task| task.wave).max().unwrap_or(0);
+        for task in tasks {
+            let known = old.remove(&task.id);
+            let entry = TaskEntry {
+                title: task.title.clone(),
+                wave: task.wave,
+                complexity: task.complexity,
+                status: known.as_ref().map_or(TaskStatus::Pending, |k| k.status),
+                attempts: known.map_or(0, |known| known.attempts),
+            };
+            self.tasks.insert(task.id.clone(), entry);
+        }
+    }
+
+    /// Takes an event of the scheduler; tells whether it ends an attempt that counts.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) -> Counted {
+        match event {
+            Event::Began { statuses } | Event::Replanned { statuses } => {
+                self.has_begun = true;
+                for (task, status) in statuses {
+                    self.set(task, *status);
+                }
+            }
+            Event::AttemptStarted {
+                task,
+                slot,
+                attempt,
+            } => {
+                self.set(task, TaskStatus::InProgress);
+                if let Some(entry) = self.tasks.get_mut(task) {
+                    entry.attempts += 1;
+                }
+                self.running.push(RunningTask {
+                    task: task.clone(),
+                    slot: *slot,
+                    attempt: *attempt,
+                    since: at,
+                });
+            }
+            Event::ClaimRefused { task, found } => {
+                self.leave(task);
+                self.set(task, *found);
+            }
+            Event::AttemptEnded { task, end, next } => {
+                let over = self.leave(task);
+                self.next(task, next, at);
+                let counts = !matches!(end, crate::sched::AttemptEnd::Limited { .. });
+                if over && counts {
+                    return Counted::Yes;
+                }
+            }
+            Event::MergeStarted { task } => self.merging = Some(task.clone()),
+            Event::MergeEnded { task, next, .. } => {
+                self.merging = None;
+                self.next(task, next, at);
+            }
+            Event::StatusSeen { task, status, seen } if *seen != Seen::Note => {
+                self.blocked.retain(|entry| entry.task_id != *task);
+                self.set(task, *status);
+            }
+            Event::WaveCommitStarted { wave, tasks } => {
+                self.committing = Some((*wave, tasks.clone()));
+            }
+            Event::WaveCommitEnded { wave, end } => self.committed(*wave, end, at),
+            _ => {}
+        }
+        Counted::No
+    }
+
+    fn set(&mut self, task: &TaskId, status: TaskStatus) {
+        if let Some(entry) = self.tasks.get_mut(task) {
+            entry.status = status;
+        }
+    }
+
+    /// Takes a task out of its slot; tells whether the slot is free now.
+    fn leave(&mut self, task: &TaskId) -> bool {
+        let Some(at) = self
+            .running
+            .iter()
+            .position(|running| running.task == *task)
+        else {
+            return false;
+        };
+        let slot = self.running.remove(at).slot;
+        self.running.iter().all(|running| running.slot != slot)
+    }
+
+    fn next(&mut self, task: &TaskId, next: &Next, at: Timestamp) {
+        let status = match next {
+            Next::Land => TaskStatus::InProgress,
+            Next::Done => TaskStatus::Done,
+            Next::Retry { .. } | Next::Again | Next::Pass { .. } => TaskStatus::Pending,
+            Next::Block { .. } => TaskStatus::Blocked,
+            Next::Yield { status } => *status,
+        };
+        self.set(task, status);
+        if let Next::Block { reason } = next {
+            let entry = self.tasks.get(task);
+            let entry = BlockedEntry {
+                task_id: task.clone(),
+                title: entry.map_or_else(String::new, |entry| entry.title.clone()),
+                reason: reason.words(),
+                attempts: entry.map_or(0, |entry| entry.attempts),
+                blocked_at: at,
+            };
+            self.blocked.retain(|old| old.task_id != *task);
+            self.blocked.push(entry);
+        }
+    }
+
+    fn committed(&mut self, wave: u32, end: &CommitEnd, at: Timestamp) {
+        let tasks = match self.committing.take() {
+            Some((open, tasks)) if open == wave => tasks,
+            _ => Vec::new(),
+        };
+        if let CommitEnd::Committed { commit } = end {
+            self.wave_commits.push(WaveCommit {
+                wave,
+                commit_hash: commit.clone(),
+                timestamp: at,
+                tasks_completed: tasks,
+            });
+        }
+    }
+
+    /// Whether the statuses of the file were ever taken.
+    pub fn begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The wave that is worked on, from 1; `None` when nothing is open.
+    pub fn current_wave(&self) -> Option<u32> {
+        let open = |entry: &&TaskEntry| {
+            matches!(entry.status, TaskStatus::Pending | TaskStatus::InProgress)
+        };
+        self.tasks
+            .values()
+            .filter(open)
+            .map(|entry| entry.wave)
+            .filter(|wave| *wave > 0)
+            .min()
+    }
+
+    /// Tasks of a wave that are done, and all of them.
+    pub fn wave_count(&self, wave: u32) -> (usize, usize) {
+        let all = self.tasks.values().filter(|entry| entry.wave == wave);
+        let (mut done, mut total) = (0, 0);
+        for entry in all {
+            total += 1;
+            done += usize::from(entry.status == TaskStatus::Done);
+        }
+        (done, total)
+    }
+
+    /// Tasks that are done, and all that are work.
+    pub fn count(&self) -> (usize, usize) {
+        (1..=self.waves)
+            .map(|wave| self.wave_count(wave))
+            .fold((0, 0), |(done, total), (more_done, more)| {
+                (done + more_done, total + more)
+            })
+    }
+
+    /// The fields of the state file.
+    pub fn fields(&self) -> Map<String, Value> {
+        let current: Vec<&TaskId> = self.running.iter().map(|running| &running.task).collect();
+        let (done, total) = self.count();
+        let mut fields = Map::new();
+        let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
+        put("tag", json!(self.tag));
+        put("current_wave", json!(self.current_wave()));
+        put("total_waves", json!(self.waves));
+        put("current_task", json!(current.first()));
+        put("current_tasks", json!(current));
+        put("tasks_done", json!(done));
+        put("tasks_total", json!(total));
+        put("wave_commits", json!(self.wave_commits));
+        put("blocked_tasks", json!(self.blocked));
+        if let Some(landing) = &self.landing {
+            put("landing", json!(landing));
+        }
+        fields
+    }
+}
+
+impl BlockReason {
+    /// In words, in one line.
+    pub fn words(&self) -> String {
+        let line = |text: &str| {
+            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines.next_back().unwrap_or("").to_owned()
+        };
+        match self {
+            Self::Attempts { last } => {
+                let what = last.kind.words();
+                match line(&last.text) {
+                    text if text.is_empty() => what.to_owned(),
+                    text => format!("{what}: {text}"),
+                }
+            }
+            Self::Agent { message } => format!("the agent gave up: {}", line(message)),
+            Self::Commit { message } => format!("no commit: {}", line(message)),
+        }
+    }
+}
+
+impl crate::sched::EvidenceKind {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::RedGate => "verification failed",
+            Self::RedMerge => "verification failed after the merge",
+            Self::Conflict => "the merge met a conflict",
+            Self::AgentFailed => "the agent failed",
+            Self::NothingDone => "the agent changed nothing and claimed nothing",
+            Self::NoPromise => "there is no gate, and the agent did not claim the promise",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::{AttemptEnd, Evidence, EvidenceKind};
+
+    fn at() -> Timestamp {
+        "2026-01-02T03:04:05Z".parse().unwrap()
+    }
+
+    fn state() -> TasksState {
+        let mut state = TasksState::default();
+        let task = |id: &str, wave| PlannedTask {
+            id: id.into(),
+            title: format!("Task {id}"),
+            wave,
+            complexity: 0,
+        };
+        state.plan("auth", &[task("1", 1), task("2", 1), task("3", 2)]);
+        state
+    }
+
+    fn start(state: &mut TasksState, task: &str, slot: u32) {
+        state.apply(
+            &Event::AttemptStarted {
+                task: task.into(),
+                slot,
+                attempt: 1,
+            },
+            at(),
+        );
+    }
+
+    fn end(state: &mut TasksState, task: &str, end: AttemptEnd, next: Next) -> Counted {
+        state.apply(
+            &Event::AttemptEnded {
+                task: task.into(),
+                end,
+                next,
+            },
+            at(),
+        )
+    }
+
+    #[test]
+    fn waves_blocked_tasks_and_commits_are_read_off_the_events() {
+        let mut state = state();
+        assert_eq!((state.current_wave(), state.count()), (Some(1), (0, 3)));
+        start(&mut state, "1", 0);
+        let green = AttemptEnd::Green {
+            changed: true,
+            claimed: true,
+        };
+        assert_eq!(end(&mut state, "1", green, Next::Done), Counted::Yes);
+        start(&mut state, "2", 0);
+        let reason = BlockReason::Attempts {
+            last: Evidence {
+                kind: EvidenceKind::RedGate,
+                text: "boring\nassert failed\n".into(),
+            },
+        };
+        let red = AttemptEnd::Red { tail: "x".into() };
+        end(&mut state, "2", red, Next::Block { reason });
+        state.apply(
+            &Event::WaveCommitStarted {
+                wave: 1,
+                tasks: vec!["1".into()],
+            },
+            at(),
+        );
+        state.apply(
+            &Event::WaveCommitEnded {
+                wave: 1,
+                end: CommitEnd::Committed {
+                    commit: Some("abc".into()),
+                },
+            },
+            at(),
+        );
+        let fields = state.fields();
+        assert_eq!(fields["current_wave"], 2);
+        assert_eq!(fields["wave_commits"][0]["tasks_completed"], json!(["1"]));
+        assert_eq!(fields["wave_commits"][0]["commit_hash"], "abc");
+        assert_eq!(fields["blocked_tasks"][0]["task_id"], "2");
+        assert_eq!(
+            fields["blocked_tasks"][0]["reason"],
+            "verification failed: assert failed"
+        );
+    }
+
+    #[test]
+    fn a_limit_and_an_agent_that_still_has_tasks_count_nothing() {
+        let mut state = state();
+        start(&mut state, "1", 0);
+        let limited = AttemptEnd::Limited { until: at() };
+        assert_eq!(end(&mut state, "1", limited, Next::Again), Counted::No);
+        start(&mut state, "1", 0);
+        start(&mut state, "2", 0);
+        let green = AttemptEnd::Green {
+            changed: true,
+            claimed: true,
+        };
+        assert_eq!(end(&mut state, "1", green.clone(), Next::Done), Counted::No);
+        assert_eq!(end(&mut state, "2", green, Next::Done), Counted::Yes);
+    }
+}

@@ -1,0 +1,233 @@
+//! The rule for attempts at tasks as a table: no process, no clock.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::*;
+use descartes_kernel::graph::Proof;
+use descartes_kernel::sched::AttemptEnd;
+use descartes_kernel::state::LoopState;
+use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan_attempt, react};
+use descartes_kernel::tasks::attempt_end;
+use descartes_kernel::transition::{apply, begin};
+use jiff::Timestamp;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Gate {
+    None,
+    Green,
+    Red,
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    proof: Proof,
+    exit: i32,
+    claims: bool,
+    changes: bool,
+    gate: Gate,
+}
+
+const AGENTS: Agents = Agents {
+    count: 1,
+    stall_default: 0,
+};
+
+fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().unwrap()
+}
+
+struct Sim(LoopState);
+
+impl Sim {
+    fn new(proof: Proof, gate: Gate) -> Self {
+        let config = IterativeLoopConfig {
+            command: "agent".into(),
+            prompt: "do".into(),
+            completion_promise: (proof != Proof::Exit).then(|| "COMPLETE".into()),
+            max_iterations: Some(3),
+            verify: (gate != Gate::None)
+                .then(|| "true".into())
+                .into_iter()
+                .collect(),
+            proof: Some(proof),
+            ..Default::default()
+        };
+        let event = Event::LoopCreated {
+            loop_id: "id".into(),
+            name: "n".into(),
+            config: Box::new(config),
+            started_at: now(),
+            iterations: 0,
+            summaries: vec![],
+            ended: None,
+        };
+        Self(begin(&record(0, event)).unwrap())
+    }
+
+    fn input(&mut self, input: &Input) {
+        for event in react(&self.0, input, AGENTS, now()) {
+            self.append(event);
+        }
+    }
+
+    fn append(&mut self, event: Event) {
+        let next = record(self.0.seq + 1, event);
+        apply(&mut self.0, &next).unwrap();
+    }
+
+    /// One attempt to its end; tells which gates were run.
+    fn attempt(&mut self, until: u32, facts: &RunFacts, changes: bool, gate: Gate) -> u32 {
+        let mut gates = 0;
+        loop {
+            match plan_attempt(&self.0, AGENTS, until, now()) {
+                Action::Start { run, iteration, .. } => self.append(Event::RunStarted {
+                    run,
+                    iteration,
+                    agent: 0,
+                    guard_pid: None,
+                    prompt: "hash".into(),
+                    prompt_bytes: 2,
+                    before: tree("before"),
+                    notes: vec![],
+                }),
+                Action::Watch => self.input(&Input::RunEnded(Box::new(facts.clone()))),
+                Action::Gate { index, command } => {
+                    gates += 1;
+                    let code = i32::from(gate == Gate::Red);
+                    self.input(&Input::GateEnded(Box::new(GateFacts {
+                        gate: index,
+                        command,
+                        end: GateEnd::Exit(ExitStatus::Code(code)),
+                        duration_ms: 1,
+                        tail: "assert failed".into(),
+                        tree_before: None,
+                        tree_after: None,
+                    })));
+                }
+                Action::Close => self.input(&Input::Closed(ClosingFacts {
+                    after: tree(if changes { "after" } else { "before" }),
+                    ..Default::default()
+                })),
+                Action::Finish(reason) => self.append(Event::LoopFinished { reason }),
+                _ => return gates,
+            }
+        }
+    }
+}
+
+fn record(seq: u64, event: Event) -> Record {
+    Record {
+        v: FORMAT,
+        seq,
+        at: now(),
+        event,
+    }
+}
+
+fn tree(hash: &str) -> TreeFacts {
+    TreeFacts {
+        tree: Some(hash.into()),
+        ..TreeFacts::default()
+    }
+}
+
+fn facts(exit: i32, claims: bool) -> RunFacts {
+    serde_json::from_value(serde_json::json!({
+        "ended_by": "exit", "exit": {"code": exit}, "duration_ms": 5, "stdout_bytes": 0,
+        "stderr_bytes": 0, "preview": "", "claim": claims.then_some("COMPLETE"),
+    }))
+    .unwrap()
+}
+
+fn outcome(case: Case) -> &'static str {
+    let mut sim = Sim::new(case.proof, case.gate);
+    let facts = facts(case.exit, case.claims);
+    let gates = sim.attempt(1, &facts, case.changes, case.gate);
+    if case.proof != Proof::Promise {
+        assert_eq!(
+            gates,
+            u32::from(case.gate != Gate::None),
+            "gates always run"
+        );
+    }
+    match attempt_end(&sim.0, 1) {
+        AttemptEnd::Green { .. } => "done",
+        AttemptEnd::Red { .. } => "red",
+        AttemptEnd::Failed { .. } => "failed",
+        _ => "else",
+    }
+}
+
+#[test]
+fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_green() {
+    use Gate::{Green, None, Red};
+    use Proof::{Exit, Promise, Work};
+    let table = [
+        // proof, exit, claims, changes, gate, outcome
+        (Work, 0, true, true, Green, "done"),
+        (Work, 0, true, false, Green, "done"),
+        (Work, 0, false, true, Green, "done"),
+        (Work, 0, false, false, Green, "failed"),
+        (Work, 7, true, true, Green, "failed"),
+        (Work, 7, false, true, Green, "failed"),
+        (Work, 0, true, true, Red, "red"),
+        (Work, 0, false, true, Red, "red"),
+        (Work, 0, false, false, Red, "red"),
+        (Work, 0, true, true, None, "done"),
+        (Work, 0, true, false, None, "done"),
+        (Work, 0, false, true, None, "failed"),
+        (Work, 7, true, true, None, "failed"),
+        (Exit, 0, false, false, Green, "done"),
+        (Exit, 0, false, false, None, "done"),
+        (Exit, 7, false, true, Green, "failed"),
+        (Exit, 7, false, true, None, "failed"),
+        (Exit, 0, false, true, Red, "red"),
+        (Promise, 0, true, false, Green, "done"),
+        (Promise, 0, true, true, Red, "red"),
+        (Promise, 0, false, true, Green, "failed"),
+        (Promise, 0, true, true, None, "done"),
+    ];
+    for (proof, exit, claims, changes, gate, expected) in table {
+        let case = Case {
+            proof,
+            exit,
+            claims,
+            changes,
+            gate,
+        };
+        let told = format!("{proof:?} exit {exit} claims {claims} changes {changes}");
+        assert_eq!(outcome(case), expected, "{told}");
+    }
+}
+
+#[test]
+fn a_lent_loop_is_given_back_after_its_attempt_and_goes_on_when_lent_again() {
+    let mut sim = Sim::new(Proof::Work, Gate::Red);
+    sim.attempt(1, &facts(0, false), true, Gate::Red);
+    assert_eq!(sim.0.iterations, 1);
+    assert!(sim.0.refusal.is_some(), "the next prompt tells of the gate");
+    sim.attempt(2, &facts(0, false), true, Gate::Green);
+    assert_eq!(sim.0.iterations, 2);
+    let green = AttemptEnd::Green {
+        changed: true,
+        claimed: false,
+    };
+    assert_eq!(attempt_end(&sim.0, 2), green);
+}
+
+#[test]
+fn a_limit_gives_the_loop_back_at_once_and_costs_no_attempt() {
+    let mut sim = Sim::new(Proof::Work, Gate::Green);
+    let until: Timestamp = "2026-03-01T14:00:00Z".parse().unwrap();
+    let limited = RunFacts {
+        limit: Some(LimitTold {
+            kind: LimitKind::Usage,
+            until: Some(until),
+            words: "limit".into(),
+        }),
+        ..facts(1, false)
+    };
+    sim.attempt(1, &limited, false, Gate::Green);
+    assert_eq!(attempt_end(&sim.0, 1), AttemptEnd::Limited { until });
+    assert_eq!(sim.0.iterations, 0);
+}

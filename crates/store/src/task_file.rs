@@ -1,0 +1,352 @@
+//! Files that other tools and people write too: task files under the locking rules of SCUD, and
+//! Markdown files that are a person's.
+//!
+//! A task file is locked itself (`flock`), read again inside the lock and written in place: a
+//! rename would leave another writer with the old file in its hands. What is about to be written
+//! is kept aside first, so that a host that dies in the middle leaves nothing half written.
+
+use crate::ops::{self, IoError, Sync};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Others hold the lock for milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
+/// SCUD itself empties the file before it takes the lock.
+const EMPTY: Duration = Duration::from_millis(500);
+
+/// Why a shared file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskFileError {
+    /// Somebody holds the lock.
+    #[error("{} is locked by another program for {waited:?}", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// It is no text.
+    #[error("{} is not UTF-8", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It changes again and again while it is read.
+    #[error("{} changes faster than it can be read", path.display())]
+    Restless {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoError),
+}
+
+/// A task file that is changed in place under its own lock.
+#[derive(Clone, Debug)]
+pub struct TaskFile {
+    path: PathBuf,
+    /// The file as it was before our last write.
+    before: PathBuf,
+    /// What a write under way is to make of it.
+    next: PathBuf,
+}
+
+impl TaskFile {
+    /// The file at `path`; `keep` is a folder of our own for the copies.
+    pub fn new(path: &Path, keep: &Path) -> Self {
+        let name = path
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Self {
+            path: path.to_owned(),
+            before: keep.join(format!("{name}.before")),
+            next: keep.join(format!("{name}.next")),
+        }
+    }
+
+    /// The file itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its text.
+    pub fn read(&self) -> Result<String, TaskFileError> {
+        let since = Instant::now();
+        loop {
+            let text = self.read_once()?;
+            if !text.is_empty() || since.elapsed() > EMPTY {
+                return Ok(text);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn read_once(&self) -> Result<String, TaskFileError> {
+        if self.next.exists() {
+            let file = self.lock()?;
+            return self.mended(&file);
+        }
+        let file = ops::open(OpenOptions::new().read(true), &self.path)
+            .map_err(ops::at("open", &self.path))?;
+        self.wait(|| file.try_lock_shared())?;
+        self.text_of(&file)
+    }
+
+    /// Changes the file: `change` is given its text as it is inside the lock, and answers with
+    /// the new one, or with `None` to leave it.
+    pub fn edit<T, E>(
+        &self,
+        change: impl FnOnce(&str) -> Result<(Option<String>, T), E>,
+    ) -> Result<Result<T, E>, TaskFileError> {
+        let file = self.lock()?;
+        let text = self.mended(&file)?;
+        let (new, answer) = match change(&text) {
+            Ok(changed) => changed,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(new) = new.filter(|new| *new != text) {
+            self.write(&file, &text, &new)?;
+        }
+        Ok(Ok(answer))
+    }
+
+    fn lock(&self) -> Result<File, TaskFileError> {
+        let file = ops::open(OpenOptions::new().read(true).write(true), &self.path)
+            .map_err(ops::at("open", &self.path))?;
+        self.wait(|| file.try_lock())?;
+        Ok(file)
+    }
+
+    fn wait(&self, take: impl Fn() -> Result<(), TryLockError>) -> Result<(), TaskFileError> {
+        let since = Instant::now();
+        loop {
+            match take() {
+                Ok(()) => return Ok(()),
+                Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(TaskFileError::Busy {
+                        path: self.path.clone(),
+                        waited: PATIENCE,
+                    });
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(IoError::new("lock", &self.path, error).into());
+                }
+            }
+        }
+    }
+
+    fn text_of(&self, mut file: &File) -> Result<String, TaskFileError> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)
+            .map_err(ops::at("read", &self.path))?;
+        String::from_utf8(bytes).map_err(|_| TaskFileError::NotText {
+            path: self.path.clone(),
+        })
+    }
+
+    fn write(&self, file: &File, old: &str, new: &str) -> Result<(), TaskFileError> {
+        crate::layout::ensure_folder_of(&self.next)?;
+        ops::replace(&self.before, old.as_bytes(), Sync::Lazy)?;
+        ops::replace(&self.next, new.as_bytes(), Sync::Durable)?;
+        self.put(file, new)
+    }
+
+    fn put(&self, file: &File, new: &str) -> Result<(), TaskFileError> {
+        let write = || {
+            ops::write_all_at(file, new.as_bytes(), 0)?;
+            ops::set_len(file, new.len() as u64)?;
+            ops::sync_data(file)
+        };
+        write().map_err(ops::at("write", &self.path))?;
+        Ok(ops::remove_file(&self.next)?)
+    }
+
+    /// The text of the locked file, with a write of ours completed that was cut off.
+    fn mended(&self, file: &File) -> Result<String, TaskFileError> {
+        // As bytes: a write may have been cut off in the middle of a character.
+        let mut bytes = Vec::new();
+        let mut reader = file;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(ops::at("read", &self.path))?;
+        if self.next.exists() {
+            let next = ops::read(&self.next)?;
+            let before = ops::read(&self.before).unwrap_or_default();
+            if is_torn(&bytes, &before, &next)
+                && let Ok(next) = String::from_utf8(next)
+            {
+                self.put(file, &next)?;
+                return Ok(next);
+            }
+            ops::remove_file(&self.next)?;
+        }
+        String::from_utf8(bytes).map_err(|_| TaskFileError::NotText {
+            path: self.path.clone(),
+        })
+    }
+}
+
+/// Whether bytes are what is left of writing `next` over `before`, and not a change of somebody
+/// else's.
+fn is_torn(bytes: &[u8], before: &[u8], next: &[u8]) -> bool {
+    if bytes == before || bytes == next {
+        return false;
+    }
+    let same = bytes.iter().zip(next).take_while(|(a, b)| a == b).count();
+    let rest = before.get(same..).unwrap_or_default();
+    bytes[same..] == *rest || next.starts_with(bytes)
+}
+
+/// Replaces a person's file as a whole, if it still is what was read; its permissions stay.
+pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<bool, TaskFileError> {
+    let now = ops::read(path)?;
+    if now != old.as_bytes() {
+        return Ok(false);
+    }
+    // A link stays a link: what it points to is replaced.
+    let path = &crate::layout::canonical(path)?;
+    let mode = std::fs::metadata(path).map(|meta| meta.permissions());
+    let staged = ops::beside(path, &format!(".{}.tmp", std::process::id()));
+    let write = || {
+        let file = ops::open(
+            ops::private().write(true).create(true).truncate(true),
+            &staged,
+        )?;
+        ops::write_all(&file, new.as_bytes())?;
+        if let Ok(mode) = mode {
+            file.set_permissions(mode)?;
+        }
+        ops::sync_data(&file)
+    };
+    write().map_err(ops::at("write", &staged))?;
+    if ops::read(path)? != old.as_bytes() {
+        ops::remove_file(&staged)?;
+        return Ok(false);
+    }
+    ops::rename(&staged, path)?;
+    Ok(true)
+}
+
+/// A lock file that tells others of a run, held for as long as this lives.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+impl RunLock {
+    /// Takes the lock, writing `text` into it; `None` where somebody else has it.
+    pub fn acquire(path: &Path, text: &str) -> Result<Option<Self>, IoError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(ops::at("make the folder", folder))?;
+        }
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true);
+        let file = ops::open(options, path).map_err(ops::at("open", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(IoError::new("lock", path, error)),
+        }
+        let write = || {
+            ops::set_len(&file, 0)?;
+            ops::write_all_at(&file, text.as_bytes(), 0)
+        };
+        write().map_err(ops::at("write", path))?;
+        Ok(Some(Self { _file: file }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> (tempfile::TempDir, TaskFile) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tasks.scg"), "one two three").unwrap();
+        let file = TaskFile::new(&folder.path().join("tasks.scg"), &folder.path().join("k"));
+        (folder, file)
+    }
+
+    #[test]
+    fn an_edit_sees_the_file_as_it_is_and_writes_it_in_place() {
+        let (_folder, file) = file();
+        let inode = |path: &Path| {
+            use std::os::unix::fs::MetadataExt;
+            std::fs::metadata(path).unwrap().ino()
+        };
+        let before = inode(file.path());
+        let answer = file
+            .edit(|text| Ok::<_, ()>((Some(text.replace("two", "2")), 7)))
+            .unwrap();
+        assert_eq!(answer, Ok(7));
+        assert_eq!(file.read().unwrap(), "one 2 three");
+        assert_eq!(inode(file.path()), before);
+        assert_eq!(
+            std::fs::read_to_string(&file.before).unwrap(),
+            "one two three"
+        );
+        assert!(!file.next.exists());
+        assert_eq!(file.edit(|_| Err::<(_, ()), _>("no")).unwrap(), Err("no"));
+    }
+
+    #[test]
+    fn a_write_that_was_cut_off_is_completed_and_a_change_of_others_is_kept() {
+        let (_folder, file) = file();
+        std::fs::create_dir_all(file.next.parent().unwrap()).unwrap();
+        let next = "one TWO three four";
+        for torn in ["", "one TWO t", "one TWo three", "one TWO three"] {
+            std::fs::write(&file.before, "one two three").unwrap();
+            std::fs::write(&file.next, next).unwrap();
+            std::fs::write(file.path(), torn).unwrap();
+            assert_eq!(file.read().unwrap(), next, "{torn:?}");
+            assert!(!file.next.exists());
+        }
+        for theirs in ["one two three", "one 2 three", "one TWO three 4"] {
+            std::fs::write(&file.next, next).unwrap();
+            std::fs::write(file.path(), theirs).unwrap();
+            assert_eq!(file.read().unwrap(), theirs);
+            assert!(!file.next.exists());
+        }
+    }
+
+    #[test]
+    fn a_lock_of_another_program_is_waited_for() {
+        let (_folder, file) = file();
+        let held = File::open(file.path()).unwrap();
+        held.lock().unwrap();
+        let free = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(held);
+        });
+        let changed = file.edit(|_| Ok::<_, ()>((Some("new".to_owned()), ())));
+        assert_eq!(changed.unwrap(), Ok(()));
+        free.join().unwrap();
+        assert_eq!(file.read().unwrap(), "new");
+    }
+
+    #[test]
+    fn a_persons_file_is_replaced_only_if_nobody_touched_it() {
+        let (_folder, file) = file();
+        assert!(replace_if_unchanged(file.path(), "one two three", "new").unwrap());
+        assert!(!replace_if_unchanged(file.path(), "one two three", "newer").unwrap());
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_run_lock_keeps_others_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swarm/auth.lock");
+        let held = RunLock::acquire(&path, "pid=1\n").unwrap();
+        assert!(held.is_some());
+        assert!(RunLock::acquire(&path, "pid=2\n").unwrap().is_none());
+        drop(held);
+        assert!(RunLock::acquire(&path, "pid=2\n").unwrap().is_some());
+    }
+}
