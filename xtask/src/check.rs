@@ -3,7 +3,7 @@
 use crate::shell::{Step, answers, run};
 
 /// Everything is built once, in the `ci` profile.
-const PROFILE: &str = "ci";
+pub const PROFILE: &str = "ci";
 
 /// The everyday suite.
 pub fn test(rest: &[String]) -> Step {
@@ -68,5 +68,6 @@ pub fn check() -> Step {
 /// What a change must pass.
 pub fn ci() -> Step {
     check()?;
-    test(&[])
+    test(&[])?;
+    crate::agents::run_all(&["--short".to_owned()])
 }

@@ -5,6 +5,7 @@
     reason = "this is a tool for the terminal"
 )]
 
+mod agents;
 mod bench;
 mod check;
 mod faults;
@@ -22,6 +23,8 @@ cargo xtask COMMAND
               [--short] [MEASURE…]
   faults    everything that can go wrong, tried, and what was lost
               [--short] [CAMPAIGN…]
+  agents    the real agent CLIs under descartes: loops, faults, stops, CPU
+              [--short] [AGENT…]
   ci        check, test, and the short form of every measure and campaign
 ";
 
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         "check" => check::check(),
         "bench" => bench::run(rest),
         "faults" => faults::run(rest),
+        "agents" => agents::run_all(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -16,7 +16,7 @@ fn commands_see_the_world_and_nothing_else() {
         "USER=",
         "SHELL=",
         "GIT_",
-        "DESCARTES_TEST_WORLD=",
+        "TEST_WORLD_OF_DESCARTES=",
     ];
     for line in run.stdout().lines() {
         assert!(

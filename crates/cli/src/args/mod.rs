@@ -1,5 +1,6 @@
 //! The command line, one file a group of commands.
 
+pub mod agents;
 pub mod loops;
 pub mod resume;
 pub mod setup;
@@ -70,6 +71,8 @@ pub enum Command {
     Init(setup::InitArgs),
     /// Remove what old loops left behind, listing it first
     Clean(loops::CleanArgs),
+    /// List the agents that are known: which are installed, which version, tested or not
+    Agents(agents::AgentsArgs),
     /// Check git, agents, disk, configuration and leftovers
     Doctor(setup::DoctorArgs),
     /// Look at the configuration

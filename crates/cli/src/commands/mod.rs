@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod agents;
 mod clean;
 mod completions;
 mod config;
@@ -26,6 +27,7 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),
+        Command::Agents(args) => agents::run(args, around, printer),
         Command::Doctor(args) => doctor::run(args, around, printer),
         Command::Config(args) => config::run(args.verb, around, printer),
         Command::Completions(args) => Ok(completions::run(args, printer)),

@@ -5,4 +5,4 @@ pub mod background;
 mod end;
 pub mod foreground;
 pub mod order;
-mod signals;
+pub mod signals;

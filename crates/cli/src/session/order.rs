@@ -21,6 +21,9 @@ use crate::settings::surroundings::Surroundings;
 /// The hidden verb by which this binary is the guard of process trees.
 pub const GUARD: &str = "__guard";
 
+/// Settings of ours, and the marks of a loop that this one was started in.
+const OWN_VARIABLES: &str = "DESCARTES_";
+
 /// A loop to begin or to take up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
@@ -150,24 +153,18 @@ pub fn this_program() -> PathBuf {
     exe.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }
 
-/// The variables that agents and gates get: all, or those that `pass_env` names.
+/// The variables that agents and gates get: all but our own, or those that `pass_env` names.
 fn passed_on(
     layers: &Layers,
     around: &Surroundings,
 ) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    let all = around.environment.variables();
-    match layers.get::<Vec<String>>("pass_env") {
-        None => all.to_vec(),
-        Some(names) => {
-            let named = |name: &std::ffi::OsString| {
-                names.value.iter().any(|wanted| name == wanted.as_str())
-            };
-            all.iter()
-                .filter(|(name, _)| named(name))
-                .cloned()
-                .collect()
-        }
-    }
+    let names = layers.get::<Vec<String>>("pass_env");
+    let passes = |name: &std::ffi::OsString| match &names {
+        None => !name.to_string_lossy().starts_with(OWN_VARIABLES),
+        Some(names) => names.value.iter().any(|wanted| name == wanted.as_str()),
+    };
+    let all = around.environment.variables().iter();
+    all.filter(|(name, _)| passes(name)).cloned().collect()
 }
 
 /// Prices for agents that tell tokens only.

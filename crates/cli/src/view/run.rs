@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use descartes_client::logs::Mask;
 use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::event::{Event, Record};
@@ -84,6 +85,8 @@ pub struct Show {
     state: LoopState,
     profiles: Arc<Profiles>,
     voice: Option<Voice>,
+    /// Of standard output and standard error.
+    masks: (Mask, Mask),
     opening: Vec<Record>,
     signal: Arc<Signal>,
 }
@@ -105,6 +108,7 @@ impl Show {
             state,
             profiles,
             voice: None,
+            masks: (Mask::default(), Mask::default()),
             opening,
             signal,
         })
@@ -163,11 +167,11 @@ impl Show {
             } => match &mut self.voice {
                 Some(voice) => {
                     let text = voice.push(&bytes);
-                    self.view.output(Source::Stdout, text.as_bytes())?;
+                    self.output(Source::Stdout, text.as_bytes())?;
                 }
-                None => self.view.output(Source::Stdout, &bytes)?,
+                None => self.output(Source::Stdout, &bytes)?,
             },
-            News::Output { source, bytes, .. } => self.view.output(source, &bytes)?,
+            News::Output { source, bytes, .. } => self.output(source, &bytes)?,
             News::Skipped {
                 iteration,
                 source,
@@ -184,13 +188,40 @@ impl Show {
         Ok(())
     }
 
+    /// Shows output, with keys and tokens masked.
+    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+        let mut shown = Vec::with_capacity(bytes.len());
+        let mask = match source {
+            Source::Stdout => &mut self.masks.0,
+            Source::Stderr => &mut self.masks.1,
+        };
+        for byte in bytes {
+            mask.push(*byte, &mut shown);
+        }
+        self.view.output(source, &shown)
+    }
+
+    /// No more output comes: a word that was held back was no secret.
+    fn unmask(&mut self) -> io::Result<()> {
+        let (out, err) = std::mem::take(&mut self.masks);
+        for (source, mut mask) in [(Source::Stdout, out), (Source::Stderr, err)] {
+            let mut rest = Vec::new();
+            mask.finish(&mut rest);
+            if !rest.is_empty() {
+                self.view.output(source, &rest)?;
+            }
+        }
+        Ok(())
+    }
+
     fn record(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
             Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
                 if let Some(voice) = self.voice.take() {
                     let rest = voice.finish();
-                    self.view.output(Source::Stdout, rest.as_bytes())?;
+                    self.output(Source::Stdout, rest.as_bytes())?;
                 }
+                self.unmask()?;
                 self.view.run_over()?;
             }
             Event::RunStarted { agent, .. } => {

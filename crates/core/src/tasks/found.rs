@@ -94,7 +94,10 @@ mod tests {
     #[test]
     fn gates_are_found_in_the_documented_order() {
         const SCUD: &str = "[swarm.backpressure]\ncommands = [\"a\", \"b\"]\n";
-        type Case = (&'static [(&'static str, &'static str)], Option<&'static str>);
+        type Case = (
+            &'static [(&'static str, &'static str)],
+            Option<&'static str>,
+        );
         let table: [Case; 8] = [
             (
                 &[(".scud/config.toml", SCUD), ("Cargo.toml", "")],

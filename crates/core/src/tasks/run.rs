@@ -339,7 +339,11 @@ impl<'d> Runner<'d> {
                 limit,
                 used,
             });
-            self.inputs.push_back(Input::BudgetReached { budget, limit, used });
+            self.inputs.push_back(Input::BudgetReached {
+                budget,
+                limit,
+                used,
+            });
         }
         self.d.keep_locks()
     }
@@ -533,9 +537,15 @@ impl<'d> Runner<'d> {
                 StopReason::CommitFailed { wave, message } => R::Error {
                     message: format!("wave {wave} could not be committed: {message}"),
                 },
-                StopReason::Budget { budget, limit, used } => {
-                    R::BudgetExhausted { budget: *budget, limit: *limit, used: *used }
-                }
+                StopReason::Budget {
+                    budget,
+                    limit,
+                    used,
+                } => R::BudgetExhausted {
+                    budget: *budget,
+                    limit: *limit,
+                    used: *used,
+                },
             },
         }
     }

@@ -16,7 +16,7 @@ pub(super) fn print(agent: &str, from_now: Duration) -> Result<u8, Trouble> {
         "claude" => (claude(reset), 1),
         "codex" => (codex(reset), 1),
         "gemini" => (gemini(from_now.as_secs()), 173),
-        "opencode" => (opencode(from_now.as_secs()), 1),
+        "opencode" => (opencode(now.as_millis(), from_now.as_secs()), 1),
         _ => return Err(Trouble::Script(format!("no limit of {agent:?} is known"))),
     };
     Out::Stdout.write(text.as_bytes())?;
@@ -58,9 +58,9 @@ fn gemini(seconds: u64) -> String {
     )
 }
 
-fn opencode(seconds: u64) -> String {
+fn opencode(now_ms: u128, seconds: u64) -> String {
     format!(
-        r#"{{"type":"error","timestamp":0,"sessionID":"ses_1","error":{{"name":"APIError","data":{{"message":"Too Many Requests","statusCode":429,"isRetryable":true,"responseHeaders":{{"content-type":"application/json","retry-after":"{seconds}"}},"responseBody":"{{}}"}}}}}}
+        r#"{{"type":"error","timestamp":{now_ms},"sessionID":"ses_1","error":{{"name":"APIError","data":{{"message":"Too Many Requests","statusCode":429,"isRetryable":true,"responseHeaders":{{"content-type":"application/json","retry-after":"{seconds}"}},"responseBody":"{{}}"}}}}}}
 "#
     )
 }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn every_line_of_a_limit_is_json() {
-        let streams = [claude(0), codex(0), gemini(7), opencode(7)];
+        let streams = [claude(0), codex(0), gemini(7), opencode(0, 7)];
         for line in streams.iter().flat_map(|stream| stream.lines()) {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
         }

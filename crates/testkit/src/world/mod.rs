@@ -18,8 +18,9 @@ pub use finished::Finished;
 
 use crate::process::{self, Process};
 
-/// The environment variable that marks every process of a world.
-pub const MARK: &str = "DESCARTES_TEST_WORLD";
+/// The environment variable that marks every process of a world. Agents get no variable whose
+/// name begins as ours do.
+pub const MARK: &str = "TEST_WORLD_OF_DESCARTES";
 
 const GIT_CONFIG: &str = "[user]
 \tname = Test Person

@@ -1,34 +1,17 @@
 //! Which agents are installed, in which version.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use descartes_kernel::agent::{Profile, Profiles};
-use descartes_proc::find_program;
+use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
 use descartes_store::config::Layers;
 
 use super::finding::{Finding, note, ok};
+use crate::commands::agents::installed::{Installed, look as look_for_all, program, show_version};
 use crate::settings::surroundings::Surroundings;
-use crate::view::width::{cut_end, one_line};
 
-/// An agent that does not tell its version by then is not waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Looks for every agent that is known, all at once.
+/// Looks for every agent that is known.
 pub fn look(profiles: &Profiles, layers: &Layers, around: &Surroundings) -> Vec<Finding> {
-    let installed: Vec<(Profile, PathBuf)> = profiles
-        .iter()
-        .filter_map(|profile| Some((profile.clone(), find(profile, around)?)))
-        .collect();
-    let threads: Vec<_> = installed
+    let mut out: Vec<Finding> = look_for_all(profiles, around)
         .into_iter()
-        .map(|(profile, program)| thread::spawn(move || tell(&profile, &program)))
-        .collect();
-    let mut out: Vec<Finding> = threads
-        .into_iter()
-        .filter_map(|thread| thread.join().ok())
+        .filter_map(|(profile, installed)| Some(tell(profile, &installed?)))
         .collect();
     if out.is_empty() {
         out.push(note(
@@ -39,19 +22,6 @@ pub fn look(profiles: &Profiles, layers: &Layers, around: &Surroundings) -> Vec<
     }
     out.extend(default_missing(profiles, layers, around));
     out
-}
-
-fn find(profile: &Profile, around: &Surroundings) -> Option<PathBuf> {
-    let words = shell_words::split(&profile.command).ok()?;
-    program(words.first()?, around)
-}
-
-fn program(name: &str, around: &Surroundings) -> Option<PathBuf> {
-    let path = around
-        .environment
-        .raw("PATH")
-        .map(std::ffi::OsString::as_os_str);
-    find_program(name.as_ref(), path, &around.here).ok()
 }
 
 fn default_missing(profiles: &Profiles, layers: &Layers, around: &Surroundings) -> Option<Finding> {
@@ -71,50 +41,20 @@ fn default_missing(profiles: &Profiles, layers: &Layers, around: &Surroundings) 
     ))
 }
 
-fn tell(profile: &Profile, program: &Path) -> Finding {
+fn tell(profile: &Profile, installed: &Installed) -> Finding {
     let verified = if profile.verified {
         ""
     } else {
         " (unverified profile)"
     };
-    let name = &profile.name;
-    match version(program, &profile.version_args) {
-        Some(version) => ok(
-            "agents",
-            format!("{name}{verified}: {version}, {}", program.display()),
-        ),
-        None => note(
-            "agents",
-            format!("{name}{verified}: {}, tells no version", program.display()),
-            "",
-        ),
-    }
-}
-
-/// The first line that the program prints when asked for its version.
-pub fn version(program: &Path, arguments: &[String]) -> Option<String> {
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let end = Instant::now() + PATIENCE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(_)) => break,
-            Ok(None) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
-            _ => {
-                // It is asked no more; what became of it does not matter.
-                drop(child.kill());
-                drop(child.wait());
-                return None;
-            }
+    let version = show_version(profile, &installed.version);
+    let place = installed.program.display();
+    let told = format!("{}{verified}: {version}, {place}", profile.name);
+    let hint = format!("try it: descartes agents test {}", profile.name);
+    match installed.version {
+        VersionSeen::Known(_) | VersionSeen::Untried(_) => ok("agents", told),
+        VersionSeen::Older(_) | VersionSeen::Newer(_) | VersionSeen::Unreadable => {
+            note("agents", told, &hint)
         }
     }
-    let output = child.wait_with_output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let first = text.lines().map(one_line).find(|line| !line.is_empty())?;
-    output.status.success().then(|| cut_end(&first, 60))
 }

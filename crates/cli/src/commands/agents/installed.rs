@@ -1,0 +1,99 @@
+//! Which agents are installed, where, and in which version.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
+use descartes_proc::find_program;
+
+use crate::settings::surroundings::Surroundings;
+
+/// An agent that does not tell its version by then is not waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// An agent that is there.
+#[derive(Clone, Debug)]
+pub struct Installed {
+    /// Its program.
+    pub program: PathBuf,
+    /// Its version.
+    pub version: VersionSeen,
+}
+
+/// Looks for every agent that is known, all at once: some take seconds to tell their version.
+pub fn look<'a>(
+    profiles: &'a Profiles,
+    around: &Surroundings,
+) -> Vec<(&'a Profile, Option<Installed>)> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = profiles
+            .iter()
+            .map(|profile| (profile, scope.spawn(move || look_for(profile, around))))
+            .collect();
+        threads
+            .into_iter()
+            .map(|(profile, thread)| (profile, thread.join().unwrap_or_default()))
+            .collect()
+    })
+}
+
+/// Looks for one agent.
+pub fn look_for(profile: &Profile, around: &Surroundings) -> Option<Installed> {
+    let words = shell_words::split(&profile.command).ok()?;
+    let program = program(words.first()?, around)?;
+    let printed = printed(&program, &profile.version_args).unwrap_or_default();
+    let version = profile.judge_version(&printed);
+    Some(Installed { program, version })
+}
+
+/// The program of that name, as an agent would be found.
+pub fn program(name: &str, around: &Surroundings) -> Option<PathBuf> {
+    let path = around
+        .environment
+        .raw("PATH")
+        .map(std::ffi::OsString::as_os_str);
+    find_program(name.as_ref(), path, &around.here).ok()
+}
+
+/// What the program prints when asked for its version.
+fn printed(program: &Path, arguments: &[String]) -> Option<String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    if !ends(&mut child, Instant::now() + PATIENCE) {
+        // It is asked no more; what became of it does not matter.
+        drop(child.kill());
+        drop(child.wait());
+        return None;
+    }
+    let output = child.wait_with_output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    output.status.success().then_some(text)
+}
+
+fn ends(child: &mut Child, by: Instant) -> bool {
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => return true,
+            Ok(None) if Instant::now() < by => thread::sleep(Duration::from_millis(5)),
+            _ => return false,
+        }
+    }
+}
+
+/// The version for people, with how it stands to the one that the profile was tried with.
+pub fn show_version(profile: &Profile, version: &VersionSeen) -> String {
+    let known = profile.known_version.as_deref().unwrap_or("?");
+    match version {
+        VersionSeen::Known(version) | VersionSeen::Untried(version) => version.clone(),
+        VersionSeen::Older(version) => format!("{version} (older than {known})"),
+        VersionSeen::Newer(version) => format!("{version} (newer than {known})"),
+        VersionSeen::Unreadable => "tells no version".to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! `descartes agents test NAME`: a tiny task in a scratch folder, through the real engine.
+
+mod report;
+mod scratch;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use descartes_core::host::{Host, HostSettings};
+use descartes_kernel::agent::{Choices, Invocation, Profile, Profiles, build};
+use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
+use descartes_kernel::event::{Event, RunFacts, StopBy};
+use descartes_kernel::units::Secs;
+use descartes_store::layout::StateRoot;
+
+use super::format;
+use super::installed::{look_for, show_version};
+use crate::args::agents::TestArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::session::order::{Job, Opened, Order, Over};
+use crate::session::signals::Switchboard;
+use crate::settings::surroundings::Surroundings;
+use report::{Report, Seen};
+use scratch::Scratch;
+
+const PROMPT: &str = "This is a test of whether you work here. Create a file named hello.txt in the \
+current directory that holds the one word hello. Do nothing else. Then end your answer with this \
+line, alone:\n\n<promise>COMPLETE</promise>";
+const FILE: &str = "hello.txt";
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Runs it; exits with 0 when everything worked, else with 1.
+pub fn run(
+    args: &TestArgs,
+    profiles: &Profiles,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let profile = super::known(&args.name, profiles)?;
+    let Some(installed) = look_for(profile, around) else {
+        return Err(CliError::usage(
+            format!(
+                "`{}` is not installed: no program {} is found",
+                profile.name, profile.command
+            ),
+            "install it, or change its command as [agents.NAME] in .descartes/config.toml",
+        ));
+    };
+    if !args.json {
+        let version = show_version(profile, &installed.version);
+        printer.line(&format!(
+            "{} {version}, {}",
+            profile.name,
+            installed.program.display()
+        ));
+    }
+    let scratch = Scratch::make(&around.paths.temp_dir)?;
+    let (config, invocation) = config(args, profile, &scratch);
+    let order = order(args, config, around);
+    let settings = HostSettings {
+        // Nobody looks for this loop in a list.
+        root: StateRoot::at(scratch.dir().join("state")),
+        ..order.host_settings(around)?
+    };
+    let facts = drive(order, settings)?;
+    let report = Report::of(&Seen {
+        profile,
+        invocation: &invocation,
+        facts: facts.as_ref(),
+        wrote: scratch.work().join(FILE).is_file(),
+        installed: &installed,
+    });
+    report.show(format(args.json), printer);
+    if report.is_good() {
+        scratch.remove();
+        return Ok(0);
+    }
+    printer.hint(&format!(
+        "what it printed is in {}",
+        scratch.dir().join("state/loops").display()
+    ));
+    Ok(1)
+}
+
+fn config(
+    args: &TestArgs,
+    profile: &Profile,
+    scratch: &Scratch,
+) -> (IterativeLoopConfig, Invocation) {
+    // Enough for the task, where the agent knows such a thing.
+    let default = match &profile.permissions.edit {
+        Some(_) => Permissions::Edit,
+        None if profile.permissions.needed.is_some() => Permissions::All,
+        None => Permissions::Agent,
+    };
+    let choices = Choices {
+        model: args.model.clone(),
+        permissions: args.permissions.unwrap_or(default),
+        prompt_mode: None,
+    };
+    let words = shell_words::split(&profile.command).unwrap_or_default();
+    let invocation = build(profile, &words, &choices);
+    let timeout = args.timeout.unwrap_or(Secs(TIMEOUT));
+    let config = IterativeLoopConfig {
+        command: words.first().cloned().unwrap_or_default(),
+        args: words.get(1..).unwrap_or_default().to_vec(),
+        prompt: PROMPT.to_owned(),
+        completion_promise: Some("COMPLETE".to_owned()),
+        max_iterations: Some(1),
+        iteration_timeout_secs: Some(timeout),
+        max_failures: 1,
+        model: choices.model,
+        permissions: choices.permissions,
+        working_directory: Some(scratch.work()),
+        backend: LoopBackendConfig {
+            backend_type: profile.name.clone(),
+            output_format: invocation.output_format.clone(),
+            ..LoopBackendConfig::default()
+        },
+        ..IterativeLoopConfig::default()
+    };
+    (config, invocation)
+}
+
+fn order(args: &TestArgs, config: IterativeLoopConfig, around: &Surroundings) -> Order {
+    let variables = args.env.iter().map(|v| (v.name.clone(), v.value.clone()));
+    Order {
+        environment: variables.collect(),
+        // Profiles and prices are those of the project that is asked from.
+        dir: around.here.clone(),
+        job: Job::Start {
+            config: Box::new(config),
+            name: Some("agents-test".to_owned()),
+            over: Over::Refuse,
+        },
+    }
+}
+
+/// Runs the loop and gives what is known of its run. A limit is told, not waited for.
+fn drive(order: Order, settings: HostSettings) -> Result<Option<RunFacts>, CliError> {
+    let board = Switchboard::default();
+    let _signals = board.receive()?;
+    let Opened::Held(mut host) = order.open(settings)? else {
+        return Ok(None);
+    };
+    board.connect(host.remote(), None);
+    let facts = listen(&mut host);
+    host.run()?;
+    let facts = facts.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(facts)
+}
+
+fn listen(host: &mut Host) -> Arc<Mutex<Option<RunFacts>>> {
+    let facts = Arc::new(Mutex::new(None));
+    let (kept, remote) = (Arc::clone(&facts), host.remote());
+    host.listen(Box::new(move |record| {
+        match &record.event {
+            Event::AgentEnded { facts, .. } => {
+                *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((**facts).clone());
+            }
+            Event::RunDiscarded { .. } => remote.stop(StopBy::Handle),
+            _ => {}
+        }
+        true
+    }));
+    facts
+}

@@ -1,0 +1,222 @@
+//! What a trial of an agent showed, a line a thing.
+
+use descartes_kernel::agent::{Invocation, Profile, Reports, VersionSeen};
+use descartes_kernel::event::{EndedBy, LimitKind, RunFacts};
+use serde::Serialize;
+
+use super::super::installed::Installed;
+use crate::printer::Printer;
+use crate::session::foreground::Format;
+use crate::style::Tone;
+use crate::view::width::{cut_end, one_line};
+use crate::view::words;
+
+/// Everything that is judged.
+pub struct Seen<'a> {
+    pub profile: &'a Profile,
+    pub invocation: &'a Invocation,
+    /// What is known of the run; `None` if there was none.
+    pub facts: Option<&'a RunFacts>,
+    /// Whether the file that was asked for is there.
+    pub wrote: bool,
+    pub installed: &'a Installed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    Ok,
+    Note,
+    Problem,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    level: Level,
+    what: &'static str,
+    told: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// All lines.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Report(Vec<Line>);
+
+impl Report {
+    /// Judges.
+    pub fn of(seen: &Seen<'_>) -> Self {
+        let Some(facts) = seen.facts else {
+            return Self(vec![problem(
+                "started",
+                "it was not started".to_owned(),
+                None,
+            )]);
+        };
+        let mut lines = vec![
+            started(facts),
+            stream(seen, facts),
+            promise(facts),
+            work(seen),
+        ];
+        lines.extend(limit(seen.profile, facts));
+        lines.extend(failure(facts));
+        lines.push(spent(seen, facts));
+        lines.extend(version(seen));
+        Self(lines)
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_good(&self) -> bool {
+        self.0.iter().all(|line| line.level != Level::Problem)
+    }
+
+    /// Prints it.
+    pub fn show(&self, format: Format, printer: &Printer) {
+        if format == Format::Json {
+            return printer.line(&serde_json::to_string(self).unwrap_or_default());
+        }
+        for line in &self.0 {
+            let (tone, word) = match line.level {
+                Level::Ok => (Tone::Good, "ok     "),
+                Level::Note => (Tone::Warn, "note   "),
+                Level::Problem => (Tone::Bad, "problem"),
+            };
+            let word = printer.out.text(tone, word);
+            printer.line(&format!("{word}  {:<8}  {}", line.what, line.told));
+            if let Some(hint) = &line.hint {
+                printer.line(&format!("{:19}hint: {hint}", ""));
+            }
+        }
+    }
+}
+
+fn line(level: Level, what: &'static str, told: String) -> Line {
+    Line {
+        level,
+        what,
+        told,
+        hint: None,
+    }
+}
+
+fn problem(what: &'static str, told: String, hint: Option<String>) -> Line {
+    Line {
+        hint,
+        ..line(Level::Problem, what, told)
+    }
+}
+
+fn started(facts: &RunFacts) -> Line {
+    let time = words::millis(facts.duration_ms);
+    let exit = facts
+        .exit
+        .map_or_else(|| "no exit code".to_owned(), words::exit);
+    match facts.ended_by {
+        EndedBy::Exit => line(Level::Ok, "started", format!("it ran for {time}: {exit}")),
+        EndedBy::Result | EndedBy::Promise => line(
+            Level::Note,
+            "started",
+            format!("it was done, stayed, and was ended after {time}"),
+        ),
+        EndedBy::Timeout | EndedBy::Idle => {
+            let hint = "give it more time with --timeout".to_owned();
+            problem(
+                "started",
+                format!("it did not end within {time}"),
+                Some(hint),
+            )
+        }
+        _ => problem("started", format!("it was ended after {time}"), None),
+    }
+}
+
+fn stream(seen: &Seen<'_>, facts: &RunFacts) -> Line {
+    let size = facts.stdout_bytes;
+    match (seen.invocation.stream.is_understood(), facts.trouble) {
+        (false, _) => line(Level::Ok, "stream", format!("plain text, {size} bytes")),
+        (true, 0) if !facts.idle_hands => {
+            line(Level::Ok, "stream", format!("understood, {size} bytes"))
+        }
+        (true, 0) => problem(
+            "stream",
+            format!("{size} bytes, and nothing said or done in them"),
+            None,
+        ),
+        (true, lines) => problem(
+            "stream",
+            format!("{} not understood", words::plural(lines, "line")),
+            Some(
+                "an older or newer version? the text fallback: add its text format to the command"
+                    .to_owned(),
+            ),
+        ),
+    }
+}
+
+fn promise(facts: &RunFacts) -> Line {
+    match &facts.claim {
+        Some(claim) => line(Level::Ok, "promise", format!("seen: {}", one_line(claim))),
+        None => problem("promise", "not seen".to_owned(), None),
+    }
+}
+
+fn work(seen: &Seen<'_>) -> Line {
+    if seen.wrote {
+        return line(Level::Ok, "work", "the file was written".to_owned());
+    }
+    let hint = "it may not be allowed to: try --permissions all".to_owned();
+    problem("work", "the file was not written".to_owned(), Some(hint))
+}
+
+fn limit(profile: &Profile, facts: &RunFacts) -> Option<Line> {
+    let limit = facts.limit.as_ref()?;
+    let told = one_line(&limit.words);
+    Some(match (limit.kind, limit.until) {
+        (LimitKind::Login, _) => problem("login", told, profile.login.clone()),
+        (_, Some(until)) => problem("limit", format!("{told} (until {until})"), None),
+        (_, None) => problem("limit", told, Some("try again later".to_owned())),
+    })
+}
+
+/// A limit has told it already.
+fn failure(facts: &RunFacts) -> Option<Line> {
+    let why = facts.failure().filter(|_| facts.limit.is_none())?;
+    Some(problem("failed", cut_end(&one_line(&why), 400), None))
+}
+
+fn spent(seen: &Seen<'_>, facts: &RunFacts) -> Line {
+    let tokens = facts
+        .tokens
+        .and_then(|tokens| tokens.total())
+        .map(words::tokens);
+    let dollars = facts.cost.map(|cost| {
+        let about = if cost.estimated { "~" } else { "" };
+        format!("{about}${:.4}", cost.micros as f64 / 1e6)
+    });
+    match (tokens, dollars, seen.invocation.reports) {
+        (Some(tokens), Some(dollars), _) => line(Level::Ok, "cost", format!("{tokens}, {dollars}")),
+        (Some(tokens), None, _) => line(
+            Level::Ok,
+            "cost",
+            format!("{tokens}; dollars need a price in [prices]"),
+        ),
+        (None, _, Reports::Nothing) => line(
+            Level::Note,
+            "cost",
+            "it tells neither tokens nor cost".to_owned(),
+        ),
+        (None, ..) => line(Level::Note, "cost", "no tokens were told".to_owned()),
+    }
+}
+
+fn version(seen: &Seen<'_>) -> Option<Line> {
+    let told = match &seen.installed.version {
+        VersionSeen::Older(_) => "older than the version this profile was tried with",
+        VersionSeen::Newer(_) => "newer than the version this profile was tried with",
+        _ if !seen.profile.verified => "no test of ours has run this agent",
+        _ => return None,
+    };
+    Some(line(Level::Note, "version", told.to_owned()))
+}
