@@ -69,5 +69,8 @@ pub fn check() -> Step {
 pub fn ci() -> Step {
     check()?;
     test(&[])?;
-    crate::agents::run_all(&["--short".to_owned()])
+    let short = ["--short".to_owned()];
+    crate::faults::run(&short)?;
+    crate::bench::run(&short)?;
+    crate::agents::run_all(&short)
 }
