@@ -64,6 +64,9 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
     let gates = state.config.verify.len();
     let claim = end.completion.as_deref().map(one_line).unwrap_or_default();
     match &end.reason {
+        reason if reason.is_success() && state.tasks.is_some() => {
+            (Tone::Good, "done: every task".to_owned())
+        }
         Reason::CompletionPromiseDetected if gates > 0 => (
             Tone::Good,
             format!(
