@@ -349,10 +349,11 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), HostErro
 /// Starts a merge.
 pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostError> {
     let work = work_of(runner, std::slice::from_ref(task));
+    let no_commit = runner.no_commit.remove(task);
     let tx = runner.d.tx.clone();
     let task = task.clone();
     let tell = move |done| drop(tx.send(Message::Task(Box::new(News::Merged(task, done)))));
-    if let Some(message) = runner.no_commit.remove(work.id.as_str()) {
+    if let Some(message) = no_commit {
         tell(MergeDone {
             end: MergeEnd::Failed { message },
             landing: None,
