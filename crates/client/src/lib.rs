@@ -17,6 +17,7 @@
 
 mod control;
 mod error;
+mod fleet;
 mod follow;
 mod handle;
 mod history;
@@ -25,7 +26,10 @@ mod loops;
 mod state;
 
 pub use control::{Effect, Hold, Recorded, Sent, Ticket};
+/// The places that the environment names: where loops are kept.
+pub use descartes_store::layout::EnvPaths;
 pub use error::ClientError;
+pub use fleet::{Brief, Fleet, Standing};
 pub use follow::{Follower, News, Output};
 pub use handle::{Look, LoopHandle};
 pub use history::{From, IterationTrees};

@@ -16,7 +16,7 @@ use descartes_store::journal::JournalReader;
 use descartes_store::layout::LoopDir;
 
 use self::tails::Tails;
-pub(crate) use self::watch::Watch;
+pub(crate) use self::watch::{Watch, timeout};
 use crate::{ClientError, LoopHandle, state};
 
 /// Something that is new.

@@ -121,7 +121,7 @@ impl Watch {
     }
 }
 
-fn timeout(limit: Option<Duration>) -> PollTimeout {
+pub(crate) fn timeout(limit: Option<Duration>) -> PollTimeout {
     // Rounded up: a sleep that is too short would be followed by another.
     let millis = |limit: Duration| u64::try_from(limit.as_micros().div_ceil(1000)).ok();
     match limit {

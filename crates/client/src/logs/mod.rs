@@ -4,6 +4,7 @@ mod clean;
 mod mask;
 mod prose;
 mod transcript;
+mod window;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use clean::{Clean, Colours};
 pub use mask::Mask;
 pub use prose::{Prose, Thoughts, Tools};
 pub use transcript::{Said, Transcript};
+pub use window::{LogLine, LogWindow, Place};
 
 use crate::error::at;
 use crate::{ClientError, LoopHandle};

@@ -1,0 +1,208 @@
+//! All loops at a glance, kept current: one watch over their folders tells which of them has
+//! changed, and only that one is looked at again.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use descartes_kernel::view::Status;
+use jiff::Timestamp;
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
+
+use crate::follow::timeout;
+use crate::{ClientError, LoopHandle, Loops, Scope};
+
+/// Where folders cannot be watched they are looked at so often.
+const BLIND: Duration = Duration::from_secs(2);
+
+/// New and removed names; growth of a journal; a lock that changes hands.
+const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
+    .union(AddWatchFlags::IN_CREATE)
+    .union(AddWatchFlags::IN_DELETE)
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_CLOSE_WRITE);
+
+/// One loop in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Brief {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The task loop that it works for.
+    pub parent: Option<String>,
+    /// Where it works.
+    pub folder: PathBuf,
+    /// When it was first started.
+    pub started_at: Timestamp,
+    /// How it stands; or why that cannot be told.
+    pub standing: Result<Standing, String>,
+}
+
+/// How a loop stands, in short.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    /// In one word.
+    pub status: Status,
+    /// Iterations that are over.
+    pub iterations: u32,
+    /// How many there may be.
+    pub limit: Option<u32>,
+    /// Tasks that are done, and all of them; `None` for a loop over one prompt.
+    pub tasks: Option<(usize, usize)>,
+}
+
+/// All loops of a root, as they stand.
+#[derive(Debug)]
+pub struct Fleet {
+    loops: Loops,
+    inotify: Option<Inotify>,
+    home: Option<WatchDescriptor>,
+    watches: HashMap<WatchDescriptor, String>,
+    handles: BTreeMap<String, LoopHandle>,
+    briefs: BTreeMap<String, Brief>,
+    /// Loops that may have changed.
+    stale: BTreeSet<String>,
+    /// Whether loops may have come or gone.
+    unlisted: bool,
+}
+
+impl Fleet {
+    /// All loops; nothing is read yet.
+    pub fn new(loops: Loops) -> Self {
+        Self {
+            inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok(),
+            loops,
+            home: None,
+            watches: HashMap::new(),
+            handles: BTreeMap::new(),
+            briefs: BTreeMap::new(),
+            stale: BTreeSet::new(),
+            unlisted: true,
+        }
+    }
+
+    /// Looks at what has changed, and gives all loops, newest first.
+    pub fn look(&mut self) -> Result<Vec<Brief>, ClientError> {
+        if std::mem::take(&mut self.unlisted) {
+            self.list()?;
+        }
+        for id in std::mem::take(&mut self.stale) {
+            if let Some(handle) = self.handles.get(&id) {
+                self.briefs.insert(id, brief(handle));
+            }
+        }
+        let mut all: Vec<Brief> = self.briefs.values().cloned().collect();
+        all.sort_by(|a, b| (b.started_at, &b.id).cmp(&(a.started_at, &a.id)));
+        Ok(all)
+    }
+
+    /// Sleeps until something may have changed, at most `limit`.
+    pub fn wait(&mut self, limit: Option<Duration>) {
+        let blind = self.home.is_none();
+        let limit = match limit {
+            Some(limit) if blind => Some(limit.min(BLIND)),
+            None if blind => Some(BLIND),
+            limit => limit,
+        };
+        match &self.inotify {
+            Some(inotify) => {
+                let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
+                // An interrupted sleep is a short one.
+                let _ = poll(&mut fds, timeout(limit));
+            }
+            None => std::thread::sleep(limit.unwrap_or(BLIND)),
+        }
+        self.take_events();
+        if blind {
+            self.unlisted = true;
+            self.stale.extend(self.handles.keys().cloned());
+        }
+    }
+
+    fn list(&mut self) -> Result<(), ClientError> {
+        let folder = self.loops.root().loops();
+        if self.home.is_none() {
+            self.home = self.watch(&folder);
+        }
+        self.watch_all(&folder);
+        let found: BTreeMap<String, LoopHandle> = self
+            .loops
+            .list(&Scope::All)?
+            .into_iter()
+            .map(|handle| (handle.id().to_owned(), handle))
+            .collect();
+        self.briefs.retain(|id, _| found.contains_key(id));
+        for id in found.keys() {
+            if !self.handles.contains_key(id) {
+                self.stale.insert(id.clone());
+            }
+        }
+        self.handles = found;
+        Ok(())
+    }
+
+    /// Also those that are no loop yet: a folder comes first, its description a moment later.
+    fn watch_all(&mut self, folder: &Path) {
+        let watched: HashSet<&String> = self.watches.values().collect();
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let new: Vec<String> = names
+            .filter_map(|name| name.file_name().into_string().ok())
+            .filter(|name| !watched.contains(name))
+            .collect();
+        for name in new {
+            if let Some(watch) = self.watch(&folder.join(&name)) {
+                self.watches.insert(watch, name);
+            }
+        }
+    }
+
+    fn watch(&self, path: &Path) -> Option<WatchDescriptor> {
+        self.inotify.as_ref()?.add_watch(path, CHANGES).ok()
+    }
+
+    fn take_events(&mut self) {
+        let Some(inotify) = &self.inotify else { return };
+        while let Ok(events) = inotify.read_events() {
+            for event in events {
+                if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+                    self.unlisted = true;
+                    self.stale.extend(self.handles.keys().cloned());
+                } else if Some(event.wd) == self.home {
+                    self.unlisted = true;
+                } else if let Some(id) = self.watches.get(&event.wd) {
+                    // A folder that is gone takes its watch along.
+                    if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+                        self.watches.remove(&event.wd);
+                    } else {
+                        self.stale.insert(id.clone());
+                        self.unlisted |= event.name.is_some_and(|name| name == "meta.json");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn brief(handle: &LoopHandle) -> Brief {
+    let meta = handle.meta();
+    let parent = meta.extra.get("parent").and_then(|parent| parent.as_str());
+    Brief {
+        id: meta.id.clone(),
+        name: meta.name.clone(),
+        parent: parent.map(str::to_owned),
+        folder: meta.working_dir.clone(),
+        started_at: meta.started_at,
+        standing: handle
+            .look()
+            .map_err(|error| error.to_string())
+            .map(|look| Standing {
+                status: Status::of(&look.state, look.life),
+                iterations: look.state.iterations,
+                limit: look.state.config.max_iterations,
+                tasks: look.state.tasks.as_ref().map(|tasks| tasks.count()),
+            }),
+    }
+}
