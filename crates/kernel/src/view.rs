@@ -1,12 +1,20 @@
 //! What a person sees of a loop: a fold of its events. Every view uses this one, so that
 //! they never disagree.
 
+mod head;
+mod story;
+mod waves;
+
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use self::head::Head;
+pub use self::story::{NoteRow, Remark, Story, WaitRow};
+pub use self::waves::{WaveRow, WaveStands, waves};
 use crate::event::{Cost, EndedBy, Event, ExitStatus, GateEnd, Progress, Record, Verdict};
+use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
-use crate::state::{LoopState, Pause, Phase, Spent};
+use crate::state::{IterationSummary, LoopState, Pause, Phase, Spent};
 use crate::tasks::{Landing, TasksState};
 use crate::units::show_duration;
 
@@ -139,6 +147,74 @@ pub struct HistoryRow {
     pub preview: String,
     /// The work tree before and after, where it was measured.
     pub trees: (Option<String>, Option<String>),
+    /// In a task loop: the task that it was for, and the loop that has its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<(TaskId, String)>,
+}
+
+impl HistoryRow {
+    /// A run that has just begun.
+    fn begun(run: u64, iteration: u32, started_at: Timestamp) -> Self {
+        Self {
+            iteration,
+            run,
+            started_at,
+            duration_ms: 0,
+            exit: None,
+            ended_by: None,
+            claimed: false,
+            verdict: None,
+            gates: Vec::new(),
+            progress: None,
+            files: None,
+            tokens: None,
+            cost: None,
+            error: None,
+            trouble: 0,
+            commit: None,
+            preview: String::new(),
+            trees: (None, None),
+            task: None,
+        }
+    }
+
+    /// A run of a task, as the task's own loop summed it up.
+    fn of_task(summary: &IterationSummary, spent: &Spent, at: Timestamp) -> Self {
+        let gate = |gate: &crate::state::GateSummary| GateRow {
+            command: gate.command.clone(),
+            end: match gate.exit_code {
+                Some(code) => GateEnd::Exit(ExitStatus::Code(code)),
+                None => GateEnd::Timeout,
+            },
+            duration_ms: gate.duration_ms,
+            tail: String::new(),
+        };
+        let verdict = summary.verdict.clone();
+        let claimed = matches!(verdict, Some(Verdict::Promise | Verdict::Refused));
+        let error = match &verdict {
+            Some(Verdict::Failed(why) | Verdict::Blocked(why)) => Some(why.clone()),
+            _ => None,
+        };
+        let iteration = summary.iteration + 1;
+        Self {
+            duration_ms: spent.ms,
+            exit: summary.exit_code,
+            ended_by: summary.ended_by,
+            claimed,
+            verdict,
+            gates: summary.gates.iter().map(gate).collect(),
+            files: summary.files,
+            tokens: spent.tokens,
+            cost: spent.cost(),
+            error,
+            preview: summary.output_preview.clone(),
+            ..Self::begun(
+                u64::from(iteration),
+                iteration,
+                summary.started_at.unwrap_or(at),
+            )
+        }
+    }
 }
 
 /// A gate in the history.
@@ -178,24 +254,8 @@ impl History {
                 ..
             } => {
                 self.current = Some(HistoryRow {
-                    iteration: *iteration,
-                    run: *run,
-                    started_at: record.at,
-                    duration_ms: 0,
-                    exit: None,
-                    ended_by: None,
-                    claimed: false,
-                    verdict: None,
-                    gates: Vec::new(),
-                    progress: None,
-                    files: None,
-                    tokens: None,
-                    cost: None,
-                    error: None,
-                    trouble: 0,
-                    commit: None,
-                    preview: String::new(),
                     trees: (before.tree.clone(), None),
+                    ..HistoryRow::begun(*run, *iteration, record.at)
                 });
                 None
             }
@@ -258,6 +318,16 @@ impl History {
                 row.cost = *cost;
                 Some(row)
             }
+            Event::TaskRun {
+                task,
+                loop_id,
+                summary,
+                spent,
+                ..
+            } => Some(HistoryRow {
+                task: Some((task.clone(), loop_id.clone())),
+                ..HistoryRow::of_task(summary, spent, record.at)
+            }),
             _ => None,
         }
     }

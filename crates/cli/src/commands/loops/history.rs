@@ -110,8 +110,12 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
             _ => cell,
         });
     }
-    let preview = row.error.as_deref().unwrap_or(&row.preview);
-    out.push(cut_end(&one_line(preview), PREVIEW));
+    let preview = one_line(row.error.as_deref().unwrap_or(&row.preview));
+    let preview = match &row.task {
+        Some((task, _)) => format!("task {task}: {preview}"),
+        None => preview,
+    };
+    out.push(cut_end(&preview, PREVIEW));
     out.join("  ").trim_end().to_owned()
 }
 
