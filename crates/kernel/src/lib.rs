@@ -12,6 +12,7 @@ pub mod finding;
 pub mod graph;
 pub mod limits;
 pub mod outcome;
+pub mod picture;
 pub mod price;
 pub mod progress;
 pub mod promise;

@@ -275,9 +275,14 @@ fn a_plan_is_drawn_with_a_column_for_each_wave() {
         assert!(svg.contains(&format!(">Wave {wave}</text>")));
     }
     assert_eq!(svg.matches("<rect x=").count(), 5);
-    assert_eq!(svg.matches("<path ").count(), 6);
+    assert_eq!(svg.matches("<polyline ").count(), 6);
+    let (last_edge, first_box) = (svg.rfind("<polyline "), svg.find("<rect x="));
+    assert!(last_edge < first_box, "long edges pass behind boxes");
     assert!(svg.contains("say &quot;&lt;b&gt;hi&lt;/b&gt;&quot; &amp; #1"));
-    assert!(svg.contains("fill=\"#a8dab5\""), "done has its colour");
+    assert!(
+        svg.contains("class=\"f-good-soft s-good\""),
+        "done has its colour"
+    );
     let column_of_wave_4 = 24 + 3 * 290;
     assert!(svg.contains(&format!("<text x=\"{column_of_wave_4}\" y=\"40\"")));
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));

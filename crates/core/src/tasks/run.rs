@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
-use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
+use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::{
     Account, AttemptEnd, Effect, Ended, Gates, Input, Outcome, Scheduler, StopReason,
@@ -588,10 +588,27 @@ fn planned(plan: &Plan) -> Vec<PlannedTask> {
                     title: node.title.clone(),
                     wave: wave as u32 + 1,
                     complexity: node.weight,
+                    after: work_before(plan, *task),
                 }
             })
         })
         .collect()
+}
+
+/// What a task waits for; a group stands for the tasks in it.
+fn work_before(plan: &Plan, task: TaskIx) -> Vec<TaskId> {
+    let graph = plan.graph();
+    let mut open = graph.all_dependencies(task);
+    let mut ids = Vec::new();
+    while let Some(before) = open.pop() {
+        if graph.is_work(before) {
+            ids.push(graph.node(before).id.clone());
+        }
+        open.extend(graph.subtasks(before));
+    }
+    ids.sort();
+    ids.dedup();
+    ids
 }
 
 /// Whether two plans hold the same tasks with the same ties; statuses aside.

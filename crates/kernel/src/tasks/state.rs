@@ -21,6 +21,9 @@ pub struct PlannedTask {
     /// How hard it is; 0 is unknown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub complexity: u32,
+    /// What it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<TaskId>,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -40,6 +43,9 @@ pub struct TaskEntry {
     pub status: TaskStatus,
     /// Attempts that were begun.
     pub attempts: u32,
+    /// What it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<TaskId>,
 }
 
 /// A task that an agent works on.
@@ -156,6 +162,7 @@ impl TasksState {
                 complexity: task.complexity,
                 status: known.as_ref().map_or(TaskStatus::Pending, |k| k.status),
                 attempts: known.map_or(0, |known| known.attempts),
+                after: task.after.clone(),
             };
             self.tasks.insert(task.id.clone(), entry);
         }
@@ -384,6 +391,7 @@ mod tests {
             title: format!("Task {id}"),
             wave,
             complexity: 0,
+            after: Vec::new(),
         };
         state.plan("auth", &[task("1", 1), task("2", 1), task("3", 2)]);
         state

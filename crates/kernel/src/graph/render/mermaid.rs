@@ -31,7 +31,7 @@ pub fn mermaid(plan: &Plan, statuses: &[TaskStatus]) -> String {
 }
 
 /// What a task or group is drawn behind.
-pub(super) fn arrows(plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
+pub(crate) fn arrows(plan: &Plan, task: TaskIx) -> Vec<TaskIx> {
     let graph = plan.graph();
     match graph.subtasks(task) {
         [] => graph.all_dependencies(task),

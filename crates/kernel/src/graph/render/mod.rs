@@ -5,17 +5,23 @@
 //! loop at work.
 
 mod mermaid;
-mod svg;
 mod text;
 
+pub(crate) use mermaid::arrows;
 pub use mermaid::mermaid;
-pub use svg::svg;
 pub use text::text;
 
 use super::{Plan, TaskIx, TaskStatus};
+use crate::picture::{self, Frame, GraphTask};
+
+/// An image that needs nothing from outside; titles are escaped.
+pub fn svg(plan: &Plan, statuses: &[TaskStatus]) -> String {
+    let tasks = GraphTask::of_plan(plan, statuses);
+    picture::svg(&picture::graph(&tasks), Frame::Document)
+}
 
 /// The status of a task; one that was not given is the file's.
-fn status_of(plan: &Plan, statuses: &[TaskStatus], task: TaskIx) -> TaskStatus {
+pub(crate) fn status_of(plan: &Plan, statuses: &[TaskStatus], task: TaskIx) -> TaskStatus {
     statuses
         .get(task as usize)
         .copied()
@@ -23,7 +29,7 @@ fn status_of(plan: &Plan, statuses: &[TaskStatus], task: TaskIx) -> TaskStatus {
 }
 
 /// At most `max` characters of a text, with an ellipsis where it was cut.
-fn shorten(text: &str, max: usize) -> String {
+pub(crate) fn shorten(text: &str, max: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(max) {
         None => flat,
