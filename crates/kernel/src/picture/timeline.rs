@@ -289,6 +289,7 @@ mod tests {
         HistoryRow {
             iteration,
             run: u64::from(iteration),
+            task: None,
             started_at: at(start),
             duration_ms: secs * 1000,
             exit: Some(0),
