@@ -190,8 +190,9 @@ impl<'a> Patient<'a> {
         let words = finished.stderr();
         let names = words.contains("error:") && (words.contains("hint:") || words.contains('/'));
         match finished.code() {
-            Some(_) if words.contains("edited by hand") => Ok(Fate::WentOn),
             Some(1 | 64 | 65) if names => Ok(Fate::Refused),
+            // The altered wish may well be another end: a promise that never comes, a limit.
+            Some(1..) if words.contains("edited by hand") => Ok(Fate::WentOn),
             Some(0) => self
                 .all_known(file)
                 .map_or(Ok(Fate::WentOn), |what| Err(format!("{what}; {finished}"))),

@@ -22,6 +22,9 @@ const SHAPES: [&str; 8] = [
     "fork-bomb=200",
 ];
 
+/// All must be gone so soon after the end.
+const LIMIT: Duration = Duration::from_secs(2);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Normal,
@@ -131,7 +134,10 @@ fn one(lab: &Lab, ending: Ending, shape: &str) -> Result<(), Trouble> {
             return Err(format!("the next start failed: {resumed}"));
         }
     }
-    gone_ms(&kids, Instant::now(), Duration::from_secs(2))?;
+    let ended = Instant::now();
+    gone_ms(&kids, ended, LIMIT)?;
+    // The guard too: it ends a moment after the last of those it swept.
+    gone_ms(&trial.world.processes(), ended, LIMIT)?;
     let left = trial.world.processes();
     if left.is_empty() {
         Ok(())

@@ -228,3 +228,63 @@ fn a_file_written_by_hand_is_taken_up() {
     world.write(".descartes/loop-state.json", text.to_string());
     resume(&world, &[]).assert_code(0);
 }
+
+#[test]
+fn a_loop_resumed_by_its_id_never_takes_another_loops_state_file() {
+    let world = stopped("promise NEVER", &["--name", "old"]);
+    start(
+        &world,
+        "promise NEVER",
+        &["-m", "2", "--name", "new", "--force"],
+    )
+    .assert_code(2);
+    let run = resume(&world, &["old", "-m", "3"]);
+    run.assert_code(2);
+    assert!(run.stderr().contains("kept as "), "{run}");
+    assert_eq!(state(&world)["name"], "old");
+    assert_eq!(state(&world)["iteration"], 3);
+    let aside = run
+        .stderr()
+        .split("kept as ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .unwrap()
+        .trim()
+        .to_owned();
+    let aside: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(aside).unwrap()).unwrap();
+    assert_eq!(
+        (&aside["name"], &aside["iteration"]),
+        (&json!("new"), &json!(2))
+    );
+}
+
+#[test]
+fn a_state_file_whose_id_was_altered_begins_nothing_by_itself() {
+    let world = stopped("promise NEVER", &["--name", "old"]);
+    let path = ".descartes/loop-state.json";
+    let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
+    let other = format!("f{}", &id[1..]);
+    let iterations = state(&world)["iteration"].clone();
+    for altered in [
+        world.read(path).replace(&id, &other),
+        world.read(path).replace("\"loop_id\"", "\"loop_ie\""),
+    ] {
+        world.write(path, &altered);
+        let run = resume(&world, &["-m", "20"]);
+        run.assert_code(65);
+        assert!(
+            run.stderr().contains("no journal") || run.stderr().contains("no loop"),
+            "{run}"
+        );
+        assert!(
+            run.stderr()
+                .contains(&format!("descartes loop resume {id}")),
+            "{run}"
+        );
+        assert_eq!(world.read(path), altered, "nothing was written");
+    }
+    resume(&world, &[&id, "-m", "2"]).assert_code(2);
+    assert_eq!(state(&world)["loop_id"], id.as_str());
+    assert!(state(&world)["iteration"].as_u64() > iterations.as_u64());
+}

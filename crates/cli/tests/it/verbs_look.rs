@@ -321,6 +321,7 @@ fn logs_are_followed_from_iteration_to_iteration() {
         command.stdout(std::fs::File::create(to).unwrap());
         command.spawn().unwrap()
     };
+    let tail = world.root().join("tail");
     let mut all = follow(&[], &seen);
     let mut one = follow(&["1"], &first);
     let has = |path: &std::path::Path, words: &str| {
@@ -330,6 +331,8 @@ fn logs_are_followed_from_iteration_to_iteration() {
         has(&seen, "begin 1") && has(&first, "begin 1")
     });
     assert!(!has(&seen, "end 1"));
+    let mut short = follow(&["-n", "1"], &tail);
+    eventually("the last line at once", SOON, || has(&tail, "begin 1"));
     world.write("go-1", "");
     eventually("the next iteration", SOON, || has(&seen, "begin 2"));
     assert!(
@@ -337,13 +340,16 @@ fn logs_are_followed_from_iteration_to_iteration() {
         "one iteration is over with it"
     );
     world.write("go-2", "");
-    assert!(all.wait().unwrap().success());
+    assert!(all.wait().unwrap().success() && short.wait().unwrap().success());
+    assert!(has(&tail, "end 2") && !has(&tail, "iteration 1"));
     let text = std::fs::read_to_string(&seen).unwrap();
     assert_eq!(
         text,
         "--- iteration 1 ---\nbegin 1\nend 1\n\n--- iteration 2 ---\nbegin 2\nend 2\n"
     );
     assert!(!has(&first, "begin 2"));
+    let last = verb(&world, &["logs", "-f", "-n", "1"]).stdout();
+    assert_eq!(last, "end 2\n");
     // Of a loop that is over, all there is, and no waiting.
     let over = verb(&world, &["logs", "-f"]).stdout();
     assert!(over.contains("end 2"), "{over}");

@@ -117,6 +117,37 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
 }
 
 #[test]
+fn rewind_leaves_our_own_files_alone_wherever_they_lie() {
+    let world = World::new();
+    world.git_init();
+    let script = "write a.txt ${ITERATION}";
+    start(
+        &world,
+        script,
+        &["-m", "2", "-s", "here.json", "--name", "here"],
+    )
+    .assert_code(2);
+    start(&world, script, &["-m", "1", "-s", "other.json"]).assert_code(2);
+    let (ours, other) = (world.read("here.json"), world.read("other.json"));
+    let diff = verb(&world, &["diff", "1", "here", "--stat"]).stdout();
+    assert!(diff.contains("a.txt") && !diff.contains("json"), "{diff}");
+    verb(&world, &["rewind", "0", "here", "--yes"]).assert_code(0);
+    assert!(!world.has("a.txt"));
+    assert!(world.has("here.json.lock") && world.has("other.json.lock"));
+    assert_eq!(world.read("other.json"), other);
+    assert_ne!(
+        world.read("here.json"),
+        ours,
+        "the note in its journal is folded in"
+    );
+    assert!(
+        verb(&world, &["status", "-s", "here.json"])
+            .stdout()
+            .contains("Iteration: 2")
+    );
+}
+
+#[test]
 fn rewind_asks_the_person_at_the_terminal() {
     let world = World::new();
     worked(&world);

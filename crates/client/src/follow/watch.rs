@@ -131,3 +131,23 @@ pub(crate) fn timeout(limit: Option<Duration>) -> PollTimeout {
             .unwrap_or(PollTimeout::MAX),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_store::layout::StateRoot;
+    use std::time::Instant;
+
+    #[test]
+    fn where_nothing_can_be_watched_it_is_looked_at_now_and_then() {
+        let dir = StateRoot::at("/nowhere").loop_dir("x").unwrap();
+        let mut watch = Watch::new(&dir);
+        assert!(watch.fd().is_none());
+        let begun = Instant::now();
+        watch.wait(None);
+        assert!(begun.elapsed() >= BLIND && begun.elapsed() < BLIND * 50);
+        assert!(watch.take_lock_news() && watch.take_lock_news());
+        watch.run(&dir.run(1));
+        watch.wait(Some(Duration::ZERO));
+    }
+}

@@ -92,6 +92,7 @@ pub(crate) fn resume_for(
         Source::Journal => state_file.load().ok(),
         Source::StateFile => Some(state_file.load()?),
     };
+    let loaded = not_of_another(loaded, &found.loop_id, &mut state_file, &mut notices)?;
     let dir = settings.root.loop_dir(&found.loop_id)?;
     let mut events = Vec::new();
     let (mut journal, mut state) = match &loaded {
@@ -150,6 +151,27 @@ pub(crate) fn resume_for(
     Ok(Resumed::Go(Box::new(host)))
 }
 
+/// A loop named by its id may find another's state file in its place: that is kept, dated.
+fn not_of_another(
+    loaded: Option<Loaded>,
+    loop_id: &str,
+    state_file: &mut StateFile,
+    notices: &mut Vec<String>,
+) -> Result<Option<Loaded>, HostError> {
+    let other = loaded.as_ref().and_then(|file| file.state.loop_id.clone());
+    match other.filter(|other| other != loop_id) {
+        None => Ok(loaded),
+        Some(other) => {
+            let aside = state_file.set_aside(Timestamp::now())?;
+            let aside = aside.display();
+            notices.push(format!(
+                "the state file was loop {other}'s: kept as {aside}"
+            ));
+            Ok(None)
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     Journal,
@@ -175,12 +197,16 @@ fn find(
     };
     match state_file.load() {
         Ok(loaded) => {
+            let origin = loaded.origin;
             let id = named.map(str::to_owned).or(loaded.state.loop_id);
             match id {
                 Some(id) if has_journal(&id)? => Ok(Found {
                     loop_id: id,
                     source: Source::Journal,
                 }),
+                id if named.is_none() && matches!(origin, Origin::Edited { .. }) => {
+                    altered_id(settings, &path, id)
+                }
                 Some(id) => {
                     notices.push(format!(
                         "no journal of loop {id}: going on from the state file"
@@ -213,6 +239,31 @@ fn find(
             }
         }
     }
+}
+
+/// A state file of ours that was changed and now names a loop without a journal: whether the
+/// id or the whole file is another's cannot be told, so that nothing is begun from it.
+fn altered_id(
+    settings: &HostSettings,
+    path: &Path,
+    id: Option<String>,
+) -> Result<Found, HostError> {
+    let shown = path.display();
+    let names = match &id {
+        Some(id) => format!("names loop {id}, which has no journal here"),
+        None => "names no loop any more".to_owned(),
+    };
+    let on = match by_path(settings, path)? {
+        Some(was) => format!(
+            "the loop of this file was {was}: `descartes loop resume {was}` goes on from its journal"
+        ),
+        None => "`descartes loop list --all` shows the loops that have one: resume it by its id"
+            .to_owned(),
+    };
+    Err(HostError::refused(
+        format!("the state file {shown} was changed and {names}"),
+        format!("{on}; to go on from the file alone, take \"loop_id\" and \"journal\" out of it"),
+    ))
 }
 
 /// The newest loop on a state file.

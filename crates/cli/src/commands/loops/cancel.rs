@@ -19,6 +19,8 @@ use crate::view::words;
 
 /// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
 const BEYOND_GRACE: Duration = Duration::from_secs(60);
+/// The loop may be in the middle of a commit, with hooks that take their time.
+const ANSWER: Duration = Duration::from_secs(120);
 /// After so long it is said that something is waited for.
 const SAY_SO: Duration = Duration::from_secs(1);
 /// Leftovers of a dead host get so long to end.
@@ -39,7 +41,7 @@ pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Resul
         true => Grace::Skip,
         false => Grace::Ask,
     };
-    let done = match found.send(&Command::Cancel { grace })? {
+    let done = match found.send_within(&Command::Cancel { grace }, ANSWER)? {
         Sent::Live(ticket) => live(&found, ticket, printer)?,
         Sent::Signalled { pid } => {
             printer.note(&format!("no control socket: sent SIGTERM to process {pid}"));

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use descartes_client::{IterationTrees, LoopHandle};
+use descartes_client::{IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
-    ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash,
+    ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
 use serde_json::{Value, json};
 
-use super::which::find_iteration;
+use super::which::{find_iteration, loops};
 use crate::args::loops::DiffArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, around, printer)?;
     let trees = found.trees(iteration)?;
-    let mut tree = open(&found);
+    let mut tree = open(&found, &loops(around, &found.meta().working_dir, printer)?)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
@@ -55,9 +55,23 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
     Ok(0)
 }
 
-/// The loop's work tree, with its snapshots.
-pub fn open(found: &LoopHandle) -> Tree {
-    Tree::open(&found.meta().working_dir, &found.dir().objects())
+/// The loop's work tree, with its snapshots. What descartes itself wrote into it, for this loop
+/// or another, is no part of it: it would be taken for a change, and put back.
+pub fn open(found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
+    let dir = &found.meta().working_dir;
+    let mut apart = vec![loops.root().path().to_owned()];
+    let others = loops.list(&Scope::Of(dir.clone()))?;
+    let files = others.iter().map(LoopHandle::state_file);
+    for file in files.chain([found.state_file()]) {
+        let mut lock = file.as_os_str().to_owned();
+        lock.push(".lock");
+        apart.extend([file.to_owned(), lock.into()]);
+    }
+    let options = TreeOptions {
+        apart,
+        ..TreeOptions::default()
+    };
+    Ok(Tree::open_with(dir, &found.dir().objects(), options))
 }
 
 /// A snapshot from what the journal says of it.

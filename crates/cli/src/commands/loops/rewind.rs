@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use descartes_client::{ClientError, LoopHandle, Scope};
+use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{Rewound, Snapshot, Tree};
 use descartes_kernel::view::Life;
 use descartes_store::lock::LockError;
@@ -27,7 +27,8 @@ const NAMED: usize = 20;
 /// Runs it.
 pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, around, printer)?;
-    let mut tree = open(&found);
+    let all = loops(around, &found.meta().working_dir, printer)?;
+    let mut tree = open(&found, &all)?;
     if args.copies {
         return Ok(copies(&tree, args, printer));
     }
@@ -37,7 +38,7 @@ pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Resul
             "give an iteration, for example: descartes loop rewind 3",
         ));
     };
-    refuse_while_running(&found, around, printer)?;
+    refuse_while_running(&found, &all)?;
     let (to, name) = goal(target, &found, &tree)?;
     let now = tree.snapshot(PATIENCE);
     let plan = tree.changed_files(&now, &to)?;
@@ -110,13 +111,9 @@ fn runs(found: &LoopHandle) -> CliError {
     }
 }
 
-fn refuse_while_running(
-    found: &LoopHandle,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<(), CliError> {
-    let dir = &found.meta().working_dir;
-    for other in loops(around, dir, printer)?.list(&Scope::Of(dir.clone()))? {
+fn refuse_while_running(found: &LoopHandle, all: &Loops) -> Result<(), CliError> {
+    let here = Scope::Of(found.meta().working_dir.clone());
+    for other in all.list(&here)? {
         if other.life()? == Life::Alive {
             return Err(runs(&other));
         }

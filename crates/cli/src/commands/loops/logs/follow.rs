@@ -8,7 +8,7 @@ use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::view::Life;
 
-use super::{Show, Stop, wanted, whole};
+use super::{CHUNK, Show, Stop, wanted, whole};
 use crate::args::loops::LogsArgs;
 
 struct Following<'a> {
@@ -33,7 +33,7 @@ pub(super) fn run(
     args: &LogsArgs,
     show: &mut dyn Show,
 ) -> Result<(), Stop> {
-    let (state, follower) = found.follow(Output::All)?;
+    let (state, mut follower) = found.follow(Output::All)?;
     let mut following = Following {
         found,
         iteration,
@@ -43,6 +43,8 @@ pub(super) fn run(
         next: Next::More,
     };
     following.begin(&state, follower.life())?;
+    following.catch_up(&mut follower)?;
+    following.show.caught_up()?;
     following.go_on(follower)
 }
 
@@ -80,25 +82,46 @@ impl Following<'_> {
             if news.is_empty() && life == Life::Gone {
                 break;
             }
-            for one in news {
-                match one {
-                    News::Life(now) => life = now,
-                    News::Record(record) => self.record(&record)?,
-                    News::Output {
-                        run, source, bytes, ..
-                    } => {
-                        if self.run == Some(run) && wanted(self.args, source) {
-                            self.show.output(source, &bytes)?;
-                        }
-                    }
-                    News::Skipped { .. } => {}
-                }
-                if self.next == Next::Over {
-                    break;
-                }
-            }
+            self.tell(news)?;
+            life = follower.life();
         }
         self.end_run()
+    }
+
+    /// What was printed before; an agent that prints without end is caught up with all the same.
+    fn catch_up(&mut self, follower: &mut Follower) -> Result<(), Stop> {
+        loop {
+            let news = follower.news()?;
+            let printed = |news: &News| match news {
+                News::Output { bytes, .. } => bytes.len(),
+                _ => 0,
+            };
+            let bytes: usize = news.iter().map(printed).sum();
+            self.tell(news)?;
+            if bytes < CHUNK / 2 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell(&mut self, news: Vec<News>) -> Result<(), Stop> {
+        for one in news {
+            match one {
+                News::Record(record) => self.record(&record)?,
+                News::Output {
+                    run, source, bytes, ..
+                } => {
+                    if self.run == Some(run) && wanted(self.args, source) {
+                        self.show.output(source, &bytes)?;
+                    }
+                }
+                News::Skipped { .. } | News::Life(_) => {}
+            }
+            if self.next == Next::Over {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn record(&mut self, record: &Record) -> Result<(), Stop> {

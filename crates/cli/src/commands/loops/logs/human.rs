@@ -116,7 +116,7 @@ impl Show for Human {
         let heading = format!("--- iteration {} ---", log.iteration);
         let heading = self.paint.text(Tone::Strong, &heading);
         let gap = if self.runs > 1 { "\n" } else { "" };
-        write(io::stdout().lock(), format!("{gap}{heading}\n").as_bytes())
+        self.put(format!("{gap}{heading}\n").as_bytes())
     }
 
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
@@ -131,6 +131,11 @@ impl Show for Human {
             }
             _ => self.text(source, bytes),
         }
+    }
+
+    fn caught_up(&mut self) -> io::Result<()> {
+        let rest = self.last.take().map(|mut last| last.take());
+        write(io::stdout().lock(), &rest.unwrap_or_default())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -151,9 +156,9 @@ impl Show for Human {
         let mut out = Vec::new();
         self.end_line(&mut out);
         self.put(&out)?;
-        match self.last.as_mut().map(LastLines::take) {
-            Some(last) => write(io::stdout().lock(), &last),
-            None => Ok(()),
+        match (&mut self.last, self.follow) {
+            (Some(last), false) => write(io::stdout().lock(), &last.take()),
+            _ => Ok(()),
         }
     }
 }

@@ -81,6 +81,10 @@ impl Show for Json {
         Ok(())
     }
 
+    fn caught_up(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn end(&mut self) -> io::Result<()> {
         if let Some(mut parser) = self.parser.take() {
             let mut events = Vec::new();

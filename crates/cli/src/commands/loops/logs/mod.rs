@@ -29,6 +29,8 @@ trait Show {
     fn begin(&mut self, log: &RunLog) -> io::Result<()>;
     /// Some of its output.
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()>;
+    /// Everything that there was is told; from here on it comes as it is printed.
+    fn caught_up(&mut self) -> io::Result<()>;
     /// Its output has ended.
     fn end(&mut self) -> io::Result<()>;
 }

@@ -45,6 +45,11 @@ impl Show for Raw {
         }
     }
 
+    fn caught_up(&mut self) -> io::Result<()> {
+        let rest = self.last.take().map(|mut last| last.take());
+        write(io::stdout().lock(), &rest.unwrap_or_default())
+    }
+
     fn end(&mut self) -> io::Result<()> {
         let rest = self.last.as_mut().map(LastLines::take).unwrap_or_default();
         write(io::stdout().lock(), &rest)
