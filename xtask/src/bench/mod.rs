@@ -8,7 +8,7 @@ pub mod promise;
 pub mod stop;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Form, Measure, page};
+use crate::lab::{self, Again, Form, Measure, page};
 
 const MEASURES: &[Measure] = &[
     Measure {
@@ -45,25 +45,11 @@ const MEASURES: &[Measure] = &[
 
 /// `bench [--short] [MEASURE…]`.
 pub fn run(rest: &[String]) -> Result<(), String> {
-    let (form, wanted) = form(rest);
+    let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let lab = build::lab(form, Faults::Not)?;
-    let taken = lab::take(&lab, MEASURES, &wanted);
+    let taken = lab::take(&lab, MEASURES, &wanted, Again::Once);
     if form == Form::Long {
         page::write()?;
     }
     taken
-}
-
-/// The form, and what else was typed.
-pub fn form(rest: &[String]) -> (Form, Vec<String>) {
-    let (flags, wanted): (Vec<_>, Vec<_>) =
-        rest.iter().cloned().partition(|word| word == "--short");
-    (
-        if flags.is_empty() {
-            Form::Long
-        } else {
-            Form::Short
-        },
-        wanted,
-    )
 }

@@ -9,9 +9,8 @@ pub mod recovery;
 pub mod storage;
 pub mod writes;
 
-use crate::bench::form;
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Form, Measure, page};
+use crate::lab::{self, Again, Form, Measure, page};
 
 const CAMPAIGNS: &[Measure] = &[
     Measure {
@@ -53,10 +52,10 @@ const CAMPAIGNS: &[Measure] = &[
 
 /// `faults [--short] [CAMPAIGN…]`.
 pub fn run(rest: &[String]) -> Result<(), String> {
-    let (form, wanted) = form(rest);
+    let (form, wanted) = lab::wanted(rest, CAMPAIGNS)?;
     let needs = wanted.is_empty() || wanted.iter().any(|name| name == "writes");
     let lab = build::lab(form, if needs { Faults::Wanted } else { Faults::Not })?;
-    let taken = lab::take(&lab, CAMPAIGNS, &wanted);
+    let taken = lab::take(&lab, CAMPAIGNS, &wanted, Again::Never);
     if form == Form::Long {
         page::write()?;
     }
