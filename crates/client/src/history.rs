@@ -90,6 +90,13 @@ impl LoopHandle {
         Ok(history.current().cloned())
     }
 
+    /// Gives every record to `each`, oldest first. At the first that cannot be read it stops
+    /// with the error: what stands before it was given.
+    pub fn records(&self, each: impl FnMut(Record)) -> Result<(), ClientError> {
+        let journal = self.journal("it has no history")?;
+        Ok(JournalReader::open(&journal)?.for_each_new(each)?)
+    }
+
     /// The run of an iteration: the last one, where the first met a limit.
     pub(crate) fn run_started(&self, iteration: u32) -> Result<Record, ClientError> {
         let journal = self.journal("it has no output")?;

@@ -2,6 +2,7 @@
 //! they never disagree.
 
 mod head;
+mod lanes;
 mod story;
 mod waves;
 
@@ -9,6 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use self::head::Head;
+pub use self::lanes::TaskLanes;
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::waves::{WaveRow, WaveStands, waves};
 use crate::event::{Cost, EndedBy, Event, ExitStatus, GateEnd, Progress, Record, Verdict};

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod loops;
+pub mod report;
 pub mod resume;
 pub mod setup;
 pub mod start;
@@ -65,6 +66,8 @@ pub enum Command {
     Work(tasks::WorkArgs),
     /// Show waves and dependencies of tasks
     Graph(tasks::GraphShowArgs),
+    /// Write one page that tells all about a loop: the morning's report
+    Report(report::ReportArgs),
     /// See a whole loop in a few seconds: no key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project

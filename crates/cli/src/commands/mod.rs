@@ -9,6 +9,7 @@ mod doctor;
 mod init;
 pub mod loops;
 mod man;
+mod report;
 mod tasks;
 
 use crate::args::{Cli, Command};
@@ -24,6 +25,7 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Spec(args) => tasks::spec::run(&args, around, printer),
         Command::Work(args) => tasks::work::run(&args, around, printer),
         Command::Graph(args) => tasks::graph::run(&args, around, printer),
+        Command::Report(args) => report::run(&args, around, printer),
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),

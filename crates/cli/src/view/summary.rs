@@ -20,7 +20,7 @@ pub enum Named {
 
 impl Named {
     /// A command for it: `descartes loop resume NAME --flag`.
-    fn command(&self, verb: &str, rest: &str) -> String {
+    pub fn command(&self, verb: &str, rest: &str) -> String {
         let name = match self {
             Self::Here => String::new(),
             Self::As(name) => format!(" {name}"),
@@ -121,13 +121,18 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
 
 /// What to type next.
 pub fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
-    let number = end.iterations.max(1).to_string();
+    after(&end.reason, end.iterations, state, named)
+}
+
+/// What to type after an end for this reason.
+pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named) -> Vec<String> {
+    let number = iterations.max(1).to_string();
     let logs = named.command("logs", &number);
     let more = state
         .config
         .max_iterations
         .map_or(0, |limit| limit.saturating_mul(2));
-    match &end.reason {
+    match reason {
         reason if reason.is_success() => {
             vec![named.command("history", ""), named.command("diff", &number)]
         }

@@ -16,6 +16,7 @@ mod flags_limits;
 mod flags_place;
 mod flags_table;
 mod help;
+mod report;
 mod resume;
 mod settings;
 mod setup;

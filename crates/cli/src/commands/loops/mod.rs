@@ -13,7 +13,7 @@ mod start;
 mod status;
 mod steer;
 pub mod task_plan;
-mod which;
+pub mod which;
 
 use crate::args::LoopVerb;
 use crate::error::CliError;

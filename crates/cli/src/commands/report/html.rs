@@ -1,0 +1,92 @@
+//! Small pieces of a page. Every text of the loop comes in through [`text`].
+
+use descartes_client::logs::{Clean, Colours, Mask};
+use descartes_kernel::picture::escape;
+
+/// A text of the loop made safe: no colours, no secrets, no markup.
+pub fn text(raw: &str) -> String {
+    let (mut clean, mut out) = (Clean::new(Colours::Drop), Vec::with_capacity(raw.len()));
+    clean.push(raw.as_bytes(), &mut out);
+    clean.finish(&mut out);
+    // A text ends where it ends: the line end of its last line is none of it.
+    let text = String::from_utf8_lossy(&out);
+    escape(text.trim_end_matches('\n'))
+}
+
+/// Masks what looks like a secret in a whole page, pictures and tips included.
+pub fn mask(page: &str) -> String {
+    let (mut mask, mut out) = (Mask::default(), Vec::with_capacity(page.len()));
+    for byte in page.bytes() {
+        mask.push(byte, &mut out);
+    }
+    mask.finish(&mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// A section, left out where it says nothing.
+pub fn section(title: &str, body: &str) -> String {
+    match body.trim().is_empty() {
+        true => String::new(),
+        false => format!("<section>\n<h2>{}</h2>\n{body}</section>\n", escape(title)),
+    }
+}
+
+/// Names and values, one a row; values are markup already.
+pub fn facts(rows: &[(&str, String)]) -> String {
+    let row = |(name, value): &(&str, String)| {
+        format!("<div><dt>{}</dt><dd>{value}</dd></div>\n", escape(name))
+    };
+    let rows: String = rows.iter().map(row).collect();
+    format!("<dl class=\"facts\">\n{rows}</dl>\n")
+}
+
+/// A block of text as it was printed; long ones are folded up.
+pub fn block(raw: &str, head: &str) -> String {
+    const LONG: usize = 24;
+    let lines = raw.trim_end().lines().count();
+    let pre = format!("<pre>{}</pre>", text(raw.trim_end()));
+    match lines > LONG {
+        true => format!(
+            "<details><summary>{} ({lines} lines)</summary>{pre}</details>\n",
+            text(head)
+        ),
+        false => format!("{pre}\n"),
+    }
+}
+
+/// A word in a colour.
+pub fn pill(class: &str, words: &str) -> String {
+    format!("<span class=\"pill {class}\">{}</span>", text(words))
+}
+
+/// Code in a line.
+pub fn code(raw: &str) -> String {
+    format!("<code>{}</code>", text(raw))
+}
+
+/// The whole page's own style; colours are the pictures' inks.
+pub const STYLE: &str = include_str!("style.css");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_never_markup_and_holds_no_colours_and_no_secrets() {
+        let key = format!("sk-ant-{}", "a1B2".repeat(10));
+        let raw = format!("\u{1b}[31m</pre><script>alert('x')</script> {key}\u{1b}]0;t\u{7}\n");
+        let got = text(&raw);
+        assert_eq!(
+            got,
+            "&lt;/pre&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; sk-ant-***"
+        );
+        assert!(mask(&format!("<title>{key}</title>")).contains("<title>sk-ant-***</title>"));
+    }
+
+    #[test]
+    fn masking_leaves_our_own_style_alone() {
+        assert_eq!(mask(STYLE), STYLE);
+        let sheet = descartes_kernel::picture::style_sheet();
+        assert_eq!(mask(&sheet), sheet);
+    }
+}

@@ -1,0 +1,75 @@
+//! `descartes report`: one self-contained page that tells all about a loop. It reads what every
+//! view reads, and needs nothing from outside: no script, no font, no image.
+
+mod gather;
+mod html;
+mod iterations;
+mod page;
+mod pictures;
+mod tasks;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use descartes_client::LoopHandle;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use self::gather::Gathered;
+use super::loops::which::find;
+use crate::args::report::ReportArgs;
+use crate::error::{CliError, at};
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+const FILE: &str = "report.html";
+
+/// Runs it.
+pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, around, printer)?;
+    let gathered = Gathered::of(&found);
+    let page = page::page(&gathered, Timestamp::now(), &TimeZone::system());
+    if args.output.as_deref() == Some(Path::new("-")) {
+        printer.data(&page);
+        return Ok(0);
+    }
+    let path = match &args.output {
+        Some(path) => around.absolute(path),
+        None => default_path(&found),
+    };
+    fs_err::write(&path, page).map_err(at("write", &path))?;
+    for trouble in &gathered.troubles {
+        printer.warning(trouble);
+    }
+    printer.line(&path.display().to_string());
+    if args.open && !opened(&path, around) {
+        printer.note("no browser was found: open the file by hand");
+    }
+    Ok(0)
+}
+
+/// Outside of the work tree: a page must never look like work of the agent's.
+fn default_path(found: &LoopHandle) -> PathBuf {
+    match found.has_journal() {
+        true => found.dir().path().join(FILE),
+        false => found.state_file().with_file_name(FILE),
+    }
+}
+
+/// Asks the desktop to show it; tells whether there was somebody to ask.
+fn opened(path: &Path, around: &Surroundings) -> bool {
+    let own = around.environment.text("BROWSER");
+    let programs = own.into_iter().chain(["xdg-open", "open"]);
+    for program in programs {
+        let started = Command::new(program)
+            .arg(path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        if started.is_ok() {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,304 @@
+//! The page as a whole.
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::picture::{Clock, style_sheet};
+use descartes_kernel::state::LoopState;
+use descartes_kernel::tasks::Landing;
+use descartes_kernel::view::{GateRow, Head, Status, show_cost, show_tokens};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::gather::Gathered;
+use super::html::{self, block, code, facts, pill, section, text};
+use super::{iterations, pictures, tasks};
+use crate::view::summary::{Named, after};
+use crate::view::words;
+
+/// All of it, ready to be written.
+pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
+    let clock = Clock {
+        now,
+        zone: zone.clone(),
+    };
+    let title = text(&gathered.meta.name);
+    let mut body = header(gathered, &clock);
+    body.push_str(&troubles(gathered));
+    if let Some(state) = &gathered.state {
+        body.push_str(&section("What to do next", &next(gathered, state)));
+        body.push_str(&section(
+            "How it stands, and on what evidence",
+            &evidence(gathered, state),
+        ));
+        body.push_str(&section("What was asked", &asked(state)));
+    }
+    body.push_str(&pictures::pictures(gathered, &clock));
+    if let Some(tasks) = gathered
+        .state
+        .as_ref()
+        .and_then(|state| state.tasks.as_deref())
+    {
+        body.push_str(&tasks::tasks(tasks));
+    }
+    body.push_str(&iterations::iterations(gathered, zone, now));
+    body.push_str(&section("Waits", &waits(gathered, &clock)));
+    body.push_str(&section("Notes and remarks", &remarks(gathered, &clock)));
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>{title} – descartes</title>\n<style>\n{}\n{}</style>\n</head>\n<body>\n{body}\
+         <footer>Written by descartes {} at {}. Loop {}.</footer>\n</body>\n</html>\n",
+        style_sheet(),
+        html::STYLE,
+        env!("CARGO_PKG_VERSION"),
+        at(now, &clock),
+        text(&gathered.meta.id),
+    );
+    html::mask(&page)
+}
+
+/// A moment, with its day.
+fn at(moment: Timestamp, clock: &Clock) -> String {
+    let local = moment.to_zoned(clock.zone.clone());
+    text(&local.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
+}
+
+fn header(gathered: &Gathered, clock: &Clock) -> String {
+    let title = text(&gathered.meta.name);
+    let folder = gathered.meta.working_dir.display().to_string();
+    let Some(state) = &gathered.state else {
+        return format!(
+            "<header>\n<h1>{title}</h1>\n<p>{} in {}</p>\n</header>\n",
+            pill("bad", "unreadable"),
+            code(&folder)
+        );
+    };
+    let head = Head::of(state, gathered.life);
+    let spent = &head.spent;
+    let mut rows = vec![
+        ("progress", text(&head.progress())),
+        ("started", at(head.started_at, clock)),
+    ];
+    match head.ended_at {
+        Some(end) => rows.push(("ended", at(end, clock))),
+        None => rows.push(("age", words::seconds(head.elapsed(clock.now)))),
+    }
+    rows.push(("time of agents and gates", words::millis(spent.ms)));
+    rows.push(("tokens", show_tokens(spent.tokens)));
+    rows.push(("cost", show_cost(spent.cost())));
+    format!(
+        "<header>\n<h1>{title}</h1>\n<p class=\"lead\">{} {}</p>\n<p class=\"muted\">{}</p>\n{}</header>\n",
+        pill(class(&head.status), &head.status.label()),
+        sentence(&head.status, clock),
+        code(&folder),
+        facts(&rows)
+    )
+}
+
+fn class(status: &Status) -> &'static str {
+    match status {
+        Status::Ended { reason } if reason.is_success() => "good",
+        Status::Ended { .. } => "bad",
+        Status::Waiting { .. } | Status::Interrupted | Status::Paused => "warn",
+        Status::Ready | Status::Running | Status::Judging => "work",
+    }
+}
+
+fn sentence(status: &Status, clock: &Clock) -> String {
+    match status {
+        Status::Ended { reason } => {
+            let (label, words) = (reason.label(), reason.sentence());
+            match words.eq_ignore_ascii_case(label) {
+                true => String::new(),
+                false => text(&words),
+            }
+        }
+        Status::Waiting { until, why } => format!("until {}: {}", at(*until, clock), text(why)),
+        Status::Interrupted => "no process has it; nothing is lost".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn troubles(gathered: &Gathered) -> String {
+    if gathered.troubles.is_empty() {
+        return String::new();
+    }
+    let line = |trouble: &String| format!("<p>{}</p>\n", text(trouble));
+    let lines: String = gathered.troubles.iter().map(line).collect();
+    format!("<div class=\"notice\">\n{lines}</div>\n")
+}
+
+fn asked(state: &LoopState) -> String {
+    let config = &state.config;
+    let mut out = String::new();
+    if !config.prompt.trim().is_empty() {
+        out.push_str(&block(&config.prompt, "the prompt"));
+    }
+    out.push_str("<div class=\"wide\">");
+    out.push_str(&facts(&settings(config)));
+    out.push_str("</div>\n");
+    out
+}
+
+fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(file) = &config.prompt_file {
+        rows.push(("prompt file", code(&file.display().to_string())));
+    }
+    if let Some(tasks) = &config.tasks {
+        let from = tasks.source.path().display().to_string();
+        rows.push((
+            "tasks",
+            format!("{} of {}", text(&tasks.source.tag()), code(&from)),
+        ));
+    }
+    rows.push(("agent", code(&config.command_line())));
+    rows.extend(config.model.as_ref().map(|model| ("model", code(model))));
+    rows.extend(
+        config
+            .fallback
+            .iter()
+            .map(|agent| ("fallback", code(agent))),
+    );
+    rows.push(match &config.completion_promise {
+        Some(promise) => ("promise", code(promise)),
+        None => ("promise", "none".to_owned()),
+    });
+    rows.extend(config.verify.iter().map(|gate| ("gate", code(gate))));
+    if config.verify.is_empty() {
+        rows.push(("gates", "none: nothing but the agent's word".to_owned()));
+    }
+    rows.push((
+        "limit",
+        text(&format!("{} iterations", config.limit_label())),
+    ));
+    if let Some(limit) = config.max_duration_secs {
+        rows.push(("time budget", limit.to_string()));
+    }
+    if let Some(limit) = config.max_cost_usd {
+        rows.push(("cost budget", format!("${limit:.2}")));
+    }
+    if let Some(limit) = config.max_tokens {
+        rows.push(("token budget", limit.to_string()));
+    }
+    rows
+}
+
+/// The gates as they were last run, and the claim that they met.
+fn evidence(gathered: &Gathered, state: &LoopState) -> String {
+    let mut out = String::new();
+    if let Some((_, claim)) = &state.completion {
+        out.push_str(&format!("<p>The agent claimed: {}</p>\n", code(claim)));
+    }
+    let rows = gathered.story.rows().iter().chain(gathered.story.current());
+    let judged: Vec<_> = rows.filter(|row| !row.gates.is_empty()).collect();
+    match judged.last() {
+        Some(row) => {
+            let green = row.gates.iter().all(GateRow::passed);
+            let words = match green {
+                true => "All gates were green",
+                false => "A gate was red",
+            };
+            let who = match &row.task {
+                Some((task, _)) => format!("task {task}, attempt {}", row.iteration),
+                None => format!("iteration {}", row.iteration),
+            };
+            out.push_str(&format!("<p>{words} when last run ({}):</p>\n", text(&who)));
+            out.extend(row.gates.iter().map(iterations::gate_run));
+        }
+        None if state.config.verify.is_empty() => out.push_str(
+            "<p class=\"muted\">No gate was set, so nothing was proven: the claim is the agent's own. \
+             <code>--verify CMD</code> would prove it.</p>\n",
+        ),
+        None => out.push_str("<p class=\"muted\">No gate has run yet.</p>\n"),
+    }
+    if let Some(failure) = &state.last_failure {
+        out.push_str(&format!("<p>Last failure: {}</p>\n", text(failure)));
+    }
+    out
+}
+
+/// The exact commands; they work from any directory.
+fn next(gathered: &Gathered, state: &LoopState) -> String {
+    let id = &gathered.meta.id;
+    let named = Named::As(id.clone());
+    let status = Status::of(state, gathered.life);
+    let mut lines = match &status {
+        Status::Ended { reason } => after(reason, state.iterations, state, &named),
+        Status::Interrupted => vec![named.command("resume", "")],
+        Status::Paused => vec![named.command("unpause", "")],
+        Status::Waiting { .. } => vec![
+            named.command("set", "--retry-now"),
+            named.command("cancel", ""),
+        ],
+        _ => vec![
+            named.command("status", "--watch"),
+            named.command("say", "'…'"),
+            named.command("cancel", ""),
+        ],
+    };
+    if let Some(tasks) = &state.tasks {
+        let folder = shell_words::quote(&gathered.meta.working_dir.to_string_lossy()).into_owned();
+        if let Some(Landing::Ready { branch, .. }) = &tasks.landing {
+            lines.insert(0, format!("git -C {folder} merge --ff-only {branch}"));
+        }
+        if !tasks.blocked.is_empty() {
+            lines.push(format!("cd {folder} && descartes work"));
+        }
+    }
+    let line = |line: &String| format!("<li>{}</li>\n", code(line));
+    let lines: String = lines.iter().map(line).collect();
+    format!("<ol class=\"next\">\n{lines}</ol>\n")
+}
+
+fn waits(gathered: &Gathered, clock: &Clock) -> String {
+    let row = |wait: &descartes_kernel::view::WaitRow| {
+        let end = wait.ended.map_or(clock.now, |(end, _)| end);
+        let open = if wait.ended.is_none() { ", so far" } else { "" };
+        format!(
+            "<tr><td class=\"when\">{}</td><td class=\"n\">{}{open}</td><td class=\"t\">{}</td></tr>\n",
+            at(wait.since, clock),
+            words::seconds(words::between(wait.since, end)),
+            text(&wait.why)
+        )
+    };
+    let rows: String = gathered.story.waits().iter().map(row).collect();
+    table(&rows)
+}
+
+fn remarks(gathered: &Gathered, clock: &Clock) -> String {
+    let story = &gathered.story;
+    let mut lines: Vec<(Option<Timestamp>, String)> = Vec::new();
+    for note in story.notes() {
+        let given = match note.given_to {
+            None => "not given to the agent yet".to_owned(),
+            Some(0) => "given to the tasks".to_owned(),
+            Some(iteration) => format!("given to iteration {iteration}"),
+        };
+        let words = format!("you said, {given}: {}", note.text);
+        lines.push((note.at, words));
+    }
+    lines.extend(
+        story
+            .remarks()
+            .iter()
+            .map(|remark| (Some(remark.at), remark.text.clone())),
+    );
+    lines.sort_by_key(|(at, _)| *at);
+    let row = |(when, words): &(Option<Timestamp>, String)| {
+        format!(
+            "<tr><td class=\"when\">{}</td><td class=\"t\">{}</td></tr>\n",
+            when.map_or_else(String::new, |when| at(when, clock)),
+            text(words)
+        )
+    };
+    table(&lines.iter().map(row).collect::<String>())
+}
+
+fn table(rows: &str) -> String {
+    match rows.is_empty() {
+        true => String::new(),
+        false => format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"),
+    }
+}
