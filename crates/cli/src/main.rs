@@ -10,6 +10,7 @@ mod session;
 mod settings;
 mod style;
 mod view;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -81,6 +81,16 @@ pub struct LogsArgs {
     pub json: bool,
 }
 
+/// `watch` and `loop watch`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Leave the mouse to the terminal
+    #[arg(long)]
+    pub no_mouse: bool,
+}
+
 /// `loop cancel`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct CancelArgs {

@@ -58,6 +58,8 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run an agent on one prompt until the work is proven done
     Loop(Box<LoopArgs>),
+    /// See all loops in the terminal, follow them and steer them
+    Watch(loops::WatchArgs),
     /// Run the tasks of a Markdown roadmap
     Roadmap(Box<tasks::RoadmapArgs>),
     /// Show what an agent would be told about a task
@@ -113,6 +115,8 @@ pub enum LoopVerb {
     History(loops::HistoryArgs),
     /// Show what the agent printed
     Logs(loops::LogsArgs),
+    /// See it in the terminal, follow it and steer it
+    Watch(loops::WatchArgs),
     /// End a loop and everything it started
     Cancel(loops::CancelArgs),
     /// Hold a loop before its next iteration

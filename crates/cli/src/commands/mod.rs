@@ -11,6 +11,7 @@ pub mod loops;
 mod man;
 mod report;
 mod tasks;
+mod watch;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -21,6 +22,7 @@ use crate::settings::surroundings::Surroundings;
 pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     match cli.command {
         Command::Loop(args) => loops::run(args.verb, around, printer),
+        Command::Watch(args) => watch::run(&args, watch::First::Any, around, printer),
         Command::Roadmap(args) => tasks::roadmap::run(args.verb, around, printer),
         Command::Spec(args) => tasks::spec::run(&args, around, printer),
         Command::Work(args) => tasks::work::run(&args, around, printer),

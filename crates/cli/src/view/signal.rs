@@ -59,8 +59,18 @@ impl Signal {
 
     /// Sleeps until a call, or until `other` is readable, at most `limit`.
     pub fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Option<Duration>) {
+        self.wait_any(other, limit);
+    }
+
+    /// Sleeps until a call, or until one of the others is readable, at most `limit`.
+    pub fn wait_any<'a>(
+        &self,
+        others: impl IntoIterator<Item = BorrowedFd<'a>>,
+        limit: Option<Duration>,
+    ) {
         let mut fds = vec![PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
-        fds.extend(other.map(|other| PollFd::new(other, PollFlags::POLLIN)));
+        let others = others.into_iter();
+        fds.extend(others.map(|other| PollFd::new(other, PollFlags::POLLIN)));
         // An interrupted sleep is a short one.
         let _ = poll(&mut fds, timeout(limit));
         let _ = self.wake.read();

@@ -26,3 +26,4 @@ mod terminal;
 mod verbs_look;
 mod verbs_steer;
 mod verbs_work;
+mod watch;

@@ -15,6 +15,7 @@ mod steer;
 pub mod task_plan;
 pub mod which;
 
+use super::watch;
 use crate::args::LoopVerb;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -29,6 +30,7 @@ pub fn run(verb: LoopVerb, around: &Surroundings, printer: &Printer) -> Result<i
         LoopVerb::List(args) => list::run(args, around, printer),
         LoopVerb::History(args) => history::run(&args, around, printer),
         LoopVerb::Logs(args) => logs::run(&args, around, printer),
+        LoopVerb::Watch(args) => watch::run(&args, watch::First::Here, around, printer),
         LoopVerb::Cancel(args) => cancel::run(&args, around, printer),
         LoopVerb::Pause(args) => steer::pause(&args, around, printer),
         LoopVerb::Unpause(args) => steer::unpause(&args, around, printer),

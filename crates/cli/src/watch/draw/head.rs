@@ -1,0 +1,158 @@
+//! The title bar, the first lines of a loop, and the tabs.
+
+use descartes_kernel::units::show_duration;
+use descartes_kernel::view::{Status, show_cost, show_tokens};
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+
+use super::{Context, bar, flat, pad, toned};
+use crate::style::Tone;
+use crate::view::width::width;
+use crate::view::words;
+use crate::watch::app::{App, Focus, Tab};
+use crate::watch::detail::LoopView;
+use crate::watch::list::{Kind, Show};
+use crate::watch::theme::Chosen;
+
+/// The line at the very top.
+pub fn title(app: &App, context: &Context, columns: u16) -> Line<'static> {
+    let (running, waiting, over) = app.counts();
+    let mut left = format!(" descartes  {running} running, {waiting} waiting, {over} over");
+    if app.show == Show::Open {
+        left.push_str(" (hidden)");
+    }
+    if !app.filter.is_empty() {
+        left.push_str(&format!("  filter: {}", app.filter));
+    }
+    let right = "?: help ";
+    let room = usize::from(columns).saturating_sub(width(right));
+    let style = context.theme.accent().add_modifier(Modifier::REVERSED);
+    Line::styled(format!("{}{right}", pad(&left, room)), style)
+}
+
+/// Name, status, bar, what was used; and what is wrong.
+pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
+    let theme = &context.theme;
+    let columns = usize::from(columns);
+    let mut lines = Vec::new();
+    match app.view() {
+        Some(view) => {
+            lines.push(name(view, context, columns));
+            lines.push(progress(view, context, columns));
+            lines.push(used(view, context, columns));
+            lines.push(asked(app, view, context, columns));
+        }
+        None if app.chosen.is_none() && app.listed => {
+            let hint = "no loop yet: descartes loop start, or descartes demo";
+            let hint = if app.filter.is_empty() {
+                hint
+            } else {
+                "no loop is called so: / and Esc take the filter away"
+            };
+            lines.push(Line::from(toned(theme, Tone::Dim, hint)));
+        }
+        None => {
+            let name = app.brief().map_or("", |brief| brief.name.as_str());
+            lines.push(Line::from(toned(theme, Tone::Strong, flat(name, columns))));
+        }
+    }
+    let detail = app.detail.as_ref();
+    let trouble = detail.and_then(|detail| detail.trouble.as_ref());
+    for trouble in app.trouble.iter().chain(trouble) {
+        for piece in super::pieces(&format!("! {}", flat(trouble, 400)), columns) {
+            lines.push(Line::from(toned(theme, Tone::Bad, piece)));
+        }
+    }
+    lines
+}
+
+fn name(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
+    let kind = Kind::of_status(&view.head.status);
+    let label = view.head.status.label();
+    let mark = super::list::mark(kind, &context.theme);
+    let label = format!("{mark} {label}");
+    let room = columns.saturating_sub(width(&label) + 1);
+    Line::from(vec![
+        toned(
+            &context.theme,
+            Tone::Strong,
+            pad(&flat(&view.head.title, room), room),
+        ),
+        Span::from(" "),
+        toned(&context.theme, kind.tone(), label),
+    ])
+}
+
+fn progress(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
+    let text = view.head.progress();
+    let mut spans = vec![Span::from(text.clone())];
+    if let Some(fraction) = view.head.fraction() {
+        let room = columns.saturating_sub(width(&text) + 2).min(60);
+        if room >= 4 {
+            spans.push(Span::from("  "));
+            spans.extend(bar(&context.theme, fraction, room));
+        }
+    }
+    Line::from(spans)
+}
+
+fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
+    let head = &view.head;
+    let theme = &context.theme;
+    let (tokens, cost) = (show_tokens(head.spent.tokens), show_cost(head.spent.cost()));
+    let elapsed = words::seconds(head.elapsed(context.now));
+    let mut text = format!("{elapsed} · {tokens} tokens · {cost}");
+    match (&head.status, head.wait_left(context.now)) {
+        (Status::Waiting { why, .. }, Some(left)) => {
+            let left = show_duration(std::time::Duration::from_secs(left.as_secs()));
+            let wait = flat(&format!("waiting {left}: {why}"), columns);
+            let spans = vec![
+                toned(theme, Tone::Warn, wait),
+                toned(theme, Tone::Dim, format!(" · {text}")),
+            ];
+            return Line::from(spans);
+        }
+        (Status::Interrupted, _) => text.push_str(" · go on: descartes loop resume"),
+        (Status::Ended { reason }, _) => text.push_str(&format!(" · {}", reason.sentence())),
+        _ => text = format!("started {elapsed} ago · {tokens} tokens · {cost}"),
+    }
+    Line::from(flat(&text, columns))
+}
+
+/// What was asked of whom, and where.
+fn asked(app: &App, view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
+    let config = &view.state.config;
+    let folder = app.brief().map(|brief| brief.folder.display().to_string());
+    let what = match &view.state.tasks {
+        Some(tasks) => format!("tag {}", tasks.tag),
+        None => config.prompt.clone(),
+    };
+    let parts = [words::command(config), what, folder.unwrap_or_default()];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let text = flat(&parts.join(" · "), columns);
+    Line::from(toned(&context.theme, Tone::Dim, text))
+}
+
+/// The tabs, and where each stands.
+pub fn tabs(app: &App, context: &Context, area: Rect) -> (Line<'static>, Vec<(Tab, u16, u16)>) {
+    let (mut spans, mut spots, mut at) = (Vec::new(), Vec::new(), area.x);
+    let short = area.width < 66;
+    for (number, tab) in app.tabs().iter().enumerate() {
+        let text = match short {
+            true => format!("{} {}", number + 1, tab.title()),
+            false => format!(" {} {} ", number + 1, tab.title()),
+        };
+        let columns = width(&text) as u16;
+        let style = match (*tab == app.tab, app.focus) {
+            (true, Focus::Pane) => context.theme.chosen(Chosen::Active),
+            (true, Focus::List) => context.theme.chosen(Chosen::Passive),
+            (false, _) => context.theme.tone(Tone::Dim),
+        };
+        spots.push((*tab, at, at + columns));
+        spans.push(Span::styled(text, style));
+        spans.push(Span::from(" "));
+        at += columns + 1;
+    }
+    (Line::from(spans), spots)
+}

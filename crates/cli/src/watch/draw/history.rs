@@ -1,0 +1,234 @@
+//! The history: a row an iteration, and the whole of the one that is chosen.
+
+use descartes_kernel::event::{EndedBy, Verdict};
+use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{Context, flat, pad, pad_left, put, toned, wrapped};
+use crate::style::Tone;
+use crate::view::words;
+use crate::watch::app::{App, Focus};
+use crate::watch::theme::{Chosen, Theme};
+
+/// Columns and their widths; the preview takes the rest.
+const COLUMNS: [(&str, usize); 8] = [
+    ("#", 5),
+    ("time", 6),
+    ("exit", 4),
+    ("said", 4),
+    ("gates", 5),
+    ("files", 5),
+    ("tokens", 6),
+    ("cost", 6),
+];
+/// Rows for the whole of the chosen one.
+const WHOLE: u16 = 3;
+
+/// Draws it; tells where the rows are, and which is the first.
+pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> (Rect, u64) {
+    let theme = &context.theme;
+    let whole = if area.height >= 9 { WHOLE } else { 0 };
+    let rows = Rect {
+        y: area.y + 1,
+        height: area.height.saturating_sub(1 + whole),
+        ..area
+    };
+    let heads: Vec<String> = COLUMNS
+        .iter()
+        .map(|(head, to)| pad_left(head, *to))
+        .collect();
+    let head = format!("{}  preview", heads.join(" "));
+    let head = Line::from(toned(theme, Tone::Dim, flat_head(&head, area.width)));
+    put(frame, Rect { height: 1, ..area }, vec![head]);
+    let (Some(detail), Some(selected)) = (&app.detail, app.selected_row()) else {
+        let none = toned(theme, Tone::Dim, "no iteration yet");
+        put(frame, rows, vec![Line::from(none)]);
+        return (rows, 0);
+    };
+    let fit = u64::from(rows.height);
+    let total = app.total_rows();
+    let top = selected
+        .saturating_sub(fit / 2)
+        .min(total.saturating_sub(fit));
+    let top = if app.row.is_none() {
+        total.saturating_sub(fit)
+    } else {
+        top
+    };
+    let lines = (top..total.min(top + fit)).map(|place| {
+        let line = match detail.rows.get(place) {
+            Some(row) => line(row, app, context, area.width),
+            None => Line::from(toned(theme, Tone::Dim, "…")),
+        };
+        match (place == selected, app.focus) {
+            (true, Focus::Pane) => line.style(theme.chosen(Chosen::Active)),
+            (true, Focus::List) if app.row.is_some() => line.style(theme.chosen(Chosen::Passive)),
+            _ => line,
+        }
+    });
+    put(frame, rows, lines.collect());
+    if whole > 0
+        && let Some(row) = detail.rows.get(selected)
+    {
+        let below = Rect {
+            y: area.y + area.height - whole,
+            height: whole,
+            ..area
+        };
+        let rule = theme.marks.floor.repeat(usize::from(area.width));
+        let mut lines = vec![Line::from(toned(theme, Tone::Dim, rule))];
+        lines.extend(all_of(row, app, context, area.width));
+        put(frame, below, lines);
+    }
+    (rows, top)
+}
+
+/// Headings keep their blanks.
+fn flat_head(head: &str, columns: u16) -> String {
+    crate::view::width::cut_end(head, usize::from(columns))
+}
+
+fn line(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Line<'static> {
+    let theme = &context.theme;
+    let under_way = row.verdict.is_none() && row.error.is_none();
+    let number = match &row.task {
+        Some((task, _)) => format!("{task}.{}", row.iteration),
+        None => row.iteration.to_string(),
+    };
+    let time = match (row.duration_ms, under_way) {
+        (0, true) if is_live(app) => words::seconds(words::between(row.started_at, context.now)),
+        (0, true) => "-".to_owned(),
+        (ms, _) => words::millis(ms),
+    };
+    let exit = row
+        .exit
+        .map_or_else(|| "-".to_owned(), |code| code.to_string());
+    let said = if row.claimed { theme.marks.done } else { "-" };
+    let files = row
+        .files
+        .map_or_else(|| "?".to_owned(), |files| files.to_string());
+    let cells = [
+        (Tone::Normal, number),
+        (Tone::Normal, time),
+        (exit_tone(row), exit),
+        (Tone::Normal, said.to_owned()),
+        gates(row, theme),
+        (Tone::Normal, files),
+        (Tone::Normal, show_tokens(row.tokens)),
+        (Tone::Normal, show_cost(row.cost)),
+    ];
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for ((_, to), (tone, text)) in COLUMNS.iter().zip(cells) {
+        spans.push(toned(theme, tone, pad_left(&text, *to)));
+        spans.push(Span::from(" "));
+        used += to + 1;
+    }
+    let room = usize::from(columns).saturating_sub(used + 1);
+    let (tone, text) = result(row, app);
+    spans.push(toned(
+        theme,
+        tone,
+        pad(&format!(" {}", flat(&text, room)), room + 1),
+    ));
+    Line::from(spans)
+}
+
+fn is_live(app: &App) -> bool {
+    app.view().is_some_and(|view| view.life == Life::Alive)
+}
+
+fn exit_tone(row: &HistoryRow) -> Tone {
+    match row.exit {
+        None | Some(0) => Tone::Normal,
+        Some(_) => Tone::Bad,
+    }
+}
+
+/// A mark for each gate that ran.
+fn gates(row: &HistoryRow, theme: &Theme) -> (Tone, String) {
+    if row.gates.is_empty() {
+        return (Tone::Normal, "-".to_owned());
+    }
+    let green = row.gates.iter().filter(|gate| gate.passed()).count();
+    let red = row.gates.len() - green;
+    let tone = if red > 0 { Tone::Bad } else { Tone::Good };
+    let marks = match row.gates.len() {
+        0..=5 => {
+            let (good, bad) = (theme.marks.done, theme.marks.failed);
+            format!("{}{}", good.repeat(green), bad.repeat(red))
+        }
+        all => format!("{green}/{all}"),
+    };
+    (tone, marks)
+}
+
+/// What came of it, or what the agent said.
+fn result(row: &HistoryRow, app: &App) -> (Tone, String) {
+    let said = || row.preview.clone();
+    match (&row.verdict, &row.error) {
+        (Some(Verdict::Failed(why)), _) => (Tone::Bad, format!("failed: {why}")),
+        (Some(Verdict::Blocked(why)), _) => (Tone::Bad, format!("blocked: {why}")),
+        (_, Some(error)) => (Tone::Warn, error.clone()),
+        (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => (Tone::Good, said()),
+        (Some(Verdict::Refused), _) => (Tone::Warn, said()),
+        (Some(Verdict::Stopped), _) if row.preview.is_empty() => (Tone::Dim, "stopped".to_owned()),
+        (Some(_), _) => (Tone::Normal, said()),
+        (None, _) if row.ended_by.is_some() && is_live(app) => (Tone::Strong, "gates …".to_owned()),
+        (None, _) if is_live(app) => (Tone::Strong, "running …".to_owned()),
+        (None, _) => (Tone::Dim, "interrupted".to_owned()),
+    }
+}
+
+/// The chosen row in whole: two lines.
+fn all_of(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
+    let mut parts = Vec::new();
+    if let Some((task, _)) = &row.task {
+        parts.push(format!("task {task}"));
+    }
+    parts.push(words::clock(row.started_at, context.now, &context.zone));
+    parts.push(verdict(row).to_owned());
+    parts.extend(row.ended_by.and_then(ended));
+    if let Some(red) = row.gates.iter().find(|gate| !gate.passed()) {
+        parts.push(format!(
+            "red: {} ({})",
+            red.command,
+            words::gate_end(red.end)
+        ));
+    }
+    if let Some(commit) = &row.commit {
+        parts.push(format!("commit {}", commit.get(..9).unwrap_or(commit)));
+    }
+    let (tone, said) = result(row, app);
+    let columns = usize::from(columns);
+    let first = Line::from(flat(&parts.join(" · "), columns));
+    let said = wrapped(&flat(&said, columns), columns, context.theme.tone(tone));
+    std::iter::once(first).chain(said).collect()
+}
+
+fn verdict(row: &HistoryRow) -> &'static str {
+    match &row.verdict {
+        None if row.error.is_some() => "did not count",
+        None => "under way",
+        Some(Verdict::Promise | Verdict::Gates | Verdict::Success) => "done",
+        Some(Verdict::Refused) => "refused",
+        Some(Verdict::Blocked(_)) => "blocked",
+        Some(Verdict::Failed(_)) => "failed",
+        Some(Verdict::Worked) => "worked",
+        Some(Verdict::Stopped) => "stopped",
+    }
+}
+
+fn ended(by: EndedBy) -> Option<String> {
+    let words = match by {
+        EndedBy::Timeout => "its time was up",
+        EndedBy::Idle => "hung",
+        EndedBy::Budget(_) => "the budget was used up",
+        EndedBy::Cancel => "cancelled",
+        EndedBy::GuardLost | EndedBy::HostLost => "killed",
+        EndedBy::Exit | EndedBy::Result | EndedBy::Promise | EndedBy::Gave => return None,
+    };
+    Some(words.to_owned())
+}

@@ -1,0 +1,257 @@
+//! The screen, drawn from what is known. Nothing here changes anything.
+
+mod gates;
+mod graph;
+mod head;
+mod history;
+mod list;
+mod notes;
+mod output;
+mod over;
+mod plots;
+mod tasks;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::app::{App, Dialog, Focus, Tab};
+use super::keys::Places;
+use super::theme::Theme;
+use crate::style::Tone;
+use crate::view::width::{cut_end, one_line, width};
+
+/// The smallest terminal that shows enough.
+const LEAST: (u16, u16) = (40, 10);
+/// From here on list and pane stand side by side.
+const BESIDE: u16 = 70;
+/// From here on the list is wide.
+const WIDE: u16 = 120;
+
+/// Where and when it is drawn.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub theme: Theme,
+    pub now: Timestamp,
+    pub zone: TimeZone,
+}
+
+/// Draws everything; tells where it is.
+pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context) -> Places {
+    let area = frame.area();
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        let text = format!(
+            "terminal too small: {}x{} (at least {}x{})",
+            area.width, area.height, LEAST.0, LEAST.1
+        );
+        put(frame, area, vec![Line::from(text), Line::from("q: quit")]);
+        return Places::default();
+    }
+    let mut places = Places::default();
+    let top = Rect { height: 1, ..area };
+    let bottom = Rect {
+        y: area.height - 1,
+        height: 1,
+        ..area
+    };
+    let body = Rect {
+        y: 1,
+        height: area.height - 2,
+        ..area
+    };
+    put(frame, top, vec![head::title(app, context, area.width)]);
+    put(frame, bottom, vec![over::footer(app, context, area.width)]);
+    let columns = match area.width {
+        WIDE.. => 38,
+        BESIDE.. => 21,
+        _ if app.focus == Focus::List => area.width,
+        _ => 0,
+    };
+    if columns > 0 {
+        let side = Rect {
+            width: columns,
+            ..body
+        };
+        places.list = columns;
+        places.first = list::draw(frame, app, context, side);
+    }
+    if columns > 0 && columns < area.width {
+        let wall = Rect {
+            x: columns,
+            width: 1,
+            ..body
+        };
+        let bar = Line::styled(context.theme.marks.wall, context.theme.tone(Tone::Dim));
+        put(frame, wall, vec![bar; usize::from(body.height)]);
+    }
+    // A wall and a blank.
+    let used = if columns == 0 { 0 } else { columns + 2 };
+    if used < area.width {
+        let pane = Rect {
+            x: used,
+            width: area.width - used,
+            ..body
+        };
+        pane_of(frame, app, context, pane, &mut places);
+    }
+    if app.dialog == Dialog::Help {
+        over::help(frame, context, body);
+    }
+    places
+}
+
+fn pane_of(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, places: &mut Places) {
+    let lines = head::lines(app, context, area.width);
+    let height = (lines.len() as u16).min(area.height);
+    put(frame, Rect { height, ..area }, lines);
+    if app.view().is_none() || height + 2 >= area.height {
+        return;
+    }
+    let tabs = Rect {
+        y: area.y + height,
+        height: 1,
+        ..area
+    };
+    let (line, spots) = head::tabs(app, context, area);
+    put(frame, tabs, vec![line]);
+    places.tabs = (tabs.y, spots);
+    let rest = Rect {
+        y: tabs.y + 1,
+        height: area.height - height - 1,
+        ..area
+    };
+    places.page = usize::from(rest.height);
+    match app.tab {
+        Tab::History => {
+            let (rows, place) = history::draw(frame, app, context, rest);
+            places.rows = Some((rows.y, place));
+            places.page = usize::from(rows.height);
+        }
+        Tab::Output => output::draw(frame, app, context, rest),
+        Tab::Gates => scrolled(
+            frame,
+            app,
+            context,
+            rest,
+            gates::lines(app, context, rest.width),
+        ),
+        Tab::Plots => plots::draw(frame, app, context, rest),
+        Tab::Notes => scrolled(
+            frame,
+            app,
+            context,
+            rest,
+            notes::lines(app, context, rest.width),
+        ),
+        Tab::Tasks => scrolled(
+            frame,
+            app,
+            context,
+            rest,
+            tasks::lines(app, context, rest.width),
+        ),
+    }
+}
+
+/// Lines that may be more than fit.
+fn scrolled(
+    frame: &mut Frame<'_>,
+    app: &App,
+    context: &Context,
+    area: Rect,
+    lines: Vec<Line<'static>>,
+) {
+    let (all, fit) = (lines.len(), usize::from(area.height));
+    let top = app.scroll.min(all.saturating_sub(fit));
+    let mut shown: Vec<Line<'static>> = lines.into_iter().skip(top).take(fit).collect();
+    if top + fit < all
+        && let Some(last) = shown.last_mut()
+    {
+        let more = format!("… {} lines more", all - top - fit + 1);
+        *last = Line::styled(more, context.theme.tone(Tone::Dim));
+    }
+    put(frame, area, shown);
+}
+
+/// Puts lines into an area; what does not fit is cut.
+fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'_>>) {
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// Text from a loop, in one line of at most `max` columns.
+fn flat(text: &str, max: usize) -> String {
+    cut_end(&one_line(text), max)
+}
+
+/// The text, with blanks up to `to` columns.
+fn pad(text: &str, to: usize) -> String {
+    let text = cut_end(text, to);
+    let missing = to.saturating_sub(width(&text));
+    format!("{text}{:missing$}", "")
+}
+
+/// The same from the right.
+fn pad_left(text: &str, to: usize) -> String {
+    let text = cut_end(text, to);
+    let missing = to.saturating_sub(width(&text));
+    format!("{:missing$}{text}", "")
+}
+
+/// A bar of `columns`, this full.
+fn bar(theme: &Theme, fraction: f64, columns: usize) -> Vec<Span<'static>> {
+    let full = (fraction.clamp(0.0, 1.0) * columns as f64).round() as usize;
+    let full = full.min(columns);
+    vec![
+        Span::styled(theme.marks.filled.repeat(full), theme.accent()),
+        Span::styled(
+            theme.marks.empty.repeat(columns - full),
+            theme.tone(Tone::Dim),
+        ),
+    ]
+}
+
+/// A piece of text in its tone.
+fn toned(theme: &Theme, tone: Tone, text: impl Into<String>) -> Span<'static> {
+    Span::styled(text.into(), theme.tone(tone))
+}
+
+/// Text over several lines, each at most `columns` wide.
+fn wrapped(text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let safe: String = line
+            .chars()
+            .map(|c| if c == '\t' { ' ' } else { c })
+            .filter(|c| !c.is_control())
+            .collect();
+        lines.extend(
+            pieces(&safe, columns)
+                .into_iter()
+                .map(|piece| Line::styled(piece, style)),
+        );
+    }
+    lines
+}
+
+/// A line in pieces of at most `columns`; an empty one is one empty piece.
+fn pieces(line: &str, columns: usize) -> Vec<String> {
+    let (mut pieces, mut piece, mut used) = (Vec::new(), String::new(), 0);
+    for c in line.chars() {
+        let wide = width(c.encode_utf8(&mut [0; 4]));
+        if used + wide > columns.max(1) {
+            pieces.push(std::mem::take(&mut piece));
+            used = 0;
+        }
+        piece.push(c);
+        used += wide;
+    }
+    pieces.push(piece);
+    pieces
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Commands to loops. Each is sent from a thread of its own: a loop that does not answer
+//! never stops the screen.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use descartes_client::{ClientError, Effect, Loops, Query, Sent};
+use descartes_kernel::control::Command;
+
+use crate::style::Tone;
+use crate::view::signal::Signal;
+
+/// How long a loop is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What happens at once is waited for so long.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// A loop that is cancelled ends its processes first.
+const CANCEL: Duration = Duration::from_secs(60);
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub tone: Tone,
+    pub text: String,
+}
+
+/// The way of an answer to the screen.
+pub struct Post {
+    pub answer: Sender<Answer>,
+    pub screen: Arc<Signal>,
+}
+
+/// Sends a command; the answer comes later.
+pub fn send(loops: Loops, id: String, command: Command, post: Post) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name("send".into());
+    thread.spawn(move || {
+        let answer = match deliver(&loops, &id, &command) {
+            Ok(text) => Answer {
+                tone: Tone::Good,
+                text,
+            },
+            Err(error) => {
+                let hint = error
+                    .hint()
+                    .map_or_else(String::new, |hint| format!(" ({hint})"));
+                Answer {
+                    tone: Tone::Bad,
+                    text: format!("{error}{hint}"),
+                }
+            }
+        };
+        // The person may be gone by now.
+        let _ = post.answer.send(answer);
+        post.screen.wake();
+    })?;
+    Ok(())
+}
+
+fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientError> {
+    let found = loops.find(&Query::Named(id.to_owned()))?;
+    let name = found.name();
+    Ok(match found.send_within(command, PATIENCE)? {
+        Sent::Live(mut ticket) => {
+            let limit = match command {
+                Command::Cancel { .. } => CANCEL,
+                _ => AT_ONCE,
+            };
+            match ticket.effect(limit)? {
+                Effect::Done(message) => format!("{name}: {message}"),
+                Effect::Pending => format!("{name}: {}", accepted(command)),
+                Effect::HostGone => {
+                    format!("{name}: its process is gone; it stands in the journal")
+                }
+            }
+        }
+        Sent::Recorded(_) => format!("{name} is not running: recorded for its next resume"),
+        Sent::Signalled { pid } => format!("{name}: process {pid} was asked to end"),
+    })
+}
+
+fn accepted(command: &Command) -> &'static str {
+    match command {
+        Command::Pause => "will hold after this iteration",
+        Command::Say { .. } => "the next iteration will be told",
+        Command::Cancel { .. } => "is ending",
+        _ => "accepted",
+    }
+}

@@ -1,0 +1,228 @@
+//! The full-screen view on a real terminal: keys typed, the screen read, loops really steered.
+
+use std::time::Duration;
+
+use descartes_testkit::pty::Size;
+use descartes_testkit::{Pty, World, eventually};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::common::{descartes, events, loop_dir, loops, start};
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// An agent that says something, keeps its prompt, and waits for leave to end.
+const PATIENT: &str =
+    "print words of ${ITERATION}\nsave-prompt prompt-${ITERATION} arg\nwait-file go-${ITERATION}";
+
+fn background(world: &World, script: &str, flags: &[&str]) {
+    let all = [flags, &["--detach", "--name", "auth"]].concat();
+    start(world, script, &all).assert_code(0);
+}
+
+fn watch_with(world: &World, arguments: &[&str], size: Size) -> Pty {
+    let mut command = world.descartes(arguments);
+    command.env("LC_ALL", "C.UTF-8");
+    Pty::spawn(&command, size)
+}
+
+fn watch(world: &World) -> Pty {
+    watch_with(world, &["watch"], Size::default())
+}
+
+#[track_caller]
+fn sees(pty: &Pty, words: &str) {
+    pty.wait_screen(SOON, |screen| screen.contains(words));
+}
+
+#[track_caller]
+fn quits(pty: &mut Pty) {
+    pty.send("q");
+    assert_eq!(pty.wait(SOON).code(), Some(0));
+    assert!(!pty.is_full_screen());
+}
+
+#[test]
+fn a_loop_is_paused_told_something_and_cancelled() {
+    let world = World::new();
+    background(
+        &world,
+        PATIENT,
+        &["-m", "7", "--verify", "echo not yet; false"],
+    );
+    let mut pty = watch(&world);
+    sees(&pty, "iteration 1 of at most 7");
+    assert!(pty.is_full_screen());
+    pty.send("2");
+    sees(&pty, "words of 1");
+    pty.send("p");
+    sees(&pty, "will hold after this iteration");
+    world.write("go-1", "");
+    sees(&pty, "‖ Paused");
+    pty.send("suse jiff");
+    sees(&pty, "say: use jiff");
+    pty.send("\r");
+    sees(&pty, "the next iteration will be told");
+    pty.send("5");
+    sees(&pty, "use jiff (waits for the next prompt)");
+    pty.send("p");
+    sees(&pty, "told to iteration 2");
+    eventually("the prompt", SOON, || world.has("prompt-2"));
+    assert!(world.read("prompt-2").contains("use jiff"));
+    pty.send("c");
+    sees(&pty, "cancel auth and end everything it started? y/n");
+    pty.send("n");
+    sees(&pty, "not cancelled");
+    pty.send("cy");
+    sees(&pty, "✗ Cancelled");
+    quits(&mut pty);
+    assert_eq!(events(&world, "loop_finished").len(), 1);
+    world.assert_no_survivors();
+}
+
+#[test]
+fn gates_history_and_old_output_are_a_key_away() {
+    let world = World::new();
+    let gate = "echo the gate says no; exit 3";
+    let script = "print words of ${ITERATION}\nerr complaint of ${ITERATION}\npromise";
+    start(&world, script, &["-m", "3", "--verify", gate]).assert_code(2);
+    let mut pty = watch_with(&world, &["loop", "watch"], Size::default());
+    sees(&pty, "Iteration limit reached");
+    sees(&pty, "refused · red: echo the gate says no");
+    pty.send("3");
+    sees(&pty, "exit code 3");
+    sees(&pty, "  the gate says no");
+    pty.send("1k\r");
+    sees(&pty, "words of 2");
+    pty.send("]");
+    sees(&pty, "words of 3");
+    pty.send("e");
+    sees(&pty, "complaint of 3");
+    pty.send("p");
+    sees(&pty, "is over");
+    pty.resize(Size {
+        rows: 8,
+        columns: 30,
+    });
+    sees(&pty, "terminal too small");
+    pty.resize(Size {
+        rows: 40,
+        columns: 140,
+    });
+    sees(&pty, "complaint of 3");
+    pty.send("?");
+    sees(&pty, "retry now");
+    pty.send("x");
+    quits(&mut pty);
+}
+
+#[test]
+fn the_terminal_is_given_back_on_signals() {
+    let world = World::new();
+    for (signal, code) in [
+        (Signal::SIGTERM, 143),
+        (Signal::SIGINT, 130),
+        (Signal::SIGHUP, 129),
+    ] {
+        let mut pty = watch(&world);
+        sees(&pty, "no loops");
+        kill(Pid::from_raw(pty.pid()), signal).unwrap();
+        assert_eq!(pty.wait(SOON).code(), Some(code), "{signal}");
+        assert!(!pty.is_full_screen(), "{signal}");
+        let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
+        let left = raw.rfind("\x1b[?1049l").expect("left");
+        assert!(raw.rfind("\x1b[?25h").unwrap() > left, "{raw:?}");
+        assert!(
+            raw.contains("\x1b[?1000h") && raw.contains("\x1b[?1000l"),
+            "{raw:?}"
+        );
+    }
+    let mut pty = watch_with(&world, &["watch", "--no-mouse"], Size::default());
+    sees(&pty, "no loops");
+    pty.send("\x03");
+    assert_eq!(pty.wait(SOON).code(), Some(0));
+    assert!(!String::from_utf8_lossy(&pty.raw()).contains("\x1b[?1000h"));
+    let mut gone = watch(&world);
+    sees(&gone, "no loops");
+    gone.hang_up();
+    assert_eq!(gone.wait(SOON).code(), Some(129));
+}
+
+#[test]
+fn trouble_is_a_line_and_the_view_goes_on() {
+    let world = World::new();
+    background(&world, PATIENT, &["-m", "7"]);
+    let mut pty = watch(&world);
+    sees(&pty, "iteration 1 of at most 7");
+    // The loop dies while it is watched.
+    let host = descartes(&world, &["loop", "list", "--json"]).stdout();
+    let host: serde_json::Value = serde_json::from_str(&host).unwrap();
+    let pid = i32::try_from(host[0]["pid"].as_i64().unwrap()).unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    sees(&pty, "! Interrupted");
+    sees(&pty, "descartes loop resume");
+    // Its log is deleted.
+    pty.send("2");
+    sees(&pty, "words of 1");
+    let dir = loop_dir(&world);
+    std::fs::remove_dir_all(dir.join("runs")).unwrap();
+    sees(&pty, "! the output of iteration 1 is gone");
+    // Its journal is damaged, or from a newer version.
+    let journal = dir.join("journal.jsonl");
+    let whole = std::fs::read(&journal).unwrap();
+    std::fs::write(&journal, b"garbage\nmore\n").unwrap();
+    start(
+        &world,
+        "promise",
+        &["--state-file", "other.json", "--name", "other"],
+    )
+    .assert_code(0);
+    sees(&pty, "other");
+    pty.send("\x1b[D");
+    pty.send("g");
+    pty.send("j");
+    sees(&pty, "is damaged at byte");
+    // Mended, it is shown again.
+    std::fs::write(&journal, whole).unwrap();
+    sees(&pty, "iteration 1 of at most 7");
+    pty.send("/oth");
+    sees(&pty, "filter: oth");
+    pty.send("\r");
+    sees(&pty, "Completed (promise)");
+    quits(&mut pty);
+    assert_eq!(loops(&world).len(), 2);
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_type() {
+    let world = World::new();
+    for arguments in [&["watch"][..], &["loop", "watch"][..]] {
+        let run = descartes(&world, arguments);
+        run.assert_code(64);
+        assert!(run.stderr().contains("needs a terminal"), "{run}");
+        assert!(run.stderr().contains("descartes loop list"), "{run}");
+    }
+}
+
+#[test]
+fn a_pager_shows_the_log_and_the_terminal_comes_back() {
+    let world = World::new();
+    start(&world, "print words of ${ITERATION}\npromise", &[]).assert_code(0);
+    let pager = world.program(
+        "pager",
+        "#!/bin/sh\necho shown: \"$1\"\ncat \"$1\"\nread answer\n",
+    );
+    let mut command = world.descartes(["watch"]);
+    command.env("PAGER", pager);
+    let mut pty = Pty::spawn(&command, Size::default());
+    sees(&pty, "Completed (promise)");
+    pty.send("o");
+    sees(&pty, "shown: ");
+    assert!(!pty.is_full_screen());
+    pty.send("\n");
+    sees(&pty, "Completed (promise)");
+    eventually("the other screen", SOON, || pty.is_full_screen());
+    pty.send("d");
+    sees(&pty, "git");
+    quits(&mut pty);
+}
