@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::view::{History, HistoryRow};
-use descartes_store::journal::{JournalReader, find_last, seek};
+use descartes_store::journal::{JournalReader, find_last, last_records, seek};
 
 use crate::{ClientError, LoopHandle};
 
@@ -95,6 +95,12 @@ impl LoopHandle {
     pub fn records(&self, each: impl FnMut(Record)) -> Result<(), ClientError> {
         let journal = self.journal("it has no history")?;
         Ok(JournalReader::open(&journal)?.for_each_new(each)?)
+    }
+
+    /// The last records of its journal, oldest first.
+    pub fn recent(&self, count: usize) -> Result<Vec<Record>, ClientError> {
+        let journal = self.journal("it has no history")?;
+        Ok(last_records(&journal, count)?)
     }
 
     /// The run of an iteration: the last one, where the first met a limit.

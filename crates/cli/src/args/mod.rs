@@ -70,6 +70,8 @@ pub enum Command {
     Graph(tasks::GraphShowArgs),
     /// Write one page that tells all about a loop: the morning's report
     Report(report::ReportArgs),
+    /// Open the desktop window: all loops, one of them in full, and the ways to steer it
+    Gui(setup::GuiArgs),
     /// See a whole loop in a few seconds: no key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project

@@ -4,6 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+/// `gui`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct GuiArgs {
+    /// The loop to begin with: its id or name
+    #[arg(value_name = "LOOP")]
+    pub name: Option<String>,
+    /// Dark on light
+    #[arg(long, conflicts_with = "dark")]
+    pub light: bool,
+    /// Light on dark
+    #[arg(long)]
+    pub dark: bool,
+}
+
 /// `demo`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct DemoArgs {

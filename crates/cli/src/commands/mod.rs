@@ -6,6 +6,7 @@ mod completions;
 mod config;
 pub mod demo;
 mod doctor;
+mod gui;
 mod init;
 pub mod loops;
 mod man;
@@ -28,6 +29,7 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Work(args) => tasks::work::run(&args, around, printer),
         Command::Graph(args) => tasks::graph::run(&args, around, printer),
         Command::Report(args) => report::run(&args, around, printer),
+        Command::Gui(args) => gui::run(&args, around),
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),

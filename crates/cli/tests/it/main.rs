@@ -15,6 +15,7 @@ mod flags_git;
 mod flags_limits;
 mod flags_place;
 mod flags_table;
+mod gui;
 mod help;
 mod report;
 mod resume;

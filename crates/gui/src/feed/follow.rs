@@ -1,0 +1,153 @@
+//! Watching: all loops in short, one of them in full. Files tell when they change; nobody is
+//! asked again and again.
+
+use std::hash::{Hash, Hasher};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use descartes_client::{ClientError, Fleet, LoopHandle, News, Output};
+use descartes_kernel::transition::apply;
+use descartes_kernel::view::Story;
+use iced::Subscription;
+use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+
+use super::{Desk, words};
+use crate::message::{Followed, Message, Stands};
+
+/// A window cannot be read faster than this, whatever happens.
+const PACE: Duration = Duration::from_millis(60);
+/// A loop that could not be read is tried again so often.
+const AGAIN: Duration = Duration::from_secs(2);
+/// A thread whose window has turned to something else ends by then.
+const LINGER: Duration = Duration::from_secs(5);
+/// Iterations, waits and notes that are remembered for pictures.
+const KEPT: usize = 500;
+/// Records at the end of a journal in which they are looked for.
+const RECENT: usize = 1536;
+
+struct Key {
+    desk: Desk,
+    id: String,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+/// How all loops stand, whenever that changes.
+pub fn fleet(desk: &Desk) -> Subscription<Message> {
+    let key = Key {
+        desk: desk.clone(),
+        id: "all loops".to_owned(),
+    };
+    Subscription::run_with(key, |key| {
+        let (desk, (tx, rx)) = (key.desk.clone(), unbounded());
+        thread::spawn(move || watch_fleet(&desk, &tx));
+        rx
+    })
+}
+
+fn watch_fleet(desk: &Desk, tx: &UnboundedSender<Message>) {
+    let mut fleet = Fleet::new(desk.loops.clone());
+    let mut last = None;
+    while !tx.is_closed() {
+        let begun = Instant::now();
+        let look = fleet.look().map_err(|error| words(&error));
+        if last.as_ref() != Some(&look) {
+            if tx.unbounded_send(Message::Fleet(look.clone())).is_err() {
+                return;
+            }
+            last = Some(look);
+        }
+        fleet.wait(Some(LINGER));
+        thread::sleep(PACE.saturating_sub(begun.elapsed()));
+    }
+}
+
+/// One loop: how it stands, whenever that changes, and when it prints.
+pub fn follow(desk: &Desk, id: &str) -> Subscription<Message> {
+    let key = Key {
+        desk: desk.clone(),
+        id: id.to_owned(),
+    };
+    Subscription::run_with(key, begin)
+}
+
+fn begin(key: &Key) -> UnboundedReceiver<Message> {
+    let (tx, rx) = unbounded();
+    let (desk, id) = (key.desk.clone(), key.id.clone());
+    thread::spawn(move || {
+        let post = Post { id, tx };
+        let mut told = None;
+        while !post.tx.is_closed() {
+            let Err(error) = watch(&desk, &post) else {
+                return;
+            };
+            let trouble = words(&error);
+            if told.as_ref() != Some(&trouble) {
+                post.send(Followed::Trouble(trouble.clone()));
+                told = Some(trouble);
+            }
+            thread::sleep(AGAIN);
+        }
+    });
+    rx
+}
+
+struct Post {
+    id: String,
+    tx: UnboundedSender<Message>,
+}
+
+impl Post {
+    fn send(&self, news: Followed) {
+        // A window that is gone is noticed when the next news is waited for.
+        let _ = self
+            .tx
+            .unbounded_send(Message::Followed(self.id.clone(), news));
+    }
+}
+
+/// Follows until nobody listens any more.
+fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
+    let handle: LoopHandle = desk.handle(&post.id)?;
+    // Before the state: what is written in between then comes twice, not never.
+    let recent = handle.recent(RECENT)?;
+    let (mut state, mut follower) = handle.follow(Output::Newest)?;
+    let mut story = Story::new(KEPT);
+    let known = recent.iter().filter(|record| record.seq <= state.seq);
+    known.for_each(|record| story.push(record));
+    story.take_state(&state);
+    drop(recent);
+    let mut changed = true;
+    let mut printed = None;
+    while !post.tx.is_closed() {
+        let begun = Instant::now();
+        for news in follower.news()? {
+            match news {
+                News::Record(record) => {
+                    story.push(&record);
+                    apply(&mut state, &record)?;
+                    changed = true;
+                }
+                News::Output { run, .. } | News::Skipped { run, .. } => printed = Some(run),
+                News::Life(_) => changed = true,
+            }
+        }
+        if std::mem::take(&mut changed) {
+            post.send(Followed::Stands(Box::new(Stands {
+                state: state.clone(),
+                life: follower.life(),
+                story: story.clone(),
+            })));
+        }
+        if let Some(run) = printed.take() {
+            post.send(Followed::Output(run));
+        }
+        thread::sleep(PACE.saturating_sub(begun.elapsed()));
+        follower.wait(Some(LINGER));
+    }
+    Ok(())
+}

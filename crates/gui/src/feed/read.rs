@@ -1,0 +1,36 @@
+//! Pieces of histories and logs. Nothing is read that is not to be seen.
+
+use std::ops::ControlFlow;
+
+use descartes_client::From;
+use descartes_client::logs::LogWindow;
+
+use super::{Desk, words};
+use crate::message::{HistoryPart, LogRequest};
+
+/// Bytes of a log that are read at once.
+const PIECE: usize = 128 << 10;
+
+/// So many rows of a history, from a run on.
+pub fn history(desk: &Desk, id: &str, from: u64, count: u64) -> Result<HistoryPart, String> {
+    let mut rows = Vec::new();
+    let handle = desk.handle(id).map_err(|error| words(&error))?;
+    let read = handle.history(From::Run(from), |row| {
+        if row.run >= from + count {
+            return ControlFlow::Break(());
+        }
+        rows.push(row);
+        ControlFlow::Continue(())
+    });
+    read.map_err(|error| words(&error))?;
+    Ok(HistoryPart { rows })
+}
+
+/// A piece of a log.
+pub fn log(desk: &Desk, request: &LogRequest) -> Result<LogWindow, String> {
+    let read = || {
+        let log = desk.handle(&request.id)?.log(request.iteration)?;
+        log.window(request.source, request.place, PIECE)
+    };
+    read().map_err(|error| words(&error))
+}

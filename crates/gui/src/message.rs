@@ -1,0 +1,213 @@
+//! What can happen in the window, and what is then to be done outside of it.
+
+use std::path::PathBuf;
+
+use descartes_client::Brief;
+use descartes_client::logs::{LogWindow, Place};
+use descartes_kernel::control::Command;
+use descartes_kernel::reader::Source;
+use descartes_kernel::state::LoopState;
+use descartes_kernel::view::{HistoryRow, Life, Story};
+use iced::Size;
+use iced::keyboard::{Key, Modifiers};
+use iced::widget::text_editor;
+use jiff::Timestamp;
+
+use crate::model::form::{Field, Permissions};
+use crate::model::{Area, Tab};
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// Time goes by.
+    Tick(Timestamp),
+    /// How all loops stand.
+    Fleet(Result<Vec<Brief>, String>),
+    /// News of the chosen loop.
+    Followed(String, Followed),
+    /// Rows of its history, from this run on.
+    History(String, u64, Result<HistoryPart, String>),
+    /// A piece of its output.
+    Log(LogRequest, Result<LogWindow, String>),
+    /// What became of a command.
+    Sent(String, Result<String, String>),
+    /// The agents of this machine.
+    Agents(Result<Vec<Agent>, String>),
+    /// What became of a loop that was to be started: its id, or which field is wrong.
+    Started(Result<String, Refused>),
+    /// A loop in the list was clicked.
+    Choose(String),
+    /// A tab was clicked.
+    Tab(Tab),
+    /// A row of the history was clicked.
+    Row(u32),
+    /// The newest output is wanted again.
+    Newest,
+    /// The other stream is wanted.
+    Stream(Source),
+    /// An area is as large as this now.
+    Sized(Area, Size),
+    /// A wheel was turned over an area, by so many lines.
+    Wheel(Area, f32),
+    /// The handle of a scroll bar was moved: the part of the whole that is above.
+    Drag(Area, f32),
+    /// A button was pressed.
+    Press(Button),
+    /// The note changed.
+    Note(String),
+    /// A field of the form changed.
+    Field(Field, String),
+    /// The prompt of the form was edited.
+    Prompt(text_editor::Action),
+    /// The gates of the form were edited.
+    Gates(text_editor::Action),
+    /// What the agent may do was chosen.
+    Permissions(Permissions),
+    /// A key was pressed that no field wanted.
+    Key(Key, Modifiers),
+    /// The window was asked to close.
+    Close,
+}
+
+/// Buttons, each with a key of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Button {
+    /// The form.
+    NewLoop,
+    /// Leave the form.
+    Back,
+    /// Start what the form says.
+    Start,
+    /// Hold before the next iteration.
+    Pause,
+    /// Go on.
+    Unpause,
+    /// Ask whether to end it.
+    Cancel,
+    /// End it.
+    ReallyCancel,
+    /// Do not.
+    KeepRunning,
+    /// The output, large.
+    ViewLogs,
+    /// The folder of the logs.
+    OpenFolder,
+    /// Send the note.
+    Say,
+    /// Try again now.
+    RetryNow,
+    /// Light or dark.
+    Theme,
+    /// The keys.
+    Help,
+    /// Take the error line away.
+    Dismiss,
+}
+
+/// News of a loop.
+#[derive(Clone, Debug)]
+pub enum Followed {
+    /// How it stands, and what happened of late.
+    Stands(Box<Stands>),
+    /// A run printed something.
+    Output(u64),
+    /// It cannot be followed now.
+    Trouble(String),
+}
+
+/// How a loop stands.
+#[derive(Clone, Debug)]
+pub struct Stands {
+    /// Its state.
+    pub state: LoopState,
+    /// Whether a process has it.
+    pub life: Life,
+    /// The last iterations, waits and notes.
+    pub story: Story,
+}
+
+/// Rows of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryPart {
+    /// Rows, oldest first.
+    pub rows: Vec<HistoryRow>,
+}
+
+/// Which piece of which output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogRequest {
+    /// The loop.
+    pub id: String,
+    /// The iteration; `None` is the newest.
+    pub iteration: Option<u32>,
+    /// The stream.
+    pub source: Source,
+    /// The piece.
+    pub place: Place,
+    /// The byte that is to stand at the top, and lines above it; `None`: the end.
+    pub anchor: Option<(u64, i64)>,
+}
+
+/// An agent that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// What starts it.
+    pub command: String,
+    /// Its version, if it told one.
+    pub version: Option<String>,
+}
+
+/// Why a loop was not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The field that is wrong, where one is.
+    pub field: Option<Field>,
+    /// Why.
+    pub message: String,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Read rows of a history: so many from this run on.
+    ReadHistory {
+        /// The loop.
+        id: String,
+        /// The first run.
+        from: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Read a piece of output.
+    ReadLog(LogRequest),
+    /// Send a command.
+    Send {
+        /// To this loop.
+        id: String,
+        /// The command.
+        command: Command,
+    },
+    /// Look which agents are installed.
+    FindAgents,
+    /// Start a loop: the words behind `descartes`, and the folder.
+    Start {
+        /// The words.
+        words: Vec<String>,
+        /// Where.
+        folder: PathBuf,
+    },
+    /// Show the folder of a loop in the file manager.
+    OpenFolder(String),
+    /// Put the cursor into a field.
+    Focus(&'static str),
+    /// Put the cursor into the next field.
+    FocusNext,
+    /// Put the cursor into the field before.
+    FocusPrevious,
+    /// Take the cursor out of all fields.
+    Blur,
+    /// Close the window.
+    Exit,
+}

@@ -1,0 +1,192 @@
+//! All that the window knows.
+
+pub mod form;
+pub mod log;
+pub mod table;
+
+use descartes_client::Brief;
+use descartes_kernel::state::Pause;
+use descartes_kernel::view::{Head, Status};
+use jiff::Timestamp;
+
+use crate::message::{Agent, Stands};
+use crate::theme::Mode;
+use form::Form;
+use log::LogView;
+use table::{List, Table};
+
+/// The window.
+#[derive(Debug)]
+pub struct Model {
+    /// The time it is.
+    pub now: Timestamp,
+    /// Light or dark.
+    pub mode: Mode,
+    /// Every loop, in the order of the list.
+    pub fleet: Vec<Brief>,
+    /// Whether they have been looked at.
+    pub listed: bool,
+    /// How far the list is scrolled.
+    pub list: List,
+    /// The loop that is shown.
+    pub chosen: Option<Chosen>,
+    /// What fills the right side.
+    pub page: Page,
+    /// What stands above everything.
+    pub dialog: Option<Dialog>,
+    /// The error line.
+    pub notice: Option<Notice>,
+    /// The agents that are installed.
+    pub agents: Agents,
+    /// The form.
+    pub form: Form,
+    /// The folder that the window was started in.
+    pub here: String,
+}
+
+impl Model {
+    /// A window that knows nothing yet.
+    pub fn new(now: Timestamp, mode: Mode, here: String) -> Self {
+        Self {
+            now,
+            mode,
+            fleet: Vec::new(),
+            listed: false,
+            list: List::default(),
+            chosen: None,
+            page: Page::Loop,
+            dialog: None,
+            notice: None,
+            agents: Agents::Unknown,
+            form: Form::new(&here),
+            here,
+        }
+    }
+
+    /// The chosen loop, once it is known how it stands.
+    pub fn stands(&self) -> Option<&Stands> {
+        self.chosen.as_ref()?.stands.as_ref()
+    }
+}
+
+/// What fills the right side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// The chosen loop.
+    Loop,
+    /// The form.
+    NewLoop,
+}
+
+/// What stands above everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialog {
+    /// Shall it really be ended?
+    Cancel,
+    /// The keys.
+    Help,
+}
+
+/// A line that can be taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Something went wrong.
+    Error(String),
+    /// Something was done.
+    Done(String),
+}
+
+/// Parts of a loop's page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    /// History and output.
+    Overview,
+    /// The output alone.
+    Output,
+    /// Waves and tasks.
+    Waves,
+    /// Timeline, graph, lanes.
+    Pictures,
+}
+
+/// What can be scrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// The list of loops.
+    List,
+    /// The history.
+    History,
+    /// The output.
+    Log,
+    /// The pictures.
+    Pictures,
+}
+
+/// What is known of the agents of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agents {
+    /// Not looked for.
+    Unknown,
+    /// Being looked for.
+    Looking,
+    /// These.
+    Known(Vec<Agent>),
+}
+
+/// The loop that is shown.
+#[derive(Debug)]
+pub struct Chosen {
+    /// Its id.
+    pub id: String,
+    /// How it stands, once that is known.
+    pub stands: Option<Stands>,
+    /// Why it cannot be followed.
+    pub trouble: Option<String>,
+    /// The part of the page.
+    pub tab: Tab,
+    /// Its history.
+    pub table: Table,
+    /// Its output.
+    pub log: LogView,
+    /// The note that is being written.
+    pub note: String,
+    /// What was sent and not answered yet.
+    pub sending: Option<&'static str>,
+    /// Width of the pictures.
+    pub width: f32,
+}
+
+impl Chosen {
+    /// A loop of which nothing is known yet.
+    pub fn new(id: String) -> Self {
+        Self {
+            id,
+            stands: None,
+            trouble: None,
+            tab: Tab::Overview,
+            table: Table::default(),
+            log: LogView::default(),
+            note: String::new(),
+            sending: None,
+            width: 0.0,
+        }
+    }
+
+    /// What stands at the top.
+    pub fn head(&self) -> Option<Head> {
+        let stands = self.stands.as_ref()?;
+        Some(Head::of(&stands.state, stands.life))
+    }
+
+    /// Whether a person holds it, or it is asked to be held.
+    pub fn is_paused(&self) -> bool {
+        let stands = self.stands.as_ref();
+        stands.is_some_and(|stands| stands.state.pause != Pause::No)
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        let status = self.head().map(|head| head.status);
+        matches!(status, Some(Status::Ended { .. }))
+    }
+}

@@ -1,0 +1,284 @@
+//! What widgets look like.
+
+use iced::widget::{button, container, progress_bar, scrollable, text, text_editor, text_input};
+use iced::{Background, Border, Color, Shadow, Theme, border};
+
+use crate::theme::Colours;
+
+/// Colours that stand for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing in particular.
+    Plain,
+    /// Not of importance.
+    Muted,
+    /// At work.
+    Accent,
+    /// It works.
+    Good,
+    /// It waits.
+    Warn,
+    /// It failed.
+    Bad,
+}
+
+impl Tone {
+    /// Its colour.
+    pub fn colour(self, colours: &Colours) -> Color {
+        match self {
+            Self::Plain => colours.text,
+            Self::Muted => colours.muted,
+            Self::Accent => colours.accent,
+            Self::Good => colours.good,
+            Self::Warn => colours.warn,
+            Self::Bad => colours.bad,
+        }
+    }
+}
+
+/// Text in a tone.
+pub fn ink(tone: Tone) -> impl Fn(&Theme) -> text::Style + Copy {
+    move |theme| text::Style {
+        color: Some(tone.colour(Colours::of(theme))),
+    }
+}
+
+fn line(colours: &Colours, radius: f32) -> Border {
+    border::rounded(radius).width(1).color(colours.line)
+}
+
+/// A card.
+pub fn card(theme: &Theme) -> container::Style {
+    let colours = Colours::of(theme);
+    container::Style {
+        background: Some(colours.surface.into()),
+        border: line(colours, 8.0),
+        ..container::Style::default()
+    }
+}
+
+/// The list at the left.
+pub fn sidebar(theme: &Theme) -> container::Style {
+    let colours = Colours::of(theme);
+    container::Style {
+        background: Some(colours.surface.into()),
+        ..container::Style::default()
+    }
+}
+
+/// A thin line.
+pub fn hairline(theme: &Theme) -> container::Style {
+    container::Style {
+        background: Some(Colours::of(theme).line.into()),
+        ..container::Style::default()
+    }
+}
+
+/// A card above everything else.
+pub fn dialog(theme: &Theme) -> container::Style {
+    container::Style {
+        shadow: Shadow {
+            color: Color::BLACK.scale_alpha(0.35),
+            offset: iced::Vector::new(0.0, 4.0),
+            blur_radius: 18.0,
+        },
+        ..card(theme)
+    }
+}
+
+/// What lies behind a dialog.
+pub fn veil(_theme: &Theme) -> container::Style {
+    container::Style {
+        background: Some(Color::BLACK.scale_alpha(0.35).into()),
+        ..container::Style::default()
+    }
+}
+
+/// A small label on a ground of its tone.
+pub fn pill(tone: Tone) -> impl Fn(&Theme) -> container::Style {
+    move |theme| {
+        let colour = tone.colour(Colours::of(theme));
+        container::Style {
+            background: Some(colour.scale_alpha(0.14).into()),
+            text_color: Some(colour),
+            border: border::rounded(10),
+            ..container::Style::default()
+        }
+    }
+}
+
+/// A line across the page that says something.
+pub fn banner(tone: Tone) -> impl Fn(&Theme) -> container::Style {
+    move |theme| {
+        let colour = tone.colour(Colours::of(theme));
+        container::Style {
+            background: Some(colour.scale_alpha(0.12).into()),
+            border: border::rounded(8).width(1).color(colour.scale_alpha(0.4)),
+            ..container::Style::default()
+        }
+    }
+}
+
+/// A dot in a tone.
+pub fn dot(tone: Tone) -> impl Fn(&Theme) -> container::Style {
+    move |theme| container::Style {
+        background: Some(tone.colour(Colours::of(theme)).into()),
+        border: border::rounded(4),
+        ..container::Style::default()
+    }
+}
+
+fn button_style(background: Option<Color>, text_color: Color, border: Border) -> button::Style {
+    button::Style {
+        background: background.map(Background::Color),
+        text_color,
+        border,
+        ..button::Style::default()
+    }
+}
+
+/// A button among others.
+pub fn plain_button(theme: &Theme, status: button::Status) -> button::Style {
+    let c = Colours::of(theme);
+    let (ground, text) = match status {
+        button::Status::Active => (c.surface, c.text),
+        button::Status::Hovered => (c.hover, c.text),
+        button::Status::Pressed => (c.chosen, c.text),
+        button::Status::Disabled => (c.ground, c.muted.scale_alpha(0.7)),
+    };
+    button_style(Some(ground), text, line(c, 6.0))
+}
+
+/// The button that matters.
+pub fn main_button(theme: &Theme, status: button::Status) -> button::Style {
+    let c = Colours::of(theme);
+    let ground = match status {
+        button::Status::Active => c.accent,
+        button::Status::Hovered | button::Status::Pressed => c.accent.scale_alpha(0.88),
+        button::Status::Disabled => c.accent.scale_alpha(0.4),
+    };
+    button_style(Some(ground), c.on_accent, border::rounded(6))
+}
+
+/// A button that ends something.
+pub fn danger_button(theme: &Theme, status: button::Status) -> button::Style {
+    let c = Colours::of(theme);
+    let ground = match status {
+        button::Status::Active | button::Status::Disabled => c.surface,
+        button::Status::Hovered | button::Status::Pressed => c.bad.scale_alpha(0.12),
+    };
+    let edge = border::rounded(6).width(1).color(c.bad.scale_alpha(0.5));
+    button_style(Some(ground), c.bad, edge)
+}
+
+/// Whether a row or tab is the chosen one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Yes.
+    Chosen,
+    /// No.
+    Other,
+}
+
+impl Choice {
+    /// Chosen if it is so.
+    pub fn when(chosen: impl Into<bool>) -> Self {
+        match chosen.into() {
+            true => Self::Chosen,
+            false => Self::Other,
+        }
+    }
+}
+
+/// A row that can be clicked.
+pub fn row_button(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style {
+    move |theme, status| {
+        let c = Colours::of(theme);
+        let ground = match (choice, status) {
+            (Choice::Chosen, _) => Some(c.chosen),
+            (_, button::Status::Hovered | button::Status::Pressed) => Some(c.hover),
+            _ => None,
+        };
+        button_style(ground, c.text, border::rounded(6))
+    }
+}
+
+/// A tab.
+pub fn tab(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style {
+    move |theme, status| {
+        let c = Colours::of(theme);
+        let (ground, text) = match (choice, status) {
+            (Choice::Chosen, _) => (Some(c.chosen), c.text),
+            (_, button::Status::Hovered) => (Some(c.hover), c.text),
+            _ => (None, c.muted),
+        };
+        button_style(ground, text, border::rounded(6))
+    }
+}
+
+/// One of a few that can be chosen.
+pub fn chip(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style {
+    move |theme, status| {
+        let style = tab(choice)(theme, status);
+        button::Style {
+            border: border::rounded(12).width(1).color(Colours::of(theme).line),
+            ..style
+        }
+    }
+}
+
+/// A field.
+pub fn input(theme: &Theme, status: text_input::Status) -> text_input::Style {
+    let c = Colours::of(theme);
+    let edge = match status {
+        text_input::Status::Focused { .. } => c.accent,
+        _ => c.line,
+    };
+    text_input::Style {
+        background: c.surface.into(),
+        border: border::rounded(6).width(1).color(edge),
+        icon: c.muted,
+        placeholder: c.muted.scale_alpha(0.8),
+        value: c.text,
+        selection: c.accent.scale_alpha(0.3),
+    }
+}
+
+/// A field of several lines.
+pub fn editor(theme: &Theme, status: text_editor::Status) -> text_editor::Style {
+    let c = Colours::of(theme);
+    let edge = match status {
+        text_editor::Status::Focused { .. } => c.accent,
+        _ => c.line,
+    };
+    text_editor::Style {
+        background: c.surface.into(),
+        border: border::rounded(6).width(1).color(edge),
+        placeholder: c.muted.scale_alpha(0.8),
+        value: c.text,
+        selection: c.accent.scale_alpha(0.3),
+    }
+}
+
+/// A bar in a tone.
+pub fn bar(tone: Tone) -> impl Fn(&Theme) -> progress_bar::Style {
+    move |theme| {
+        let c = Colours::of(theme);
+        progress_bar::Style {
+            background: c.line.into(),
+            bar: tone.colour(c).into(),
+            border: border::rounded(4),
+        }
+    }
+}
+
+/// A page that scrolls.
+pub fn scroll(theme: &Theme, status: scrollable::Status) -> scrollable::Style {
+    let c = Colours::of(theme);
+    let mut style = scrollable::default(theme, status);
+    style.vertical_rail.background = None;
+    style.vertical_rail.scroller.background = c.muted.scale_alpha(0.4).into();
+    style.vertical_rail.scroller.border = border::rounded(4);
+    style.horizontal_rail = style.vertical_rail;
+    style
+}

@@ -1,0 +1,180 @@
+//! Keys. Each has a button, and `?` lists them.
+
+use iced::keyboard::key::Named;
+use iced::keyboard::{Key, Modifiers};
+
+use super::{choose, page, press};
+use crate::message::{Button, Effect, Message};
+use crate::model::{Area, Dialog, Model, Page, Tab};
+
+/// Every key and what it does, as the help shows it.
+pub const KEYS: [(&str, &str); 18] = [
+    ("j, k or Down, Up", "next loop, loop before"),
+    ("n", "start a new loop"),
+    ("p", "pause, or go on"),
+    ("c", "cancel (asks first)"),
+    ("s", "say something to the next iteration"),
+    ("r", "retry now, while it waits"),
+    ("l", "view logs"),
+    ("1, 2, 3, 4", "overview, output, waves, pictures"),
+    ("PgUp, PgDn", "scroll the output"),
+    ("Home, End", "first and last line of the output"),
+    ("[ and ]", "output of the iteration before, after"),
+    ("e", "standard output or error output"),
+    ("o", "open the folder of the logs"),
+    ("t", "light or dark"),
+    ("Tab, Shift+Tab", "next field, field before"),
+    ("Ctrl+Enter", "start the loop of the form"),
+    ("Esc", "close, go back, take an error away"),
+    ("? and Ctrl+Q", "these keys; close the window"),
+];
+
+/// A key that no field wanted.
+pub fn pressed(model: &mut Model, key: &Key, modifiers: Modifiers) -> Vec<Effect> {
+    if modifiers.control() {
+        return match key.as_ref() {
+            Key::Character("q" | "w") => vec![Effect::Exit],
+            Key::Named(Named::Enter) => press(model, Button::Start),
+            _ => Vec::new(),
+        };
+    }
+    if modifiers.alt() || modifiers.logo() {
+        return Vec::new();
+    }
+    match key.as_ref() {
+        Key::Named(Named::Escape) => return escape(model),
+        Key::Named(Named::Tab) if modifiers.shift() => return vec![Effect::FocusPrevious],
+        Key::Named(Named::Tab) => return vec![Effect::FocusNext],
+        Key::Character("?") => return press(model, Button::Help),
+        _ => {}
+    }
+    match model.dialog {
+        Some(Dialog::Cancel) => match key.as_ref() {
+            Key::Named(Named::Enter) | Key::Character("y") => press(model, Button::ReallyCancel),
+            Key::Character("n") => press(model, Button::KeepRunning),
+            _ => Vec::new(),
+        },
+        Some(Dialog::Help) => Vec::new(),
+        None if model.page == Page::Loop => on_page(model, key),
+        None => Vec::new(),
+    }
+}
+
+fn escape(model: &mut Model) -> Vec<Effect> {
+    if model.dialog.take().is_some() {
+        return Vec::new();
+    }
+    if model.page == Page::NewLoop {
+        return press(model, Button::Back);
+    }
+    if model.notice.take().is_some() {
+        return Vec::new();
+    }
+    vec![Effect::Blur]
+}
+
+fn on_page(model: &mut Model, key: &Key) -> Vec<Effect> {
+    match key.as_ref() {
+        Key::Character("j") | Key::Named(Named::ArrowDown) => step(model, 1),
+        Key::Character("k") | Key::Named(Named::ArrowUp) => step(model, -1),
+        Key::Character("n") => press(model, Button::NewLoop),
+        Key::Character("p") => {
+            let paused = model
+                .chosen
+                .as_ref()
+                .is_some_and(|chosen| chosen.is_paused());
+            press(
+                model,
+                if paused {
+                    Button::Unpause
+                } else {
+                    Button::Pause
+                },
+            )
+        }
+        Key::Character("c") => press(model, Button::Cancel),
+        Key::Character("s") => vec![Effect::Focus("note")],
+        Key::Character("r") => press(model, Button::RetryNow),
+        Key::Character("l") => press(model, Button::ViewLogs),
+        Key::Character("o") => press(model, Button::OpenFolder),
+        Key::Character("t") => press(model, Button::Theme),
+        Key::Character("1") => page::update(model, Message::Tab(Tab::Overview)),
+        Key::Character("2") => page::update(model, Message::Tab(Tab::Output)),
+        Key::Character("3") => waves(model),
+        Key::Character("4") => page::update(model, Message::Tab(Tab::Pictures)),
+        _ => on_output(model, key),
+    }
+}
+
+fn on_output(model: &mut Model, key: &Key) -> Vec<Effect> {
+    let Some(chosen) = &mut model.chosen else {
+        return Vec::new();
+    };
+    let id = chosen.id.clone();
+    let page = chosen.log.fits.floor().max(2.0) - 1.0;
+    match key.as_ref() {
+        Key::Named(Named::PageUp) => page::update(model, Message::Wheel(Area::Log, -page)),
+        Key::Named(Named::PageDown) => page::update(model, Message::Wheel(Area::Log, page)),
+        Key::Named(Named::Home) => {
+            let read = chosen.log.rewind(&id);
+            read.into_iter().map(Effect::ReadLog).collect()
+        }
+        Key::Named(Named::End) => vec![Effect::ReadLog(chosen.log.end(&id))],
+        Key::Character("[") => iteration(model, -1),
+        Key::Character("]") => iteration(model, 1),
+        Key::Character("e") => {
+            let source = match chosen.log.source {
+                descartes_kernel::reader::Source::Stdout => {
+                    descartes_kernel::reader::Source::Stderr
+                }
+                descartes_kernel::reader::Source::Stderr => {
+                    descartes_kernel::reader::Source::Stdout
+                }
+            };
+            page::update(model, Message::Stream(source))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The output of another iteration; past the last one, the newest as it comes.
+fn iteration(model: &mut Model, by: i64) -> Vec<Effect> {
+    let Some(chosen) = &model.chosen else {
+        return Vec::new();
+    };
+    let Some(last) = chosen.head().map(|head| i64::from(head.iteration)) else {
+        return Vec::new();
+    };
+    let now = chosen.log.iteration.map_or(last, i64::from);
+    match u32::try_from(now + by) {
+        Ok(wanted) if wanted >= 1 && i64::from(wanted) <= last => {
+            page::update(model, Message::Row(wanted))
+        }
+        Ok(wanted) if wanted >= 1 => page::update(model, Message::Newest),
+        _ => Vec::new(),
+    }
+}
+
+fn waves(model: &mut Model) -> Vec<Effect> {
+    let tasks = model
+        .stands()
+        .is_some_and(|stands| stands.state.tasks.is_some());
+    match tasks {
+        true => page::update(model, Message::Tab(Tab::Waves)),
+        false => Vec::new(),
+    }
+}
+
+/// The loop below or above the chosen one.
+fn step(model: &mut Model, by: isize) -> Vec<Effect> {
+    let id = model.chosen.as_ref().map(|chosen| &chosen.id);
+    let place = model.fleet.iter().position(|brief| Some(&brief.id) == id);
+    let next = match place {
+        Some(place) => place.saturating_add_signed(by),
+        None => 0,
+    };
+    match model.fleet.get(next).map(|brief| brief.id.clone()) {
+        Some(id) => choose(model, id),
+        None => Vec::new(),
+    }
+}

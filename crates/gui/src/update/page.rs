@@ -1,0 +1,253 @@
+//! What happens on the page of a loop.
+
+use descartes_kernel::control::{Command, Grace};
+use descartes_kernel::view::{Life, Status};
+
+use crate::message::{Button, Effect, Followed, Message, Stands};
+use crate::model::log::Follow;
+use crate::model::table::CHUNK;
+use crate::model::{Area, Chosen, Dialog, Model, Notice, Page, Tab};
+use crate::view::{history, output};
+
+/// Takes what happened.
+pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
+    let Some(chosen) = &mut model.chosen else {
+        return Vec::new();
+    };
+    match message {
+        Message::Followed(id, news) if id == chosen.id => return followed(chosen, news),
+        Message::History(id, from, read) if id == chosen.id => match read {
+            Ok(part) => {
+                chosen.table.trouble = None;
+                chosen.table.take(from, part.rows);
+            }
+            Err(trouble) => {
+                chosen.table.take(from, Vec::new());
+                chosen.table.trouble = Some(trouble);
+            }
+        },
+        Message::Log(request, read) if request.id == chosen.id => {
+            return chosen
+                .log
+                .take(&request, read)
+                .into_iter()
+                .map(Effect::ReadLog)
+                .collect();
+        }
+        Message::Tab(tab) => chosen.tab = tab,
+        Message::Row(iteration) => {
+            chosen.table.chosen = Some(iteration);
+            let id = chosen.id.clone();
+            let source = chosen.log.source;
+            return vec![Effect::ReadLog(chosen.log.open(
+                &id,
+                Some(iteration),
+                source,
+            ))];
+        }
+        Message::Newest => return newest(chosen),
+        Message::Stream(source) => {
+            let (id, iteration) = (chosen.id.clone(), chosen.log.iteration);
+            return vec![Effect::ReadLog(chosen.log.open(&id, iteration, source))];
+        }
+        Message::Note(text) => chosen.note = text,
+        Message::Sized(Area::History, size) => {
+            chosen.table.list.fits = size.height / history::ROW;
+            return rows(chosen);
+        }
+        Message::Sized(Area::Log, size) => {
+            chosen.log.fits = size.height / output::LINE;
+            if chosen.log.follow == Follow::Tail {
+                chosen.log.by(&chosen.id, i64::MAX / 2);
+            }
+        }
+        Message::Sized(Area::Pictures, size) => chosen.width = size.width,
+        Message::Wheel(Area::History, lines) => {
+            let total = total(chosen);
+            chosen.table.list.by(lines, total);
+            return rows(chosen);
+        }
+        Message::Drag(Area::History, part) => {
+            let total = total(chosen);
+            chosen.table.list.to_part(part, total);
+            return rows(chosen);
+        }
+        Message::Wheel(Area::Log, lines) => {
+            let id = chosen.id.clone();
+            let read = chosen.log.by(&id, lines.round() as i64);
+            return read.into_iter().map(Effect::ReadLog).collect();
+        }
+        Message::Drag(Area::Log, part) => {
+            let id = chosen.id.clone();
+            let read = chosen.log.seek_part(&id, part);
+            return read.into_iter().map(Effect::ReadLog).collect();
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Shows the newest output again, and stays with it.
+pub fn newest(chosen: &mut Chosen) -> Vec<Effect> {
+    chosen.table.chosen = None;
+    let (id, source) = (chosen.id.clone(), chosen.log.source);
+    vec![Effect::ReadLog(chosen.log.open(&id, None, source))]
+}
+
+/// Rows of the history in all.
+pub fn total(chosen: &Chosen) -> usize {
+    let Some(stands) = &chosen.stands else {
+        return 0;
+    };
+    match stands.state.tasks {
+        Some(_) => stands.story.rows().len(),
+        None => usize::try_from(stands.state.runs).unwrap_or(usize::MAX),
+    }
+}
+
+/// Asks for rows that are to be seen and are not there.
+fn rows(chosen: &mut Chosen) -> Vec<Effect> {
+    let Some(stands) = &chosen.stands else {
+        return Vec::new();
+    };
+    if stands.state.tasks.is_some() {
+        return Vec::new();
+    }
+    let total = stands.state.runs;
+    let finished = total - u64::from(stands.state.run().is_some()).min(total);
+    let wanted = chosen.table.missing(total, finished);
+    let read = |from| Effect::ReadHistory {
+        id: chosen.id.clone(),
+        from,
+        count: CHUNK,
+    };
+    wanted.into_iter().map(read).collect()
+}
+
+fn followed(chosen: &mut Chosen, news: Followed) -> Vec<Effect> {
+    match news {
+        Followed::Trouble(trouble) => {
+            chosen.trouble = Some(trouble);
+            Vec::new()
+        }
+        Followed::Output(_) => {
+            let id = chosen.id.clone();
+            chosen
+                .log
+                .grown(&id)
+                .into_iter()
+                .map(Effect::ReadLog)
+                .collect()
+        }
+        Followed::Stands(stands) => stood(chosen, *stands),
+    }
+}
+
+fn stood(chosen: &mut Chosen, stands: Stands) -> Vec<Effect> {
+    let first = chosen.stands.is_none();
+    let runs_before = chosen.stands.as_ref().map_or(0, |old| old.state.runs);
+    let total_before = total(chosen);
+    chosen.trouble = None;
+    if first && stands.state.tasks.is_some() && chosen.tab == Tab::Overview {
+        chosen.tab = Tab::Waves;
+    }
+    if stands.state.tasks.is_none() {
+        chosen.table.put(stands.story.rows().iter());
+        if chosen.tab == Tab::Waves {
+            chosen.tab = Tab::Overview;
+        }
+    }
+    let new_run = stands.state.runs > runs_before;
+    chosen.stands = Some(stands);
+    // A person who looks at older rows keeps them where they are when a new one comes.
+    let grown = total(chosen) - total_before.min(total(chosen));
+    if !first && chosen.table.list.top > 0.0 {
+        let total = total(chosen);
+        chosen.table.list.by(grown as f32, total);
+    }
+    let mut effects = rows(chosen);
+    if first || new_run {
+        let id = chosen.id.clone();
+        effects.extend(chosen.log.grown(&id).map(Effect::ReadLog));
+    }
+    effects
+}
+
+/// A button of the page.
+pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
+    let Some(chosen) = model.chosen.as_mut().filter(|_| model.page == Page::Loop) else {
+        return Vec::new();
+    };
+    match button {
+        Button::Pause if can_pause(chosen) => send(chosen, "Pausing …", Command::Pause),
+        Button::Unpause if chosen.is_paused() => send(chosen, "Going on …", Command::Unpause),
+        Button::Cancel if can_cancel(chosen) => {
+            model.dialog = Some(Dialog::Cancel);
+            Vec::new()
+        }
+        Button::ReallyCancel if model.dialog == Some(Dialog::Cancel) => {
+            model.dialog = None;
+            let grace = Grace::Ask;
+            send(chosen, "Ending …", Command::Cancel { grace })
+        }
+        Button::RetryNow if is_waiting(chosen) => send(chosen, "Trying again …", Command::RetryNow),
+        Button::Say => {
+            let text = chosen.note.trim().to_owned();
+            if text.is_empty() {
+                return vec![Effect::Focus("note")];
+            }
+            send(chosen, "Saying …", Command::Say { text })
+        }
+        Button::ViewLogs => {
+            chosen.tab = Tab::Output;
+            Vec::new()
+        }
+        Button::OpenFolder => vec![Effect::OpenFolder(chosen.id.clone())],
+        _ => Vec::new(),
+    }
+}
+
+fn send(chosen: &mut Chosen, doing: &'static str, command: Command) -> Vec<Effect> {
+    if chosen.sending.is_some() {
+        return Vec::new();
+    }
+    chosen.sending = Some(doing);
+    let id = chosen.id.clone();
+    vec![Effect::Send { id, command }]
+}
+
+/// What became of a command.
+pub fn sent(model: &mut Model, id: &str, answer: Result<String, String>) -> Vec<Effect> {
+    let chosen = model.chosen.as_mut().filter(|chosen| chosen.id == id);
+    if let Some(chosen) = chosen
+        && chosen.sending.take() == Some("Saying …")
+        && answer.is_ok()
+    {
+        chosen.note.clear();
+    }
+    model.notice = Some(match answer {
+        Ok(done) => Notice::Done(done),
+        Err(error) => Notice::Error(error),
+    });
+    Vec::new()
+}
+
+/// Whether it can be held.
+pub fn can_pause(chosen: &Chosen) -> bool {
+    let alive = chosen
+        .stands
+        .as_ref()
+        .is_some_and(|stands| stands.life == Life::Alive);
+    alive && !chosen.is_over() && !chosen.is_paused()
+}
+
+/// Whether it can be ended.
+pub fn can_cancel(chosen: &Chosen) -> bool {
+    chosen.stands.is_some() && !chosen.is_over()
+}
+
+/// Whether it waits.
+pub fn is_waiting(chosen: &Chosen) -> bool {
+    let status = chosen.head().map(|head| head.status);
+    matches!(status, Some(Status::Waiting { .. }))
+}

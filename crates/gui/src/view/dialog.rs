@@ -1,0 +1,58 @@
+//! What stands above everything: a question, or the keys.
+
+use iced::widget::{Column, center, column, container, opaque, row, space, text};
+use iced::{Element, Fill};
+
+use super::parts;
+use crate::font;
+use crate::message::{Button, Message};
+use crate::model::{Dialog, Model};
+use crate::style::{self, Tone};
+use crate::update::KEYS;
+
+/// The dialog over a veil.
+pub fn view(model: &Model, open: Dialog) -> Element<'_, Message> {
+    let content = match open {
+        Dialog::Cancel => cancel(model),
+        Dialog::Help => help(),
+    };
+    let card = container(content).padding(20).style(style::dialog);
+    opaque(center(card).style(style::veil))
+}
+
+fn cancel(model: &Model) -> Element<'_, Message> {
+    let name = model
+        .stands()
+        .map_or("this loop", |stands| &stands.state.name);
+    let yes = parts::action("Cancel the loop", Some(Button::ReallyCancel));
+    let no = parts::action("Keep running", Some(Button::KeepRunning));
+    column![
+        text(format!("Cancel {name}?")).size(17).font(font::STRONG),
+        text("Its agent and everything it started are ended. Work in the files stays.")
+            .size(13)
+            .style(style::ink(Tone::Muted)),
+        row![space::horizontal(), no, yes.style(style::danger_button)].spacing(8),
+    ]
+    .spacing(14)
+    .width(420)
+    .into()
+}
+
+fn help<'a>() -> Element<'a, Message> {
+    let lines = KEYS.into_iter().map(|(keys, what)| {
+        row![
+            container(text(keys).size(12).font(font::MONO)).width(170),
+            text(what).size(13).style(style::ink(Tone::Muted)),
+        ]
+        .into()
+    });
+    let close = parts::action("Close", Some(Button::Help));
+    column![
+        text("Keys").size(17).font(font::STRONG),
+        Column::with_children(lines).spacing(5),
+        row![container("").width(Fill), close],
+    ]
+    .spacing(14)
+    .width(480)
+    .into()
+}

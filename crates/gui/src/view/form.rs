@@ -1,0 +1,235 @@
+//! The form that starts a loop.
+
+use iced::widget::text::Wrapping;
+use iced::widget::{
+    Row, button, column, container, row, scrollable, space, text, text_editor, text_input,
+};
+use iced::{Center, Element, Fill};
+
+use super::parts;
+use crate::font;
+use crate::message::{Button, Message};
+use crate::model::form::{Field, Permissions};
+use crate::model::{Agents, Model};
+use crate::style::{self, Choice, Tone};
+
+/// The form.
+pub fn view(model: &Model) -> Element<'_, Message> {
+    let form = &model.form;
+    let prompt = editor(
+        &form.prompt,
+        Field::Prompt,
+        "What is to be done?",
+        110.0,
+        Message::Prompt,
+    );
+    let gates = editor(
+        &form.gates,
+        Field::Gates,
+        "Commands that must succeed, one a line: cargo test",
+        64.0,
+        Message::Gates,
+    );
+    let fields = column![
+        text("New loop").size(22).font(font::STRONG),
+        labelled(
+            model,
+            Field::Agent,
+            "Agent",
+            column![line(model, Field::Agent, "claude"), agents(model)].spacing(6)
+        ),
+        labelled(
+            model,
+            Field::Folder,
+            "Folder",
+            line(model, Field::Folder, "/home/…")
+        ),
+        labelled(model, Field::Prompt, "Prompt", prompt),
+        labelled(
+            model,
+            Field::PromptFile,
+            "or prompt file",
+            line(
+                model,
+                Field::PromptFile,
+                "PROMPT.md, read again at every iteration"
+            ),
+        ),
+        labelled(model, Field::Gates, "Gates", gates),
+        labelled(
+            model,
+            Field::Promise,
+            "Promise",
+            line(model, Field::Promise, "none: the gates alone decide"),
+        ),
+        labelled(
+            model,
+            Field::MaxIterations,
+            "At most",
+            line(model, Field::MaxIterations, "iterations, or unlimited"),
+        ),
+        labelled(
+            model,
+            Field::MaxDuration,
+            "Time",
+            line(model, Field::MaxDuration, "no limit; 8h")
+        ),
+        labelled(
+            model,
+            Field::MaxCost,
+            "Cost",
+            line(model, Field::MaxCost, "no limit; $5")
+        ),
+        labelled(
+            model,
+            Field::MaxTokens,
+            "Tokens",
+            line(model, Field::MaxTokens, "no limit; 2M")
+        ),
+        labelled(
+            model,
+            Field::Permissions,
+            "It may",
+            permissions(form.permissions)
+        ),
+        labelled(
+            model,
+            Field::Name,
+            "Name",
+            line(model, Field::Name, "made up")
+        ),
+    ]
+    .push(
+        form.trouble
+            .as_ref()
+            .map(|trouble| parts::banner(Tone::Bad, trouble.clone())),
+    )
+    .push(buttons(model))
+    .spacing(10)
+    .padding(iced::padding::all(20).right(28))
+    .max_width(860);
+    scrollable(fields)
+        .style(style::scroll)
+        .width(Fill)
+        .height(Fill)
+        .into()
+}
+
+fn labelled<'a>(
+    model: &'a Model,
+    field: Field,
+    label: &'a str,
+    widget: impl Into<Element<'a, Message>>,
+) -> Element<'a, Message> {
+    let error = model.form.errors.get(&field);
+    let error = error.map(|error| text(error).size(12).style(style::ink(Tone::Bad)));
+    row![
+        container(text(label).size(13).style(style::ink(Tone::Muted)))
+            .width(110)
+            .padding(iced::padding::top(7)),
+        column![widget.into()].push(error).spacing(3).width(Fill),
+    ]
+    .spacing(10)
+    .into()
+}
+
+fn line<'a>(model: &'a Model, field: Field, hint: &'a str) -> Element<'a, Message> {
+    text_input(hint, model.form.text(field))
+        .id(field.id())
+        .size(13)
+        .padding([7, 10])
+        .style(style::input)
+        .on_input(move |text| Message::Field(field, text))
+        .on_submit(Message::Press(Button::Start))
+        .into()
+}
+
+fn editor<'a>(
+    content: &'a text_editor::Content,
+    field: Field,
+    hint: &'a str,
+    height: f32,
+    message: fn(text_editor::Action) -> Message,
+) -> Element<'a, Message> {
+    text_editor(content)
+        .id(field.id())
+        .placeholder(hint)
+        .size(13)
+        .padding([7, 10])
+        .height(height)
+        .style(style::editor)
+        .key_binding(|press| {
+            use iced::keyboard::{Key, key::Named};
+            match press.key.as_ref() {
+                // Tab goes to the next field, as everywhere else.
+                Key::Named(Named::Tab) => Some(text_editor::Binding::Custom(Message::Key(
+                    press.key.clone(),
+                    press.modifiers,
+                ))),
+                Key::Named(Named::Enter) if press.modifiers.control() => None,
+                _ => text_editor::Binding::from_key_press(press),
+            }
+        })
+        .on_action(message)
+        .into()
+}
+
+fn agents(model: &Model) -> Element<'_, Message> {
+    let known = match &model.agents {
+        Agents::Unknown => return text("").into(),
+        Agents::Looking => return parts::small("looking for agents …", Tone::Muted).into(),
+        Agents::Known(known) if known.is_empty() => {
+            let words = "no known agent is installed: any command will do";
+            return parts::small(words, Tone::Muted).into();
+        }
+        Agents::Known(known) => known,
+    };
+    let chips = known.iter().map(|agent| {
+        let label = match &agent.version {
+            Some(version) => format!("{} {version}", agent.name),
+            None => agent.name.clone(),
+        };
+        let chosen = model.form.text(Field::Agent) == agent.command;
+        chip(
+            label,
+            chosen,
+            Message::Field(Field::Agent, agent.command.clone()),
+        )
+    });
+    Row::with_children(chips).spacing(6).wrap().into()
+}
+
+fn permissions<'a>(chosen: Permissions) -> Element<'a, Message> {
+    let chips = Permissions::ALL.into_iter().map(|permissions| {
+        let label = permissions.label().to_owned();
+        chip(
+            label,
+            permissions == chosen,
+            Message::Permissions(permissions),
+        )
+    });
+    Row::with_children(chips).spacing(6).into()
+}
+
+fn chip<'a>(label: String, chosen: impl Into<bool>, message: Message) -> Element<'a, Message> {
+    button(text(label).size(12).wrapping(Wrapping::None))
+        .padding([4, 10])
+        .style(style::chip(Choice::when(chosen)))
+        .on_press(message)
+        .into()
+}
+
+fn buttons(model: &Model) -> Element<'_, Message> {
+    let start = match model.form.starting {
+        true => parts::action("Starting …", None),
+        false => parts::action("Start", Some(Button::Start)),
+    };
+    row![
+        space::horizontal(),
+        parts::action("Back", Some(Button::Back)),
+        start.style(style::main_button),
+    ]
+    .spacing(8)
+    .align_y(Center)
+    .into()
+}

@@ -1,0 +1,220 @@
+//! The top of a loop's page: what it is, how it stands, and the ways to steer it.
+
+use descartes_kernel::state::LoopState;
+use descartes_kernel::view::{Head, Status, show_cost, show_tokens};
+use iced::widget::text::Wrapping;
+use iced::widget::{Row, button, column, container, progress_bar, row, space, text, text_input};
+use iced::{Center, Element, Fill};
+
+use super::{parts, words};
+use crate::font;
+use crate::message::{Button, Message, Stands};
+use crate::model::{Chosen, Model, Tab};
+use crate::style::{self, Choice, Tone};
+use crate::update::{can_cancel, can_pause};
+
+/// The top.
+pub fn view<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
+    let Some(stands) = &chosen.stands else {
+        let brief = model.fleet.iter().find(|brief| brief.id == chosen.id);
+        let name = brief.map_or(&*chosen.id, |brief| &brief.name);
+        return text(name).size(22).font(font::STRONG).into();
+    };
+    let head = Head::of(&stands.state, stands.life);
+    let card = column![title(chosen, &head), facts(model, stands, &head)]
+        .push(bar(&head))
+        .push(task(&stands.state))
+        .spacing(9);
+    column![container(card).padding(14).width(Fill).style(style::card)]
+        .push(waiting(model, &head))
+        .push(end(&head))
+        .push(tabs(chosen, &stands.state))
+        .spacing(10)
+        .into()
+}
+
+fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
+    let name = text(head.title.clone())
+        .size(22)
+        .font(font::STRONG)
+        .wrapping(Wrapping::None);
+    let status = parts::pill(head.status.label(), words::tone(&head.status));
+    row![
+        container(name).clip(true),
+        status,
+        space::horizontal(),
+        buttons(chosen)
+    ]
+    .spacing(12)
+    .align_y(Center)
+    .into()
+}
+
+fn buttons(chosen: &Chosen) -> Element<'_, Message> {
+    if let Some(doing) = chosen.sending {
+        return parts::small(doing, Tone::Accent).into();
+    }
+    let pause = match chosen.is_paused() && !chosen.is_over() {
+        true => parts::action("Unpause", Some(Button::Unpause)),
+        false => parts::action("Pause", can_pause(chosen).then_some(Button::Pause)),
+    };
+    let cancel = parts::action("Cancel", can_cancel(chosen).then_some(Button::Cancel));
+    let cancel = match can_cancel(chosen) {
+        true => cancel.style(style::danger_button),
+        false => cancel,
+    };
+    row![
+        pause,
+        cancel,
+        parts::action("View Logs", Some(Button::ViewLogs))
+    ]
+    .spacing(8)
+    .into()
+}
+
+fn facts<'a>(model: &Model, stands: &'a Stands, head: &Head) -> Element<'a, Message> {
+    let spent = &head.spent;
+    let mut facts = vec![
+        format!("started {}", words::ago(head.started_at, model.now)),
+        format!("{} elapsed", words::lasted(head.elapsed(model.now))),
+    ];
+    if spent.tokens.is_some() || spent.cost_micros.is_some() {
+        facts.push(format!("{} tokens", show_tokens(spent.tokens)));
+        facts.push(show_cost(spent.cost()));
+    }
+    if let Some(folder) = &stands.state.config.working_directory {
+        facts.push(folder.display().to_string());
+    }
+    container(parts::small(facts.join("   ·   "), Tone::Muted))
+        .clip(true)
+        .into()
+}
+
+/// A limit is no progress: the label says so. Without a limit there is no bar.
+fn bar<'a>(head: &Head) -> Element<'a, Message> {
+    let label = parts::small(head.progress(), Tone::Plain);
+    match head.fraction() {
+        None => label.into(),
+        Some(part) => {
+            let bar = progress_bar(0.0..=1.0, part as f32)
+                .girth(8)
+                .style(style::bar(words::tone(&head.status)));
+            row![label, bar].spacing(12).align_y(Center).into()
+        }
+    }
+}
+
+fn task(state: &LoopState) -> Element<'_, Message> {
+    let config = &state.config;
+    let command = text(config.command_line())
+        .size(12)
+        .font(font::MONO)
+        .wrapping(Wrapping::None);
+    let prompt = match &config.prompt_file {
+        Some(file) => format!("prompt from {}", file.display()),
+        None => words::one_line(&config.prompt, 300),
+    };
+    let prompt = match &state.tasks {
+        Some(tasks) if prompt.is_empty() => format!("tasks of {}", tasks.tag),
+        _ => prompt,
+    };
+    let line = row![container(command).max_width(360).clip(true)]
+        .spacing(12)
+        .align_y(Center);
+    let line = line.push(
+        container(parts::small(prompt, Tone::Muted))
+            .width(Fill)
+            .clip(true),
+    );
+    let gates: Vec<String> = config
+        .verify
+        .iter()
+        .map(|gate| format!("gate  {gate}"))
+        .collect();
+    let gates = (!gates.is_empty()).then(|| {
+        let words = text(gates.join("     "))
+            .size(12)
+            .font(font::MONO)
+            .wrapping(Wrapping::None);
+        container(words.style(style::ink(Tone::Muted)))
+            .width(Fill)
+            .clip(true)
+    });
+    column![line].push(gates).spacing(5).into()
+}
+
+fn waiting<'a>(model: &Model, head: &Head) -> Option<Element<'a, Message>> {
+    let Status::Waiting { why, .. } = &head.status else {
+        return None;
+    };
+    let left = head.wait_left(model.now).unwrap_or_default();
+    let words = format!("Waiting for another {}: {why}", words::lasted(left));
+    let retry = parts::action("Retry now", Some(Button::RetryNow));
+    let line = row![
+        text(words)
+            .size(13)
+            .style(style::ink(Tone::Warn))
+            .width(Fill),
+        retry
+    ];
+    let banner = container(line.spacing(12).align_y(Center))
+        .padding([6, 12])
+        .width(Fill);
+    Some(banner.style(style::banner(Tone::Warn)).into())
+}
+
+/// Why it ended, where that takes more than a label.
+fn end<'a>(head: &Head) -> Option<Element<'a, Message>> {
+    match &head.status {
+        Status::Ended { reason } => {
+            let sentence = reason.sentence();
+            let says_more = !sentence.eq_ignore_ascii_case(reason.label());
+            says_more.then(|| parts::banner(words::tone(&head.status), sentence))
+        }
+        Status::Interrupted => Some(parts::banner(
+            Tone::Warn,
+            format!(
+                "No process has it. Go on with: descartes loop resume {}",
+                head.title
+            ),
+        )),
+        _ => None,
+    }
+}
+
+fn tabs<'a>(chosen: &Chosen, state: &LoopState) -> Element<'a, Message> {
+    let all = [
+        (Tab::Waves, "Waves"),
+        (Tab::Overview, "Overview"),
+        (Tab::Output, "Output"),
+        (Tab::Pictures, "Pictures"),
+    ];
+    let shown = all
+        .into_iter()
+        .filter(|(tab, _)| *tab != Tab::Waves || state.tasks.is_some());
+    let tab = |(tab, label): (Tab, &'a str)| {
+        button(text(label).size(13))
+            .padding([5, 12])
+            .style(style::tab(Choice::when(chosen.tab == tab)))
+            .on_press(Message::Tab(tab))
+            .into()
+    };
+    Row::with_children(shown.map(tab)).spacing(4).into()
+}
+
+/// The line at the bottom: a note to the next iteration.
+pub fn note(chosen: &Chosen) -> Option<Element<'_, Message>> {
+    if chosen.stands.is_none() || chosen.is_over() {
+        return None;
+    }
+    let field = text_input("Say something to the next iteration …", &chosen.note)
+        .id("note")
+        .size(13)
+        .padding([8, 10])
+        .style(style::input)
+        .on_input(Message::Note)
+        .on_submit(Message::Press(Button::Say));
+    let ready = !chosen.note.trim().is_empty() && chosen.sending.is_none();
+    let say = parts::action("Say", ready.then_some(Button::Say)).padding([8, 16]);
+    Some(row![field, say].spacing(8).into())
+}

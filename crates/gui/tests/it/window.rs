@@ -1,0 +1,318 @@
+//! The window without a display: clicks, typed text, pictures.
+use crate::common::{Tale, Window, at_work, config};
+use descartes_gui::message::{Agent, Effect, Followed, Message, Refused};
+use descartes_gui::model::form::Field;
+use descartes_gui::model::{Dialog, Tab};
+use descartes_gui::theme::Mode;
+use descartes_kernel::control::{Command, Grace};
+use descartes_kernel::event::*;
+use descartes_kernel::outcome::{Budget, IterativeExitReason};
+use descartes_kernel::view::Life;
+use iced::keyboard::key::Named;
+use iced::keyboard::{Key, Modifiers};
+use jiff::SignedDuration;
+
+fn key(window: &mut Window, key: &str) {
+    window.tell(Message::Key(Key::Character(key.into()), Modifiers::empty()));
+}
+
+fn named(window: &mut Window, key: Named, modifiers: Modifiers) {
+    window.tell(Message::Key(Key::Named(key), modifiers));
+}
+
+fn sent(window: &Window) -> Vec<&Command> {
+    let commands = window.effects.iter().filter_map(|effect| match effect {
+        Effect::Send { command, .. } => Some(command),
+        _ => None,
+    });
+    commands.collect()
+}
+
+#[test]
+fn a_loop_at_work_is_shown_with_everything_there_is_to_know() {
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    window.printed(&["reading src/lexer.rs", "running cargo test"]);
+    for text in [
+        "iteration 3 of at most 20",
+        "Running",
+        "started 30 min ago   ·   30m elapsed   ·   24.6k tokens   ·   $0.28   ·   /home/ada/parser",
+        "claude -p",
+        "Make the parser pass its tests",
+        "Fixed two of three red tests",
+        "red: cargo test",
+        "1m5s",
+        "12.3k",
+        "under way",
+        "Live output",
+        "running cargo test",
+        "Pause",
+        "Cancel",
+        "View Logs",
+    ] {
+        window.assert_sees(text);
+    }
+    assert!(!window.sees("Retry now"));
+    assert!(!window.sees("Waves"));
+}
+
+#[test]
+fn every_exit_reason_has_a_label_of_its_own() {
+    use IterativeExitReason as Reason;
+    let reasons = [
+        Reason::CompletionPromiseDetected,
+        Reason::ProcessSuccess,
+        Reason::GatesPassed,
+        Reason::MaxIterationsReached,
+        Reason::BudgetExhausted {
+            budget: Budget::Cost,
+            limit: 5.0,
+            used: 5.1,
+        },
+        Reason::Stalled {
+            iterations: 10,
+            evidence: "no file changed".into(),
+        },
+        Reason::AgentBlocked {
+            message: "no access".into(),
+        },
+        Reason::AgentFailed {
+            failures: 5,
+            last: "exit code 1".into(),
+        },
+        Reason::TasksBlocked {
+            tasks: vec!["7".into()],
+        },
+        Reason::Error {
+            message: "disk full".into(),
+        },
+        Reason::UserCancelled,
+    ];
+    let mut labels = std::collections::BTreeSet::new();
+    for reason in reasons {
+        let label = reason.label();
+        assert!(labels.insert(label), "{label} twice");
+        let mut tale = Tale::new("parser", config());
+        tale.add(Event::LoopFinished { reason });
+        let mut window = Window::showing(&tale, Mode::Light);
+        window.assert_sees(label);
+    }
+    let mut window = Window::showing(&Tale::new("parser", config()), Mode::Light);
+    window.assert_sees("Ready");
+}
+
+#[test]
+fn unlimited_has_no_bar_and_no_limit_in_its_label() {
+    let mut tale = Tale::new(
+        "endless",
+        descartes_kernel::config::IterativeLoopConfig {
+            max_iterations: None,
+            ..config()
+        },
+    );
+    tale.start();
+    let mut window = Window::showing(&tale, Mode::Light);
+    window.assert_sees("iteration 1, no limit");
+}
+
+#[test]
+fn buttons_steer_and_cancel_asks_first() {
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    window.click("Pause");
+    assert_eq!(sent(&window), [&Command::Pause]);
+    // Until it is answered nothing else is sent.
+    window.assert_sees("Pausing …");
+    window.tell(Message::Sent(
+        "parser".into(),
+        Ok("held before iteration 4".into()),
+    ));
+    window.assert_sees("held before iteration 4");
+    window.click("Dismiss");
+    assert!(!window.sees("held before iteration 4"));
+
+    window.effects.clear();
+    window.click("Cancel");
+    assert!(sent(&window).is_empty());
+    window.assert_sees("Cancel parser?");
+    window.click("Keep running");
+    assert!(sent(&window).is_empty() && window.model.dialog.is_none());
+    window.click("Cancel");
+    window.click("Cancel the loop");
+    assert_eq!(sent(&window), [&Command::Cancel { grace: Grace::Ask }]);
+}
+
+#[test]
+fn a_note_is_typed_and_sent_and_an_unheard_one_is_kept() {
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    window.screen(|screen| {
+        screen
+            .click("Say something to the next iteration …")
+            .unwrap();
+        let _ = screen.typewrite("u");
+    });
+    // Each letter is a message; the field shows what the model holds.
+    for text in ["us", "use jiff"] {
+        window.tell(Message::Note(text.into()));
+    }
+    window.assert_sees("use jiff");
+    window.click("Say");
+    assert_eq!(
+        sent(&window),
+        [&Command::Say {
+            text: "use jiff".into()
+        }]
+    );
+    let silent = "the loop's process (pid 7) did not answer in 5s";
+    window.tell(Message::Sent("parser".into(), Err(silent.into())));
+    window.assert_sees(silent);
+    assert_eq!(window.model.chosen.as_ref().unwrap().note, "use jiff");
+    window.click("Say");
+    window.tell(Message::Sent("parser".into(), Ok("noted".into())));
+    assert_eq!(window.model.chosen.as_ref().unwrap().note, "");
+}
+
+#[test]
+fn a_wait_counts_down_and_can_be_ended() {
+    let mut tale = at_work();
+    tale.agent_ended("limit").finish(Verdict::Worked);
+    let until = crate::common::now() + SignedDuration::from_secs(125);
+    tale.add(Event::WaitStarted {
+        until,
+        reason: WaitReason::Limit(LimitTold {
+            kind: LimitKind::Usage,
+            until: None,
+            words: "5-hour limit reached".into(),
+        }),
+    });
+    let mut window = Window::showing(&tale, Mode::Light);
+    window.assert_sees("Waiting for another 2m5s: 5-hour limit reached");
+    window.tell(Message::Tick(
+        crate::common::now() + SignedDuration::from_secs(5),
+    ));
+    window.assert_sees("Waiting for another 2m: 5-hour limit reached");
+    window.click("Retry now");
+    assert_eq!(sent(&window), [&Command::RetryNow]);
+}
+
+#[test]
+fn trouble_is_a_line_and_the_window_goes_on() {
+    let mut tale = at_work();
+    let mut window = Window::showing(&tale, Mode::Light);
+    window.printed(&["still here"]);
+    let torn = "the journal is damaged at byte 812";
+    window.tell(Message::Followed(
+        "parser".into(),
+        Followed::Trouble(torn.into()),
+    ));
+    window.assert_sees(torn);
+    window.assert_sees("still here");
+    // A loop that dies while it is watched.
+    tale.life = Life::Gone;
+    window.stands(&tale);
+    window.assert_sees("Interrupted");
+    window.assert_sees("No process has it. Go on with: descartes loop resume parser");
+    assert!(!window.sees(torn));
+    // A log that was deleted.
+    window.tell(Message::Row(2));
+    let Some(Effect::ReadLog(request)) = window.effects.pop_back() else {
+        panic!("the output of iteration 2");
+    };
+    window.tell(Message::Log(
+        request,
+        Err("the output of iteration 2 is gone".into()),
+    ));
+    window.assert_sees("the output of iteration 2 is gone");
+    window.tell(Message::Fleet(Err("cannot list loops".into())));
+    window.assert_sees("cannot list loops");
+}
+
+#[test]
+fn the_form_says_what_is_wrong_beside_the_field_and_starts_a_loop() {
+    let mut window = Window::new(Mode::Light);
+    window.tell(Message::Fleet(Ok(vec![])));
+    window.assert_sees("No loops yet");
+    window.click("New loop");
+    assert!(window.effects.contains(&Effect::FindAgents));
+    let agent = |name: &str| Agent {
+        name: name.into(),
+        command: name.into(),
+        version: Some("2.1".into()),
+    };
+    window.tell(Message::Agents(Ok(vec![agent("claude"), agent("codex")])));
+    window.click("codex 2.1");
+    assert_eq!(window.model.form.text(Field::Agent), "codex");
+    window.tell(Message::Field(Field::MaxIterations, "many".into()));
+    window.click("Start");
+    window.assert_sees("a number, or the word unlimited");
+    window.assert_sees("what is to be done? Write it, or name a file");
+    window.tell(Message::Field(Field::MaxIterations, "7".into()));
+    let typed = iced::widget::text_editor::Edit::Paste(std::sync::Arc::new("mend it".to_owned()));
+    window.tell(Message::Prompt(iced::widget::text_editor::Action::Edit(
+        typed,
+    )));
+    window.effects.clear();
+    named(&mut window, Named::Enter, Modifiers::CTRL);
+    let Some(Effect::Start { words, folder }) = window.effects.pop_front() else {
+        panic!("it was to be started");
+    };
+    assert_eq!(folder.to_str(), Some("/home/ada/parser"));
+    assert!(
+        words
+            .join(" ")
+            .starts_with("loop start --detach --json --command codex --prompt mend it")
+    );
+    window.assert_sees("Starting …");
+    let message = "--max-cost needs an agent that tells its cost";
+    window.tell(Message::Started(Err(Refused {
+        field: Some(Field::MaxCost),
+        message: message.into(),
+    })));
+    window.assert_sees(message);
+    window.tell(Message::Started(Ok("0192".into())));
+    assert_eq!(window.model.chosen.as_ref().unwrap().id, "0192");
+}
+
+#[test]
+fn keys_do_what_buttons_do() {
+    let first = at_work();
+    let mut second = Tale::new("storage", config());
+    second.start();
+    let mut window = Window::new(Mode::Light);
+    window.tell(Message::Fleet(Ok(vec![first.brief(), second.brief()])));
+    key(&mut window, "j");
+    assert_eq!(window.model.chosen.as_ref().unwrap().id, "storage");
+    key(&mut window, "k");
+    window.stands(&first);
+    key(&mut window, "p");
+    assert_eq!(sent(&window), [&Command::Pause]);
+    key(&mut window, "2");
+    assert_eq!(window.model.chosen.as_ref().unwrap().tab, Tab::Output);
+    key(&mut window, "3");
+    assert_eq!(
+        window.model.chosen.as_ref().unwrap().tab,
+        Tab::Output,
+        "no waves here"
+    );
+    key(&mut window, "t");
+    assert_eq!(window.model.mode, Mode::Dark);
+    key(&mut window, "?");
+    assert_eq!(window.model.dialog, Some(Dialog::Help));
+    window.assert_sees("cancel (asks first)");
+    named(&mut window, Named::Escape, Modifiers::empty());
+    assert_eq!(window.model.dialog, None);
+    key(&mut window, "n");
+    window.assert_sees("or prompt file");
+    named(&mut window, Named::Escape, Modifiers::empty());
+    window.assert_sees("iteration 3 of at most 20");
+    window.tell(Message::Key(Key::Character("q".into()), Modifiers::CTRL));
+    assert_eq!(window.effects.back(), Some(&Effect::Exit));
+}
+
+#[test]
+fn light_and_dark_look_as_they_did() {
+    for (mode, name) in [(Mode::Light, "loop-light"), (Mode::Dark, "loop-dark")] {
+        let mut window = Window::showing(&at_work(), mode);
+        let lines: Vec<String> = (1..40).map(|n| format!("step {n}: cargo test")).collect();
+        window.printed(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        window.assert_looks_like(name);
+    }
+}
