@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod loops;
 pub mod report;
+pub mod query;
 pub mod resume;
 pub mod setup;
 pub mod start;
@@ -72,6 +73,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Open the desktop window: all loops, one of them in full, and the ways to steer it
     Gui(setup::GuiArgs),
+    /// Ask the history of all loops in SQL
+    Query(query::QueryArgs),
     /// See a whole loop in a few seconds: no key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project

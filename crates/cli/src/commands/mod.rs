@@ -11,6 +11,7 @@ mod init;
 pub mod loops;
 mod man;
 mod report;
+mod query;
 mod tasks;
 mod watch;
 
@@ -30,6 +31,7 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Graph(args) => tasks::graph::run(&args, around, printer),
         Command::Report(args) => report::run(&args, around, printer),
         Command::Gui(args) => gui::run(&args, around),
+        Command::Query(args) => query::run(&args, around, printer),
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),

@@ -73,6 +73,14 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
                 format!("task {task}: {}", one_line(message)),
             )]
         }
+        AttemptEnd::OutOfScope { tail } => quoted(format!("task {task}: out of its scope"), tail),
+        AttemptEnd::AtLimit { message } => {
+            let words = one_line(message);
+            vec![line(
+                Tone::Bad,
+                format!("task {task}: at its limit: {words}"),
+            )]
+        }
         AttemptEnd::BlockedByAgent { message } => {
             let words = one_line(message);
             vec![line(

@@ -37,7 +37,7 @@ enum Judge {
 }
 
 /// The agent of `--command`, then the fallbacks.
-pub(super) fn resolve_all(
+pub(crate) fn resolve_all(
     config: &IterativeLoopConfig,
     settings: &HostSettings,
 ) -> Result<Vec<ResolvedAgent>, HostError> {

@@ -26,6 +26,7 @@ use descartes_kernel::outcome::{IterativeExitReason, exit};
 use descartes_kernel::state::LoopState;
 use descartes_store::layout::LoopDir;
 
+pub(crate) use agent::resolve_all;
 pub use error::HostError;
 pub use open::{Existing, NewLoop, create};
 pub(crate) use open::{create_within, git_of};

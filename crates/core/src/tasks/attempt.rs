@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
 use descartes_kernel::event::{StopBy, Verdict};
 use descartes_kernel::graph::TaskId;
-use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::{IterationSummary, LoopState, Spent};
 use descartes_kernel::tasks::attempt_end;
+use descartes_kernel::units::Secs;
 use descartes_store::lock::LockError;
 use descartes_store::state_file;
 use serde_json::{Map, Value};
@@ -79,6 +80,42 @@ pub(crate) struct AttemptNews {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Limits of a task's own, beside those of the whole loop.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own {
+    /// Time for all attempts together.
+    pub(super) time: Option<Duration>,
+    /// Dollars for all attempts together.
+    pub(super) cost: Option<f64>,
+    /// Files that it may touch; none: every file.
+    pub(super) files: Vec<String>,
+}
+
+impl Own {
+    /// The tighter of a limit of the whole and the task's own.
+    fn tighten(&self, time: &mut Option<Secs>, cost: &mut Option<f64>) {
+        if let Some(own) = self.time {
+            *time = Some(Secs(time.map_or(own, |whole| whole.0.min(own))));
+        }
+        if let Some(own) = self.cost {
+            *cost = Some(cost.map_or(own, |whole| whole.min(own)));
+        }
+    }
+
+    /// Whether a budget that was used up is the task's alone.
+    fn is_limit(&self, reason: &IterativeExitReason) -> bool {
+        let IterativeExitReason::BudgetExhausted { budget, limit, .. } = reason else {
+            return false;
+        };
+        let own = match budget {
+            Budget::Duration => self.time.map(|time| time.as_secs_f64()),
+            Budget::Cost => self.cost,
+            Budget::Tokens => None,
+        };
+        own.is_some_and(|own| own <= *limit)
+    }
+}
+
 /// An attempt to be made.
 pub(super) struct Job {
     pub(super) slot: u32,
@@ -94,6 +131,7 @@ pub(super) struct Job {
     pub(super) family: Map<String, Value>,
     /// Iterations of its loop that the task loop has heard of.
     pub(super) told: u32,
+    pub(super) own: Own,
     pub(super) control: Control,
     pub(super) tx: Sender<Message>,
 }
@@ -151,7 +189,28 @@ impl Job {
             _ => Proven::No,
         };
         news.no_commit = self.place.finish(self.slot, &self.work, proven).err();
+        if proven == Proven::Green && news.no_commit.is_none() {
+            self.hold_to_scope(&mut news);
+        }
         news
+    }
+
+    /// Green work that changed other files than the task may touch goes back to its agent.
+    fn hold_to_scope(&self, news: &mut AttemptNews) {
+        if self.own.files.is_empty() {
+            return;
+        }
+        match self.place.outside(&self.work, &self.own.files) {
+            Ok(outside) if outside.is_empty() => {}
+            Ok(outside) => {
+                let tail = outside.join("\n");
+                news.end = AttemptEnd::OutOfScope { tail };
+            }
+            Err(words) => news.warnings.push(format!(
+                "task {}: cannot tell which files it changed: {words}",
+                self.work.id
+            )),
+        }
     }
 
     fn attempt(&self, ready: &Ready, news: &mut AttemptNews) -> Result<(), HostError> {
@@ -162,7 +221,7 @@ impl Job {
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
         news.end = attempt_end(&state, until);
-        news.fatal = fatal(&state);
+        news.fatal = fatal(&state, &self.own);
         let counted = state.iterations >= until;
         news.run = state
             .summaries
@@ -188,6 +247,8 @@ impl Job {
             config.prompt = format!("{}\n\n{note}", config.prompt.trim_end());
         }
         config.working_directory = Some(dir.clone());
+        self.own
+            .tighten(&mut config.max_duration_secs, &mut config.max_cost_usd);
         let file = config.state_file.clone().unwrap_or_default();
         if !file.exists() {
             let new = NewLoop {
@@ -203,7 +264,13 @@ impl Job {
                 Err(HostError::Lock(LockError::Held(_))) if began.elapsed() < SWEEPING => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
-                other => break other?,
+                Ok(Err(reason)) => {
+                    let message = reason.sentence();
+                    news.end = AttemptEnd::AtLimit { message };
+                    return Ok(None);
+                }
+                Ok(Ok(host)) => break host,
+                Err(error) => return Err(error),
             }
         };
         news.warnings.extend(host.notices().iter().cloned());
@@ -225,12 +292,13 @@ impl Job {
         Ok(Some(host))
     }
 
+    /// Takes the task's loop up; the reason where a limit of the task's own is in the way.
     fn resume(
         &self,
         file: &Path,
         config: &IterativeLoopConfig,
         dir: PathBuf,
-    ) -> Result<Host, HostError> {
+    ) -> Result<Result<Host, IterativeExitReason>, HostError> {
         let spent = state_file::load(file)
             .ok()
             .and_then(|loaded| loaded.state.spent)
@@ -240,18 +308,24 @@ impl Job {
             prompt: Some(config.prompt.clone()),
             verify: Some(config.verify.clone()),
             model: config.model.clone(),
+            idle_timeout_secs: Some(config.idle_timeout_secs),
+            stall_after: config.stall_after,
             ..ConfigChange::default()
         };
         // Budgets are the task loop's: what is left of them, on top of what this task used.
-        change.max_duration_secs = config
+        change.max_duration_secs = self
+            .config
             .max_duration_secs
-            .map(|left| descartes_kernel::units::Secs(left.0 + Duration::from_millis(spent.ms)));
+            .map(|left| Secs(left.0 + Duration::from_millis(spent.ms)));
         change.max_tokens = config
             .max_tokens
             .map(|left| left + spent.tokens.unwrap_or(0));
-        change.max_cost_usd = config
+        change.max_cost_usd = self
+            .config
             .max_cost_usd
             .map(|left| left + spent.cost_micros.unwrap_or(0) as f64 / 1e6);
+        self.own
+            .tighten(&mut change.max_duration_secs, &mut change.max_cost_usd);
         for unlimited in [false, true] {
             if unlimited {
                 // Attempts that a dead host cut short used up numbers of their own.
@@ -267,8 +341,10 @@ impl Job {
                 dir: dir.clone(),
                 told: self.told,
             };
-            if let Resumed::Go(host) = resume_for(self.settings.clone(), resume, purpose)? {
-                return Ok(*host);
+            match resume_for(self.settings.clone(), resume, purpose)? {
+                Resumed::Go(host) => return Ok(Ok(*host)),
+                Resumed::AtLimit(reason) if self.own.is_limit(&reason) => return Ok(Err(reason)),
+                Resumed::AtLimit(_) | Resumed::Done(_) => {}
             }
         }
         Err(HostError::Internal(format!(
@@ -280,8 +356,9 @@ impl Job {
 
 /// What would stop every other attempt as well: a wrong login, an agent that cannot be started,
 /// a budget of the whole.
-fn fatal(state: &LoopState) -> Option<IterativeExitReason> {
+fn fatal(state: &LoopState, own: &Own) -> Option<IterativeExitReason> {
     match state.exit_reason() {
+        reason if own.is_limit(&reason) => None,
         reason @ (IterativeExitReason::Error { .. }
         | IterativeExitReason::BudgetExhausted { .. }) => Some(reason),
         reason @ IterativeExitReason::AgentFailed { .. } if state.fatal.is_some() => Some(reason),

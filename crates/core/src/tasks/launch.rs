@@ -13,7 +13,7 @@ use descartes_kernel::units::Secs;
 use serde_json::{Map, json};
 
 use super::News;
-use super::attempt::{Control, Job};
+use super::attempt::{Control, Job, Own};
 use super::place::{MergeDone, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::run::{Live, Runner};
@@ -21,6 +21,9 @@ use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::Message;
 use crate::host::{HostError, HostSettings};
+
+/// Lines of an agent's last words that those who depend on its work are told.
+const TOLD_LINES: usize = 5;
 
 /// What a piece of work is called: the task, or the wave where one agent is given all of it.
 pub(super) fn work_id(runner: &Runner<'_>, tasks: &[TaskId]) -> String {
@@ -89,7 +92,7 @@ pub(super) fn attempt(
     let brief = attempts
         .first()
         .and_then(|first| brief_of(runner, &first.task));
-    let cwd = brief.and_then(|brief| brief.cwd);
+    let cwd = brief.as_ref().and_then(|brief| brief.cwd.clone());
     let control = Control::default();
     let parent = runner.d.state.loop_id.clone();
     let mut settings = HostSettings {
@@ -123,6 +126,11 @@ pub(super) fn attempt(
         place: runner.place.clone(),
         family,
         told: told.unwrap_or(0),
+        own: Own {
+            time: brief.as_ref().and_then(|brief| brief.max_time),
+            cost: brief.as_ref().and_then(|brief| brief.max_cost),
+            files: brief.map(|brief| brief.text.files).unwrap_or_default(),
+        },
         control: control.clone(),
         tx: runner.d.tx.clone(),
     };
@@ -184,7 +192,9 @@ fn child_config(
         max_iterations: Some(limit.max(number.unwrap_or(1))),
         iteration_timeout_secs: parent.iteration_timeout_secs.or(first.timeout.map(Secs)),
         state_file: Some(state_file(runner, work)),
-        stall_after: Some(0),
+        stall_after: Some(first.stall_after.unwrap_or(0)),
+        idle_timeout_secs: first.idle_timeout.map_or(parent.idle_timeout_secs, Secs),
+        abort_promise: first.abort_promise.clone().or(parent.abort_promise.clone()),
         max_failures: u32::MAX,
         spec_files: Vec::new(),
         spec_prefix: None,
@@ -195,7 +205,7 @@ fn child_config(
         extra: Map::new(),
         ..parent
     };
-    take_agent(runner, &first, &mut config)?;
+    take_agent(&runner.d.settings, &first, &mut config)?;
     leave_budgets(runner, &mut config);
     Ok(config)
 }
@@ -213,15 +223,18 @@ fn gates_of(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
 }
 
 /// The agent that a task asks for: a profile by name, or a command.
-fn take_agent(
-    runner: &Runner<'_>,
+pub(super) fn take_agent(
+    settings: &HostSettings,
     brief: &TaskBrief,
     config: &mut IterativeLoopConfig,
 ) -> Result<(), HostError> {
     let Some(agent) = &brief.agent else {
         return Ok(());
     };
-    let profiles = &runner.d.settings.profiles;
+    if !brief.fallback.is_empty() {
+        config.fallback.clone_from(&brief.fallback);
+    }
+    let profiles = &settings.profiles;
     let text = match profiles.get(agent) {
         Some(profile) if !profile.command.is_empty() => profile.command.clone(),
         _ => agent.clone(),
@@ -268,11 +281,15 @@ fn prompt(
     let dir = parent.working_directory.clone().unwrap_or_default();
     let mut parts = Vec::new();
     for brief in briefs {
+        let mut text = brief.text.clone();
+        for dependency in &mut text.dependencies {
+            dependency.delivered = delivered(runner, &dependency.id);
+        }
         let spec = task_spec(
             &runner.config,
             &parent,
             &dir,
-            &brief.text,
+            &text,
             &runner.loaded.guidance,
             gates,
         );
@@ -301,6 +318,30 @@ fn prompt(
         runner.d.append(Event::CommandEffective { id })?;
     }
     Ok(parts.join("\n\n"))
+}
+
+/// What a task that is done has delivered: the files that it changed, and what its agent said.
+fn delivered(runner: &Runner<'_>, id: &str) -> Option<String> {
+    let work = Work {
+        id: id.to_owned(),
+        title: String::new(),
+    };
+    let changed = runner.place.delivered(&work);
+    let loaded = descartes_store::state_file::load(&state_file(runner, &work)).ok();
+    let said = loaded.and_then(|loaded| {
+        let last = loaded.state.iteration_summaries.last()?;
+        last_words(&last.output_preview)
+    });
+    let told: Vec<String> = changed.into_iter().chain(said).collect();
+    (!told.is_empty()).then(|| told.join("\n"))
+}
+
+/// The end of what an agent said, without its promise.
+fn last_words(preview: &str) -> Option<String> {
+    let is_words = |line: &&str| !line.is_empty() && !line.contains("<promise>");
+    let lines: Vec<&str> = preview.lines().map(str::trim).filter(is_words).collect();
+    let last = &lines[lines.len().saturating_sub(TOLD_LINES)..];
+    (!last.is_empty()).then(|| format!("said: {}", last.join("\n")))
 }
 
 /// Runs gates on a tree of ours, one after the other.

@@ -51,6 +51,17 @@ pub(super) trait Workplace: Send + Sync {
     fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String>;
     /// Takes what an attempt left behind into safety; git's words where that fails.
     fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String>;
+    /// Files that a piece of work changed, other than these; none where it cannot be told apart
+    /// from the work of others.
+    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
+        let _ = (work, files);
+        Ok(Vec::new())
+    }
+    /// What a piece of finished work changed, in a few words.
+    fn delivered(&self, work: &Work) -> Option<String> {
+        let _ = work;
+        None
+    }
     /// Puts proven work together with what was merged before.
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
     /// Commits a wave and brings it into the user's checkout.

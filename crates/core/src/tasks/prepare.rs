@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::Severity;
+use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_store::layout::PROJECT_FOLDER;
@@ -12,12 +13,13 @@ use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
 use super::in_place::{Fresh, InPlace};
+use super::launch::take_agent;
 use super::place::Workplace;
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskSource};
 use super::trees::Trees;
-use crate::host::{HostError, HostSettings, git_of};
+use crate::host::{HostError, HostSettings, git_of, resolve_all};
 
 /// A task loop that may begin.
 pub(crate) struct Prepared {
@@ -82,6 +84,7 @@ pub(crate) fn prepare(
     let mut source = open_source(tasks, dir)?;
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
+    check_agents(&loaded, config, settings, dir)?;
     let lock = match source.run_lock() {
         Some(path) => Some(hold(&path, &tasks.source.tag())?),
         None => None,
@@ -99,6 +102,40 @@ pub(crate) fn prepare(
         history: Vec::new(),
         _lock: lock,
     })
+}
+
+/// An agent that a task asks for and that is not there, or a budget that its agent cannot be held
+/// to, is told before any other task is begun.
+fn check_agents(
+    loaded: &Loaded,
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+) -> Result<(), HostError> {
+    let graph = loaded.plan.graph();
+    let open = graph
+        .nodes()
+        .iter()
+        .filter(|node| node.status != TaskStatus::Done);
+    let mut seen = Vec::new();
+    for brief in open.filter_map(|node| loaded.briefs.get(&node.id)) {
+        let asked = (&brief.agent, &brief.fallback, &brief.model, brief.max_cost);
+        let plain = brief.agent.is_none() && brief.max_cost.is_none();
+        if plain || seen.contains(&asked) {
+            continue;
+        }
+        seen.push(asked);
+        let mut config = config.clone();
+        take_agent(settings, brief, &mut config)?;
+        config.max_cost_usd = brief.max_cost.or(config.max_cost_usd);
+        config.model = brief.model.clone().or(config.model);
+        config.working_directory = Some(dir.to_owned());
+        resolve_all(&config, settings).map_err(|error| {
+            let hint = error.hint().unwrap_or_default();
+            HostError::refused(format!("task {}: {error}", brief.text.id), hint)
+        })?;
+    }
+    Ok(())
 }
 
 /// The tasks that a config names; nothing is read yet.

@@ -62,6 +62,9 @@ pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
         EvidenceKind::RedMerge => {
             "VERIFICATION FAILED AFTER THE MERGE: your work was green alone, but not together with what was merged meanwhile:"
         }
+        EvidenceKind::OutOfScope => {
+            "OUT OF SCOPE: your work was green, but it changed files that this task may not touch. Put them back:"
+        }
         EvidenceKind::NothingDone | EvidenceKind::NoPromise | EvidenceKind::AgentFailed => {
             "THE LAST ATTEMPT DID NOT COUNT:"
         }

@@ -130,19 +130,23 @@ fn brief(roadmap: &Roadmap, task: &RoadmapTask, defaults: &Defaults) -> TaskBrie
             delivered: None,
         })
         .collect();
+    let keys = &task.keys;
+    let mut agents = keys.agent.iter().chain(&keys.cli).cloned();
     TaskBrief {
         text,
         promise: settings.promise,
         timeout: Some(settings.timeout),
         gates: settings.gates,
-        gate_timeout: task.keys.verify_timeout,
+        gate_timeout: keys.verify_timeout,
         cwd: settings.cwd,
-        agent: task
-            .keys
-            .agent
-            .clone()
-            .or_else(|| task.keys.cli.first().cloned()),
-        model: task.keys.model.clone(),
+        agent: agents.next(),
+        fallback: agents.collect(),
+        model: keys.model.clone(),
+        max_time: keys.max_time,
+        max_cost: keys.max_cost,
+        idle_timeout: keys.idle_timeout,
+        abort_promise: keys.abort_promise.clone(),
+        stall_after: keys.stuck_after,
     }
 }
 

@@ -27,8 +27,20 @@ pub struct TaskBrief {
     pub cwd: Option<String>,
     /// The agent that it asks for: a profile or a command.
     pub agent: Option<String>,
+    /// Agents that take over where that one is limited or failing.
+    pub fallback: Vec<String>,
     /// The model that it asks for.
     pub model: Option<String>,
+    /// Time for all attempts together.
+    pub max_time: Option<Duration>,
+    /// Dollars for all attempts together.
+    pub max_cost: Option<f64>,
+    /// How long its agent may be silent.
+    pub idle_timeout: Option<Duration>,
+    /// What its agent prints when it cannot be done.
+    pub abort_promise: Option<String>,
+    /// Attempts without progress before a nudge; twice as many block it.
+    pub stall_after: Option<u32>,
 }
 
 /// A task file as it was read.

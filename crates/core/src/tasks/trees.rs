@@ -25,6 +25,9 @@ use crate::host::{HostError, HostSettings, git_of};
 /// Time for the command that makes a worktree ready.
 const SETUP: Duration = Duration::from_secs(30 * 60);
 
+/// Files of a task that are told by name to those that depend on it.
+const TOLD_FILES: usize = 20;
+
 type Done<T> = Result<T, String>;
 
 /// The worktrees of a task loop.
@@ -558,6 +561,36 @@ impl Workplace for Trees {
 
     fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String> {
         self.keep(slot, work, proven)
+    }
+
+    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
+        let theirs = format!("refs/heads/{}", self.branch_of(work));
+        let range = format!("{}...{theirs}", self.merged()?);
+        let inside: Vec<String> = files
+            .iter()
+            .map(|file| format!(":(exclude){file}"))
+            .collect();
+        let mut args = vec!["diff", "--name-only", &range, "--", ":/"];
+        args.extend(inside.iter().map(String::as_str));
+        // Where the loop works in a folder of the repository, the patterns begin there.
+        let here = self.user.beside(&self.user.dir.join(&self.prefix));
+        Ok(here.ask(&args)?.lines().map(str::to_owned).collect())
+    }
+
+    fn delivered(&self, work: &Work) -> Option<String> {
+        let theirs = format!("refs/heads/{}", self.branch_of(work));
+        let range = format!("{}...{theirs}", self.merged().ok()?);
+        self.user.commit_of(&theirs).ok()??;
+        let out = self.user.ask(&["diff", "--name-only", &range]).ok()?;
+        let files: Vec<&str> = out.lines().collect();
+        let named = files.iter().take(TOLD_FILES).copied();
+        let named: Vec<&str> = named.collect();
+        let more = files.len() - named.len();
+        match (files.is_empty(), more) {
+            (true, _) => None,
+            (_, 0) => Some(format!("changed {}", named.join(", "))),
+            _ => Some(format!("changed {} and {more} more", named.join(", "))),
+        }
     }
 
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {

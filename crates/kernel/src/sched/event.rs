@@ -28,6 +28,16 @@ pub enum AttemptEnd {
         /// What happened.
         message: String,
     },
+    /// It was green, but changed files that the task may not touch.
+    OutOfScope {
+        /// Which, for the agent of the next attempt.
+        tail: String,
+    },
+    /// A limit of the task's own is reached: its time, its cost, attempts without progress.
+    AtLimit {
+        /// Which.
+        message: String,
+    },
     /// The agent said that it cannot be done.
     BlockedByAgent {
         /// Its words.
@@ -103,6 +113,8 @@ pub enum EvidenceKind {
     Conflict,
     /// The agent failed.
     AgentFailed,
+    /// Files outside of the task's scope were changed.
+    OutOfScope,
     /// The agent changed nothing and claimed nothing.
     NothingDone,
     /// There is no gate, and the agent did not claim the promise.
@@ -121,6 +133,11 @@ pub enum BlockReason {
     /// Its agent said that it cannot be done.
     Agent {
         /// Its words.
+        message: String,
+    },
+    /// A limit of the task's own.
+    Limit {
+        /// Which.
         message: String,
     },
     /// Its work could not be merged or committed.

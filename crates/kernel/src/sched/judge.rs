@@ -106,6 +106,13 @@ impl Scheduler {
             AttemptEnd::Failed { message } => {
                 self.failed(task, evidence(EvidenceKind::AgentFailed, message))
             }
+            AttemptEnd::OutOfScope { tail } => {
+                self.failed(task, evidence(EvidenceKind::OutOfScope, tail))
+            }
+            AttemptEnd::AtLimit { message } => {
+                let message = message.clone();
+                self.given_up(task, BlockReason::Limit { message })
+            }
             AttemptEnd::BlockedByAgent { message } => self.given_up(
                 task,
                 BlockReason::Agent {

@@ -31,6 +31,8 @@ pub struct TaskText {
     pub test_strategy: Option<String>,
     /// Other texts of the task, by name.
     pub notes: Vec<(String, String)>,
+    /// Files that it may touch; none: every file.
+    pub files: Vec<String>,
     /// The task that it is a part of.
     pub part_of: Option<Delivered>,
     /// What was done before it.
@@ -59,6 +61,13 @@ impl TaskText {
         }
         for (name, text) in &self.notes {
             parts.push(format!("## {name}\n\n{}", text.trim()));
+        }
+        if !self.files.is_empty() {
+            let files: Vec<String> = self.files.iter().map(|file| format!("- {file}")).collect();
+            parts.push(format!(
+                "## Files\n\nChange nothing outside of these; other work goes on there:\n\n{}",
+                files.join("\n")
+            ));
         }
         if !self.dependencies.is_empty() {
             let done: Vec<String> = self.dependencies.iter().map(delivered_line).collect();
@@ -107,6 +116,7 @@ impl From<&RoadmapTask> for TaskText {
             title: task.description.clone(),
             description: task.body.clone(),
             success: task.keys.success.clone(),
+            files: task.keys.files.clone(),
             ..Self::default()
         }
     }

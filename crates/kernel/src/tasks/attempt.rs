@@ -28,6 +28,15 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     if state.stop.is_some() && !proven {
         return AttemptEnd::Interrupted;
     }
+    let reason = state.exit_reason();
+    let limited = matches!(
+        reason,
+        IterativeExitReason::BudgetExhausted { .. } | IterativeExitReason::Stalled { .. }
+    );
+    if limited && !proven {
+        let message = reason.sentence();
+        return AttemptEnd::AtLimit { message };
+    }
     match &state.verdict {
         Some(Verdict::Promise) => AttemptEnd::Green {
             changed: true,

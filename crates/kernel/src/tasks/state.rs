@@ -356,6 +356,7 @@ impl BlockReason {
                 }
             }
             Self::Agent { message } => format!("the agent gave up: {}", line(message)),
+            Self::Limit { message } => message.clone(),
             Self::Commit { message } => format!("no commit: {}", line(message)),
         }
     }
@@ -369,6 +370,7 @@ impl crate::sched::EvidenceKind {
             Self::RedMerge => "verification failed after the merge",
             Self::Conflict => "the merge met a conflict",
             Self::AgentFailed => "the agent failed",
+            Self::OutOfScope => "files that the task may not touch were changed",
             Self::NothingDone => "the agent changed nothing and claimed nothing",
             Self::NoPromise => "there is no gate, and the agent did not claim the promise",
         }

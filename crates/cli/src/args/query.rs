@@ -1,0 +1,22 @@
+//! `query`: the history of all loops in SQL.
+
+use clap::Args;
+
+/// `query`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "For example:\n  \
+    descartes query \"select name, iterations, cost_usd from loops order by started_at desc\"")]
+pub struct QueryArgs {
+    /// A question in SQL; `-` reads it from standard input
+    #[arg(value_name = "SQL", required_unless_present = "schema")]
+    pub sql: Option<String>,
+    /// Show the tables and their columns
+    #[arg(long)]
+    pub schema: bool,
+    /// Print the rows as JSON, one object each
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print the rows as CSV, with a line of names
+    #[arg(long)]
+    pub csv: bool,
+}

@@ -1,0 +1,222 @@
+//! Every key of a roadmap's task changes what happens.
+
+use std::time::Duration;
+
+use descartes_testkit::world::Finished;
+use descartes_testkit::{World, descartes};
+use serde_json::Value;
+
+use crate::common::{claude_result, prints};
+
+/// A project whose roadmap holds the task `a` with these keys, and a task that is no part of it.
+fn project(keys: &str) -> World {
+    let world = World::new();
+    world.git_init();
+    let text = format!(
+        "# Roadmap: Keys\n## Tasks\n- [ ] **a**: Do it\n{keys}- [ ] **other**: Something else\n"
+    );
+    world.write("ROADMAP.md", &text);
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "roadmap"]);
+    world
+}
+
+fn run(world: &World, agent: &str, flags: &[&str]) -> Finished {
+    let mut command = world.command(descartes());
+    command.args(["roadmap", "run", "ROADMAP.md", "--command", agent]);
+    command.args(flags);
+    world.run_within(command, Duration::from_secs(180))
+}
+
+/// The entry of the task `a` among those that are blocked.
+fn blocked(world: &World) -> Value {
+    let state = std::fs::read_to_string(state_file(world)).unwrap();
+    let state: Value = serde_json::from_str(&state).unwrap();
+    let entries = state["blocked_tasks"].as_array().unwrap().clone();
+    let of_a = entries.into_iter().find(|entry| entry["task_id"] == "a");
+    of_a.unwrap_or_else(|| panic!("{state:#}"))
+}
+
+fn state_file(world: &World) -> std::path::PathBuf {
+    let folder = world.project().join(".descartes");
+    let files = std::fs::read_dir(&folder).unwrap().flatten();
+    let mut paths = files.map(|entry| entry.path());
+    let is_state = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("roadmap-") && name.ends_with(".json")
+    };
+    paths
+        .find(is_state)
+        .unwrap_or_else(|| folder.join("loop-state.json"))
+}
+
+/// The other task always works.
+fn agent(world: &World, script: &str) -> String {
+    world.agent(&format!(
+        "if-file ../../../{MARK}-${{DESCARTES_TASK_ID}} exit 0\n{script}"
+    ))
+}
+
+const MARK: &str = "works";
+
+fn let_other_work(world: &World) {
+    std::fs::create_dir_all(world.state()).unwrap();
+    std::fs::write(world.state().join(format!("{MARK}-other")), "").unwrap();
+}
+
+#[test]
+fn max_time_is_for_all_attempts_together_and_blocks_that_task_alone() {
+    let world = project("  - ralph: true\n  - max_time: 1500ms\n  - max_iterations: 9\n");
+    let_other_work(&world);
+    let agent = agent(&world, "append ../../../ran x ;; sleep 1s");
+    run(&world, &agent, &["--kill-grace", "100ms"]).assert_code(6);
+    let entry = blocked(&world);
+    assert!(
+        entry["reason"]
+            .as_str()
+            .unwrap()
+            .contains("time budget used up"),
+        "{entry}"
+    );
+    assert_eq!(entry["attempts"], 2);
+    let text = std::fs::read_to_string(world.project().join("ROADMAP.md")).unwrap();
+    assert!(text.contains("- [x] **other**") && text.contains("- [ ] **a**"));
+}
+
+#[test]
+fn max_cost_is_for_all_attempts_together_and_needs_an_agent_that_tells_it() {
+    let world = project("  - ralph: true\n  - max_cost: $0.75\n");
+    let_other_work(&world);
+    let agent = agent(&world, &prints(&claude_result("on it")));
+    let refused = run(&world, &agent, &[]);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("task a: --max-cost"),
+        "{}",
+        refused.stderr()
+    );
+    let flags = ["--backend", "claude", "--permissions", "edit"];
+    run(&world, &agent, &flags).assert_code(6);
+    let entry = blocked(&world);
+    assert!(
+        entry["reason"]
+            .as_str()
+            .unwrap()
+            .contains("cost budget used up"),
+        "{entry}"
+    );
+    assert_eq!(entry["attempts"], 2);
+}
+
+#[test]
+fn idle_timeout_ends_a_silent_agent() {
+    let world = project("  - idle_timeout: 500ms\n");
+    let_other_work(&world);
+    let agent = agent(&world, "hang");
+    run(&world, &agent, &["--kill-grace", "100ms"]).assert_code(6);
+    let entry = blocked(&world);
+    assert!(
+        entry["reason"].as_str().unwrap().contains("hung"),
+        "{entry}"
+    );
+}
+
+#[test]
+fn abort_promise_is_the_tasks_own() {
+    let world = project("  - ralph: true\n  - abort_promise: HOPELESS\n");
+    let_other_work(&world);
+    let agent = agent(&world, "print it cannot be done ;; promise HOPELESS");
+    run(&world, &agent, &[]).assert_code(6);
+    let entry = blocked(&world);
+    assert!(
+        entry["reason"]
+            .as_str()
+            .unwrap()
+            .contains("the agent gave up"),
+        "{entry}"
+    );
+    assert_eq!(entry["attempts"], 1);
+}
+
+#[test]
+fn stuck_after_nudges_and_then_blocks_a_task_without_progress() {
+    let world = project("  - ralph: true\n  - stuck_after: 1\n");
+    let_other_work(&world);
+    let agent = agent(
+        &world,
+        "save-prompt ../../../prompt-${ITERATION} ;; print thinking",
+    );
+    run(&world, &agent, &[]).assert_code(6);
+    let entry = blocked(&world);
+    assert!(
+        entry["reason"]
+            .as_str()
+            .unwrap()
+            .contains("without progress"),
+        "{entry}"
+    );
+    assert_eq!(entry["attempts"], 2);
+}
+
+#[test]
+fn files_are_the_scope_of_a_task() {
+    let world = project("  - files: src, docs/*.md\n  - retries: 1\n");
+    let_other_work(&world);
+    let script = "save-prompt ../../../prompt-${ITERATION}\nwrite src/a.txt x ;; write docs/a.md x\n\
+        @1 write elsewhere.txt x\n@2 rm elsewhere.txt";
+    let agent = agent(&world, script);
+    let done = run(&world, &agent, &[]);
+    done.assert_code(0);
+    assert!(
+        done.stdout().contains("out of its scope"),
+        "{}",
+        done.stdout()
+    );
+    let prompt =
+        |n: u32| std::fs::read_to_string(world.state().join(format!("prompt-{n}"))).unwrap();
+    assert!(prompt(1).contains("- docs/*.md"), "{}", prompt(1));
+    let second = prompt(2);
+    assert!(
+        second.contains("OUT OF SCOPE") && second.contains("elsewhere.txt"),
+        "{second}"
+    );
+    assert!(world.project().join("src/a.txt").exists());
+    assert!(!world.project().join("elsewhere.txt").exists());
+}
+
+#[test]
+fn a_second_cli_takes_over_where_the_first_fails() {
+    let world = project("  - cli: first, second\n  - retries: 1\n");
+    let profile = |name: &str, script: &str| {
+        format!("[agents.{name}]\ncommand = {:?}\n", world.agent(script))
+    };
+    let config = [
+        profile("first", "append ../../../ran first ;; exit 3"),
+        profile("second", "append ../../../ran second"),
+    ];
+    world.write(".descartes/config.toml", &config.concat());
+    run(&world, "true", &[]).assert_code(0);
+    let ran = std::fs::read_to_string(world.state().join("ran")).unwrap();
+    assert_eq!(ran, "first\nsecond\n");
+
+    let missing = project("  - cli: first, nobody-has-this\n");
+    let refused = run(&missing, "true", &[]);
+    refused.assert_code(65);
+    assert!(refused.stderr().contains("task a:"), "{}", refused.stderr());
+    assert!(!missing.project().join(".descartes").exists());
+}
+
+#[test]
+fn dependencies_are_told_with_what_they_delivered() {
+    let world = project("");
+    let text =
+        "# Roadmap: Keys\n## Tasks\n- [ ] **a**: Do it\n- [ ] **b**: Then this\n  - depends: a\n";
+    world.write("ROADMAP.md", text);
+    let script = "save-prompt ../../../prompt-${DESCARTES_TASK_ID}\n\
+        print I chose the wide table\nwrite ${DESCARTES_TASK_ID}.txt x";
+    let agent = world.agent(script);
+    run(&world, &agent, &[]).assert_code(0);
+    let prompt = std::fs::read_to_string(world.state().join("prompt-b")).unwrap();
+    assert!(prompt.contains("changed a.txt"), "{prompt}");
+    assert!(prompt.contains("I chose the wide table"), "{prompt}");
+}

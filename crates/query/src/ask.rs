@@ -1,0 +1,81 @@
+//! A person's question.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error};
+
+use crate::QueryError;
+
+/// One value of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing is known.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Real(f64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// What a question came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, each with a cell for every column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+pub(crate) fn ask(connection: &Connection, sql: &str) -> Result<Answer, QueryError> {
+    let mut statement = connection.prepare(sql).map_err(wrong)?;
+    if !statement.readonly() {
+        return Err(QueryError::Changes);
+    }
+    if statement.column_count() == 0 {
+        return Err(QueryError::NoQuestion);
+    }
+    let columns: Vec<String> = statement
+        .column_names()
+        .map(str::to_owned)
+        .collect();
+    let mut found = statement.query([]).map_err(wrong)?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next().map_err(wrong)? {
+        let cells = (0..columns.len()).map(|at| row.get_ref(at).map(cell));
+        rows.push(cells.collect::<Result<_, _>>().map_err(wrong)?);
+    }
+    Ok(Answer { columns, rows })
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Real(number),
+        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+    }
+}
+
+fn wrong(error: Error) -> QueryError {
+    match error {
+        Error::SqlInputError { msg, offset, .. } => QueryError::Sql {
+            message: msg,
+            offset: usize::try_from(offset).ok(),
+        },
+        Error::MultipleStatement => QueryError::Sql {
+            message: "more than one statement".to_owned(),
+            offset: None,
+        },
+        Error::SqliteFailure(code, _) if code.code == rusqlite::ErrorCode::ReadOnly => {
+            QueryError::Changes
+        }
+        other => QueryError::Sql {
+            message: other.to_string(),
+            offset: None,
+        },
+    }
+}

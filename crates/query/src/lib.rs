@@ -1,0 +1,46 @@
+//! All journals as SQL tables.
+//!
+//! The tables live in `index.db` in the state root. They hold nothing that the journals do not:
+//! the file can be deleted at any time, and is caught up with the journals before it is asked.
+//! A person's SQL can read it and change nothing.
+
+mod ask;
+mod fold;
+mod index;
+mod journals;
+
+pub use ask::{Answer, Cell};
+pub use index::Index;
+
+/// The tables, with a comment on every column that needs one.
+pub const SCHEMA: &str = include_str!("schema.sql");
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// The SQL says nothing that can be answered.
+    #[error("{message}")]
+    Sql {
+        /// SQLite's words.
+        message: String,
+        /// The byte at which it was lost.
+        offset: Option<usize>,
+    },
+    /// The SQL would change something.
+    #[error("only questions are answered: this would change the index")]
+    Changes,
+    /// The SQL asks for nothing.
+    #[error("this asks for nothing")]
+    NoQuestion,
+    /// The index itself.
+    #[error("the index {path}: {source}")]
+    Index {
+        /// Its file.
+        path: String,
+        /// SQLite's words.
+        source: rusqlite::Error,
+    },
+    /// The state folder.
+    #[error(transparent)]
+    Disk(#[from] descartes_store::IoError),
+}
