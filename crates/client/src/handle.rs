@@ -80,6 +80,22 @@ impl LoopHandle {
         })
     }
 
+    /// Another loop of the same state root, by its id.
+    pub fn beside(&self, id: &str) -> Result<Self, ClientError> {
+        let loops = crate::Loops::at(self.root.clone(), self.known.clone());
+        loops.find(&crate::Query::Named(id.to_owned()))
+    }
+
+    /// The task loop that it belongs to, where it is the loop of a task.
+    pub fn parent(&self) -> Option<&str> {
+        self.meta.extra.get("parent")?.as_str()
+    }
+
+    /// The task that it works on, where it is the loop of one.
+    pub fn task(&self) -> Option<&str> {
+        self.meta.extra.get("task")?.as_str()
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         &self.meta.id

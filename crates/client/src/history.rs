@@ -1,5 +1,6 @@
 //! What became of each iteration, read from the journal as a stream.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use descartes_kernel::event::{Event, Record};
@@ -64,11 +65,16 @@ impl LoopHandle {
         mut each: impl FnMut(HistoryRow) -> ControlFlow<()>,
     ) -> Result<Option<HistoryRow>, ClientError> {
         let journal = self.journal("it has no history")?;
+        let mut newest = None;
         let from = match from {
             From::First => 0,
             From::Run(run) => run,
             From::Last(count) => {
                 let last = find_last(&journal, |record| run_of(record).is_some())?;
+                if last.is_none() {
+                    // A task loop, whose runs are in the journals of its tasks.
+                    newest = Some((count as usize, VecDeque::new()));
+                }
                 let last = last.as_ref().and_then(run_of).unwrap_or(0);
                 (last + 1).saturating_sub(count)
             }
@@ -82,11 +88,24 @@ impl LoopHandle {
             if run_of(&record).is_some_and(|run| run < from) {
                 return ControlFlow::Continue(());
             }
-            match history.push(&record) {
-                Some(row) => each(row),
-                None => ControlFlow::Continue(()),
+            match (history.push(&record), &mut newest) {
+                (Some(row), Some((count, kept))) => {
+                    kept.push_back(row);
+                    if kept.len() > *count {
+                        kept.pop_front();
+                    }
+                    ControlFlow::Continue(())
+                }
+                (Some(row), None) => each(row),
+                (None, _) => ControlFlow::Continue(()),
             }
         })?;
+        let kept = newest.into_iter().flat_map(|(_, kept)| kept);
+        for row in kept {
+            if each(row).is_break() {
+                break;
+            }
+        }
         Ok(history.current().cloned())
     }
 

@@ -599,6 +599,15 @@ pub enum Event {
         /// What.
         event: Box<sched::Event>,
     },
+    /// The loop of a task's attempts was opened: whoever wants to see its agent follows that.
+    TaskLoop {
+        /// The task, or the wave that one agent is given.
+        task: TaskId,
+        /// The slot that it works in.
+        slot: u32,
+        /// The loop.
+        loop_id: String,
+    },
     /// What a run of a task's agent came to.
     TaskRun {
         /// The task.

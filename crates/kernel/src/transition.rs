@@ -215,6 +215,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 state.iterations += 1;
             }
         }
+        Event::TaskLoop { task, loop_id, .. } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.loops.insert(task.clone(), loop_id.clone());
+        }
         Event::TaskRun {
             task,
             iterations,

@@ -156,7 +156,7 @@ pub struct HistoryRow {
 
 impl HistoryRow {
     /// A run that has just begun.
-    fn begun(run: u64, iteration: u32, started_at: Timestamp) -> Self {
+    pub fn begun(run: u64, iteration: u32, started_at: Timestamp) -> Self {
         Self {
             iteration,
             run,

@@ -37,10 +37,7 @@ pub(crate) fn ask(connection: &Connection, sql: &str) -> Result<Answer, QueryErr
     if statement.column_count() == 0 {
         return Err(QueryError::NoQuestion);
     }
-    let columns: Vec<String> = statement
-        .column_names()
-        .map(str::to_owned)
-        .collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut found = statement.query([]).map_err(wrong)?;
     let mut rows = Vec::new();
     while let Some(row) = found.next().map_err(wrong)? {

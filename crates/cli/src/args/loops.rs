@@ -27,6 +27,9 @@ pub struct ListArgs {
     /// Every loop of this user on this machine, not only those of this directory
     #[arg(short, long)]
     pub all: bool,
+    /// The loops of tasks too, under the task loop that they belong to
+    #[arg(long)]
+    pub children: bool,
     /// Print a JSON array
     #[arg(long)]
     pub json: bool,

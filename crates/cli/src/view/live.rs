@@ -8,6 +8,7 @@ use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_kernel::step::{Action, Agents, plan};
+use descartes_kernel::tasks::TasksState;
 use descartes_kernel::units::show_size;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -187,6 +188,7 @@ impl<W: Write + Send> Live<W> {
                 .into_iter()
                 .find(|text| !text.is_empty())
                 .unwrap_or_default(),
+            tasks: state.tasks.as_deref().map(tasks_of),
         }
     }
 }
@@ -304,10 +306,44 @@ fn doing(state: &LoopState, since: Timestamp, now: Timestamp) -> Doing {
                 left: words::between(now, wait.until),
                 why: why_waiting(&wait.reason),
             },
-            _ => Doing::Starting,
+            _ => at_work(state, now).unwrap_or(Doing::Starting),
         },
         Phase::Finished { .. } => Doing::Closing,
     }
+}
+
+fn tasks_of(tasks: &TasksState) -> region::Tasks {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let (done, total) = tasks.count();
+    region::Tasks {
+        done: count(done),
+        total: count(total),
+        wave: tasks.current_wave().unwrap_or(tasks.waves),
+        waves: tasks.waves,
+        blocked: count(tasks.blocked.len()),
+    }
+}
+
+/// The tasks that are worked on, or the one that is merged.
+fn at_work(state: &LoopState, now: Timestamp) -> Option<Doing> {
+    let tasks = state.tasks.as_deref()?;
+    let since = tasks.running.iter().map(|running| running.since).min();
+    let names = tasks.running.iter().map(|running| {
+        let title = tasks
+            .tasks
+            .get(&running.task)
+            .map_or("", |task| &task.title);
+        format!("{} {title}", running.task)
+    });
+    let names: Vec<String> = names.collect();
+    let at_work = match (names.len(), &tasks.merging) {
+        (0, Some(task)) => format!("merging {task}"),
+        (0, None) => return None,
+        (1, _) => format!("task {}", names[0]),
+        (n, _) => format!("{n} tasks: {}", names.join(", ")),
+    };
+    let elapsed = words::between(since.unwrap_or(now), now);
+    Some(Doing::Tasks { at_work, elapsed })
 }
 
 fn agent_name(state: &LoopState, agent: u32) -> String {

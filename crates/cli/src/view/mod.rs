@@ -1,5 +1,6 @@
 //! What a person or a program sees of a loop that runs here.
 
+mod children;
 pub mod json;
 pub mod lines;
 pub mod live;

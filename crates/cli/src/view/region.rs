@@ -41,6 +41,28 @@ pub enum Doing {
     },
     /// A person holds it.
     Paused,
+    /// Tasks are worked on or merged.
+    Tasks {
+        /// Which.
+        at_work: String,
+        /// Since when the first of them is.
+        elapsed: Duration,
+    },
+}
+
+/// How far a task loop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// Tasks that are done.
+    pub done: u32,
+    /// All of them.
+    pub total: u32,
+    /// The wave under way.
+    pub wave: u32,
+    /// All waves.
+    pub waves: u32,
+    /// Tasks that are blocked.
+    pub blocked: u32,
 }
 
 /// A stop that was asked for.
@@ -77,6 +99,8 @@ pub struct Facts {
     pub last: Option<String>,
     /// Output of a line that has no end yet.
     pub partial: String,
+    /// How far it is, in a task loop.
+    pub tasks: Option<Tasks>,
 }
 
 /// The terminal that it is for.
@@ -147,6 +171,9 @@ fn status_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
         title(facts, room),
         piece(8, Tone::Normal, words::seconds(facts.spent)),
     ];
+    if let Some(blocked) = facts.tasks.map(|tasks| tasks.blocked).filter(|n| *n > 0) {
+        pieces.push(piece(7, Tone::Warn, format!("{blocked} blocked")));
+    }
     // Dollars stand last and matter more than tokens.
     let cost = (4..).zip(&facts.cost);
     pieces.extend(cost.map(|(importance, text)| piece(importance, Tone::Normal, text.as_str())));
@@ -154,14 +181,33 @@ fn status_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
     let left = room.saturating_sub(total(&pieces) + 3);
     let mut texts = painted(&pieces, room, terminal);
     // The bar takes what room is left, or none.
-    if let (Some(limit), true) = (facts.limit, left >= NARROWEST_BAR) {
-        let bar = bar(facts.finished, limit, left.min(WIDEST_BAR), terminal);
+    let (finished, limit) = match &facts.tasks {
+        Some(tasks) => (tasks.done, Some(tasks.total)),
+        None => (facts.finished, facts.limit),
+    };
+    if let (Some(limit), true) = (limit, left >= NARROWEST_BAR) {
+        let bar = bar(finished, limit, left.min(WIDEST_BAR), terminal);
         texts[0].push_str(&format!(" {bar}"));
     }
     texts.join(&gap(terminal))
 }
 
 fn title(facts: &Facts, room: usize) -> Piece {
+    if let Some(tasks) = &facts.tasks {
+        let Tasks {
+            done,
+            total,
+            wave,
+            waves,
+            ..
+        } = tasks;
+        let long = format!("{done} of {total} tasks, wave {wave} of {waves}");
+        let text = match width(&long) + 8 <= room {
+            true => long,
+            false => format!("{done}/{total}"),
+        };
+        return piece(9, Tone::Strong, text);
+    }
     let long = words::iteration(facts.iteration, facts.limit);
     let text = match facts.limit {
         _ if width(&long) + 8 <= room => long,
@@ -222,6 +268,7 @@ fn doing_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
             let text = format!("waiting {}: {}", words::seconds(*left), one_line(why));
             (Tone::Warn, text, None)
         }
+        Doing::Tasks { at_work, elapsed } => (Tone::Normal, one_line(at_work), Some(*elapsed)),
         Doing::Paused => (
             Tone::Warn,
             "paused, go on with: descartes loop unpause".to_owned(),
@@ -303,6 +350,7 @@ mod tests {
 
     fn facts() -> Facts {
         Facts {
+            tasks: None,
             iteration: 3,
             finished: 2,
             limit: Some(20),

@@ -17,6 +17,7 @@ use descartes_kernel::transition::apply;
 use descartes_store::journal::last_records;
 use jiff::Timestamp;
 
+use super::children::Children;
 use super::signal::Signal;
 use super::voice::Voice;
 
@@ -89,6 +90,8 @@ pub struct Show {
     masks: (Mask, Mask),
     opening: Vec<Record>,
     signal: Arc<Signal>,
+    /// Of a task loop, where output is shown.
+    children: Option<Children>,
 }
 
 impl Show {
@@ -101,6 +104,8 @@ impl Show {
         signal: Arc<Signal>,
     ) -> Result<Self, ClientError> {
         let (state, follower) = handle.follow(output)?;
+        let shows = output != Output::No && state.config.tasks.is_some();
+        let children = shows.then(|| Children::new(handle.clone(), output, profiles.clone()));
         let opening = since_opened(last_records(&handle.dir().journal(), OPENING)?);
         Ok(Self {
             view,
@@ -111,6 +116,7 @@ impl Show {
             masks: (Mask::default(), Mask::default()),
             opening,
             signal,
+            children,
         })
     }
 
@@ -134,8 +140,9 @@ impl Show {
         loop {
             // Asked before looking: what was written until then is seen.
             let over = self.signal.is_finished();
+            let mut quiet = !self.look_at_children()?;
             let news = self.follower.news()?;
-            let quiet = news.is_empty();
+            quiet &= news.is_empty();
             for news in news {
                 self.show(news)?;
             }
@@ -149,17 +156,44 @@ impl Show {
     }
 
     fn sleep(&mut self) {
-        let other = self.follower.fd();
-        let blind = other.is_none().then_some(BLIND);
+        let own = self.follower.fd();
+        let mut sees = own.is_some();
+        let mut others: Vec<_> = own.into_iter().collect();
+        if let Some(children) = &self.children {
+            others.extend(children.fds());
+            sees &= !children.is_blind();
+        }
+        let blind = (!sees).then_some(BLIND);
         let tick = self.view.tick(&self.state);
         let limit = [tick, blind].into_iter().flatten().min();
-        self.signal.wait(other, limit);
+        self.signal.wait_any(others, limit);
         self.follower.wait(Some(Duration::ZERO));
+        if let Some(children) = &mut self.children {
+            children.woken();
+        }
+    }
+
+    /// Shows what the agents of tasks printed; whether there was anything.
+    fn look_at_children(&mut self) -> io::Result<bool> {
+        let Some(children) = &mut self.children else {
+            return Ok(false);
+        };
+        let shown = children.news();
+        if !shown.text.is_empty() {
+            self.view.output(Source::Stdout, &shown.text)?;
+        }
+        Ok(shown.news)
     }
 
     fn show(&mut self, news: News) -> Result<(), Gone> {
         match news {
-            News::Record(record) => self.record(&record)?,
+            News::Record(record) => {
+                if matches!(record.event, Event::Tasks { .. }) {
+                    // What an agent printed stands before what became of it.
+                    self.look_at_children()?;
+                }
+                self.record(&record)?;
+            }
             News::Output {
                 source: Source::Stdout,
                 bytes,
@@ -223,6 +257,15 @@ impl Show {
                 }
                 self.unmask()?;
                 self.view.run_over()?;
+            }
+            Event::TaskLoop {
+                task,
+                slot,
+                loop_id,
+            } => {
+                if let Some(children) = &mut self.children {
+                    children.follow(task, *slot, loop_id);
+                }
             }
             Event::RunStarted { agent, .. } => {
                 self.voice = Voice::of(&self.state.config, &self.profiles, *agent);

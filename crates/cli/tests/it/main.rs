@@ -25,6 +25,7 @@ mod settings;
 mod setup;
 mod signals;
 mod tasks;
+mod tasks_seen;
 mod terminal;
 mod verbs_look;
 mod verbs_steer;

@@ -287,6 +287,10 @@ impl Driver {
     pub(crate) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
         match message {
             Message::Stop(by) => self.stop(by),
+            Message::Kill(by) => {
+                self.input(&Input::Stop(by))?;
+                Ok(Some(Ending::Kill))
+            }
             Message::Command(command, reply) => self.command(command, reply),
             Message::Task(news) => {
                 self.news.push_back(*news);

@@ -19,6 +19,8 @@ pub(crate) enum Message {
     Command(Command, Reply),
     /// A signal or the library asks to stop.
     Stop(StopBy),
+    /// The same, without the agent's grace.
+    Kill(StopBy),
     /// Something became of a task.
     Task(Box<News>),
 }

@@ -119,6 +119,11 @@ impl Remote {
         // A loop that is over needs no stopping.
         drop(self.0.send(Message::Stop(by)));
     }
+
+    /// The same, without the agent's grace.
+    pub(crate) fn kill(&self, by: StopBy) {
+        drop(self.0.send(Message::Kill(by)));
+    }
 }
 
 /// How a host left its loop.

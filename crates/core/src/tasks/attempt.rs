@@ -34,26 +34,52 @@ pub(super) struct Control(Arc<Mutex<Hold>>);
 
 #[derive(Debug, Default)]
 struct Hold {
-    stopped: bool,
+    wish: Wish,
     remote: Option<Remote>,
+}
+
+/// What is to become of an attempt; it may become harder, never softer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    #[default]
+    GoOn,
+    Stop,
+    Kill,
 }
 
 impl Control {
     /// Ends the attempt; its loop can be taken up again.
     pub(super) fn stop(&self) {
+        self.wish(Wish::Stop);
+    }
+
+    /// The same, without the agent's grace.
+    pub(super) fn kill(&self) {
+        self.wish(Wish::Kill);
+    }
+
+    fn wish(&self, wish: Wish) {
         let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.stopped = true;
-        if let Some(remote) = &hold.remote {
-            remote.stop(StopBy::HangUp);
+        if wish > hold.wish {
+            hold.wish = wish;
+            hold.tell();
         }
     }
 
     fn connect(&self, remote: Remote) {
         let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if hold.stopped {
-            remote.stop(StopBy::HangUp);
-        }
         hold.remote = Some(remote);
+        hold.tell();
+    }
+}
+
+impl Hold {
+    fn tell(&self) {
+        match (&self.remote, self.wish) {
+            (None, _) | (_, Wish::GoOn) => {}
+            (Some(remote), Wish::Stop) => remote.stop(StopBy::HangUp),
+            (Some(remote), Wish::Kill) => remote.kill(StopBy::HangUp),
+        }
     }
 }
 
@@ -218,6 +244,12 @@ impl Job {
             return Ok(());
         };
         let before = host.state().spent;
+        let opened = News::Opened {
+            work: self.work.id.clone(),
+            slot: self.slot,
+            loop_id: host.state().loop_id.clone(),
+        };
+        drop(self.tx.send(Message::Task(Box::new(opened))));
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
         news.end = attempt_end(&state, until);

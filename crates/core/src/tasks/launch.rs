@@ -102,7 +102,7 @@ pub(super) fn attempt(
     let ids: Vec<&str> = tasks.iter().map(|id| &**id).collect();
     settings
         .environment
-        .retain(|(key, _)| key != "DESCARTES_TASK_ID");
+        .retain(|(key, _)| key != "DESCARTES_TASK_ID" && key != "SCUD_TASK_ID");
     settings
         .environment
         .push(("DESCARTES_TASK_ID".into(), ids.join(",").into()));

@@ -67,6 +67,10 @@ impl TaskSource for MemorySource {
         })
     }
 
+    fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
+        Ok(None)
+    }
+
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let node = nodes.iter_mut().find(|node| node.id == *task);

@@ -21,6 +21,7 @@ mod shell;
 mod source;
 mod survey;
 mod trees;
+mod watch;
 
 pub use found::{FoundGates, found_gates};
 pub use memory::MemorySource;
@@ -39,6 +40,17 @@ use descartes_kernel::graph::TaskId;
 /// Something became of a task.
 #[derive(Debug)]
 pub(crate) enum News {
+    /// The loop of a piece of work is open.
+    Opened {
+        /// The piece of work.
+        work: String,
+        /// Where.
+        slot: u32,
+        /// The loop.
+        loop_id: String,
+    },
+    /// The task file was written.
+    FileWritten,
     /// An attempt is over.
     Attempt(Box<attempt::AttemptNews>),
     /// A merge is over.

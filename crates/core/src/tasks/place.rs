@@ -66,6 +66,8 @@ pub(super) trait Workplace: Send + Sync {
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: u32, tasks: &[TaskId], gates: Gates<'_>) -> WaveDone;
+    /// Ends what is run to make slots ready.
+    fn stop(&self) {}
     /// Everything is over: what is not needed any more is removed.
     fn close(&self, done: &[Work]) {
         let _ = done;

@@ -94,7 +94,8 @@ pub(crate) fn prepare(
             notices.push(format!("{}:{finding}", tasks.source.path().display()));
         }
     }
-    let place = open_place(tasks, settings, dir, source.as_ref(), occasion)?;
+    notices.extend(source.notices());
+    let place = open_place(tasks, settings, dir, source.as_ref(), occasion, notices)?;
     Ok(Prepared {
         source,
         loaded,
@@ -166,6 +167,7 @@ fn open_place(
     dir: &Path,
     source: &dyn TaskSource,
     occasion: Occasion,
+    notices: &mut Vec<String>,
 ) -> Result<Arc<dyn Workplace>, HostError> {
     let objects = settings.root.path().join("worktrees").join("objects");
     match tasks.place {
@@ -186,6 +188,7 @@ fn open_place(
         }
         WorkPlace::Worktrees => {
             let place = Trees::open(dir, settings, &source.shielded(), tasks)?;
+            notices.extend(place.notices());
             Ok(Arc::new(place))
         }
     }

@@ -20,6 +20,8 @@ const TRIES: u32 = 20;
 pub struct RoadmapSource {
     path: PathBuf,
     defaults: Defaults,
+    /// The text as it was last read or written here.
+    known: Option<String>,
 }
 
 impl RoadmapSource {
@@ -32,6 +34,7 @@ impl RoadmapSource {
                 promise: defaults.promise.clone(),
                 timeout: defaults.timeout_secs.0,
             },
+            known: None,
         }
     }
 
@@ -50,7 +53,9 @@ impl RoadmapSource {
 
 impl TaskSource for RoadmapSource {
     fn load(&mut self) -> Result<Loaded, SourceError> {
-        let roadmap = roadmap::parse(&self.read()?);
+        let text = self.read()?;
+        let roadmap = roadmap::parse(&text);
+        self.known = Some(text);
         let findings = roadmap.check();
         if has_errors(&findings) {
             return Err(SourceError::findings(self.path.clone(), &findings));
@@ -78,6 +83,13 @@ impl TaskSource for RoadmapSource {
         })
     }
 
+    fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
+        match Some(self.read()?) == self.known {
+            true => Ok(None),
+            false => self.load().map(Some),
+        }
+    }
+
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
         let roadmap = roadmap::parse(&self.read()?);
         match roadmap.task(task).map(|task| task.mark) {
@@ -96,6 +108,9 @@ impl TaskSource for RoadmapSource {
             let edit =
                 roadmap::tick(&text, task).map_err(|error| self.content(error.to_string()))?;
             if edit.new_text == text || replace_if_unchanged(&self.path, &text, &edit.new_text)? {
+                if self.known.as_ref() == Some(&text) {
+                    self.known = Some(edit.new_text);
+                }
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(20));

@@ -15,6 +15,7 @@ use descartes_kernel::sched::{
 use descartes_kernel::state::Pause;
 use descartes_kernel::step;
 use descartes_kernel::tasks::{PlannedTask, TasksConfig};
+use descartes_proc::Ending;
 use jiff::Timestamp;
 
 use super::attempt::{AttemptNews, Control};
@@ -22,6 +23,7 @@ use super::place::Workplace;
 use super::prepare::Prepared;
 use super::shell::Stopper;
 use super::source::{Claim, Keeps, Loaded, TaskSource};
+use super::watch::FileWatch;
 use super::{News, launch};
 use crate::host::driver::Driver;
 use crate::host::message::Message;
@@ -58,6 +60,8 @@ pub(super) struct Runner<'d> {
     fatal: Option<IterativeExitReason>,
     failures: u32,
     reload_trouble: Option<String>,
+    /// Tells when the task file is written.
+    watch: Option<FileWatch>,
 }
 
 impl Driver {
@@ -112,6 +116,7 @@ impl<'d> Runner<'d> {
             fatal: None,
             failures: 0,
             reload_trouble: None,
+            watch: None,
         })
     }
 
@@ -120,6 +125,7 @@ impl<'d> Runner<'d> {
             .begin()
             .map_err(|words| HostError::refused(words, "mend it in git"))?;
         self.announce()?;
+        self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
         let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
         if begun {
             let inputs = self.differences();
@@ -180,11 +186,16 @@ impl<'d> Runner<'d> {
             Effect::Merge { task } => launch::merge(self, &task)?,
             Effect::MarkDone { task } => {
                 self.source.set(&task, TaskStatus::Done)?;
-                self.claimed.remove(&task);
+                if self.claimed.remove(&task) {
+                    self.source.note(&task, "descartes: done and proven");
+                }
             }
-            Effect::MarkBlocked { task, .. } => {
+            Effect::MarkBlocked { task, reason } => {
                 self.source.set(&task, TaskStatus::Blocked)?;
-                self.claimed.remove(&task);
+                if self.claimed.remove(&task) {
+                    let words = format!("descartes: blocked: {}", reason.words());
+                    self.source.note(&task, &words);
+                }
             }
             Effect::Release { task } => {
                 self.source.set(&task, TaskStatus::Pending)?;
@@ -241,7 +252,9 @@ impl<'d> Runner<'d> {
                     self.waking = None;
                     self.inputs.push_back(Input::RetryNow);
                 }
-                self.d.attend(message)?;
+                if self.d.attend(message)? == Some(Ending::Kill) {
+                    self.kill_all();
+                }
                 Ok(())
             }
         }
@@ -276,6 +289,16 @@ impl<'d> Runner<'d> {
 
     fn hear(&mut self, news: News) -> Result<(), HostError> {
         match news {
+            News::Opened {
+                work,
+                slot,
+                loop_id,
+            } => self.d.append(Event::TaskLoop {
+                task: work.as_str().into(),
+                slot,
+                loop_id,
+            }),
+            News::FileWritten => self.reload(),
             News::Attempt(news) => self.attempt_over(*news),
             News::Merged(task, done) => {
                 self.merging = None;
@@ -417,8 +440,15 @@ impl<'d> Runner<'d> {
 
     /// Reads the file again: what others changed becomes inputs, a new shape a new plan.
     fn reload(&mut self) -> Result<(), HostError> {
-        let loaded = match self.source.load() {
-            Ok(loaded) => loaded,
+        if let Some(watch) = &self.watch {
+            watch.heard();
+        }
+        let loaded = match self.source.news() {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => {
+                self.reload_trouble = None;
+                return Ok(());
+            }
             Err(error) => {
                 let words = format!("the tasks cannot be read now: {error}");
                 if self.reload_trouble.as_ref() != Some(&words) {
@@ -461,7 +491,17 @@ impl<'d> Runner<'d> {
         inputs
     }
 
+    /// Somebody does not want to wait for anybody's grace.
+    fn kill_all(&mut self) {
+        self.live.values().for_each(|live| live.control.kill());
+        self.place.stop();
+        if let Some(merge) = &self.merging {
+            merge.kill();
+        }
+    }
+
     fn stop_all(&mut self) {
+        self.place.stop();
         self.live.values().for_each(|live| live.control.stop());
         if let Some(merge) = &self.merging {
             merge.stop();
@@ -480,6 +520,7 @@ impl<'d> Runner<'d> {
                 },
             };
             match news {
+                News::Opened { .. } | News::FileWritten => {}
                 News::Attempt(news) => drop(self.live.remove(&news.slot)),
                 News::Merged(..) | News::WaveCommitted(..) => self.merging = None,
             }

@@ -42,6 +42,8 @@ pub struct ScudSource {
     file: TaskFile,
     form: Form,
     tag: String,
+    /// The text as it was last read or written here, and the guidance beside it.
+    known: Option<(String, Vec<SpecFile>)>,
 }
 
 impl ScudSource {
@@ -59,6 +61,7 @@ impl ScudSource {
             file: TaskFile::new(path, keep),
             form,
             tag: tag.to_owned(),
+            known: None,
         })
     }
 
@@ -76,38 +79,34 @@ impl ScudSource {
     }
 
     fn change(
-        &self,
+        &mut self,
         task: &TaskId,
         new: TaskStatus,
         allowed: impl Fn(TaskStatus) -> bool,
     ) -> Result<Claim, SourceError> {
+        let mut ours = None;
+        let known = self.known.as_ref().map(|(text, _)| text);
         let changed = self.file.edit(|text| {
-            // The status that stands there now is told by an edit that expects another.
-            let found = self.status_in(text, task)?;
+            let now = Timestamp::now();
+            let edit = scud::set_status(text, &self.form, &self.tag, task, None, new, now)?;
+            // The task itself stands first; it is not there at all where it is so already.
+            let found = edit.changes.iter().find(|change| change.id == **task);
+            let found = found.map_or(new, |change| change.from);
             if !allowed(found) {
                 return Ok((None, Claim::Found(found)));
             }
-            let now = Timestamp::now();
-            let edit = scud::set_status(text, &self.form, &self.tag, task, Some(found), new, now)?;
-            let new = (!edit.changes.is_empty()).then_some(edit.new_text);
-            Ok::<_, EditError>((new, Claim::Taken))
+            if edit.changes.is_empty() {
+                return Ok((None, Claim::Taken));
+            }
+            if known.is_some_and(|known| known == text) {
+                ours = Some(edit.new_text.clone());
+            }
+            Ok::<_, EditError>((Some(edit.new_text), Claim::Taken))
         })?;
-        changed.map_err(|error| self.content(error.to_string()))
-    }
-
-    fn status_in(&self, text: &str, task: &TaskId) -> Result<TaskStatus, EditError> {
-        let unreadable = |line, message| EditError::Unreadable { line, message };
-        let file =
-            scud::parse(text, &self.form).map_err(|error| unreadable(error.line, error.message))?;
-        let found = file.tag(&self.tag).and_then(|tag| tag.task(task));
-        match found {
-            Some(task) => Ok(task.status),
-            None => Err(EditError::UnknownTask {
-                tag: self.tag.clone(),
-                id: task.to_string(),
-                near: None,
-            }),
+        if let (Some((known, _)), Some(ours)) = (&mut self.known, ours) {
+            *known = ours;
         }
+        changed.map_err(|error| self.content(error.to_string()))
     }
 
     fn guidance(&self) -> Vec<SpecFile> {
@@ -132,6 +131,8 @@ impl ScudSource {
 impl TaskSource for ScudSource {
     fn load(&mut self) -> Result<Loaded, SourceError> {
         let text = self.file.read()?;
+        let guidance = self.guidance();
+        self.known = Some((text.clone(), guidance.clone()));
         let file =
             scud::parse(&text, &self.form).map_err(|error| self.content(error.to_string()))?;
         let findings = file.check(&self.tag);
@@ -148,17 +149,46 @@ impl TaskSource for ScudSource {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             self.content(lines.join("\n  "))
         })?;
-        let briefs = tag
-            .tasks
-            .iter()
-            .map(|task| (TaskId::from(task.id.as_str()), brief(&file, tag, task)))
-            .collect();
+        let brief = |task: &ScudTask| {
+            let mut brief = brief(&file, tag, task);
+            if let Some(kind) = &task.agent_type {
+                take_template(self.project(), kind, &mut brief);
+            }
+            (TaskId::from(task.id.as_str()), brief)
+        };
+        let briefs = tag.tasks.iter().map(brief).collect();
         Ok(Loaded {
             plan,
             briefs,
-            guidance: self.guidance(),
+            guidance,
             findings,
         })
+    }
+
+    fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
+        let now = Some((self.file.read()?, self.guidance()));
+        match now == self.known {
+            true => Ok(None),
+            false => self.load().map(Some),
+        }
+    }
+
+    fn note(&mut self, task: &TaskId, text: &str) {
+        if let Some(project) = self.project() {
+            append_log(project, task, text);
+        }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let hook = self.project().and_then(stop_hook);
+        let words = |file: PathBuf| {
+            format!(
+                "{} holds SCUD's Stop hook, which marks a task done whenever Claude stops: \
+                 agents are started without SCUD_TASK_ID, and statuses are set right after each",
+                file.display()
+            )
+        };
+        hook.map(words).into_iter().collect()
     }
 
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
@@ -172,8 +202,16 @@ impl TaskSource for ScudSource {
     }
 
     fn run_lock(&self) -> Option<PathBuf> {
-        let name = format!("{}.lock", self.tag.replace('/', "-"));
-        Some(self.project()?.join("swarm").join(name))
+        let project = self.project()?;
+        let tag = self.tag.replace('/', "-");
+        // In a linked worktree SCUD itself has a lock for each.
+        let root = project.parent()?;
+        let linked = root.join(".git").is_file();
+        let name = match root.file_name().filter(|_| linked) {
+            Some(name) => format!("{tag}-{}.lock", name.to_string_lossy()),
+            None => format!("{tag}.lock"),
+        };
+        Some(project.join("swarm").join(name))
     }
 
     fn keeps(&self) -> Keeps {
@@ -182,6 +220,52 @@ impl TaskSource for ScudSource {
 
     fn shielded(&self) -> Vec<PathBuf> {
         self.project().map(Path::to_owned).into_iter().collect()
+    }
+}
+
+/// A line in SCUD's own log of a task. It is goodwill: where it cannot be written, nothing is lost.
+fn append_log(project: &Path, task: &TaskId, text: &str) {
+    use std::io::Write;
+    let folder = project.join("logs");
+    let path = folder.join(format!("{}.log", task.replace('/', "-")));
+    let at = Timestamp::now().strftime("%Y-%m-%d %H:%M:%S");
+    let write = || -> std::io::Result<()> {
+        fs_err::create_dir_all(&folder)?;
+        let mut options = fs_err::OpenOptions::new();
+        let mut file = options.create(true).append(true).open(&path)?;
+        file.write_all(format!("--- {at} ---\n{text}\n\n").as_bytes())
+    };
+    drop(write());
+}
+
+/// The settings of Claude Code that hold SCUD's Stop hook.
+fn stop_hook(project: &Path) -> Option<PathBuf> {
+    let claude = project.parent()?.join(".claude");
+    let files = ["settings.local.json", "settings.json"].map(|name| claude.join(name));
+    files.into_iter().find(|file| {
+        let text = fs_err::read_to_string(file).unwrap_or_default();
+        let settings: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let stop = settings.pointer("/hooks/Stop").map(ToString::to_string);
+        stop.is_some_and(|stop| stop.contains("scud"))
+    })
+}
+
+/// What the project says about agents of a kind. The model that stands there is one of SCUD's own
+/// harnesses, and is left alone.
+fn take_template(project: Option<&Path>, kind: &str, brief: &mut TaskBrief) {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let Some(project) = project.filter(|_| kind.chars().all(is_name)) else {
+        return;
+    };
+    let path = project.join("agents").join(format!("{kind}.toml"));
+    let Ok(text) = fs_err::read_to_string(path) else {
+        return;
+    };
+    if let Some(role) = scud::role(&text) {
+        let role = role
+            .replace("{task.id}", &brief.text.id)
+            .replace("{task.title}", &brief.text.title);
+        brief.text.notes.push(("Your role".to_owned(), role));
     }
 }
 

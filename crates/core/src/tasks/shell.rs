@@ -15,6 +15,8 @@ use crate::host::HostSettings;
 
 /// The last of a command's output that is told to the agent.
 const TAIL: usize = 4096;
+/// Between asking a command to end and killing it.
+const GRACE: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// How a command ended.
@@ -39,7 +41,7 @@ impl Ran {
 
 enum News {
     Tree(TreeEvent),
-    Stop,
+    Stop(Ending),
 }
 
 /// Ends what a shell runs, from another thread.
@@ -49,7 +51,12 @@ pub(super) struct Stopper(Sender<News>);
 impl Stopper {
     pub(super) fn stop(&self) {
         // A shell that is gone runs nothing.
-        drop(self.0.send(News::Stop));
+        drop(self.0.send(News::Stop(Ending::Ask { grace: GRACE })));
+    }
+
+    /// The same, without grace.
+    pub(super) fn kill(&self) {
+        drop(self.0.send(News::Stop(Ending::Kill)));
     }
 }
 
@@ -139,16 +146,12 @@ impl Shell {
             match news {
                 None => {
                     end = Some(GateEnd::Timeout);
-                    self.supervisor.terminate(Ending::Ask {
-                        grace: Duration::from_secs(5),
-                    });
+                    self.supervisor.terminate(Ending::Ask { grace: GRACE });
                 }
-                Some(News::Stop) => {
+                Some(News::Stop(ending)) => {
                     self.stopped = true;
                     end.get_or_insert(GateEnd::Cancelled);
-                    self.supervisor.terminate(Ending::Ask {
-                        grace: Duration::from_secs(5),
-                    });
+                    self.supervisor.terminate(ending);
                 }
                 Some(News::Tree(TreeEvent::Exited { run, exit })) if run == self.runs => {
                     let status = match exit {

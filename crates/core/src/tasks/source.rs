@@ -112,6 +112,18 @@ impl SourceError {
 pub trait TaskSource: Send {
     /// Reads the tasks as they are now.
     fn load(&mut self) -> Result<Loaded, SourceError>;
+    /// Reads the tasks again; `None` where nothing stands there that was not read or written here.
+    fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
+        self.load().map(Some)
+    }
+    /// Leaves a line about a task where the people who work with its file look for one.
+    fn note(&mut self, task: &TaskId, text: &str) {
+        let _ = (task, text);
+    }
+    /// What a person should know of the surroundings before agents are started.
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Sets a task to in-progress, if it is pending or in progress.
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError>;
     /// Sets a status whatever it was.

@@ -82,7 +82,9 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
             .trim_start_matches("refs/")
             .trim_start_matches("descartes/")
             .to_owned();
-        let at = if let Some(tag) = what.strip_suffix("/=ready") {
+        let whole = full.starts_with("refs/heads/") && !what.contains('/');
+        let ready = what.strip_suffix("/=ready").or(whole.then_some(&*what));
+        let at = if let Some(tag) = ready.or(what.strip_suffix("/ready")) {
             let (name, what) = (name.to_owned(), tag.to_owned());
             pieces.push(Piece {
                 what,

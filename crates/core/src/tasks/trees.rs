@@ -19,7 +19,7 @@ use super::git::Repo;
 use super::in_place::wave_message;
 use super::launch::file_name;
 use super::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
-use super::shell::Shell;
+use super::shell::{Shell, Stopper};
 use crate::host::{HostError, HostSettings, git_of};
 
 /// Time for the command that makes a worktree ready.
@@ -50,6 +50,8 @@ pub(super) struct Trees {
     settings: HostSettings,
     /// Worktrees are made and removed one at a time.
     making: Mutex<()>,
+    /// Ends the commands that make worktrees ready.
+    setups: Mutex<Vec<Stopper>>,
 }
 
 impl Trees {
@@ -110,7 +112,19 @@ impl Trees {
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
             making: Mutex::new(()),
+            setups: Mutex::default(),
         })
+    }
+
+    /// What a person should know before work begins in worktrees.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let submodules = self.user.dir.join(".gitmodules").is_file();
+        let words = "this repository has submodules, and git leaves them empty in worktrees: \
+            set worktree_setup = \"git submodule update --init --recursive\" in the config";
+        (submodules && self.setup.is_none())
+            .then(|| words.to_owned())
+            .into_iter()
+            .collect()
     }
 
     fn merged_ref(&self) -> String {
@@ -125,10 +139,56 @@ impl Trees {
         format!("descartes/{}/{}", self.ref_tag, file_name(&work.id))
     }
 
-    /// Where finished work waits that cannot land. Git has no room for a branch `descartes/TAG`
-    /// beside branches under that name.
+    /// Where finished work waits that cannot land, while tasks have branches of their own: git has
+    /// no room for a branch `descartes/TAG` beside branches under that name.
     fn ready_branch(&self) -> String {
         format!("descartes/{}/=ready", self.ref_tag)
+    }
+
+    /// Where it waits once no task has one.
+    fn whole_branch(&self) -> String {
+        format!("descartes/{}", self.ref_tag)
+    }
+
+    /// Makes room for branches of tasks.
+    fn make_room(&self) -> Done<()> {
+        let whole = format!("refs/heads/{}", self.whole_branch());
+        let Some(commit) = self.user.commit_of(&whole)? else {
+            return Ok(());
+        };
+        // The one is gone before the other can be, so the commit is named apart meanwhile.
+        let apart = format!("refs/descartes/{}/ready", self.ref_tag);
+        let ready = format!("refs/heads/{}", self.ready_branch());
+        self.move_refs(&[(apart.clone(), &commit)])?;
+        self.user.quiet(&["update-ref", "-d", &whole])?;
+        self.move_refs(&[(ready, &commit)])?;
+        self.user.quiet(&["update-ref", "-d", &apart]).map(drop)
+    }
+
+    /// Everything that is done waits in one commit: branches of tasks that are in it go, and where
+    /// none is left it gets the name that people look for.
+    fn gather(&self, done: &[Work]) -> Done<()> {
+        let ready = format!("refs/heads/{}", self.ready_branch());
+        let Some(commit) = self.user.commit_of(&ready)? else {
+            return Ok(());
+        };
+        for work in done {
+            let branch = self.branch_of(work);
+            drop(self.user.attempt(&["branch", "--quiet", "-D", &branch])?);
+        }
+        let folder = format!("refs/heads/{}/", self.whole_branch());
+        let left = self
+            .user
+            .ask(&["for-each-ref", "--format=%(refname)", &folder])?;
+        if left != ready {
+            return Ok(());
+        }
+        let apart = format!("refs/descartes/{}/ready", self.ref_tag);
+        let whole = format!("refs/heads/{}", self.whole_branch());
+        self.move_refs(&[(apart.clone(), &commit)])?;
+        self.user.quiet(&["update-ref", "-d", &ready])?;
+        self.move_refs(&[(whole, &commit)])?;
+        self.user.quiet(&["update-ref", "-d", &apart]).map(drop)
     }
 
     /// What was merged so far; at first, the user's commit.
@@ -255,6 +315,8 @@ impl Trees {
         let mut shell =
             Shell::new(&self.settings, "worktree").map_err(|error| error.to_string())?;
         let log = self.folder.join("setup.log");
+        let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
+        setups().push(shell.stopper());
         let ran = shell.run(&repo.dir.join(&self.prefix), setup, SETUP, log);
         match ran.is_green() {
             true => Ok(()),
@@ -551,6 +613,7 @@ impl Trees {
 
 impl Workplace for Trees {
     fn begin(&self) -> Result<(), String> {
+        self.make_room()?;
         // Refs of a loop that ended long ago do not hold this one back.
         self.caught_up().map(drop)
     }
@@ -621,6 +684,11 @@ impl Workplace for Trees {
         }
     }
 
+    fn stop(&self) {
+        let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
+        setups.drain(..).for_each(|setup| setup.stop());
+    }
+
     fn close(&self, done: &[Work]) {
         let Ok(merged) = self.merged() else { return };
         let landed = self
@@ -652,6 +720,9 @@ impl Workplace for Trees {
             for name in [self.merged_ref(), self.waves_ref()] {
                 drop(self.user.quiet(&["update-ref", "-d", &name]));
             }
+        } else {
+            // What cannot be gathered stays where it is, and is accounted for there.
+            drop(self.gather(done));
         }
         drop(fs_err::remove_dir(&self.folder));
     }

@@ -41,9 +41,58 @@ pub fn backpressure(text: &str) -> Result<Option<Backpressure>, toml::de::Error>
     Ok(found.filter(|found| !found.commands.is_empty()))
 }
 
+#[derive(Deserialize)]
+struct Agent {
+    prompt: Option<AgentPrompt>,
+}
+
+#[derive(Deserialize)]
+struct AgentPrompt {
+    template: Option<String>,
+}
+
+/// What a file of `.scud/agents/` says about the role of an agent: the section of its prompt that
+/// is called so, else all of it. Lines that ask the agent to set its own status are left out: an
+/// agent's word is a claim, and its copy of the task file is not the true one.
+pub fn role(text: &str) -> Option<String> {
+    let agent: Agent = toml::from_str(text).ok()?;
+    let template = agent.prompt?.template?;
+    let lines: Vec<&str> = template.lines().collect();
+    let is_heading = |line: &&str| line.starts_with('#');
+    let role = lines
+        .iter()
+        .position(|line| is_heading(line) && line.to_lowercase().contains("role"));
+    let lines = match role {
+        Some(at) => {
+            let rest = &lines[at + 1..];
+            let end = rest.iter().position(is_heading).unwrap_or(rest.len());
+            &rest[..end]
+        }
+        None => &lines[..],
+    };
+    let kept: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|line| !line.contains("scud set-status"))
+        .collect();
+    let kept = kept.join("\n").trim().to_owned();
+    (!kept.is_empty()).then_some(kept)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_role_of_an_agent_is_told_without_orders_to_set_its_status() {
+        let text = "[model]\nmodel = \"x\"\n[prompt]\ntemplate = \"\"\"\nTask {task.id}\n## Details\nd\n\
+            ## Your Role\nBe careful.\n\nWhen complete: scud set-status {task.id} done\n\"\"\"\n";
+        assert_eq!(role(text).as_deref(), Some("Be careful."));
+        let plain = "[prompt]\ntemplate = \"Test it all.\"\n";
+        assert_eq!(role(plain).as_deref(), Some("Test it all."));
+        assert_eq!(role("[agent]\nname = \"x\"\n"), None);
+        assert_eq!(role("nonsense"), None);
+    }
 
     #[test]
     fn gates_are_found_whatever_else_stands_there() {

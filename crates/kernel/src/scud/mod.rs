@@ -31,7 +31,7 @@ mod scg;
 mod scg_edit;
 mod tag_graph;
 
-pub use config::{Backpressure, backpressure};
+pub use config::{Backpressure, backpressure, role};
 pub use edit::{CellChange, Edit, EditError, set_status};
 pub use model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 

@@ -130,6 +130,9 @@ pub struct TasksState {
     pub blocked: Vec<BlockedEntry>,
     /// Where finished work is.
     pub landing: Option<Landing>,
+    /// The loops of the tasks' attempts.
+    #[serde(default)]
+    pub loops: BTreeMap<TaskId, String>,
     /// By task: iterations of its own loop that this one has heard of.
     pub told: BTreeMap<TaskId, u32>,
     #[serde(default)]

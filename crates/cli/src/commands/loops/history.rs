@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use descartes_client::From;
+use descartes_client::{From, LoopHandle};
 use descartes_kernel::event::{EndedBy, Verdict};
+use descartes_kernel::tasks::RunningTask;
 use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
 
 use super::which::find;
@@ -16,6 +17,7 @@ use crate::view::width::{cut_end, one_line, width};
 use crate::view::words;
 
 const PREVIEW: usize = 60;
+const TASK: usize = 12;
 /// Columns and their widths; the last is as wide as it is.
 const COLUMNS: [(&str, usize); 9] = [
     ("#", 5),
@@ -50,10 +52,29 @@ pub fn run(args: &HistoryArgs, around: &Surroundings, printer: &Printer) -> Resu
     if let Some(row) = current {
         drop(out.row(&row, Some(life)));
     }
+    for row in at_work(&found)? {
+        drop(out.row(&row, Some(life)));
+    }
     if !out.begun && !args.json {
         printer.talk("no iteration yet");
     }
     Ok(0)
+}
+
+/// The attempts of a task loop that are not over.
+fn at_work(found: &LoopHandle) -> Result<Vec<HistoryRow>, CliError> {
+    let state = found.look()?.state;
+    let Some(tasks) = state.tasks else {
+        return Ok(Vec::new());
+    };
+    let row = |(at, running): (usize, &RunningTask)| {
+        let number = u32::try_from(state.runs).unwrap_or(u32::MAX);
+        let number = number.saturating_add(at as u32 + 1);
+        let mut row = HistoryRow::begun(u64::from(number), running.attempt, running.since);
+        row.task = Some((running.task.clone(), String::new()));
+        row
+    };
+    Ok(tasks.running.iter().enumerate().map(row).collect())
 }
 
 struct Rows<'a> {
@@ -70,7 +91,10 @@ impl Rows<'_> {
             false => shown(row, under_way, self.printer.out),
         };
         if !self.begun && !self.args.json {
-            let heads: Vec<String> = COLUMNS.iter().map(|(head, to)| pad(head, *to)).collect();
+            let mut heads: Vec<String> = COLUMNS.iter().map(|(head, to)| pad(head, *to)).collect();
+            if row.task.is_some() {
+                heads.insert(1, pad("TASK", TASK));
+            }
             let head = format!("{}  PREVIEW\n", heads.join("  "));
             let head = self.printer.out.text(Tone::Dim, &head);
             self.printer.bytes(head.as_bytes())?;
@@ -110,12 +134,11 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
             _ => cell,
         });
     }
-    let preview = one_line(row.error.as_deref().unwrap_or(&row.preview));
-    let preview = match &row.task {
-        Some((task, _)) => format!("task {task}: {preview}"),
-        None => preview,
-    };
-    out.push(cut_end(&preview, PREVIEW));
+    if let Some((task, _)) = &row.task {
+        out.insert(1, pad(&cut_end(task, TASK), TASK));
+    }
+    let preview = row.error.as_deref().unwrap_or(&row.preview);
+    out.push(cut_end(&one_line(preview), PREVIEW));
     out.join("  ").trim_end().to_owned()
 }
 

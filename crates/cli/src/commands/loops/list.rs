@@ -1,6 +1,8 @@
 //! `descartes loop list`.
 
-use descartes_client::{LoopHandle, Scope};
+use std::collections::HashMap;
+
+use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_kernel::units::show_duration;
 use descartes_kernel::view::{Life, Status};
 use jiff::Timestamp;
@@ -38,7 +40,7 @@ pub fn run(args: ListArgs, around: &Surroundings, printer: &Printer) -> Result<i
         true => Scope::All,
         false => Scope::Of(around.here.clone()),
     };
-    let found = all.list(&scope)?;
+    let found = nested(&all, &scope, args.children)?;
     if args.json {
         let rows: Vec<Value> = found.iter().map(as_json).collect();
         printer.line(&Value::Array(rows).to_string());
@@ -57,21 +59,52 @@ pub fn run(args: ListArgs, around: &Surroundings, printer: &Printer) -> Result<i
     Ok(0)
 }
 
+/// The loops of tasks belong to their task loop: they stand under it, or not at all.
+fn nested(all: &Loops, scope: &Scope, children: bool) -> Result<Vec<LoopHandle>, ClientError> {
+    let mut heads = all.list(scope)?;
+    heads.retain(|found| found.parent().is_none());
+    if !children {
+        return Ok(heads);
+    }
+    let mut of: HashMap<String, Vec<LoopHandle>> = HashMap::new();
+    for child in all.list(&Scope::All)? {
+        if let Some(parent) = child.parent() {
+            of.entry(parent.to_owned()).or_default().push(child);
+        }
+    }
+    let with = |head: LoopHandle| {
+        // Oldest first: in the order in which they were worked on.
+        let children = of.remove(head.id()).unwrap_or_default();
+        std::iter::once(head).chain(children.into_iter().rev())
+    };
+    Ok(heads.into_iter().flat_map(with).collect())
+}
+
 fn line(found: &LoopHandle, now: Timestamp) -> Line {
     let meta = found.meta();
+    let name = match found.task() {
+        Some(task) => format!("  {task}"),
+        None => meta.name.clone(),
+    };
     let (tone, status, iterations) = match found.look() {
         Ok(look) => {
             let status = Status::of(&look.state, look.life);
             let limit = look.state.config.max_iterations;
             let limit = limit.map_or_else(String::new, |limit| format!("/{limit}"));
-            let done = format!("{}{limit}", look.state.iterations);
+            let done = match &look.state.tasks {
+                Some(tasks) => {
+                    let (done, total) = tasks.count();
+                    format!("{done}/{total} tasks")
+                }
+                None => format!("{}{limit}", look.state.iterations),
+            };
             (tone(&status, look.life), status.label(), done)
         }
         Err(error) => (Tone::Bad, format!("unreadable: {error}"), "?".to_owned()),
     };
     Line {
         id: meta.id.chars().take(ID).collect(),
-        name: cut_end(&meta.name, NAME),
+        name: cut_end(&name, NAME),
         tone,
         status: cut_end(&status, 40),
         iterations,
@@ -152,6 +185,8 @@ fn as_json(found: &LoopHandle) -> Value {
         "started_at": meta.started_at,
         "working_dir": meta.working_dir,
         "state_file": meta.state_file,
+        "parent": found.parent(),
+        "task": found.task(),
     });
     let more = match found.look() {
         Ok(look) => {

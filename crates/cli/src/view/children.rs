@@ -1,0 +1,241 @@
+//! The agents of a task loop's tasks, seen through the task loop's own view: every line of their
+//! output with the task in front of it.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use descartes_client::logs::Mask;
+use descartes_client::{Follower, LoopHandle, News, Output};
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::event::Event;
+use descartes_kernel::reader::Source;
+use descartes_kernel::state::LoopState;
+use descartes_kernel::transition::apply;
+use descartes_kernel::units::show_size;
+use descartes_kernel::view::Life;
+
+use super::voice::Voice;
+
+/// A line without an end is shown in pieces.
+const LONGEST: usize = 16 << 10;
+
+/// The loops of the tasks at work, by slot.
+pub struct Children {
+    parent: LoopHandle,
+    output: Output,
+    profiles: Arc<Profiles>,
+    open: BTreeMap<u32, Child>,
+}
+
+struct Child {
+    task: String,
+    follower: Follower,
+    state: LoopState,
+    voice: Option<Voice>,
+    out: Stream,
+    err: Stream,
+}
+
+#[derive(Default)]
+struct Stream {
+    mask: Mask,
+    line: Vec<u8>,
+}
+
+/// What there is to show.
+#[derive(Default)]
+pub struct Shown {
+    /// Whole lines.
+    pub text: Vec<u8>,
+    /// Whether anything was new at all.
+    pub news: bool,
+}
+
+impl Children {
+    /// Those of a task loop.
+    pub fn new(parent: LoopHandle, output: Output, profiles: Arc<Profiles>) -> Self {
+        Self {
+            parent,
+            output,
+            profiles,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Begins to follow the loop of a task. One that cannot be followed is not shown; the task
+    /// loop tells what became of it all the same.
+    pub fn follow(&mut self, task: &str, slot: u32, loop_id: &str) {
+        let found = self.parent.beside(loop_id);
+        let Ok((state, follower)) = found.and_then(|child| child.follow(self.output)) else {
+            return;
+        };
+        let child = Child {
+            task: task.to_owned(),
+            follower,
+            state,
+            voice: None,
+            out: Stream::default(),
+            err: Stream::default(),
+        };
+        self.open.insert(slot, child);
+    }
+
+    /// What is new.
+    pub fn news(&mut self) -> Shown {
+        let mut shown = Shown::default();
+        let profiles = &self.profiles;
+        self.open
+            .retain(|_, child| child.look(profiles, &mut shown) == Life::Alive);
+        shown
+    }
+
+    /// What tells that there is something new.
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        self.open
+            .values()
+            .filter_map(|child| child.follower.fd())
+            .collect()
+    }
+
+    /// Takes note that they told so.
+    pub fn woken(&mut self) {
+        for child in self.open.values_mut() {
+            child.follower.wait(Some(std::time::Duration::ZERO));
+        }
+    }
+
+    /// Whether there are some that cannot tell.
+    pub fn is_blind(&self) -> bool {
+        self.open
+            .values()
+            .any(|child| child.follower.fd().is_none())
+    }
+}
+
+impl Child {
+    /// Takes what is new; `Gone` once its loop was given back.
+    fn look(&mut self, profiles: &Profiles, shown: &mut Shown) -> Life {
+        let mut life = Life::Alive;
+        loop {
+            let Ok(all) = self.follower.news() else {
+                life = Life::Gone;
+                break;
+            };
+            if all.is_empty() {
+                break;
+            }
+            shown.news = true;
+            for news in all {
+                if let News::Life(Life::Gone) = news {
+                    life = Life::Gone;
+                }
+                self.take(news, profiles, &mut shown.text);
+            }
+        }
+        if life == Life::Gone {
+            self.finish(&mut shown.text);
+        }
+        life
+    }
+
+    fn take(&mut self, news: News, profiles: &Profiles, text: &mut Vec<u8>) {
+        match news {
+            News::Output {
+                source: Source::Stdout,
+                bytes,
+                ..
+            } => {
+                let said = self.voice.as_mut().map(|voice| voice.push(&bytes));
+                let bytes = said.map_or(bytes, String::into_bytes);
+                self.out.push(&self.task, &bytes, text);
+            }
+            News::Output { bytes, .. } => self.err.push(&self.task, &bytes, text),
+            News::Skipped { bytes, .. } => {
+                if let Some(voice) = &mut self.voice {
+                    voice.skip();
+                }
+                self.out.line.clear();
+                let words = format!("[{}] [… {} not shown …]\n", self.task, show_size(bytes));
+                text.extend_from_slice(words.as_bytes());
+            }
+            News::Record(record) => {
+                match &record.event {
+                    Event::RunStarted { agent, .. } => {
+                        self.voice = Voice::of(&self.state.config, profiles, *agent);
+                    }
+                    Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
+                        self.finish(text);
+                    }
+                    _ => {}
+                }
+                // A record that this version cannot apply changes nothing of what is shown.
+                drop(apply(&mut self.state, &record));
+            }
+            News::Life(_) => {}
+        }
+    }
+
+    /// No more output of this run.
+    fn finish(&mut self, text: &mut Vec<u8>) {
+        if let Some(voice) = self.voice.take() {
+            let rest = voice.finish();
+            self.out.push(&self.task, rest.as_bytes(), text);
+        }
+        for stream in [&mut self.out, &mut self.err] {
+            stream.finish(&self.task, text);
+        }
+    }
+}
+
+impl Stream {
+    fn push(&mut self, task: &str, bytes: &[u8], text: &mut Vec<u8>) {
+        let mut clear = Vec::with_capacity(bytes.len());
+        for byte in bytes {
+            self.mask.push(*byte, &mut clear);
+        }
+        self.take(task, &clear, text);
+    }
+
+    fn take(&mut self, task: &str, bytes: &[u8], text: &mut Vec<u8>) {
+        for byte in bytes {
+            if *byte == b'\n' || self.line.len() >= LONGEST {
+                self.end(task, text);
+            }
+            if *byte != b'\n' {
+                self.line.push(*byte);
+            }
+        }
+    }
+
+    fn end(&mut self, task: &str, text: &mut Vec<u8>) {
+        text.extend_from_slice(format!("[{task}] ").as_bytes());
+        text.append(&mut self.line);
+        text.push(b'\n');
+    }
+
+    fn finish(&mut self, task: &str, text: &mut Vec<u8>) {
+        let mut rest = Vec::new();
+        std::mem::take(&mut self.mask).finish(&mut rest);
+        self.take(task, &rest, text);
+        if !self.line.is_empty() {
+            self.end(task, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_lines_are_shown_each_with_its_task() {
+        let (mut stream, mut text) = (Stream::default(), Vec::new());
+        stream.push("1.2", b"one\ntw", &mut text);
+        assert_eq!(text, b"[1.2] one\n");
+        stream.push("1.2", b"o\n\n", &mut text);
+        stream.push("1.2", b"three", &mut text);
+        stream.finish("1.2", &mut text);
+        assert_eq!(text, b"[1.2] one\n[1.2] two\n[1.2] \n[1.2] three\n");
+    }
+}
