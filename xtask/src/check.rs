@@ -72,5 +72,6 @@ pub fn ci() -> Step {
     let short = ["--short".to_owned()];
     crate::faults::run(&short)?;
     crate::bench::run(&short)?;
+    crate::tasks::run(&short)?;
     crate::agents::run_all(&short)
 }

@@ -11,6 +11,7 @@ mod check;
 mod faults;
 mod lab;
 mod shell;
+mod tasks;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,9 @@ cargo xtask COMMAND
               [--short] [CAMPAIGN…]
   agents    the real agent CLIs under descartes: loops, faults, stops, CPU
               [--short] [AGENT…]
+  tasks     graphs of tasks: at scale, killed, beside the real scud
+              [--short] [MEASURE…]
+  scud-install   builds the real scud for it, which takes minutes
   ci        check, test, and the short form of every measure and campaign
 ";
 
@@ -40,6 +44,8 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "faults" => faults::run(rest),
         "agents" => agents::run_all(rest),
+        "tasks" => tasks::run(rest),
+        "scud-install" => tasks::install(),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -77,6 +77,13 @@ fn cargo(profile: &str, package: &str, more: &[&str]) -> Result<(), String> {
     run("cargo", &args)
 }
 
+/// Builds an example, which is optimised as the programs under test are.
+pub fn example(form: Form, package: &str, name: &str) -> Result<PathBuf, String> {
+    let profile = form.pick("ci", "release");
+    cargo(profile, package, &["--example", name])?;
+    Ok(target().join(profile).join("examples").join(name))
+}
+
 fn target() -> PathBuf {
     given("CARGO_TARGET_DIR").unwrap_or_else(|| root().join("target"))
 }

@@ -9,7 +9,7 @@ use super::machine;
 use crate::shell::root;
 
 /// The order of the page: what costs users money comes first.
-const SECTIONS: [(&str, &str, &str); 12] = [
+const SECTIONS: [(&str, &str, &str); 13] = [
     (
         "stop",
         "Stopping",
@@ -62,6 +62,11 @@ const SECTIONS: [(&str, &str, &str); 12] = [
         "What the next iteration costs after 100,000 of them.",
     ),
     (
+        "tasks",
+        "Graphs of tasks",
+        "Ten thousand tasks and more, schedules against a list schedule, hosts killed at random instants while tasks run in worktrees, and the real scud beside a running loop.",
+    ),
+    (
         "overhead",
         "Overhead",
         "The gap between two agents by the agents' own stamps, idle cost, start, size.",
@@ -72,6 +77,7 @@ const SECTIONS: [(&str, &str, &str); 12] = [
 fn files(section: &str) -> &[&str] {
     match section {
         "overhead" => &["gap", "idle", "peers"],
+        "tasks" => &["task-scale", "task-schedule", "task-kills", "scud"],
         "stop" => &["stop"],
         "promise" => &["promise"],
         "orphans" => &["orphans"],

@@ -188,6 +188,24 @@ impl Running {
         process::send(self.pid(), signal);
     }
 
+    /// Waits for its end, at most so long; its exit code as a shell shows it.
+    pub fn wait_at_most(&mut self, limit: Duration) -> Option<i32> {
+        use std::os::unix::process::ExitStatusExt;
+        let child = &mut self.child;
+        let status = wait::poll(limit, &mut || child.try_wait().ok().flatten())?;
+        Some(
+            status
+                .code()
+                .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        )
+    }
+
+    /// The same, for an end that must come.
+    pub fn code_within(&mut self, limit: Duration) -> Result<i32, Trouble> {
+        self.wait_at_most(limit)
+            .ok_or_else(|| format!("still running after {limit:?}"))
+    }
+
     /// Its exit code, once it has ended; 128 and more for a signal, as a shell shows it.
     pub fn code(&mut self) -> Result<i32, Trouble> {
         use std::os::unix::process::ExitStatusExt;

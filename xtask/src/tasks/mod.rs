@@ -1,0 +1,50 @@
+//! `cargo xtask tasks`: graphs of tasks at scale, killed, and beside the real `scud`.
+
+mod kills;
+mod scale;
+mod schedule;
+mod scud;
+
+use crate::lab::build::{self, Faults};
+use crate::lab::{self, Again, Form, Measure, page};
+
+pub use scud::install;
+
+const MEASURES: &[Measure] = &[
+    Measure {
+        name: "task-scale",
+        about: "10,000 tasks and more: read, check, plan, change, run (M11)",
+        take: scale::take,
+    },
+    Measure {
+        name: "task-schedule",
+        about: "makespan against a list schedule (M12)",
+        take: schedule::take,
+    },
+    Measure {
+        name: "task-kills",
+        about: "32 tasks in parallel worktrees of 5,000 files, killed at random instants (M16, M8)",
+        take: kills::take,
+    },
+    Measure {
+        name: "scud",
+        about: "the real scud beside a running loop",
+        take: scud::take,
+    },
+];
+
+/// So many of them are times; the others are counts.
+const TIMES: usize = 2;
+
+/// `tasks [--short] [MEASURE…]`.
+pub fn run(rest: &[String]) -> Result<(), String> {
+    let (form, wanted) = lab::wanted(rest, MEASURES)?;
+    let lab = build::lab(form, Faults::Not)?;
+    let (times, counts) = MEASURES.split_at(TIMES);
+    let times = lab::take(&lab, times, &wanted, Again::Once);
+    let counts = lab::take(&lab, counts, &wanted, Again::Never);
+    if form == Form::Long {
+        page::write()?;
+    }
+    times.and(counts)
+}

@@ -1,0 +1,207 @@
+//! The real `scud` beside a running loop: it sees what we do, and nothing of ours is lost.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use descartes_kernel::graph::TaskStatus;
+use descartes_kernel::scud::{self, Form};
+
+use crate::lab::{Lab, Row, Rows, Trial, Trouble};
+use crate::shell;
+
+const VERSION: &str = "1.67.0";
+/// Tasks of ours, and tasks that only scud touches.
+const OURS: u32 = 12;
+const THEIRS: std::ops::RangeInclusive<u32> = 101..=105;
+
+fn folder() -> PathBuf {
+    let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
+    home.join(".cache/descartes-test/scud")
+}
+
+fn program() -> PathBuf {
+    folder().join("bin/scud")
+}
+
+/// `scud-install`: builds the real one, which takes minutes.
+pub fn install() -> Result<(), String> {
+    let root = folder().to_string_lossy().into_owned();
+    shell::run(
+        "cargo",
+        &[
+            "install",
+            "scud-cli",
+            "--version",
+            VERSION,
+            "--locked",
+            "--root",
+            &root,
+        ],
+    )
+}
+
+/// Takes it.
+pub fn take(lab: &Lab) -> Rows {
+    if !shell::answers(&program().to_string_lossy(), &["--version"]) {
+        let why = "scud is not installed here: cargo xtask scud-install";
+        return Ok(vec![Row::cannot(
+            "scud",
+            "the real scud beside a loop",
+            why,
+        )]);
+    }
+    let rounds = lab.form.pick(10, 200);
+    let trial = Trial::new(lab);
+    prepare(&trial)?;
+    let go = trial.world.root().join("go");
+    // Ours all run; the last one waits until scud's writers are done.
+    let script = format!(
+        "if-file {0}/hold-${{DESCARTES_TASK_ID}} wait-file {1} 10m\nwrite work-${{DESCARTES_TASK_ID}} x\nsleep 50ms\npromise\n",
+        trial.world.root().display(),
+        go.display()
+    );
+    std::fs::write(trial.world.root().join(format!("hold-{OURS}")), "")
+        .map_err(|e| e.to_string())?;
+    let agent = trial.agent(&script);
+    let mut command =
+        trial.descartes(&["loop", "start", "--scud-tag", "auth", "--command", &agent]);
+    command.args(["--verify", "true", "--parallel", "2"]);
+    let mut host = trial.spawn(command)?;
+    let lost = beside(&trial, rounds)?;
+    std::fs::write(&go, "").map_err(|error| error.to_string())?;
+    let code = host.code_within(Duration::from_secs(300))?;
+    let mut lost = lost;
+    if code != 0 {
+        lost.push(format!("the loop ended with {code}"));
+    }
+    let open = statuses(&trial)?
+        .into_iter()
+        .filter(|(id, status)| *id <= OURS && *status != TaskStatus::Done);
+    lost.extend(open.map(|(id, status)| format!("task {id} is {status} at the end")));
+    let listed = scud(&trial, &["list", "-t", "auth", "--json"])?;
+    if listed.matches("\"done\"").count() < OURS as usize {
+        lost.push(format!("scud does not see what is done: {listed}"));
+    }
+    let what =
+        format!("5 processes of scud set-status, {rounds} rounds each, against a running loop");
+    Ok(vec![Row::count("scud", what, 5 * rounds, &lost)])
+}
+
+fn prepare(trial: &Trial<'_>) -> Result<(), Trouble> {
+    trial.world.git_init();
+    scud(trial, &["init"])?;
+    let mut text = String::from(
+        "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  id_format sequential\n  updated 2025-01-01T00:00:00.000000000+00:00\n}\n\n@nodes\n# id | title | status | complexity | priority\n",
+    );
+    for id in (1..=OURS).chain(THEIRS) {
+        let status = if id <= OURS { 'P' } else { 'F' };
+        text.push_str(&format!("{id} | Task {id} | {status} | 1 | M\n"));
+    }
+    text.push_str("\n@edges\n# dependent -> dependency\n");
+    for id in 2..=OURS {
+        text.push_str(&format!("{id} -> {}\n", id - 1));
+    }
+    std::fs::write(trial.path(".scud/tasks/tasks.scg"), text).map_err(|error| error.to_string())?;
+    trial.world.git(["add", "."]);
+    trial.world.git(["commit", "--quiet", "--message", "tasks"]);
+    Ok(())
+}
+
+/// Runs scud in the project; its words.
+fn scud(trial: &Trial<'_>, words: &[&str]) -> Result<String, Trouble> {
+    let mut command: Command = trial.world.command(program());
+    let out = command
+        .args(words)
+        .output()
+        .map_err(|error| error.to_string())?;
+    match out.status.success() {
+        true => Ok(String::from_utf8_lossy(&out.stdout).into_owned()),
+        false => Err(format!(
+            "scud {}: {}",
+            words.join(" "),
+            String::from_utf8_lossy(&out.stderr)
+        )),
+    }
+}
+
+fn statuses(trial: &Trial<'_>) -> Result<Vec<(u32, TaskStatus)>, Trouble> {
+    let text = read(&trial.path(".scud/tasks/tasks.scg"))?;
+    let file = scud::parse(&text, &Form::Scg).map_err(|error| error.to_string())?;
+    let tag = file.tag("auth").ok_or("the tag is gone")?;
+    Ok(tag
+        .tasks
+        .iter()
+        .filter_map(|task| Some((task.id.parse().ok()?, task.status)))
+        .collect())
+}
+
+/// scud itself empties the file for a moment before it writes.
+fn read(path: &Path) -> Result<String, Trouble> {
+    for _ in 0..200 {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        if text.contains("@edges") {
+            return Ok(text);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Err("the file stayed cut short".to_owned())
+}
+
+/// Five writers and a reader; gives what went wrong.
+fn beside(trial: &Trial<'_>, rounds: u64) -> Result<Vec<String>, Trouble> {
+    let over = AtomicBool::new(false);
+    let refused = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = THEIRS
+            .map(|id| {
+                let refused = &refused;
+                scope.spawn(move || {
+                    for round in 0..rounds {
+                        let status = if round % 2 == 0 {
+                            "cancelled"
+                        } else {
+                            "deferred"
+                        };
+                        if scud(
+                            trial,
+                            &["set-status", &id.to_string(), status, "-t", "auth"],
+                        )
+                        .is_err()
+                        {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                })
+            })
+            .collect();
+        let over = &over;
+        let reader = scope.spawn(move || {
+            let mut lost = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                if let Err(why) = statuses(trial) {
+                    lost.push(why);
+                }
+                for words in [
+                    &["next", "-t", "auth", "--spawn"][..],
+                    &["waves", "-t", "auth"],
+                    &["list", "-t", "auth", "--json"],
+                ] {
+                    lost.extend(scud(trial, words).err());
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            lost
+        });
+        for writer in writers {
+            drop(writer.join());
+        }
+        over.store(true, Ordering::Relaxed);
+        let mut lost = reader.join().unwrap_or_default();
+        if refused.load(Ordering::Relaxed) == 5 * rounds {
+            lost.push("scud could never write".to_owned());
+        }
+        Ok(lost)
+    })
+}
