@@ -66,7 +66,7 @@ impl World {
     fn number(&self, sql: &str) -> i64 {
         match self.ask(sql)[0][0] {
             Cell::Integer(number) => number,
-            ref other => panic!("{other:?}"),
+            ref other => unreachable!("{other:?}"),
         }
     }
 }

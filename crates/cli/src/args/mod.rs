@@ -2,8 +2,8 @@
 
 pub mod agents;
 pub mod loops;
-pub mod report;
 pub mod query;
+pub mod report;
 pub mod resume;
 pub mod setup;
 pub mod start;

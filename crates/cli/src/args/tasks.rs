@@ -57,6 +57,9 @@ pub struct RoadmapRunArgs {
     /// The promise of a looping task that does not say otherwise
     #[arg(long, value_name = "TEXT", default_value = "COMPLETE")]
     pub ralph_default_promise: String,
+    /// When all tasks are done, ask an agent for one more, so often at most
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::number)]
+    pub growth: u32,
     #[command(flatten)]
     pub tasks: GraphArgs,
     #[command(flatten)]

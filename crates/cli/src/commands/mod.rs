@@ -10,8 +10,8 @@ mod gui;
 mod init;
 pub mod loops;
 mod man;
-mod report;
 mod query;
+mod report;
 mod tasks;
 mod watch;
 

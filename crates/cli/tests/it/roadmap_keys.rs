@@ -34,7 +34,8 @@ fn blocked(world: &World) -> Value {
     let state: Value = serde_json::from_str(&state).unwrap();
     let entries = state["blocked_tasks"].as_array().unwrap().clone();
     let of_a = entries.into_iter().find(|entry| entry["task_id"] == "a");
-    of_a.unwrap_or_else(|| panic!("{state:#}"))
+    assert!(of_a.is_some(), "{state:#}");
+    of_a.unwrap_or_default()
 }
 
 fn state_file(world: &World) -> std::path::PathBuf {
@@ -194,7 +195,7 @@ fn a_second_cli_takes_over_where_the_first_fails() {
         profile("first", "append ../../../ran first ;; exit 3"),
         profile("second", "append ../../../ran second"),
     ];
-    world.write(".descartes/config.toml", &config.concat());
+    world.write(".descartes/config.toml", config.concat());
     run(&world, "true", &[]).assert_code(0);
     let ran = std::fs::read_to_string(world.state().join("ran")).unwrap();
     assert_eq!(ran, "first\nsecond\n");
@@ -219,4 +220,36 @@ fn dependencies_are_told_with_what_they_delivered() {
     let prompt = std::fs::read_to_string(world.state().join("prompt-b")).unwrap();
     assert!(prompt.contains("changed a.txt"), "{prompt}");
     assert!(prompt.contains("I chose the wide table"), "{prompt}");
+}
+
+#[test]
+fn growth_is_asked_for_capped_and_its_tasks_are_run() {
+    let world = project("");
+    // Asked for more it proposes a task, the second time the same one again.
+    let script = "save-prompt ../../../prompt-${DESCARTES_TASK_ID}\n\
+        print TASK_ID: more\nprint DESCRIPTION: One more\nprint TIMEOUT: 500\nprint CHECK: test -f more.txt\n\
+        write ${DESCARTES_TASK_ID}.txt x";
+    let agent = world.agent(script);
+    run(&world, &agent, &["--growth", "51"]).assert_code(64);
+    let done = run(&world, &agent, &["--growth", "2"]);
+    done.assert_code(0);
+    assert!(
+        done.stdout().contains("has grown by task more"),
+        "{}",
+        done.stdout()
+    );
+    assert!(done.stdout().contains("has not grown"), "{}", done.stdout());
+    let text = world.read("ROADMAP.md");
+    assert_eq!(text.matches("[x]").count(), 3, "{text}");
+    assert!(
+        text.contains("- [x] **more**: One more\n  - timeout: 2h\n  - check: test -f more.txt"),
+        "{text}"
+    );
+    assert!(world.has("more.txt"));
+    assert_eq!(
+        world.git(["for-each-ref", "refs/heads/descartes", "refs/descartes"]),
+        ""
+    );
+    let asked = std::fs::read_to_string(world.state().join("prompt-=growth-3")).unwrap();
+    assert!(asked.contains("- other: Something else"), "{asked}");
 }

@@ -92,6 +92,18 @@ pub(super) fn attempt(
     let brief = attempts
         .first()
         .and_then(|first| brief_of(runner, &first.task));
+    start(runner, slot, tasks, work, config, brief)
+}
+
+/// Starts a piece of work in a slot.
+pub(super) fn start(
+    runner: &mut Runner<'_>,
+    slot: u32,
+    tasks: Vec<TaskId>,
+    work: Work,
+    config: IterativeLoopConfig,
+    brief: Option<TaskBrief>,
+) -> Result<(), HostError> {
     let cwd = brief.as_ref().and_then(|brief| brief.cwd.clone());
     let control = Control::default();
     let parent = runner.d.state.loop_id.clone();
@@ -144,7 +156,7 @@ fn brief_of(runner: &Runner<'_>, task: &TaskId) -> Option<TaskBrief> {
 }
 
 /// Where the loop of a piece of work keeps its state.
-fn state_file(runner: &Runner<'_>, work: &Work) -> PathBuf {
+pub(super) fn state_file(runner: &Runner<'_>, work: &Work) -> PathBuf {
     let name = format!("{}.json", file_name(&work.id));
     runner.d.dir.path().join("tasks").join(name)
 }

@@ -7,6 +7,7 @@
 mod attempt;
 mod found;
 mod git;
+mod growth;
 mod in_place;
 mod launch;
 mod memory;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::roadmap::{self, Defaults, Mark, Roadmap, RoadmapTask};
+use descartes_kernel::roadmap::{self, Defaults, Mark, NewTask, Roadmap, RoadmapTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_kernel::tasks::RoadmapDefaults;
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
@@ -111,6 +111,26 @@ impl TaskSource for RoadmapSource {
                 if self.known.as_ref() == Some(&text) {
                     self.known = Some(edit.new_text);
                 }
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Err(TaskFileError::Restless {
+            path: self.path.clone(),
+        }
+        .into())
+    }
+
+    fn add(&mut self, task: &NewTask) -> Result<(), SourceError> {
+        for _ in 0..TRIES {
+            let text = self.read()?;
+            let edit = roadmap::append_task(&text, task)
+                .map_err(|error| self.content(error.to_string()))?;
+            let findings = roadmap::check(&edit.new_text);
+            if has_errors(&findings) {
+                return Err(SourceError::findings(self.path.clone(), &findings));
+            }
+            if replace_if_unchanged(&self.path, &text, &edit.new_text)? {
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_millis(20));

@@ -10,7 +10,7 @@ use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
 use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::{
-    Account, AttemptEnd, Effect, Ended, Gates, Input, Outcome, Scheduler, StopReason,
+    self, Account, AttemptEnd, Effect, Ended, Gates, Input, Outcome, Scheduler, StopReason,
 };
 use descartes_kernel::state::Pause;
 use descartes_kernel::step;
@@ -19,7 +19,8 @@ use descartes_proc::Ending;
 use jiff::Timestamp;
 
 use super::attempt::{AttemptNews, Control};
-use super::place::Workplace;
+use super::growth::{Answer, Growth};
+use super::place::{Work, Workplace};
 use super::prepare::Prepared;
 use super::shell::Stopper;
 use super::source::{Claim, Keeps, Loaded, TaskSource};
@@ -50,14 +51,19 @@ pub(super) struct Runner<'d> {
     /// Tasks whose status in the file is ours to keep.
     pub(super) claimed: HashSet<TaskId>,
     refused: HashSet<TaskId>,
-    inputs: VecDeque<Input>,
+    pub(super) inputs: VecDeque<Input>,
     waking: Option<Timestamp>,
     /// The merge or commit under way.
     pub(super) merging: Option<Stopper>,
     /// Why a task's green work is in no commit.
     pub(super) no_commit: HashMap<TaskId, String>,
-    ended: Option<Box<Ended>>,
-    fatal: Option<IterativeExitReason>,
+    pub(super) ended: Option<Box<Ended>>,
+    pub(super) fatal: Option<IterativeExitReason>,
+    /// Everything that was decided, for a scheduler that takes over.
+    pub(super) history: Vec<sched::Event>,
+    pub(super) growth: Growth,
+    /// Questions whose branches are of no use any more.
+    pub(super) grew: Vec<Work>,
     failures: u32,
     reload_trouble: Option<String>,
     /// Tells when the task file is written.
@@ -98,6 +104,8 @@ impl<'d> Runner<'d> {
             ours.filter(|(_, task)| task.status == TaskStatus::InProgress)
                 .map(|(id, _)| id.clone())
         });
+        let told = d.state.tasks.iter().flat_map(|tasks| tasks.told.keys());
+        let told: Vec<TaskId> = told.cloned().collect();
         Ok(Self {
             claimed: claimed.collect(),
             d,
@@ -114,6 +122,9 @@ impl<'d> Runner<'d> {
             no_commit: HashMap::new(),
             ended: None,
             fatal: None,
+            history,
+            growth: Growth::of(&told),
+            grew: Vec::new(),
             failures: 0,
             reload_trouble: None,
             watch: None,
@@ -134,7 +145,12 @@ impl<'d> Runner<'d> {
         self.inputs.push_back(Input::Begin);
         self.heed_person()?;
         self.advance()?;
-        while self.ended.is_none() {
+        loop {
+            if self.wants_growth() {
+                self.grow()?;
+            } else if self.ended.is_some() && !self.growth.under_way {
+                break;
+            }
             self.d.save_or_warn()?;
             self.wait()?;
             self.heed_person()?;
@@ -144,7 +160,7 @@ impl<'d> Runner<'d> {
     }
 
     /// Tells the views what there is to do.
-    fn announce(&mut self) -> Result<(), HostError> {
+    pub(super) fn announce(&mut self) -> Result<(), HostError> {
         let tasks = planned(&self.loaded.plan);
         let tag = self.config.source.tag();
         self.d.append(Event::TasksPlanned { tag, tasks })
@@ -163,6 +179,7 @@ impl<'d> Runner<'d> {
     fn perform(&mut self, effect: Effect) -> Result<(), HostError> {
         match effect {
             Effect::Append(event) => {
+                self.history.push(event.clone());
                 let event = Box::new(event);
                 self.d.append(Event::Tasks { event })?;
             }
@@ -326,6 +343,7 @@ impl<'d> Runner<'d> {
         self.reload()?;
         self.advance()?;
         self.live.remove(&news.slot);
+        let answer = self.growth.under_way.then(|| Answer::of(&news));
         for warning in news.warnings {
             self.d.warn(warning)?;
         }
@@ -338,6 +356,10 @@ impl<'d> Runner<'d> {
                 summary: Box::new(run.summary),
                 spent: run.spent,
             })?;
+        }
+        if let Some(answer) = answer {
+            self.grown(&answer)?;
+            return self.d.keep_locks();
         }
         let mut end = news.end;
         if let Some(reason) = news.fatal {
@@ -417,6 +439,9 @@ impl<'d> Runner<'d> {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),
             Some(_) => {
+                if self.growth.under_way {
+                    self.stop_all();
+                }
                 if let Some(merge) = &self.merging {
                     merge.stop();
                 }
@@ -546,7 +571,8 @@ impl<'d> Runner<'d> {
             return Ok(self.d.end());
         }
         self.say_held(&ended.account)?;
-        let done = launch::done_work(self, &ended.account);
+        let mut done = launch::done_work(self, &ended.account);
+        done.append(&mut self.grew);
         self.place.close(&done);
         let reason = match self.fatal.take() {
             Some(reason) => reason,
@@ -611,7 +637,7 @@ impl<'d> Runner<'d> {
     }
 }
 
-fn gates_of(d: &Driver) -> Gates {
+pub(super) fn gates_of(d: &Driver) -> Gates {
     match d.state.config.verify.is_empty() {
         true => Gates::None,
         false => Gates::Some,

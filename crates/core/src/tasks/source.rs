@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use descartes_kernel::finding::{Finding, Severity};
 use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
+use descartes_kernel::roadmap::NewTask;
 use descartes_kernel::spec::{SpecFile, TaskText};
 use descartes_store::task_file::TaskFileError;
 use thiserror::Error;
@@ -128,6 +129,14 @@ pub trait TaskSource: Send {
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError>;
     /// Sets a status whatever it was.
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError>;
+    /// Adds a task.
+    fn add(&mut self, task: &NewTask) -> Result<(), SourceError> {
+        Err(SourceError::Content {
+            path: PathBuf::from("tasks"),
+            message: format!("task {} cannot be added here", task.id),
+            hint: "add it by hand".to_owned(),
+        })
+    }
     /// The lock by which other tools' runs keep away from the same tasks.
     fn run_lock(&self) -> Option<PathBuf> {
         None

@@ -16,6 +16,7 @@
 //! ```
 
 mod edit;
+mod growth;
 mod keys;
 pub(crate) mod lines;
 mod model;
@@ -28,6 +29,7 @@ mod tasks;
 mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, set_mark, tick};
+pub use growth::{growth_prompt, growth_reply};
 pub use keys::{KNOWN_KEYS, Keys};
 pub use model::{Constraints, Criterion, Depends, Mark, Phase, Roadmap, RoadmapTask};
 pub use parse::{check, parse};

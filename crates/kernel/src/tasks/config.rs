@@ -60,6 +60,13 @@ pub struct RoadmapDefaults {
     pub promise: String,
     /// Time for one attempt.
     pub timeout_secs: Secs,
+    /// How often an agent is asked for one more task when all are done.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub growth: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Default for RoadmapDefaults {
@@ -68,6 +75,7 @@ impl Default for RoadmapDefaults {
             iterations: 30,
             promise: "COMPLETE".to_owned(),
             timeout_secs: Secs::new(30 * 60),
+            growth: 0,
         }
     }
 }

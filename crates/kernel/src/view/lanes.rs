@@ -122,6 +122,10 @@ fn attempt(end: &AttemptEnd) -> (Mark, String) {
         AttemptEnd::Green { .. } => (Mark::Good, "green".to_owned()),
         AttemptEnd::Red { tail } => (Mark::Bad, format!("red: {}", last_line(tail))),
         AttemptEnd::Failed { message } => (Mark::Bad, format!("failed: {}", last_line(message))),
+        AttemptEnd::OutOfScope { tail } => {
+            (Mark::Bad, format!("out of its scope: {}", last_line(tail)))
+        }
+        AttemptEnd::AtLimit { message } => (Mark::Bad, message.clone()),
         AttemptEnd::BlockedByAgent { message } => {
             (Mark::Bad, format!("given up: {}", last_line(message)))
         }

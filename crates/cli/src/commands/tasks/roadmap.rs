@@ -42,9 +42,18 @@ fn state_path(file: &Path, dir: &Path) -> PathBuf {
         .join(format!("roadmap-{stem}.json"))
 }
 
+/// A roadmap that grows without end is nobody's plan.
+const MOST_GROWTH: u32 = 50;
+
 fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let file = around.absolute(&args.file);
     read_text("the roadmap", &file)?;
+    if args.growth > MOST_GROWTH {
+        return Err(CliError::usage(
+            format!("--growth {} is more than {MOST_GROWTH}", args.growth),
+            "growth is for a few tasks more; look at them before the next",
+        ));
+    }
     if args.ralph_default_iterations == 0 {
         return Err(CliError::usage(
             "--ralph-default-iterations 0 would do nothing",
@@ -54,6 +63,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     let source = TaskFile::Roadmap {
         file: file.clone(),
         defaults: RoadmapDefaults {
+            growth: args.growth,
             iterations: args.ralph_default_iterations,
             promise: args.ralph_default_promise.clone(),
             ..RoadmapDefaults::default()

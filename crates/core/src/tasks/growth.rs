@@ -1,0 +1,143 @@
+//! Growth: when every task of a roadmap is done, an agent is asked for one more, as often as the
+//! person allowed and no more.
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::graph::{Proof, TaskId};
+use descartes_kernel::roadmap::{growth_prompt, growth_reply};
+use descartes_kernel::sched::{Input, Outcome, Scheduler};
+use descartes_kernel::tasks::TaskFile;
+use serde_json::Map;
+
+use super::attempt::AttemptNews;
+use super::launch;
+use super::place::Work;
+use super::run::{Runner, gates_of};
+use crate::host::HostError;
+
+/// How far growth is.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// Questions that were asked.
+    pub(super) asked: u32,
+    /// One is being answered.
+    pub(super) under_way: bool,
+}
+
+/// What its loops are called: no task of a roadmap is called so.
+const NAME: &str = "=growth-";
+
+impl Growth {
+    /// What earlier hosts asked counts.
+    pub(super) fn of(told: &[TaskId]) -> Self {
+        let asked = told.iter().filter(|task| task.starts_with(NAME)).count();
+        Self {
+            asked: asked as u32,
+            under_way: false,
+        }
+    }
+}
+
+/// An agent's answer.
+pub(super) struct Answer {
+    work: Option<Work>,
+    said: String,
+}
+
+impl Answer {
+    /// What the run of its loop came to.
+    pub(super) fn of(news: &AttemptNews) -> Self {
+        let work = |task: &TaskId| Work {
+            id: task.to_string(),
+            title: String::new(),
+        };
+        let said = news.run.as_ref();
+        Self {
+            work: news.tasks.first().map(work),
+            said: said.map_or_else(String::new, |run| run.summary.output_preview.clone()),
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// Whether an agent is to be asked for one more task.
+    pub(super) fn wants_growth(&self) -> bool {
+        let TaskFile::Roadmap { defaults, .. } = &self.config.source else {
+            return false;
+        };
+        let complete = self
+            .ended
+            .as_ref()
+            .is_some_and(|ended| ended.outcome == Outcome::Complete);
+        complete
+            && !self.growth.under_way
+            && self.growth.asked < defaults.growth
+            && self.d.state.stop.is_none()
+            && self.fatal.is_none()
+    }
+
+    /// Asks an agent for one more task.
+    pub(super) fn grow(&mut self) -> Result<(), HostError> {
+        self.growth.asked += 1;
+        self.growth.under_way = true;
+        let text = fs_err::read_to_string(self.config.source.path())
+            .map_err(|error| HostError::refused(error.to_string(), "look at the roadmap"))?;
+        let roadmap = descartes_kernel::roadmap::parse(&text);
+        // Numbers of earlier hosts are not used again: each question is a loop of its own.
+        let number = roadmap.tasks.len() as u32 + self.growth.asked;
+        let work = Work {
+            id: format!("{NAME}{number}"),
+            title: "a proposal for one more task".to_owned(),
+        };
+        let parent = self.d.state.config.clone();
+        let config = IterativeLoopConfig {
+            prompt: growth_prompt(&roadmap),
+            prompt_file: None,
+            completion_promise: None,
+            verify: Vec::new(),
+            max_iterations: Some(1),
+            state_file: Some(launch::state_file(self, &work)),
+            stall_after: Some(0),
+            spec_files: Vec::new(),
+            spec_prefix: None,
+            git: Default::default(),
+            proof: Some(Proof::Exit),
+            tasks: None,
+            extra: Map::new(),
+            ..parent
+        };
+        let task = TaskId::from(work.id.as_str());
+        launch::start(self, 0, vec![task], work, config, None)
+    }
+
+    /// Takes the answer: one more task in the file, or a word on why there is none.
+    pub(super) fn grown(&mut self, answer: &Answer) -> Result<(), HostError> {
+        self.growth.under_way = false;
+        self.grew.extend(answer.work.clone());
+        let added = growth_reply(&answer.said).and_then(|task| {
+            let id = task.id.clone();
+            self.source.add(&task).map_err(|error| error.to_string())?;
+            Ok(id)
+        });
+        match added {
+            Ok(id) => {
+                self.d.warn(format!("the roadmap has grown by task {id}"))?;
+                self.begin_again()
+            }
+            Err(why) => self.d.warn(format!("the roadmap has not grown: {why}")),
+        }
+    }
+
+    /// The scheduler had come to its end: another takes up what is known, with the new plan.
+    fn begin_again(&mut self) -> Result<(), HostError> {
+        self.loaded = self.source.load()?;
+        self.announce()?;
+        let gates = gates_of(self.d);
+        let config = self.config.sched(self.d.state.config.max_iterations, gates);
+        let plan = self.loaded.plan.clone();
+        self.sched = Scheduler::recover(plan, config, &self.history)
+            .map_err(|error| HostError::Internal(error.to_string()))?;
+        self.ended = None;
+        self.inputs.push_back(Input::Begin);
+        Ok(())
+    }
+}
