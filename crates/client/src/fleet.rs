@@ -6,13 +6,16 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use descartes_kernel::view::Status;
+use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::transition::apply;
+use descartes_kernel::view::{Life, Status};
+use descartes_store::journal::JournalReader;
 use jiff::Timestamp;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
 use crate::follow::timeout;
-use crate::{ClientError, LoopHandle, Loops, Scope};
+use crate::{ClientError, LoopHandle, Loops, Scope, state};
 
 /// Where folders cannot be watched they are looked at so often.
 const BLIND: Duration = Duration::from_secs(2);
@@ -63,6 +66,9 @@ pub struct Fleet {
     watches: HashMap<WatchDescriptor, String>,
     handles: BTreeMap<String, LoopHandle>,
     briefs: BTreeMap<String, Brief>,
+    /// Loops that are not over: their states, and where in their journals these stand. What is
+    /// new is folded in; nothing is read twice.
+    open: HashMap<String, (LoopState, JournalReader)>,
     /// Loops that may have changed.
     stale: BTreeSet<String>,
     /// Whether loops may have come or gone.
@@ -79,6 +85,7 @@ impl Fleet {
             watches: HashMap::new(),
             handles: BTreeMap::new(),
             briefs: BTreeMap::new(),
+            open: HashMap::new(),
             stale: BTreeSet::new(),
             unlisted: true,
         }
@@ -91,7 +98,8 @@ impl Fleet {
         }
         for id in std::mem::take(&mut self.stale) {
             if let Some(handle) = self.handles.get(&id) {
-                self.briefs.insert(id, brief(handle));
+                let standing = standing(handle, &mut self.open);
+                self.briefs.insert(id, brief(handle, standing));
             }
         }
         let mut all: Vec<Brief> = self.briefs.values().cloned().collect();
@@ -135,6 +143,7 @@ impl Fleet {
             .map(|handle| (handle.id().to_owned(), handle))
             .collect();
         self.briefs.retain(|id, _| found.contains_key(id));
+        self.open.retain(|id, _| found.contains_key(id));
         for id in found.keys() {
             if !self.handles.contains_key(id) {
                 self.stale.insert(id.clone());
@@ -186,7 +195,56 @@ impl Fleet {
     }
 }
 
-fn brief(handle: &LoopHandle) -> Brief {
+/// How a loop stands. Life is asked before and, where it matters, after: a loop that ends in
+/// between is never taken for an interrupted one.
+fn standing(
+    handle: &LoopHandle,
+    open: &mut HashMap<String, (LoopState, JournalReader)>,
+) -> Result<Standing, ClientError> {
+    let before = handle.life()?;
+    let kept = open.remove(handle.id());
+    let (state, reader) = match kept.map(fold_new) {
+        Some(Ok(folded)) => folded,
+        // Made anew, torn or never read: from the beginning.
+        Some(Err(_)) | None => {
+            let journal = handle.dir().journal();
+            let (state, offset) = state::read(&journal)?;
+            (state, JournalReader::open_at(&journal, offset)?)
+        }
+    };
+    let over = matches!(state.phase, Phase::Finished { .. });
+    let life = match before {
+        Life::Gone if !over => handle.life()?,
+        life => life,
+    };
+    let standing = Standing {
+        status: Status::of(&state, life),
+        iterations: state.iterations,
+        limit: state.config.max_iterations,
+        tasks: state.tasks.as_ref().map(|tasks| tasks.count()),
+    };
+    if !over {
+        open.insert(handle.id().to_owned(), (state, reader));
+    }
+    Ok(standing)
+}
+
+fn fold_new(
+    (mut state, mut reader): (LoopState, JournalReader),
+) -> Result<(LoopState, JournalReader), ClientError> {
+    let mut trouble = None;
+    reader.for_each_new(|record| {
+        if let Err(error) = apply(&mut state, &record) {
+            trouble.get_or_insert(error);
+        }
+    })?;
+    match trouble {
+        Some(error) => Err(error.into()),
+        None => Ok((state, reader)),
+    }
+}
+
+fn brief(handle: &LoopHandle, standing: Result<Standing, ClientError>) -> Brief {
     let meta = handle.meta();
     let parent = meta.extra.get("parent").and_then(|parent| parent.as_str());
     Brief {
@@ -195,14 +253,6 @@ fn brief(handle: &LoopHandle) -> Brief {
         parent: parent.map(str::to_owned),
         folder: meta.working_dir.clone(),
         started_at: meta.started_at,
-        standing: handle
-            .look()
-            .map_err(|error| error.to_string())
-            .map(|look| Standing {
-                status: Status::of(&look.state, look.life),
-                iterations: look.state.iterations,
-                limit: look.state.config.max_iterations,
-                tasks: look.state.tasks.as_ref().map(|tasks| tasks.count()),
-            }),
+        standing: standing.map_err(|error| error.to_string()),
     }
 }

@@ -58,6 +58,22 @@ pub fn take(lab: &Lab) -> Rows {
     Ok(rows)
 }
 
+/// The last iteration of a long loop.
+pub const LAST: u32 = MANY + 2;
+
+/// A loop with a long history that ran to its limit, as a host leaves it.
+pub fn long(trial: &Trial<'_>) -> Result<(), Trouble> {
+    let early = EARLY.to_string();
+    trial.run(trial.start("print working", &["--max-iterations", &early]))?;
+    fill(trial)?;
+    let limit = LAST.to_string();
+    let resumed = trial.run(trial.descartes(&["loop", "resume", "--max-iterations", &limit]))?;
+    match resumed.code() {
+        Some(2) => Ok(()),
+        _ => Err(format!("the loop did not run to its limit; {resumed}")),
+    }
+}
+
 fn iterations(trial: &Trial<'_>, command: std::process::Command) -> Result<Vec<f64>, Trouble> {
     let stamps = trial.world.root().join("stamps");
     let _ = std::fs::remove_file(&stamps);

@@ -6,6 +6,7 @@ pub mod idle;
 pub mod output;
 pub mod promise;
 pub mod stop;
+pub mod views;
 
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Again, Form, Measure, page};
@@ -40,6 +41,11 @@ const MEASURES: &[Measure] = &[
         name: "idle",
         about: "a silent agent, start, size (M14)",
         take: idle::take,
+    },
+    Measure {
+        name: "views",
+        about: "the terminal view: soon, long histories, many loops, idle",
+        take: views::take,
     },
 ];
 

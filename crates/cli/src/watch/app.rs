@@ -7,6 +7,7 @@ use descartes_client::Brief;
 use descartes_client::logs::LogLine;
 use descartes_kernel::control::Command;
 use descartes_kernel::reader::Source;
+use descartes_kernel::view::Life;
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
 use super::list::{Entry, Kind, Show, arrange};
@@ -307,17 +308,27 @@ impl App {
         newest.map(|child| (child.id.clone(), None))
     }
 
+    /// Whether the newest output is shown below the history: while nothing else is chosen.
+    pub fn is_live_below(&self) -> bool {
+        self.row.is_none() && self.view().is_some_and(|view| view.life == Life::Alive)
+    }
+
     /// What the screen needs from the disk.
     pub fn want(&self) -> Want {
-        let log = (self.tab == Tab::Output).then(|| self.speaker()).flatten();
+        let place = match self.tab {
+            Tab::Output => Some(self.place),
+            Tab::History if self.is_live_below() => Some(LogPlace::Follow),
+            _ => None,
+        };
+        let log = place.and_then(|place| Some((self.speaker()?, place)));
         Want {
             id: self.chosen.clone(),
             row: self.row,
-            log: log.map(|(id, iteration)| LogWant {
+            log: log.map(|((id, iteration), place)| LogWant {
                 id,
                 iteration,
                 source: self.source,
-                place: self.place,
+                place,
             }),
         }
     }

@@ -126,6 +126,7 @@ pub fn run(loops: Loops, options: Options) -> Result<i32, CliError> {
         app: App::new(options.chosen.clone()),
         terminal: Screen::take(options.mouse)?,
         keys: Keys::default(),
+        last_key: None,
         places: Places::default(),
         loops,
         options,
@@ -142,6 +143,8 @@ struct Watch {
     app: App,
     terminal: Screen,
     keys: Keys,
+    /// When something was typed last.
+    last_key: Option<Instant>,
     places: Places,
     loops: Loops,
     options: Options,
@@ -240,13 +243,13 @@ impl Watch {
             let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
             let ready = poll(&mut fds, PollTimeout::ZERO).is_ok_and(|count| count > 0);
             if !ready {
-                if self.keys.is_open() && keys.is_empty() {
-                    // Woken by something else, or nothing followed in time: either way it
-                    // stood alone for a while.
+                let waited = self.last_key.is_none_or(|last| last.elapsed() >= SEQUENCE);
+                if self.keys.is_open() && waited {
                     self.keys.flush(&mut keys);
                 }
                 return keys.into_iter().map(Some).collect();
             }
+            self.last_key = Some(Instant::now());
             let mut bytes = [0; 4096];
             match nix::unistd::read(stdin.as_fd(), &mut bytes) {
                 Ok(read @ 1..) => self.keys.push(&bytes[..read], &mut keys),

@@ -115,3 +115,34 @@ fn give_back_on_panic() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use descartes_testkit::Pty;
+    use descartes_testkit::pty::Size;
+    use std::time::Duration;
+
+    /// Plays the program that panics; run by the test below, on a terminal.
+    #[test]
+    #[ignore = "needs a terminal of its own"]
+    fn dies_while_it_has_the_terminal() {
+        let _screen = Screen::take(MouseUse::On).unwrap();
+        panic!("the words of the panic");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_its_words() {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--nocapture", "--exact"]);
+        command.arg("watch::terminal::tests::dies_while_it_has_the_terminal");
+        let mut pty = Pty::spawn(&command, Size::default());
+        pty.wait_text("the words of the panic");
+        assert!(!pty.is_full_screen());
+        pty.wait(Duration::from_secs(20));
+        let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
+        let place = |text: &str| raw.find(text).unwrap_or_else(|| panic!("{text}: {raw:?}"));
+        assert!(place(ENTER) < place(LEAVE), "{raw:?}");
+        assert!(place(LEAVE) < place("the words of the panic"), "{raw:?}");
+    }
+}

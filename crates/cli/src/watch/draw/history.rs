@@ -29,10 +29,10 @@ const WHOLE: u16 = 3;
 /// Draws it; tells where the rows are, and which is the first.
 pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> (Rect, u64) {
     let theme = &context.theme;
-    let whole = if area.height >= 9 { WHOLE } else { 0 };
+    let below = below(app, area.height);
     let rows = Rect {
         y: area.y + 1,
-        height: area.height.saturating_sub(1 + whole),
+        height: area.height.saturating_sub(1 + below),
         ..area
     };
     let heads: Vec<String> = COLUMNS
@@ -69,20 +69,55 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
         }
     });
     put(frame, rows, lines.collect());
-    if whole > 0
-        && let Some(row) = detail.rows.get(selected)
-    {
-        let below = Rect {
-            y: area.y + area.height - whole,
-            height: whole,
+    if below > 0 {
+        let area = Rect {
+            y: area.y + area.height - below,
+            height: below,
             ..area
         };
-        let rule = theme.marks.floor.repeat(usize::from(area.width));
-        let mut lines = vec![Line::from(toned(theme, Tone::Dim, rule))];
-        lines.extend(all_of(row, app, context, area.width));
-        put(frame, below, lines);
+        put(frame, area, lines_below(app, context, area, selected));
     }
     (rows, top)
+}
+
+/// Rows below the table: the newest output, or the whole of the chosen iteration.
+fn below(app: &App, height: u16) -> u16 {
+    match height {
+        0..9 => 0,
+        _ if !app.is_live_below() => WHOLE,
+        9..12 => WHOLE,
+        _ => {
+            let rows = u16::try_from(app.total_rows()).unwrap_or(u16::MAX);
+            (height - 1 - rows.min(height * 6 / 10)).max(WHOLE)
+        }
+    }
+}
+
+fn lines_below(app: &App, context: &Context, area: Rect, selected: u64) -> Vec<Line<'static>> {
+    let theme = &context.theme;
+    let columns = usize::from(area.width);
+    let rule = |text: &str| {
+        let rest = columns.saturating_sub(crate::view::width::width(text));
+        let rule = format!("{text}{}", theme.marks.floor.repeat(rest));
+        Line::from(toned(theme, Tone::Dim, rule))
+    };
+    if app.is_live_below() && area.height > WHOLE {
+        let head = match app.log() {
+            Some(log) => format!("{} ", super::output::place(app, log)),
+            None => String::new(),
+        };
+        let fit = usize::from(area.height) - 1;
+        let output = super::output::rows(app, context, columns, fit);
+        return std::iter::once(rule(&head)).chain(output).collect();
+    }
+    let row = app
+        .detail
+        .as_ref()
+        .and_then(|detail| detail.rows.get(selected));
+    let whole = row.map(|row| all_of(row, app, context, area.width));
+    std::iter::once(rule(""))
+        .chain(whole.unwrap_or_default())
+        .collect()
 }
 
 /// Headings keep their blanks.

@@ -33,8 +33,16 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
     };
     let head = Line::from(toned(theme, tone, flat(&head, columns)));
     put(frame, Rect { height: 1, ..area }, vec![head]);
+    put(
+        frame,
+        rest,
+        rows(app, context, columns, usize::from(rest.height)),
+    );
+}
+
+/// The rows that fit, from the place that is looked at, or up to the end.
+pub fn rows(app: &App, context: &Context, columns: usize, fit: usize) -> Vec<Line<'static>> {
     let (lines, top) = app.log_lines();
-    let fit = usize::from(rest.height);
     let mut rows: Vec<String> = Vec::new();
     match top {
         Some(top) => {
@@ -61,13 +69,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
         Source::Stdout => Tone::Normal,
         Source::Stderr => Tone::Dim,
     };
-    let rows = rows
-        .into_iter()
-        .map(|row| Line::from(toned(theme, tone, row)));
-    put(frame, rest, rows.collect());
+    let rows = rows.into_iter();
+    rows.map(|row| Line::from(toned(&context.theme, tone, row)))
+        .collect()
 }
 
-fn place(app: &App, log: &LogView) -> String {
+/// What output it is and where in it one looks.
+pub fn place(app: &App, log: &LogView) -> String {
     let stream = match app.source {
         Source::Stdout => "stdout",
         Source::Stderr => "stderr",

@@ -252,6 +252,9 @@ fn output_is_followed_or_read_anywhere() {
     let mut detail = app.detail.clone().unwrap();
     detail.log = Some(Ok(Arc::new(view)));
     app.take_detail(detail.clone());
+    app.tab = Tab::History;
+    insta::assert_snapshot!("output_below_the_history", screen(&app));
+    app.tab = Tab::Output;
     let text = screen(&app);
     assert!(
         text.contains("following") && text.contains("line 39"),
