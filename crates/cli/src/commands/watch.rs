@@ -71,6 +71,7 @@ pub fn run(
                 false => MouseUse::On,
             },
             pager: shell_words::split(pager).unwrap_or_default(),
+            home: around.paths.home.clone(),
         },
     )
 }

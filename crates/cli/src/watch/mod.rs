@@ -14,6 +14,7 @@ mod terminal;
 mod theme;
 
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -58,6 +59,8 @@ pub struct Options {
     pub mouse: MouseUse,
     /// The command that shows long texts.
     pub pager: Vec<String>,
+    /// The person's own folder.
+    pub home: Option<PathBuf>,
 }
 
 /// What signals have to say.
@@ -127,6 +130,7 @@ pub fn run(loops: Loops, options: Options) -> Result<i32, CliError> {
         terminal: Screen::take(options.mouse)?,
         keys: Keys::default(),
         last_key: None,
+        zone: TimeZone::system(),
         places: Places::default(),
         loops,
         options,
@@ -145,6 +149,7 @@ struct Watch {
     keys: Keys,
     /// When something was typed last.
     last_key: Option<Instant>,
+    zone: TimeZone,
     places: Places,
     loops: Loops,
     options: Options,
@@ -263,7 +268,8 @@ impl Watch {
         let context = Context {
             theme: self.options.theme,
             now: Timestamp::now(),
-            zone: TimeZone::system(),
+            zone: self.zone.clone(),
+            home: self.options.home.clone(),
         };
         let (app, places) = (&self.app, &mut self.places);
         self.terminal

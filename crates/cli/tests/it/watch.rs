@@ -226,3 +226,62 @@ fn a_pager_shows_the_log_and_the_terminal_comes_back() {
     sees(&pty, "git");
     quits(&mut pty);
 }
+
+#[test]
+fn a_task_loop_shows_its_waves_its_graph_and_what_its_tasks_print() {
+    let world = World::new();
+    world.git_init();
+    let tasks = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n\
+        1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n3 | Wire up | P | 5 | M\n\n\
+        @edges\n3 -> 1\n3 -> 2\n";
+    world.write(".scud/tasks/tasks.scg", tasks);
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "tasks"]);
+    let go = world.path("go-on");
+    let script = format!(
+        "print at work on ${{DESCARTES_TASK_ID}}\nwait-file {}\nwrite done-${{DESCARTES_TASK_ID}}.txt x\npromise",
+        go.display()
+    );
+    let agent = world.agent(&script);
+    let arguments = [
+        "loop",
+        "start",
+        "--scud-tag",
+        "auth",
+        "--command",
+        &agent,
+        "--verify",
+        "true",
+        "--name",
+        "auth",
+        "--detach",
+    ];
+    descartes(&world, &arguments).assert_code(0);
+    let size = Size {
+        rows: 40,
+        columns: 120,
+    };
+    let mut pty = watch_with(&world, &["watch", "auth"], size);
+    sees(&pty, "0 of 3 tasks done");
+    sees(&pty, "at work on 1");
+    pty.send("6");
+    sees(&pty, "In Progress (0/2 tasks)");
+    sees(&pty, "Pending (1 task)");
+    sees(&pty, "after 1, 2");
+    sees(&pty, "1 Model (attempt 1");
+    // The loop of the task stands below it in the list; a click chooses it.
+    let screen = pty.wait_screen(SOON, |screen| screen.contains("└ ● 1"));
+    let row = screen
+        .lines()
+        .position(|line| line.contains("└ ● 1"))
+        .unwrap();
+    pty.send(format!("\x1b[<0;5;{}M", row + 1));
+    sees(&pty, "auth/1");
+    world.write("go-on", "");
+    sees(&pty, "3/3");
+    pty.send("\x1b[Dg");
+    sees(&pty, "3 of 3 tasks done");
+    pty.send("6");
+    sees(&pty, "Complete (2 tasks)");
+    quits(&mut pty);
+}

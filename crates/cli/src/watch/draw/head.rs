@@ -1,5 +1,7 @@
 //! The title bar, the first lines of a loop, and the tabs.
 
+use std::path::Path;
+
 use descartes_kernel::units::show_duration;
 use descartes_kernel::view::{Status, show_cost, show_tokens};
 use ratatui::layout::Rect;
@@ -123,7 +125,7 @@ fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
 /// What was asked of whom, and where.
 fn asked(app: &App, view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
     let config = &view.state.config;
-    let folder = app.brief().map(|brief| brief.folder.display().to_string());
+    let folder = app.brief().map(|brief| short(&brief.folder, context));
     let what = match &view.state.tasks {
         Some(tasks) => format!("tag {}", tasks.tag),
         None => config.prompt.clone(),
@@ -132,6 +134,18 @@ fn asked(app: &App, view: &LoopView, context: &Context, columns: usize) -> Line<
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let text = flat(&parts.join(" · "), columns);
     Line::from(toned(&context.theme, Tone::Dim, text))
+}
+
+/// A folder as a person would type it.
+fn short(folder: &Path, context: &Context) -> String {
+    let below = context
+        .home
+        .as_ref()
+        .and_then(|home| folder.strip_prefix(home).ok());
+    match below {
+        Some(below) => Path::new("~").join(below).display().to_string(),
+        None => folder.display().to_string(),
+    }
 }
 
 /// The tabs, and where each stands.

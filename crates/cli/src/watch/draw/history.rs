@@ -42,23 +42,38 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
     let head = format!("{}  preview", heads.join(" "));
     let head = Line::from(toned(theme, Tone::Dim, flat_head(&head, area.width)));
     put(frame, Rect { height: 1, ..area }, vec![head]);
-    let (Some(detail), Some(selected)) = (&app.detail, app.selected_row()) else {
-        let none = toned(theme, Tone::Dim, "no iteration yet");
-        put(frame, rows, vec![Line::from(none)]);
-        return (rows, 0);
+    let top = match app.selected_row() {
+        Some(selected) => table(frame, app, context, rows, selected),
+        None => {
+            let none = toned(theme, Tone::Dim, "no iteration is over yet");
+            put(frame, rows, vec![Line::from(none)]);
+            0
+        }
     };
-    let fit = u64::from(rows.height);
+    if below > 0 {
+        let area = Rect {
+            y: area.y + area.height - below,
+            height: below,
+            ..area
+        };
+        put(frame, area, lines_below(app, context, area));
+    }
+    (rows, top)
+}
+
+/// The rows; tells which is the first.
+fn table(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, selected: u64) -> u64 {
+    let theme = &context.theme;
+    let fit = u64::from(area.height);
     let total = app.total_rows();
-    let top = selected
-        .saturating_sub(fit / 2)
-        .min(total.saturating_sub(fit));
-    let top = if app.row.is_none() {
-        total.saturating_sub(fit)
-    } else {
-        top
+    let last = total.saturating_sub(fit);
+    let top = match app.row {
+        None => last,
+        Some(_) => selected.saturating_sub(fit / 2).min(last),
     };
+    let row_at = |place: u64| app.detail.as_ref()?.rows.get(place);
     let lines = (top..total.min(top + fit)).map(|place| {
-        let line = match detail.rows.get(place) {
+        let line = match row_at(place) {
             Some(row) => line(row, app, context, area.width),
             None => Line::from(toned(theme, Tone::Dim, "…")),
         };
@@ -68,16 +83,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
             _ => line,
         }
     });
-    put(frame, rows, lines.collect());
-    if below > 0 {
-        let area = Rect {
-            y: area.y + area.height - below,
-            height: below,
-            ..area
-        };
-        put(frame, area, lines_below(app, context, area, selected));
-    }
-    (rows, top)
+    put(frame, area, lines.collect());
+    top
 }
 
 /// Rows below the table: the newest output, or the whole of the chosen iteration.
@@ -88,12 +95,12 @@ fn below(app: &App, height: u16) -> u16 {
         9..12 => WHOLE,
         _ => {
             let rows = u16::try_from(app.total_rows()).unwrap_or(u16::MAX);
-            (height - 1 - rows.min(height * 6 / 10)).max(WHOLE)
+            (height - 1 - rows.clamp(1, height * 6 / 10)).max(WHOLE)
         }
     }
 }
 
-fn lines_below(app: &App, context: &Context, area: Rect, selected: u64) -> Vec<Line<'static>> {
+fn lines_below(app: &App, context: &Context, area: Rect) -> Vec<Line<'static>> {
     let theme = &context.theme;
     let columns = usize::from(area.width);
     let rule = |text: &str| {
@@ -111,9 +118,8 @@ fn lines_below(app: &App, context: &Context, area: Rect, selected: u64) -> Vec<L
         return std::iter::once(rule(&head)).chain(output).collect();
     }
     let row = app
-        .detail
-        .as_ref()
-        .and_then(|detail| detail.rows.get(selected));
+        .selected_row()
+        .and_then(|place| app.detail.as_ref()?.rows.get(place));
     let whole = row.map(|row| all_of(row, app, context, area.width));
     std::iter::once(rule(""))
         .chain(whole.unwrap_or_default())

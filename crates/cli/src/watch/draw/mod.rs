@@ -11,6 +11,8 @@ mod over;
 mod plots;
 mod tasks;
 
+use std::path::PathBuf;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ratatui::Frame;
@@ -38,6 +40,8 @@ pub struct Context {
     pub theme: Theme,
     pub now: Timestamp,
     pub zone: TimeZone,
+    /// The person's own folder.
+    pub home: Option<PathBuf>,
 }
 
 /// Draws everything; tells where it is.

@@ -30,6 +30,7 @@ fn context(charset: Charset) -> Context {
         theme: Theme::new(Depth::Plain, charset),
         now: at(600),
         zone: TimeZone::UTC,
+        home: Some("/home/me".into()),
     }
 }
 

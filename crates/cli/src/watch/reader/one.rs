@@ -24,6 +24,9 @@ const RECENT: usize = 2048;
 /// Bytes of a log that are read around a place, and before it.
 const WINDOW: usize = 128 << 10;
 const BEFORE: u64 = 48 << 10;
+/// Bytes of the end of a log that are read while it is followed: a large screen full. An
+/// understood stream says less in as many bytes.
+const TAIL: usize = 32 << 10;
 /// A place closer than this to the end of what was read is read around anew.
 const MARGIN: u64 = 24 << 10;
 
@@ -376,7 +379,11 @@ fn read_log(handle: &LoopHandle, wanted: &LogWant) -> Result<LogView, String> {
             (around(at), Some(at))
         }
     };
-    let window = log.window(wanted.source, place, WINDOW).map_err(say)?;
+    let most = match place {
+        Place::End if log.transcript().is_none() => TAIL,
+        _ => WINDOW,
+    };
+    let window = log.window(wanted.source, place, most).map_err(say)?;
     Ok(LogView {
         iteration: log.iteration,
         run: log.run,
