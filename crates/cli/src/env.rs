@@ -2,6 +2,8 @@
 //! them. Settings are read from `DESCARTES_<KEY>` by the store's layers.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use crate::args::ColorChoice;
 use crate::style::Paint;
@@ -50,6 +52,16 @@ impl Environment {
     /// A variable as text; one that is empty counts as not set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.raw(name)?.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// The program of that name on the `PATH`.
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let is_program = |path: &PathBuf| {
+            let found = std::fs::metadata(path);
+            found.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+        };
+        let folders = std::env::split_paths(self.raw("PATH")?);
+        folders.map(|folder| folder.join(name)).find(is_program)
     }
 
     /// Whether a stream is painted.

@@ -1,6 +1,7 @@
 //! The command line, one file a group of commands.
 
 pub mod agents;
+pub mod install;
 pub mod loops;
 pub mod query;
 pub mod report;
@@ -79,6 +80,10 @@ pub enum Command {
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project
     Init(setup::InitArgs),
+    /// Bring commands for loops to Claude Code
+    Install(install::InstallArgs),
+    /// Take those commands away again
+    Uninstall(install::InstallArgs),
     /// Remove what old loops left behind, listing it first
     Clean(loops::CleanArgs),
     /// List the agents that are known: which are installed, which version, tested or not

@@ -8,6 +8,7 @@ pub mod demo;
 mod doctor;
 mod gui;
 mod init;
+mod install;
 pub mod loops;
 mod man;
 mod query;
@@ -34,6 +35,8 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Query(args) => query::run(&args, around, printer),
         Command::Demo(args) => demo::run(args, around, printer),
         Command::Init(args) => init::run(&args, around, printer),
+        Command::Install(args) => install::install(&args, around, printer),
+        Command::Uninstall(args) => install::uninstall(&args, around, printer),
         Command::Clean(args) => clean::run(args, around, printer),
         Command::Agents(args) => agents::run(args, around, printer),
         Command::Doctor(args) => doctor::run(args, around, printer),

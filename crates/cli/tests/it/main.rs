@@ -18,6 +18,7 @@ mod flags_table;
 mod gui;
 mod help;
 mod query;
+mod install;
 mod report;
 mod resume;
 mod roadmap_keys;

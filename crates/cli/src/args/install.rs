@@ -1,0 +1,46 @@
+//! `install` and `uninstall`.
+
+use clap::{Args, ValueEnum};
+
+/// What both were given.
+#[derive(Args, Clone, Debug)]
+pub struct InstallArgs {
+    /// For which program
+    #[arg(value_name = "TOOL")]
+    pub tool: Tool,
+    /// For this project: in its .claude folder
+    #[arg(long)]
+    project: bool,
+    /// For you: in your own .claude folder (the default)
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+    /// Also where files were edited by hand
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A program that descartes brings commands to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tool {
+    /// Claude Code.
+    Claude,
+}
+
+/// Whose they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The project's.
+    Project,
+    /// The person's.
+    User,
+}
+
+impl InstallArgs {
+    /// Whose they are.
+    pub fn place(&self) -> Place {
+        match self.project {
+            true => Place::Project,
+            false => Place::User,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `descartes install claude` and `descartes uninstall claude`: commands for Claude Code, as a
+//! plugin that it finds by itself. What is written is written down beside it, so that exactly
+//! that can be taken away again.
+
+mod folder;
+
+use std::path::PathBuf;
+
+use folder::{Folder, Found};
+
+use crate::args::install::{InstallArgs, Place, Tool};
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+
+const PLUGIN: &str = "ralph-wiggum";
+
+/// The files of the plugin, as they stand in the repository.
+const FILES: &[(&str, &str)] = &[
+    (
+        ".claude-plugin/plugin.json",
+        include_str!("../../../../../plugins/ralph-wiggum/.claude-plugin/plugin.json"),
+    ),
+    (
+        "README.md",
+        include_str!("../../../../../plugins/ralph-wiggum/README.md"),
+    ),
+    (
+        "commands/cancel-ralph.md",
+        include_str!("../../../../../plugins/ralph-wiggum/commands/cancel-ralph.md"),
+    ),
+    (
+        "commands/help.md",
+        include_str!("../../../../../plugins/ralph-wiggum/commands/help.md"),
+    ),
+    (
+        "commands/ralph-loop.md",
+        include_str!("../../../../../plugins/ralph-wiggum/commands/ralph-loop.md"),
+    ),
+];
+
+/// Runs `install`.
+pub fn install(
+    args: &InstallArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let folder = folder(args, around)?;
+    match folder.look()? {
+        Found::Nothing => {}
+        Found::Ours { edited, .. } if edited.is_empty() || args.force => {}
+        Found::Ours { edited, .. } => return Err(refused("replaced", &edited, "install", args)),
+        Found::Foreign if args.force => {}
+        Found::Foreign => {
+            return Err(CliError::Refused {
+                message: format!(
+                    "{} is there already, and not of ours",
+                    folder.path().display()
+                ),
+                hints: vec!["write over it: descartes install claude --force".to_owned()],
+            });
+        }
+    }
+    folder.write(FILES)?;
+    printer.line(&folder.path().display().to_string());
+    printer.talk("Claude Code has it at its next start, or after /reload-plugins:");
+    for command in ["ralph-loop TAG", "cancel-ralph", "help"] {
+        printer.talk(&format!("  /{PLUGIN}:{command}"));
+    }
+    if args.place() == Place::Project {
+        printer.note("Claude Code loads a project's plugin once its folder is trusted");
+    }
+    for program in ["descartes", "claude"] {
+        if around.environment.program(program).is_none() {
+            printer.warning(&format!(
+                "`{program}` is not on the PATH: the commands need it"
+            ));
+        }
+    }
+    Ok(0)
+}
+
+/// Runs `uninstall`.
+pub fn uninstall(
+    args: &InstallArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let folder = folder(args, around)?;
+    match folder.look()? {
+        Found::Ours { edited, .. } if !edited.is_empty() && !args.force => {
+            Err(refused("removed", &edited, "uninstall", args))
+        }
+        Found::Ours { files, .. } => {
+            let left = folder.remove(&files)?;
+            printer.line(&format!("removed {}", folder.path().display()));
+            for path in left {
+                printer.note(&format!("{} is not of ours, and stays", path.display()));
+            }
+            Ok(0)
+        }
+        Found::Nothing | Found::Foreign => {
+            let other = match args.place() {
+                Place::User => "for the one of this project: descartes uninstall claude --project",
+                Place::Project => "for your own: descartes uninstall claude --user",
+            };
+            Err(CliError::Refused {
+                message: format!("nothing of ours is in {}", folder.path().display()),
+                hints: vec![other.to_owned()],
+            })
+        }
+    }
+}
+
+fn refused(what: &str, edited: &[PathBuf], verb: &str, args: &InstallArgs) -> CliError {
+    let names: Vec<String> = edited
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let place = match args.place() {
+        Place::User => "--user",
+        Place::Project => "--project",
+    };
+    CliError::Refused {
+        message: format!(
+            "edited by hand, so nothing was {what}: {}",
+            names.join(", ")
+        ),
+        hints: vec![
+            "keep a copy of what is yours, then:".to_owned(),
+            format!("descartes {verb} claude {place} --force"),
+        ],
+    }
+}
+
+/// Where Claude Code looks for plugins of one's own.
+fn folder(args: &InstallArgs, around: &Surroundings) -> Result<Folder, CliError> {
+    let Tool::Claude = args.tool;
+    let base = match args.place() {
+        Place::Project => around.here.join(".claude"),
+        Place::User => {
+            let environment = &around.environment;
+            let own = environment.text("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+            let home = environment
+                .text("HOME")
+                .map(|home| PathBuf::from(home).join(".claude"));
+            own.or(home).ok_or_else(|| {
+                CliError::usage(
+                    "there is no home folder: HOME is not set",
+                    "set HOME, or use --project",
+                )
+            })?
+        }
+    };
+    Ok(Folder::at(base.join("skills").join(PLUGIN)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FILES;
+
+    #[test]
+    fn the_plugin_has_our_version_and_names_its_commands() {
+        let (_, manifest) = FILES[0];
+        let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap();
+        assert_eq!(manifest["name"], super::PLUGIN);
+        assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
+        for (name, text) in FILES
+            .iter()
+            .filter(|(name, _)| name.starts_with("commands/"))
+        {
+            assert!(text.starts_with("---\ndescription: "), "{name}");
+        }
+    }
+}
