@@ -10,6 +10,7 @@ use crate::args::{Cli, ColorChoice, with_verb};
 use crate::commands::{self, demo};
 use crate::env::Environment;
 use crate::error::from_clap;
+use crate::notify;
 use crate::printer::Printer;
 use crate::session::background;
 use crate::session::order::GUARD;
@@ -22,6 +23,7 @@ pub fn run(words: Vec<OsString>) -> i32 {
         Some(GUARD) => descartes_proc::guard_main(),
         Some("--version" | "-V") if words.len() == 2 => version(),
         Some(background::HOST) => hidden_host(),
+        Some(notify::VERB) => notify::helper(),
         Some(demo::agent::VERB) => demo_agent(&words[2..]),
         _ => command(words),
     }

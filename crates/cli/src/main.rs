@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod env;
 mod error;
+mod notify;
 mod printer;
 mod session;
 mod settings;

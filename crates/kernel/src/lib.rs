@@ -11,6 +11,7 @@ pub mod event;
 pub mod finding;
 pub mod graph;
 pub mod limits;
+pub mod notice;
 pub mod outcome;
 pub mod picture;
 pub mod price;

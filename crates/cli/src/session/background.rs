@@ -18,6 +18,7 @@ use super::foreground::Format;
 use super::order::{Opened, Order, this_program};
 use super::signals::Switchboard;
 use crate::error::{CliError, at};
+use crate::notify::Listeners;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
 
@@ -137,12 +138,12 @@ pub fn host(around: &Surroundings) -> i32 {
     }
     let opened = read_order().and_then(|order| open(order, around));
     match opened {
-        Ok((Opened::Held(host), board)) => serve(*host, &board),
-        Ok((Opened::Done(reason), _)) => quit(&Answer::Nothing {
+        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, around),
+        Ok((Opened::Done(reason), ..)) => quit(&Answer::Nothing {
             at_limit: false,
             reason,
         }),
-        Ok((Opened::AtLimit(reason), _)) => quit(&Answer::Nothing {
+        Ok((Opened::AtLimit(reason), ..)) => quit(&Answer::Nothing {
             at_limit: true,
             reason,
         }),
@@ -163,11 +164,12 @@ fn read_order() -> Result<Order, CliError> {
 }
 
 /// The switchboard's thread lives as long as the process.
-fn open(order: Order, around: &Surroundings) -> Result<(Opened, Switchboard), CliError> {
+fn open(order: Order, around: &Surroundings) -> Result<(Opened, Switchboard, Listeners), CliError> {
     let settings = order.host_settings(around)?;
+    let listeners = order.listeners(around)?;
     let board = Switchboard::default();
     std::mem::forget(board.receive()?);
-    Ok((order.open(settings)?, board))
+    Ok((order.open(settings)?, board, listeners))
 }
 
 fn quit(answer: &Answer) -> i32 {
@@ -187,13 +189,16 @@ fn say(answer: &Answer) {
     }
 }
 
-fn serve(host: Host, board: &Switchboard) -> i32 {
+fn serve(mut host: Host, board: &Switchboard, to: &Listeners, around: &Surroundings) -> i32 {
+    to.attach(&mut host);
+    let mut notices = host.notices().to_vec();
+    notices.extend(to.troubles(&around.environment));
     board.connect(host.remote(), None);
     let answer = Answer::Held {
         loop_id: host.loop_id().to_owned(),
         name: host.name().to_owned(),
         pid: std::process::id(),
-        notices: host.notices().to_vec(),
+        notices,
     };
     let log = host.dir().path().join(LOG);
     say(&answer);

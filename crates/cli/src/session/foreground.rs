@@ -16,6 +16,7 @@ use super::order::{Opened, Order};
 use super::signals::{Patience, Switchboard};
 use crate::env::Stream;
 use crate::error::CliError;
+use crate::notify::Listeners;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
 use crate::view::run::{Show, View};
@@ -46,9 +47,10 @@ pub fn run(
 ) -> Result<i32, CliError> {
     let settings = order.host_settings(around)?;
     let loops = loops(&settings);
+    let listeners = order.listeners(around)?;
     let board = Switchboard::default();
     let _signals = board.receive()?;
-    let host = match order.open(settings)? {
+    let mut host = match order.open(settings)? {
         Opened::Held(host) => *host,
         Opened::Done(reason) => return Ok(end::done(&reason, printer)),
         Opened::AtLimit(reason) => return Ok(end::at_limit(&reason, printer)),
@@ -56,8 +58,12 @@ pub fn run(
     for notice in host.notices() {
         printer.note(notice);
     }
+    for trouble in listeners.troubles(&around.environment) {
+        printer.warning(&trouble);
+    }
+    listeners.attach(&mut host);
     let named = named(&host, around);
-    let (ended, state) = watched(host, &loops, &board, format, around, printer)?;
+    let (ended, state) = watched(host, &loops, &board, &listeners, format, around, printer)?;
     if let Some(state) = state.filter(|_| format != Format::Json) {
         let next = match format {
             Format::Human => summary::next(&ended, &state, &named),
@@ -83,6 +89,7 @@ fn watched(
     host: Host,
     (loops, known): &(Loops, Known),
     board: &Switchboard,
+    listeners: &Listeners,
     format: Format,
     around: &Surroundings,
     printer: &Printer,
@@ -94,7 +101,7 @@ fn watched(
         Format::Json => Output::No,
     };
     let handle = loops.find(&Query::Named(host.loop_id().to_owned()))?;
-    let view = view(format, &signal, around, printer);
+    let view = view(format, listeners, &signal, around, printer);
     let profiles = Arc::clone(&known.profiles);
     let show = Show::new(view, &handle, output, profiles, Arc::clone(&signal))?;
     board.connect(host.remote(), Some(Arc::clone(&signal)));
@@ -118,6 +125,7 @@ fn last_words(shown: &Receiver<Option<LoopState>>, patience: Patience) -> Option
 
 fn view(
     format: Format,
+    listeners: &Listeners,
     signal: &Arc<Signal>,
     around: &Surroundings,
     printer: &Printer,
@@ -131,6 +139,7 @@ fn view(
             Arc::clone(signal),
             printer.out,
             environment.is_utf8(),
+            listeners.bell,
         )),
         (_, Stream::Terminal | Stream::Pipe) => {
             Box::new(Plain::new(io::stdout(), io::stderr(), printer.out, err))

@@ -15,6 +15,7 @@ use descartes_store::config::Layers;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
+use crate::notify::Listeners;
 use crate::settings::agent::profiles;
 use crate::settings::surroundings::Surroundings;
 
@@ -139,7 +140,16 @@ impl Order {
             cancel: None,
             backend: None,
             prices: Arc::new(prices(&layers)?),
+            max_logs: layers.limit("max_logs").and_then(|found| found.value),
         })
+    }
+
+    /// Who is told of the loop.
+    pub fn listeners(&self, around: &Surroundings) -> Result<Listeners, CliError> {
+        Ok(Listeners::of(
+            &around.layers(&self.dir)?,
+            &around.environment,
+        ))
     }
 }
 

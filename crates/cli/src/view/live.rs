@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::event::{Record, StopBy};
+use descartes_kernel::notice::Notice;
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_kernel::step::{Action, Agents, plan};
@@ -28,6 +29,16 @@ const WIDEST_HEADING: usize = 72;
 /// Drawn at most ten times a second.
 const PACE: Duration = Duration::from_millis(100);
 
+/// Whether the terminal rings when a person should look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bell {
+    /// It does.
+    Rings,
+    /// It does not.
+    #[default]
+    Silent,
+}
+
 /// The live view.
 pub struct Live<W> {
     out: W,
@@ -42,11 +53,12 @@ pub struct Live<W> {
     /// When the last record came: a gate began then.
     since: Timestamp,
     zone: TimeZone,
+    bell: Bell,
 }
 
 impl<W: Write + Send> Live<W> {
     /// A view for this terminal; its size is asked again at every drawing.
-    pub fn new(out: W, signal: Arc<Signal>, paint: Paint, utf8: bool) -> Self {
+    pub fn new(out: W, signal: Arc<Signal>, paint: Paint, utf8: bool, bell: Bell) -> Self {
         Self {
             out,
             signal,
@@ -64,6 +76,7 @@ impl<W: Write + Send> Live<W> {
             last: None,
             since: Timestamp::now(),
             zone: TimeZone::system(),
+            bell,
         }
     }
 
@@ -223,6 +236,9 @@ impl<W: Write + Send> View for Live<W> {
 
     fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()> {
         self.since = record.at;
+        if self.bell == Bell::Rings && Notice::of(record).is_some() {
+            self.write("\u{7}")?;
+        }
         for talk in tell(record, state, &self.zone) {
             if talk.role == Role::Line {
                 self.last = Some(talk.text.clone());
@@ -434,7 +450,13 @@ mod tests {
     #[test]
     fn unfinished_lines_show_in_the_region_and_finished_ones_above_it() {
         let state = started();
-        let mut live = Live::new(Vec::new(), Signal::new().unwrap(), Paint::Plain, true);
+        let mut live = Live::new(
+            Vec::new(),
+            Signal::new().unwrap(),
+            Paint::Plain,
+            true,
+            Bell::Rings,
+        );
         live.output(Source::Stdout, b"whole\npart").unwrap();
         live.draw(&state, at("2026-01-02T10:00:05Z")).unwrap();
         let drawn = String::from_utf8(std::mem::take(&mut live.out)).unwrap();

@@ -19,6 +19,7 @@ mod gui;
 mod help;
 mod query;
 mod install;
+mod notify;
 mod report;
 mod resume;
 mod roadmap_keys;

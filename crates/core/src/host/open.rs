@@ -33,9 +33,6 @@ use super::{Host, HostError, HostSettings};
 use crate::tasks;
 use crate::worktree::{Git, Tree, TreeOptions};
 
-/// Logs of one loop, all runs together.
-const LOG_BUDGET: u64 = 10 << 30;
-
 /// What to do with a state file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -437,7 +434,7 @@ pub(super) fn assemble(
             0
         },
     };
-    let logs = LoopLogs::measure(&held.dir, LOG_BUDGET)?;
+    let logs = LoopLogs::measure(&held.dir, settings.max_logs.unwrap_or(u64::MAX))?;
     let mut driver = Driver {
         state: held.state,
         journal: held.journal,

@@ -11,6 +11,9 @@ use descartes_store::layout::{EnvPaths, StateRoot};
 use super::HostError;
 use crate::backend::LoopBackend;
 
+/// Logs of one loop, all runs together, unless told otherwise.
+const LOG_BUDGET: u64 = 10 << 30;
+
 /// The program that is executed as the guard of process trees.
 #[derive(Clone, Debug)]
 pub struct GuardProgram {
@@ -41,6 +44,8 @@ pub struct HostSettings {
     pub backend: Option<Arc<dyn LoopBackend>>,
     /// Prices for agents that tell tokens only: dollars for a million tokens by model.
     pub prices: Arc<descartes_kernel::price::Prices>,
+    /// Bytes of logs of one loop, all runs together: beyond it the oldest go; `None` is unlimited.
+    pub max_logs: Option<u64>,
 }
 
 impl std::fmt::Debug for HostSettings {
@@ -69,6 +74,7 @@ impl HostSettings {
             cancel: None,
             backend: None,
             prices: Arc::default(),
+            max_logs: Some(LOG_BUDGET),
         })
     }
 }

@@ -24,6 +24,10 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A list of texts; a single text is a list of one.
     Texts,
+    /// A list of these words; a single word is a list of one.
+    Choices(&'static [&'static str]),
+    /// A list of commands and of addresses that begin with `http://` or `https://`.
+    Hooks,
     /// A table of tables, each entry a setting of its own.
     Tables,
 }
@@ -56,7 +60,9 @@ pub const KEYS: &[(&str, Kind)] = &[
     ("max_total_iterations", Kind::Limit),
     ("model", Kind::Text),
     ("no_promise", Kind::Switch),
-    ("on_event", Kind::Text),
+    ("notify", Kind::Choices(&["desktop", "bell"])),
+    ("on_event", Kind::Hooks),
+    ("on_event_timeout", Kind::Duration),
     ("parallel", Kind::Count),
     ("pass_env", Kind::Texts),
     ("permissions", Kind::Choice(&["agent", "edit", "all"])),
@@ -149,6 +155,20 @@ impl Kind {
                 Err(format!("{} is needed, not {text:?}", self.words()))
             }
             (Self::Texts, Value::String(_)) => Ok(Value::Array(vec![value])),
+            (Self::Choices(_) | Self::Hooks, Value::String(_)) => {
+                self.normalise(Value::Array(vec![value]))
+            }
+            (Self::Choices(words), Value::Array(list)) => {
+                let known = |item: &Value| item.as_str().is_some_and(|word| words.contains(&word));
+                match list.iter().find(|item| !known(item)) {
+                    None => Ok(value),
+                    Some(other) => Err(format!("{} is needed, not {other}", self.words())),
+                }
+            }
+            (Self::Hooks, Value::Array(list)) if list.iter().all(Value::is_str) => {
+                list.iter().filter_map(Value::as_str).try_for_each(hook)?;
+                Ok(value)
+            }
             (Self::Texts, Value::Array(list)) if list.iter().all(Value::is_str) => Ok(value),
             (Self::Tables, Value::Table(_)) => Ok(value),
             _ => Err(wrong(&value)),
@@ -173,13 +193,18 @@ impl Kind {
         let value = match self {
             Self::Count | Self::Limit | Self::Size | Self::Duration => number(),
             Self::Switch => switch(text),
-            Self::Texts if text.starts_with('[') => {
+            Self::Texts | Self::Choices(_) | Self::Hooks if text.starts_with('[') => {
                 let table = format!("list = {text}").parse::<toml::Table>();
                 let list = table.map_err(|error| error.message().to_owned())?;
                 list.get("list").cloned()
             }
             Self::Tables => return Err("tables are set in a config file".to_owned()),
-            Self::Dollars | Self::Text | Self::Choice(_) | Self::Texts => None,
+            Self::Dollars
+            | Self::Text
+            | Self::Choice(_)
+            | Self::Texts
+            | Self::Choices(_)
+            | Self::Hooks => None,
         };
         self.normalise(value.unwrap_or_else(|| Value::String(text.to_owned())))
     }
@@ -195,8 +220,40 @@ impl Kind {
             Self::Text => "a text".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
             Self::Texts => "a list of texts".to_owned(),
+            Self::Choices(words) => format!("one or more of {}", words.join(", ")),
+            Self::Hooks => "a command, an address, or a list of them".to_owned(),
             Self::Tables => "a table".to_owned(),
         }
+    }
+}
+
+/// A command, or an address of a kind that is spoken. Words before `://` that no scheme could be
+/// made of stand in a command.
+fn hook(text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("an empty command".to_owned());
+    }
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return Ok(());
+    };
+    if !scheme
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    {
+        return Ok(());
+    }
+    if !["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+    {
+        return Err(format!(
+            "{scheme}:// is not spoken: write http://, https://, or a command"
+        ));
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    match host.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        true => Err(format!("{text:?} names no host, or holds spaces")),
+        false => Ok(()),
     }
 }
 

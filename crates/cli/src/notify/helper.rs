@@ -1,0 +1,87 @@
+//! The process that tells: every hook at once, each with tries of its own.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::hook::Hook;
+use super::{Order, desktop};
+
+/// Before the second try and before the third, which is the last.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+
+/// Reads an order from standard input and carries it out.
+pub fn run() -> i32 {
+    let mut text = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut text);
+    let order = read
+        .ok()
+        .and_then(|_| serde_json::from_slice::<Order>(&text).ok());
+    let Some(order) = order else {
+        return 1;
+    };
+    thread::scope(|scope| {
+        for hook in &order.hooks {
+            scope.spawn(|| try_hook(hook, &order));
+        }
+        if order.desktop
+            && let Err(why) = desktop::show(&order.notice)
+        {
+            note(&order.log, &format!("the desktop: {why}"));
+        }
+    });
+    0
+}
+
+fn try_hook(hook: &str, order: &Order) {
+    let body = format!("{}\n", order.notice);
+    let timeout = Duration::from_millis(order.timeout_ms);
+    let tell = || Hook::of(hook).tell(&body, &variables(&order.notice), &order.dir, timeout);
+    let mut pauses = PAUSES.iter();
+    let mut tries = 1;
+    while let Err(why) = tell() {
+        let Some(pause) = pauses.next() else {
+            note(&order.log, &format!("{hook}: {why} (tried {tries} times)"));
+            return;
+        };
+        thread::sleep(*pause);
+        tries += 1;
+    }
+}
+
+/// The event for commands that would rather not read JSON. None of these names marks a process
+/// as part of a loop.
+fn variables(notice: &Value) -> Vec<(&'static str, String)> {
+    let text = |key: &str| match &notice[key] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    vec![
+        ("DESCARTES_EVENT", text("event")),
+        ("DESCARTES_EVENT_LOOP", text("loop_id")),
+        ("DESCARTES_EVENT_NAME", text("name")),
+        ("DESCARTES_EVENT_MESSAGE", text("message")),
+        ("DESCARTES_EVENT_EXIT_CODE", text("exit_code")),
+        ("DESCARTES_EVENT_DIR", text("working_dir")),
+        ("DESCARTES_EVENT_JSON", notice.to_string()),
+    ]
+}
+
+/// Writes down what could not be told.
+fn note(log: &Path, words: &str) {
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(log);
+    if let Ok(mut file) = file {
+        drop(writeln!(file, "{} {words}", Timestamp::now()));
+    }
+}

@@ -1,0 +1,206 @@
+//! Telling people who look elsewhere: commands and webhooks of `on_event`, the desktop. All of it is
+//! done by a process of its own, which outlives the loop if need be; the loop pays for starting
+//! it, and for nothing else.
+
+mod desktop;
+mod helper;
+mod hook;
+mod http;
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use descartes_core::host::Host;
+use descartes_kernel::event::Record;
+use descartes_kernel::notice::Notice;
+use descartes_store::config::Layers;
+use serde::{Deserialize, Serialize};
+
+pub use helper::run as helper;
+use hook::Hook;
+
+use crate::env::Environment;
+use crate::session::order::this_program;
+use crate::view::live::Bell;
+
+/// The hidden verb of the process that tells.
+pub const VERB: &str = "__notify";
+/// Where it writes down what could not be told, in the loop's folder.
+const LOG: &str = "notify.log";
+
+/// What is to be told to whom: a plain value for another process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Order {
+    /// The event, as hooks get it.
+    notice: serde_json::Value,
+    /// Commands and addresses.
+    hooks: Vec<String>,
+    /// Whether the desktop is told.
+    desktop: bool,
+    /// How long one try may take.
+    timeout_ms: u64,
+    /// Where commands run.
+    dir: PathBuf,
+    /// What could not be told.
+    log: PathBuf,
+}
+
+/// Whom to tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listeners {
+    hooks: Vec<String>,
+    desktop: bool,
+    timeout: Duration,
+    /// Whether a terminal rings.
+    pub bell: Bell,
+}
+
+impl Listeners {
+    /// As the settings say.
+    pub fn of(layers: &Layers, environment: &Environment) -> Self {
+        let words = |key| {
+            layers
+                .get::<Vec<String>>(key)
+                .map(|found| found.value)
+                .unwrap_or_default()
+        };
+        let ways = words("notify");
+        let wants = |way: &str| ways.iter().any(|word| word == way);
+        let timeout = layers.duration("on_event_timeout").map(|found| found.value);
+        Self {
+            hooks: words("on_event"),
+            desktop: wants("desktop") && desktop::is_there(environment),
+            timeout: timeout.unwrap_or(Duration::from_secs(10)),
+            bell: match wants("bell") {
+                true => Bell::Rings,
+                false => Bell::Silent,
+            },
+        }
+    }
+
+    /// What will not work, to be said when the loop begins.
+    pub fn troubles(&self, environment: &Environment) -> Vec<String> {
+        let secure = |hook: &&String| matches!(Hook::of(hook), Hook::Https(_));
+        match self.hooks.iter().find(secure) {
+            Some(hook) if environment.program("curl").is_none() => vec![format!(
+                "on_event: {hook} needs `curl`, which is not installed: it will not be told"
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Hears of everything that a loop does, and tells what is worth it.
+    pub fn attach(&self, host: &mut Host) {
+        if self.hooks.is_empty() && !self.desktop {
+            return;
+        }
+        let (to, about) = (self.clone(), About::of(host));
+        host.listen(Box::new(move |record| {
+            if let Some(notice) = Notice::of(record) {
+                tell(&to, &about, &notice, record);
+            }
+            true
+        }));
+    }
+}
+
+/// What is told of the loop with every notice.
+struct About {
+    loop_id: String,
+    name: String,
+    dir: PathBuf,
+    state_file: PathBuf,
+    log: PathBuf,
+}
+
+impl About {
+    fn of(host: &Host) -> Self {
+        let state = host.state();
+        let dir = state.config.working_directory.clone().unwrap_or_default();
+        Self {
+            loop_id: host.loop_id().to_owned(),
+            name: host.name().to_owned(),
+            dir,
+            state_file: host.state_file().to_owned(),
+            log: host.dir().path().join(LOG),
+        }
+    }
+
+    fn order(&self, to: &Listeners, notice: &Notice, record: &Record) -> Order {
+        let mut value = serde_json::to_value(notice).unwrap_or_default();
+        shorten_all(&mut value);
+        if let Some(map) = value.as_object_mut() {
+            map.insert("loop_id".to_owned(), self.loop_id.clone().into());
+            map.insert("name".to_owned(), self.name.clone().into());
+            map.insert("seq".to_owned(), record.seq.into());
+            let text = |path: &Path| path.display().to_string();
+            map.insert("working_dir".to_owned(), text(&self.dir).into());
+            map.insert("state_file".to_owned(), text(&self.state_file).into());
+        }
+        Order {
+            notice: value,
+            hooks: to.hooks.clone(),
+            desktop: to.desktop,
+            timeout_ms: to.timeout.as_millis().try_into().unwrap_or(u64::MAX),
+            dir: self.dir.clone(),
+            log: self.log.clone(),
+        }
+    }
+}
+
+/// Every text in it, however deep.
+fn shorten_all(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => *text = short(text),
+        Value::Array(list) => list.iter_mut().for_each(shorten_all),
+        Value::Object(map) => map.values_mut().for_each(shorten_all),
+        _ => {}
+    }
+}
+
+/// The agent's words, without what looks like a secret, and not too many of them.
+fn short(text: &str) -> String {
+    use descartes_client::logs::{Clean, Colours};
+    const MOST: usize = 500;
+    let (mut clean, mut out) = (Clean::new(Colours::Drop), Vec::new());
+    clean.push(text.as_bytes(), &mut out);
+    clean.finish(&mut out);
+    let text = String::from_utf8_lossy(&out);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &flat[..end]),
+        None => flat,
+    }
+}
+
+/// Starts the process that tells, and does not wait for it. What cannot be told must not
+/// trouble the loop.
+fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record) {
+    let Ok(order) = serde_json::to_vec(&about.order(to, notice, record)) else {
+        return;
+    };
+    let child = Command::new(this_program())
+        .arg(VERB)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Out of reach of Ctrl-C, and in our session: it is no orphan of a guard's.
+        .process_group(0)
+        .spawn();
+    if let Ok(mut child) = child {
+        // An order is smaller than a pipe: this never waits.
+        if let Some(mut stdin) = child.stdin.take() {
+            drop(stdin.write_all(&order));
+        }
+        // A loop that goes on buries it; one that ends leaves that to the system.
+        drop(
+            std::thread::Builder::new()
+                .name("notified".to_owned())
+                .spawn(move || child.wait()),
+        );
+    }
+}

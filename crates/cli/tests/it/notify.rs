@@ -1,0 +1,183 @@
+//! `on_event`: commands and webhooks hear of real loops, and never hold them up.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use descartes_testkit::{World, eventually};
+use serde_json::Value;
+
+use crate::common::{descartes, events, journal, loop_dir, start};
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn configure(world: &World, text: &str) {
+    world.write(".descartes/config.toml", text);
+}
+
+#[test]
+fn a_command_hears_of_the_end_as_json_and_in_its_environment() {
+    let world = World::new();
+    configure(
+        &world,
+        "on_event = 'cat > heard.json.part; env > heard.env; mv heard.json.part heard.json'\n",
+    );
+    start(&world, "promise", &["--name", "auth", "--verify", "true"]).assert_code(0);
+    eventually("the hook", SOON, || world.has("heard.json"));
+    let heard: Value = serde_json::from_str(&world.read("heard.json")).unwrap();
+    assert_eq!(heard["event"], "ended");
+    assert_eq!(heard["exit_code"], 0);
+    assert_eq!(heard["exit_reason"]["type"], "completion_promise_detected");
+    assert_eq!(heard["name"], "auth");
+    assert_eq!(heard["loop_id"], journal(&world)[0]["loop_id"]);
+    let env = world.read("heard.env");
+    assert!(env.contains("DESCARTES_EVENT=ended\n"), "{env}");
+    assert!(env.contains("DESCARTES_EVENT_NAME=auth\n"), "{env}");
+    assert!(
+        !env.contains("DESCARTES_LOOP_ID="),
+        "a hook is no part of the loop: {env}"
+    );
+}
+
+#[test]
+fn a_hook_that_hangs_delays_no_loop_and_a_failure_is_tried_again_and_written_down() {
+    let world = World::new();
+    configure(
+        &world,
+        "on_event_timeout = \"1s\"\n\
+         on_event = ['echo x >> hung; exec sleep 1000', 'echo x >> tries; test $(wc -l < tries) = 2', 'http://127.0.0.1:1/']\n",
+    );
+    let begun = Instant::now();
+    start(&world, "promise", &["--detach"]).assert_code(0);
+    eventually("the end", SOON, || {
+        !events(&world, "loop_finished").is_empty()
+    });
+    eventually("the lock", SOON, || {
+        descartes(&world, &["loop", "status", "--json"])
+            .stdout()
+            .contains("\"pid\":null")
+    });
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begun.elapsed()
+    );
+    eventually("the second try", SOON, || {
+        world.has("tries") && world.read("tries").len() == 4
+    });
+    let log = loop_dir(&world).join("notify.log");
+    eventually("what could not be told", SOON, || {
+        std::fs::read_to_string(&log).is_ok_and(|log| log.lines().count() == 2)
+    });
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(
+        log.contains("sleep 1000: took longer than 1 s (tried 3 times)"),
+        "{log}"
+    );
+    assert!(log.contains("http://127.0.0.1:1/: cannot reach"), "{log}");
+    assert_eq!(world.read("hung").len(), 6, "three tries");
+}
+
+#[test]
+fn a_webhook_hears_of_a_blocked_agent_without_its_secrets() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    let (heard, rx) = channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut text, mut piece) = (String::new(), [0; 4096]);
+        while !text.ends_with("}\n") {
+            let read = stream.read(&mut piece).unwrap();
+            text.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        heard.send(text).unwrap();
+    });
+    configure(&world, &format!("on_event = \"http://{place}/hook\"\n"));
+    let key = format!("sk-ant-{}", "a1B2c3D4".repeat(5));
+    let script = format!("print no key {key}\npromise BLOCKED");
+    start(&world, &script, &[]).assert_code(5);
+    let text = rx.recv_timeout(SOON).unwrap();
+    assert!(text.starts_with("POST /hook HTTP/1.1\r\n"), "{text}");
+    assert!(text.contains("\"event\":\"needs_person\""), "{text}");
+    assert!(!text.contains("a1B2c3D4"), "{text}");
+}
+
+#[test]
+fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
+    let world = World::new();
+    for (text, why) in [
+        ("on_event = 3\n", "config.toml:1:12: `on_event`"),
+        (
+            "\non_event = [\"ok\", \"ftp://x/\"]\n",
+            "config.toml:2:12: `on_event`: ftp:// is not spoken",
+        ),
+        ("on_event = \"http:///x\"\n", "names no host"),
+        ("on_event = \" \"\n", "an empty command"),
+        (
+            "notify = \"pigeon\"\n",
+            "config.toml:1:10: `notify`: one or more of desktop, bell",
+        ),
+        (
+            "on_event_timeout = \"soon\"\n",
+            "config.toml:1:20: `on_event_timeout`",
+        ),
+    ] {
+        configure(&world, text);
+        let run = start(&world, "promise", &[]);
+        run.assert_code(64);
+        assert!(run.stderr().contains(why), "{text}: {}", run.stderr());
+    }
+    configure(
+        &world,
+        "on_event = \"true\"\nnotify = []\nmax_logs = \"1GiB\"\n",
+    );
+    let shown = descartes(&world, &["config", "show"]).stdout();
+    for row in ["on_event ", "on_event_timeout", "notify ", "max_logs "] {
+        assert!(shown.contains(row), "{shown}");
+    }
+    assert!(shown.contains("config.toml:1"), "{shown}");
+}
+
+#[test]
+fn the_desktop_is_told_where_there_is_one_and_no_desktop_is_no_trouble() {
+    let world = World::new();
+    world.program(
+        "notify-send",
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > seen.part; mv seen.part seen\n",
+    );
+    start(&world, "promise", &["--name", "auth"]).assert_code(0);
+    assert!(!world.has("seen"), "there is no display");
+    let mut command = crate::common::start_command(
+        &world,
+        "print a <b>\npromise BLOCKED",
+        &["--force", "--name", "auth"],
+    );
+    command.env("DISPLAY", ":99");
+    world.run(command).assert_code(5);
+    eventually("the notification", SOON, || world.has("seen"));
+    let seen = world.read("seen");
+    assert!(seen.contains("critical\n--\ndescartes: auth\n"), "{seen}");
+    assert!(!seen.contains("<b>"), "{seen}");
+}
+
+#[test]
+fn logs_beyond_their_budget_make_room_and_that_is_journalled() {
+    let world = World::new();
+    configure(&world, "max_logs = \"100KB\"\n");
+    start(&world, "flood 60000", &["-m", "4"]).assert_code(2);
+    let removed: Vec<String> = events(&world, "warning")
+        .iter()
+        .filter_map(|record| record["message"].as_str().map(str::to_owned))
+        .filter(|message| message.contains("was removed to make room"))
+        .collect();
+    assert!(
+        !removed.is_empty() && removed[0].contains("run 1"),
+        "{removed:?}"
+    );
+    let runs = loop_dir(&world).join("runs");
+    assert!(!runs.join("0001").exists());
+    assert!(runs.join("0004").is_dir(), "the newest stays");
+}
