@@ -4,7 +4,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::picture::{Clock, style_sheet};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
-use descartes_kernel::view::{GateRow, Head, Status, show_cost, show_tokens};
+use descartes_kernel::view::{GateRow, Head, HistoryRow, Status, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -225,6 +225,10 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
     let named = Named::As(id.clone());
     let status = Status::of(state, gathered.life);
     let mut lines = match &status {
+        // The output of a task loop is that of its tasks' own loops, named below.
+        Status::Ended { reason } if state.tasks.is_some() && !reason.is_success() => {
+            vec![named.command("resume", "")]
+        }
         Status::Ended { reason } => after(reason, state.iterations, state, &named),
         Status::Interrupted => vec![named.command("resume", "")],
         Status::Paused => vec![named.command("unpause", "")],
@@ -244,6 +248,12 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
             lines.insert(0, format!("git -C {folder} merge --ff-only {branch}"));
         }
         if !tasks.blocked.is_empty() {
+            let red = |row: &&HistoryRow| row.gates.iter().any(|gate| !gate.passed());
+            let last = gathered.story.rows().iter().rev().find(red);
+            if let Some((row, (_, id))) = last.and_then(|row| Some((row, row.task.as_ref()?))) {
+                let log = Named::As(id.clone()).command("logs", &row.iteration.to_string());
+                lines.push(log);
+            }
             lines.push(format!("cd {folder} && descartes work"));
         }
     }

@@ -46,5 +46,9 @@ pub fn pictures(gathered: &Gathered, clock: &Clock) -> String {
 
 fn figure(picture: &Picture, class: &str, words: &str) -> String {
     let image = svg(picture, Frame::Inline);
-    format!("<div class=\"picture{class}\">\n{image}</div>\n<p class=\"muted\">{words}</p>\n")
+    let words = match words {
+        "" => String::new(),
+        words => format!("<p class=\"muted\">{words}</p>\n"),
+    };
+    format!("<div class=\"picture{class}\">\n{image}</div>\n{words}")
 }
