@@ -184,7 +184,7 @@ impl Bar {
 fn draw(bar: &Bar, most: u64, floor: f32) -> Shape {
     let room = floor - TOP;
     let height = match bar.tokens {
-        // Nobody told: half the room, and an empty bar, so that it says nothing.
+        // Nobody told: half the room, and an empty bar with a broken edge, so that it says nothing.
         None => room * 0.5,
         Some(tokens) => {
             let part = tokens as f64 / most.max(1) as f64;
@@ -199,16 +199,25 @@ fn draw(bar: &Bar, most: u64, floor: f32) -> Shape {
         Mark::Wait => Ink::WarnSoft,
         Mark::Held => Ink::NeutralSoft,
     };
-    let told = bar.tokens.is_some();
-    // A hair between neighbours, so that each is seen.
-    let gap = if bar.to - bar.from > 4.0 { 1.0 } else { 0.0 };
+    let wide = bar.to - bar.from > 4.0;
+    // A hair between neighbours, so that each is seen. The line of cost is seen through soft
+    // inks; a bar too narrow for an edge is all edge.
+    let gap = if wide { 1.0 } else { 0.0 };
+    let edge = match bar.tokens {
+        Some(_) => Stroke::solid(ink, 1.0),
+        None => Stroke::dashed(ink, 1.0),
+    };
     Shape::Rect {
         at: Point::new(bar.from, floor - height),
         width: bar.to - bar.from - gap,
         height,
         radius: if bar.to - bar.from > 6.0 { 2.0 } else { 0.0 },
-        fill: Some(if told { ink } else { soft }),
-        stroke: (!told).then_some(Stroke::solid(ink, 1.0)),
+        fill: match (wide, bar.tokens) {
+            (false, _) => Some(ink),
+            (true, Some(_)) => Some(soft),
+            (true, None) => None,
+        },
+        stroke: wide.then_some(edge),
         tip: Some(bar.tip()),
     }
 }
@@ -323,16 +332,21 @@ mod tests {
         row
     }
 
+    /// Place, size, the ink of the edge or else of the ground, and tip.
     fn rects(picture: &Picture) -> Vec<(f32, f32, f32, Ink, String)> {
         let rect = |shape: &Shape| match shape {
             Shape::Rect {
                 at,
                 width,
                 height,
-                fill: Some(ink),
+                fill,
+                stroke,
                 tip: Some(tip),
                 ..
-            } => Some((at.x, *width, *height, *ink, tip.clone())),
+            } => {
+                let ink = stroke.map(|stroke| stroke.ink).or(*fill)?;
+                Some((at.x, *width, *height, ink, tip.clone()))
+            }
             _ => None,
         };
         picture.shapes.iter().filter_map(rect).collect()
@@ -401,7 +415,10 @@ mod tests {
             budget_micros: None,
         };
         let picture = timeline(&of, &clock(10), 300.0, 146.0);
-        assert_eq!(rects(&picture)[0].3, Ink::AccentSoft);
+        assert!(picture.shapes.iter().any(|shape| matches!(
+            shape,
+            Shape::Rect { fill: None, stroke: Some(edge), .. } if *edge == Stroke::dashed(Ink::Accent, 1.0)
+        )));
         assert!(!picture.shapes.iter().any(|shape| matches!(
             shape,
             Shape::Line { stroke, .. } if stroke.ink == Ink::Money
