@@ -23,6 +23,13 @@ const COLUMNS: [(&str, usize); 8] = [
     ("tokens", 6),
     ("cost", 6),
 ];
+/// The columns, the first as wide as the largest number needs.
+fn columns_of(app: &App) -> [(&'static str, usize); 8] {
+    let mut columns = COLUMNS;
+    columns[0].1 = columns[0].1.max(app.total_rows().to_string().len());
+    columns
+}
+
 /// Rows for the whole of the chosen one.
 const WHOLE: u16 = 3;
 
@@ -35,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
         height: area.height.saturating_sub(1 + below),
         ..area
     };
-    let heads: Vec<String> = COLUMNS
+    let heads: Vec<String> = columns_of(app)
         .iter()
         .map(|(head, to)| pad_left(head, *to))
         .collect();
@@ -162,7 +169,7 @@ fn line(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Line<'s
     ];
     let mut spans = Vec::new();
     let mut used = 0;
-    for ((_, to), (tone, text)) in COLUMNS.iter().zip(cells) {
+    for ((_, to), (tone, text)) in columns_of(app).iter().zip(cells) {
         spans.push(toned(theme, tone, pad_left(&text, *to)));
         spans.push(Span::from(" "));
         used += to + 1;

@@ -364,3 +364,19 @@ fn every_size_is_drawn_and_a_small_one_says_so() {
     let empty = App::new(None);
     assert!(screen(&empty).contains("looking …"));
 }
+
+#[test]
+fn numbers_of_a_long_history_are_whole() {
+    let mut app = app();
+    let mut detail = app.detail.clone().unwrap();
+    let mut rows = (*detail.rows).clone();
+    (rows.from, rows.total) = (1_234_567, 1_234_570);
+    rows.rows
+        .iter_mut()
+        .zip(1_234_568..)
+        .for_each(|(row, number)| row.iteration = number);
+    detail.rows = Arc::new(rows);
+    app.take_detail(detail);
+    let text = screen(&app);
+    assert!(text.contains(" 1234569   2m5s"), "{text}");
+}
