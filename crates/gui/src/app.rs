@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use iced::keyboard;
+use iced::theme::{Base, Style};
 use iced::widget::operation;
 use iced::{Element, Event, Subscription, Task, Theme, event, time, window};
 use jiff::Timestamp;
 
 use crate::feed::{self, Desk};
 use crate::message::{Effect, Message};
-use crate::model::{Model, Page};
+use crate::model::{Chosen, Model, Page, Tab};
 use crate::update::update;
 
 /// A window is drawn by then.
@@ -23,16 +24,48 @@ pub struct App {
     /// What it knows.
     pub model: Model,
     desk: Desk,
+    /// Which of two shades that look the same is behind everything.
+    shade: Shade,
+}
+
+/// Only what differs from the frame before is drawn, and changed text is not always seen to
+/// differ. A window whose ground has another colour is drawn as a whole; so it gets another,
+/// by less than an eye or a screen can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shade {
+    #[default]
+    Even,
+    Odd,
+}
+
+impl Shade {
+    fn other(self) -> Self {
+        match self {
+            Self::Even => Self::Odd,
+            Self::Odd => Self::Even,
+        }
+    }
 }
 
 impl App {
     /// A window over these loops.
     pub fn new(model: Model, desk: Desk) -> Self {
-        Self { model, desk }
+        Self {
+            model,
+            desk,
+            shade: Shade::default(),
+        }
     }
 
     /// Takes what happened, and sets going what is to be done.
     pub fn update(&mut self, message: Message) -> Task<Message> {
+        // A clock that ticks is a few figures, drawn as such; pictures move with it.
+        let pictures = |chosen: &Chosen| chosen.tab == Tab::Pictures;
+        let still = matches!(message, Message::Tick(_))
+            && !self.model.chosen.as_ref().is_some_and(pictures);
+        if !still {
+            self.shade = self.shade.other();
+        }
         let effects = update(&mut self.model, message);
         let tasks = effects.into_iter().map(|effect| self.perform(effect));
         Task::batch(tasks.chain([flushed()]))
@@ -95,6 +128,16 @@ impl App {
             Some(stands) => format!("{} – descartes", stands.state.name),
             None => "descartes".to_owned(),
         }
+    }
+
+    /// What is behind everything.
+    pub fn style(&self, theme: &Theme) -> Style {
+        let mut style = theme.base();
+        style.background_color.b += match self.shade {
+            Shade::Even => 0.0,
+            Shade::Odd => 1e-4,
+        };
+        style
     }
 
     /// Light or dark.

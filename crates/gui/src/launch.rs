@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use descartes_kernel::outcome::exit;
 use iced::window;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::app::App;
 use crate::feed::{Desk, words};
@@ -131,6 +132,7 @@ struct Start {
 impl Start {
     fn model(&self) -> Model {
         let mut model = Model::new(Timestamp::now(), self.mode, self.here.clone());
+        model.zone = TimeZone::system();
         model.chosen = self.chosen.clone().map(Chosen::new);
         model
     }
@@ -151,6 +153,7 @@ fn open(start: Start, desk: Desk) -> i32 {
     let mut application = iced::application(boot, App::update, App::view)
         .title(App::title)
         .theme(App::theme)
+        .style(App::style)
         .subscription(App::subscription)
         .default_font(font::SANS)
         .antialiasing(true)

@@ -8,6 +8,7 @@ use descartes_client::Brief;
 use descartes_kernel::state::Pause;
 use descartes_kernel::view::{Head, Status};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use crate::message::{Agent, Stands};
 use crate::theme::Mode;
@@ -20,6 +21,8 @@ use table::{List, Table};
 pub struct Model {
     /// The time it is.
     pub now: Timestamp,
+    /// How a person tells it.
+    pub zone: TimeZone,
     /// Light or dark.
     pub mode: Mode,
     /// Every loop, in the order of the list.
@@ -49,6 +52,7 @@ impl Model {
     pub fn new(now: Timestamp, mode: Mode, here: String) -> Self {
         Self {
             now,
+            zone: TimeZone::UTC,
             mode,
             fleet: Vec::new(),
             listed: false,

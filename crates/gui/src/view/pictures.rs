@@ -9,7 +9,6 @@ use descartes_kernel::picture::{
 use descartes_kernel::view::HistoryRow;
 use iced::widget::{Column, canvas, column, container, scrollable, sensor};
 use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignment, mouse};
-use jiff::tz::TimeZone;
 
 use super::{parts, words};
 use crate::font;
@@ -61,7 +60,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Ele
 pub fn all(model: &Model, stands: &Stands, width: f32) -> Vec<Picture> {
     let clock = Clock {
         now: model.now,
-        zone: TimeZone::system(),
+        zone: model.zone.clone(),
     };
     let story = &stands.story;
     let rows: Vec<HistoryRow> = story.rows().iter().cloned().collect();

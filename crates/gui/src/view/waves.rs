@@ -5,7 +5,7 @@ use std::time::Duration;
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TaskEntry, TasksState};
 use descartes_kernel::view::{WaveRow, WaveStands, waves};
-use iced::widget::{Column, column, container, progress_bar, row, scrollable, text};
+use iced::widget::{Column, button, column, container, progress_bar, row, scrollable, text};
 use iced::{Center, Element, Fill};
 
 use super::{parts, words};
@@ -90,7 +90,14 @@ fn running<'a>(model: &Model, tasks: &'a TasksState) -> Element<'a, Message> {
         let since = words::lasted(Duration::try_from(since).unwrap_or_default());
         let facts = format!("attempt {}, for {since}", running.attempt);
         if let Some(task) = tasks.tasks.get(&running.task) {
-            lines.push(task_line(&running.task, task, facts));
+            let line = task_line(&running.task, task, facts);
+            let look = own_loop(model, &running.task).map(|id| {
+                button(text("Look").size(12))
+                    .padding([2, 8])
+                    .style(style::plain_button)
+                    .on_press(Message::Choose(id))
+            });
+            lines.push(row![line].push(look).spacing(10).align_y(Center).into());
         }
     }
     if let Some(id) = &tasks.merging
@@ -112,6 +119,17 @@ fn running<'a>(model: &Model, tasks: &'a TasksState) -> Element<'a, Message> {
         ]
         .spacing(8),
     )
+}
+
+/// The loop in which a task of the chosen loop is worked on.
+fn own_loop(model: &Model, task: &str) -> Option<String> {
+    let parent = model.chosen.as_ref().map(|chosen| &chosen.id);
+    let of_task = |name: &str| name.rsplit('/').next() == Some(task);
+    let found = model
+        .fleet
+        .iter()
+        .find(|brief| brief.parent.as_ref() == parent && of_task(&brief.name));
+    found.map(|brief| brief.id.clone())
 }
 
 fn task_line<'a>(id: &'a str, task: &'a TaskEntry, facts: String) -> Element<'a, Message> {

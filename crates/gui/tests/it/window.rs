@@ -2,7 +2,7 @@
 use crate::common::{Tale, Window, at_work, config};
 use descartes_gui::message::{Agent, Effect, Followed, Message, Refused};
 use descartes_gui::model::form::Field;
-use descartes_gui::model::{Dialog, Tab};
+use descartes_gui::model::{Area, Dialog, Tab};
 use descartes_gui::theme::Mode;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::event::*;
@@ -305,6 +305,153 @@ fn keys_do_what_buttons_do() {
     window.assert_sees("iteration 3 of at most 20");
     window.tell(Message::Key(Key::Character("q".into()), Modifiers::CTRL));
     assert_eq!(window.effects.back(), Some(&Effect::Exit));
+}
+
+/// Two waves done or begun, one to come, one task blocked.
+fn tasks() -> Tale {
+    use descartes_kernel::sched::{
+        AttemptEnd, BlockReason, Event as Step, Evidence, EvidenceKind, Next,
+    };
+    use descartes_kernel::tasks::PlannedTask;
+    let task = |id: &str, wave, after: &[&str]| PlannedTask {
+        id: id.into(),
+        title: format!("Build part {id}"),
+        wave,
+        complexity: 3,
+        after: after.iter().map(|id| (*id).into()).collect(),
+    };
+    let mut tale = Tale::new("auth", config());
+    tale.add(Event::TasksPlanned {
+        tag: "auth".into(),
+        tasks: vec![
+            task("1", 1, &[]),
+            task("2", 1, &[]),
+            task("3", 2, &["1"]),
+            task("4", 2, &["1", "2"]),
+            task("5", 3, &["4"]),
+        ],
+    });
+    let mut step = |event| {
+        tale.add(Event::Tasks {
+            event: Box::new(event),
+        });
+    };
+    for (id, next) in [("1", Next::Done), ("2", Next::Done)] {
+        step(Step::AttemptStarted {
+            task: id.into(),
+            slot: 0,
+            attempt: 1,
+        });
+        step(Step::AttemptEnded {
+            task: id.into(),
+            end: AttemptEnd::Interrupted,
+            next,
+        });
+    }
+    let last = Evidence {
+        kind: EvidenceKind::RedGate,
+        text: "2 tests failed".into(),
+    };
+    step(Step::AttemptStarted {
+        task: "3".into(),
+        slot: 0,
+        attempt: 3,
+    });
+    step(Step::AttemptEnded {
+        task: "3".into(),
+        end: AttemptEnd::Interrupted,
+        next: Next::Block {
+            reason: BlockReason::Attempts { last },
+        },
+    });
+    step(Step::AttemptStarted {
+        task: "4".into(),
+        slot: 1,
+        attempt: 1,
+    });
+    for (id, minutes, verdict) in [
+        ("1", 28, Verdict::Promise),
+        ("2", 25, Verdict::Promise),
+        ("3", 21, Verdict::Refused),
+    ] {
+        let began = crate::common::now() - SignedDuration::from_mins(minutes);
+        let summary = descartes_kernel::state::IterationSummary {
+            started_at: Some(began),
+            exit_code: Some(0),
+            output_preview: format!("worked on part {id}"),
+            verdict: Some(verdict),
+            ..Default::default()
+        };
+        tale.add(Event::TaskRun {
+            task: id.into(),
+            loop_id: format!("of-{id}"),
+            iterations: 1,
+            summary: Box::new(summary),
+            spent: descartes_kernel::state::Spent {
+                ms: 170_000,
+                tokens: Some(9_000),
+                ..Default::default()
+            },
+        });
+    }
+    tale
+}
+
+#[test]
+fn a_task_loop_shows_its_waves_first() {
+    let tale = tasks();
+    let mut child = at_work().brief();
+    child.id = "child".into();
+    child.name = "auth/4".into();
+    child.parent = Some("auth".into());
+    let mut window = Window::showing(&tale, Mode::Light);
+    window.tell(Message::Fleet(Ok(vec![tale.brief(), child])));
+    for text in [
+        "Wave 2 of 3",
+        "2 of 5 tasks done",
+        "Complete (2 tasks)",
+        "In Progress (0/2 tasks)",
+        "Pending (1 task)",
+        "in-progress",
+        "4  Build part 4",
+        "complexity 3",
+        "Blocked tasks",
+        "3  Build part 3",
+        "verification failed: 2 tests failed",
+    ] {
+        window.assert_sees(text);
+    }
+    // Its own loop is one click away.
+    window.click("Look");
+    assert_eq!(window.model.chosen.as_ref().unwrap().id, "child");
+}
+
+#[test]
+fn waves_look_as_they_did_and_pictures_are_drawn() {
+    let mut window = Window::showing(&tasks(), Mode::Dark);
+    window.assert_looks_like("waves-dark");
+    key(&mut window, "4");
+    for title in ["Iterations over time", "Tasks over time"] {
+        window.assert_sees(title);
+    }
+}
+
+#[test]
+fn output_of_any_length_is_read_piece_by_piece() {
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    let lines: Vec<String> = (0..500).map(|n| format!("line {n}")).collect();
+    window.printed(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    window.assert_sees("line 499");
+    // What the person looks at stays where it is, whatever is printed meanwhile.
+    window.tell(Message::Wheel(Area::Log, -100.0));
+    assert!(!window.sees("line 499"));
+    window.effects.clear();
+    window.tell(Message::Followed("parser".into(), Followed::Output(3)));
+    assert!(window.effects.is_empty());
+    named(&mut window, Named::Home, Modifiers::empty());
+    window.assert_sees("line 0");
+    window.click("Follow");
+    assert!(matches!(window.effects.back(), Some(Effect::ReadLog(read)) if read.anchor.is_none()));
 }
 
 #[test]
