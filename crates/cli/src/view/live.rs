@@ -435,6 +435,29 @@ mod tests {
     }
 
     #[test]
+    fn the_terminal_rings_when_a_person_should_look_and_only_then() {
+        let state = started();
+        let rings = |bell, event| {
+            let signal = Signal::new().unwrap();
+            let mut live = Live::new(Vec::new(), signal, Paint::Plain, true, bell);
+            let record = Record {
+                v: FORMAT,
+                seq: 2,
+                at: state.started_at,
+                event,
+            };
+            live.record(&record, &state).unwrap();
+            live.out.contains(&7)
+        };
+        let over = || Event::LoopFinished {
+            reason: descartes_kernel::outcome::IterativeExitReason::GatesPassed,
+        };
+        assert!(rings(Bell::Rings, over()));
+        assert!(!rings(Bell::Silent, over()));
+        assert!(!rings(Bell::Rings, Event::Nudged { iterations: 5 }));
+    }
+
+    #[test]
     fn the_rungs_of_ctrl_c_show_before_the_host_has_written_them_down() {
         let mut state = started();
         assert_eq!(stopping(&state, 0), Stopping::No);
