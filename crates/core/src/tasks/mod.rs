@@ -5,6 +5,8 @@
 //! are a loop of their own, whose state file lies in the folder of the task loop.
 
 mod attempt;
+mod attempts;
+mod ending;
 mod found;
 mod git;
 mod growth;
@@ -14,6 +16,7 @@ mod memory;
 mod place;
 mod prepare;
 mod prompt;
+mod reload;
 mod roadmap;
 mod run;
 mod scud;

@@ -1,0 +1,108 @@
+//! An attempt that is over: what the task loop makes of it.
+
+use descartes_kernel::event::Event;
+use descartes_kernel::outcome::{Budget, IterativeExitReason};
+use descartes_kernel::sched::{AttemptEnd, Input};
+
+use super::attempt::AttemptNews;
+use super::growth::Answer;
+use super::launch;
+use super::run::Runner;
+use crate::host::HostError;
+
+impl Runner<'_> {
+    pub(super) fn attempt_over(&mut self, news: AttemptNews) -> Result<(), HostError> {
+        // An agent may have set its own status: that is put right before it is judged.
+        self.reload()?;
+        self.advance()?;
+        self.live.remove(&news.slot);
+        let answer = self.growth.under_way.then(|| Answer::of(&news));
+        for warning in news.warnings {
+            self.d.warn(warning)?;
+        }
+        if let Some(run) = news.run {
+            let task = launch::work_id(self, &news.tasks);
+            self.d.append(Event::TaskRun {
+                task: task.as_str().into(),
+                loop_id: run.loop_id,
+                iterations: run.iterations,
+                summary: Box::new(run.summary),
+                spent: run.spent,
+            })?;
+        }
+        if let Some(answer) = answer {
+            self.grown(&answer)?;
+            return self.d.keep_locks();
+        }
+        let mut end = news.end;
+        if let Some(reason) = news.fatal {
+            self.fatal.get_or_insert(reason);
+            end = AttemptEnd::Interrupted;
+        }
+        if let (Some(words), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
+            for task in &news.tasks {
+                self.no_commit.insert(task.clone(), words.clone());
+            }
+        }
+        self.count_failures(&end);
+        for task in news.tasks {
+            let end = end.clone();
+            self.inputs.push_back(Input::Finished { task, end });
+        }
+        if self.fatal.is_some() {
+            self.inputs.push_back(Input::Cancel);
+        } else if let Some((budget, limit, used)) = self.exhausted() {
+            self.fatal = Some(IterativeExitReason::BudgetExhausted {
+                budget,
+                limit,
+                used,
+            });
+            self.inputs.push_back(Input::BudgetReached {
+                budget,
+                limit,
+                used,
+            });
+        }
+        self.d.keep_locks()
+    }
+
+    /// An agent that fails again and again fails for every task.
+    pub(super) fn count_failures(&mut self, end: &AttemptEnd) {
+        match end {
+            AttemptEnd::Failed { message } => {
+                self.failures += 1;
+                if self.failures >= self.d.state.config.max_failures.max(2) && self.hopeless() {
+                    self.fatal.get_or_insert(IterativeExitReason::AgentFailed {
+                        failures: self.failures,
+                        last: message.clone(),
+                    });
+                }
+            }
+            AttemptEnd::Limited { .. } | AttemptEnd::Interrupted => {}
+            _ => self.failures = 0,
+        }
+    }
+
+    /// Nothing was ever done in this loop.
+    pub(super) fn hopeless(&self) -> bool {
+        let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
+        done == 0
+    }
+
+    pub(super) fn exhausted(&self) -> Option<(Budget, f64, f64)> {
+        let (config, spent) = (&self.d.state.config, &self.d.state.spent);
+        let time = config.max_duration_secs.map(|limit| {
+            (
+                Budget::Duration,
+                limit.0.as_secs_f64(),
+                spent.ms as f64 / 1e3,
+            )
+        });
+        let cost = config.max_cost_usd.zip(spent.cost_micros);
+        let cost = cost.map(|(limit, used)| (Budget::Cost, limit, used as f64 / 1e6));
+        let tokens = config.max_tokens.zip(spent.tokens);
+        let tokens = tokens.map(|(limit, used)| (Budget::Tokens, limit as f64, used as f64));
+        let all = [time, cost, tokens].into_iter().flatten();
+        all.into_iter().find(|(_, limit, used)| used >= limit)
+    }
+}

@@ -1,0 +1,132 @@
+//! The end of a task loop: every agent is ended, what is left is said, the reason written down.
+
+use descartes_kernel::event::Event;
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched::{Account, Ended, Gates, Outcome, StopReason};
+
+use super::run::{Runner, gates_of};
+use super::{News, launch};
+use crate::host::message::Message;
+use crate::host::{HostEnd, HostError};
+
+impl Runner<'_> {
+    /// Somebody does not want to wait for anybody's grace.
+    pub(super) fn kill_all(&mut self) {
+        self.live.values().for_each(|live| live.control.kill());
+        self.place.stop();
+        if let Some(merge) = &self.merging {
+            merge.kill();
+        }
+    }
+
+    pub(super) fn stop_all(&mut self) {
+        self.place.stop();
+        self.live.values().for_each(|live| live.control.stop());
+        if let Some(merge) = &self.merging {
+            merge.stop();
+        }
+    }
+
+    /// After an error of our own: every agent is ended before this thread is.
+    pub(super) fn wait_for_all(&mut self) {
+        while !self.live.is_empty() || self.merging.is_some() {
+            let news = match self.d.news.pop_front() {
+                Some(news) => news,
+                None => match self.d.rx.recv() {
+                    Ok(Message::Task(news)) => *news,
+                    Ok(_) => continue,
+                    Err(_) => return,
+                },
+            };
+            match news {
+                News::Opened { .. } | News::FileWritten => {}
+                News::Attempt(news) => drop(self.live.remove(&news.slot)),
+                News::Merged(..) | News::WaveCommitted(..) => self.merging = None,
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self) -> Result<HostEnd, HostError> {
+        let Some(ended) = self.ended.take() else {
+            return Err(HostError::Internal("the tasks never ended".to_owned()));
+        };
+        let stop = self.d.state.stop;
+        let cancelled = matches!(
+            &ended.outcome,
+            Outcome::Stopped {
+                why: StopReason::Cancelled
+            }
+        );
+        if let (Some(by), true, None) = (stop, cancelled, &self.fatal)
+            && !by.ends_loop()
+        {
+            self.d.append(Event::Interrupted { by })?;
+            self.d.save_state()?;
+            return Ok(self.d.end());
+        }
+        self.say_held(&ended.account)?;
+        let mut done = launch::done_work(self, &ended.account);
+        done.append(&mut self.grew);
+        self.place.close(&done);
+        let reason = match self.fatal.take() {
+            Some(reason) => reason,
+            None => self.reason(&ended),
+        };
+        self.d.finish(reason)?;
+        Ok(self.d.end())
+    }
+
+    pub(super) fn reason(&self, ended: &Ended) -> IterativeExitReason {
+        use IterativeExitReason as R;
+        let open = || {
+            let account = &ended.account;
+            let blocked = account.blocked.iter().map(|blocked| &blocked.task);
+            let held = account.held.iter().map(|held| &held.task);
+            let all = blocked.chain(held).chain(&account.open);
+            all.map(ToString::to_string).collect()
+        };
+        match &ended.outcome {
+            Outcome::Complete => match gates_of(self.d) {
+                Gates::Some => R::GatesPassed,
+                Gates::None => R::CompletionPromiseDetected,
+            },
+            Outcome::TasksBlocked => R::TasksBlocked { tasks: open() },
+            Outcome::MaxIterations { .. } => R::MaxIterationsReached,
+            Outcome::Stopped { why } => match why {
+                StopReason::Cancelled => R::UserCancelled,
+                StopReason::TaskFailed { .. } => R::TasksBlocked { tasks: open() },
+                StopReason::CommitFailed { wave, message } => R::Error {
+                    message: format!("wave {wave} could not be committed: {message}"),
+                },
+                StopReason::Budget {
+                    budget,
+                    limit,
+                    used,
+                } => R::BudgetExhausted {
+                    budget: *budget,
+                    limit: *limit,
+                    used: *used,
+                },
+            },
+        }
+    }
+
+    /// Which task blocks which.
+    pub(super) fn say_held(&mut self, account: &Account) -> Result<(), HostError> {
+        for held in &account.held {
+            let message = match held.status {
+                Some(status) => format!("task {} was not started: it is {status}", held.task),
+                None => {
+                    let by: Vec<&str> = held.by.iter().map(|id| &**id).collect();
+                    format!(
+                        "task {} was not started: it waits for {}",
+                        held.task,
+                        by.join(", ")
+                    )
+                }
+            };
+            self.d.warn(message)?;
+        }
+        Ok(())
+    }
+}

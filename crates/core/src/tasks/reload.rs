@@ -1,0 +1,118 @@
+//! The task file while the loop runs: what others write becomes inputs, a new shape a new plan.
+
+use descartes_kernel::event::Event;
+use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
+use descartes_kernel::sched::Input;
+use descartes_kernel::tasks::PlannedTask;
+
+use super::run::Runner;
+use super::source::Keeps;
+use crate::host::HostError;
+
+impl Runner<'_> {
+    /// Tells the views what there is to do.
+    pub(super) fn announce(&mut self) -> Result<(), HostError> {
+        let tasks = planned(&self.loaded.plan);
+        let tag = self.config.source.tag();
+        self.d.append(Event::TasksPlanned { tag, tasks })
+    }
+
+    /// Reads the file again: what others changed becomes inputs, a new shape a new plan.
+    pub(super) fn reload(&mut self) -> Result<(), HostError> {
+        if let Some(watch) = &self.watch {
+            watch.heard();
+        }
+        let loaded = match self.source.news() {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => {
+                self.reload_trouble = None;
+                return Ok(());
+            }
+            Err(error) => {
+                let words = format!("the tasks cannot be read now: {error}");
+                if self.reload_trouble.as_ref() != Some(&words) {
+                    self.d.warn(words.clone())?;
+                    self.reload_trouble = Some(words);
+                }
+                return Ok(());
+            }
+        };
+        self.reload_trouble = None;
+        let same = same_shape(&self.loaded.plan, &loaded.plan);
+        self.loaded = loaded;
+        if !same {
+            self.announce()?;
+            for effect in self.sched.replan(self.loaded.plan.clone()) {
+                self.perform(effect)?;
+            }
+        }
+        let inputs = self.differences();
+        self.inputs.extend(inputs);
+        Ok(())
+    }
+
+    /// What the file says otherwise than we do.
+    pub(super) fn differences(&self) -> Vec<Input> {
+        let statuses = self.loaded.plan.effective_statuses();
+        let mut inputs = self.sched.differences(&statuses);
+        if self.source.keeps() == Keeps::Done {
+            // An open box says nothing about a task that is at work or blocked.
+            inputs.retain(|input| {
+                !matches!(
+                    input,
+                    Input::StatusSeen {
+                        status: TaskStatus::Pending,
+                        ..
+                    }
+                )
+            });
+        }
+        inputs
+    }
+}
+
+fn planned(plan: &Plan) -> Vec<PlannedTask> {
+    let waves = plan.waves().iter().enumerate();
+    waves
+        .flat_map(|(wave, tasks)| {
+            tasks.iter().map(move |task| {
+                let node = plan.graph().node(*task);
+                PlannedTask {
+                    id: node.id.clone(),
+                    title: node.title.clone(),
+                    wave: wave as u32 + 1,
+                    complexity: node.weight,
+                    after: work_before(plan, *task),
+                }
+            })
+        })
+        .collect()
+}
+
+/// What a task waits for; a group stands for the tasks in it.
+fn work_before(plan: &Plan, task: TaskIx) -> Vec<TaskId> {
+    let graph = plan.graph();
+    let mut open = graph.all_dependencies(task);
+    let mut ids = Vec::new();
+    while let Some(before) = open.pop() {
+        if graph.is_work(before) {
+            ids.push(graph.node(before).id.clone());
+        }
+        open.extend(graph.subtasks(before));
+    }
+    ids.sort();
+    ids.dedup();
+    ids
+}
+
+/// Whether two plans hold the same tasks with the same ties; statuses aside.
+fn same_shape(old: &Plan, new: &Plan) -> bool {
+    let (old, new) = (old.graph().nodes(), new.graph().nodes());
+    let ids = |node: &descartes_kernel::graph::TaskNode| -> Vec<TaskId> {
+        node.dependencies.iter().map(|dep| dep.id.clone()).collect()
+    };
+    old.len() == new.len()
+        && old.iter().zip(new).all(|(a, b)| {
+            a.id == b.id && a.parent == b.parent && a.rules == b.rules && ids(a) == ids(b)
+        })
+}

@@ -1,0 +1,129 @@
+//! Worktrees as a place to work.
+
+use std::sync::PoisonError;
+
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::{CommitEnd, MergeEnd};
+
+use super::Trees;
+use crate::tasks::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
+
+/// Files of a task that are told by name to those that depend on it.
+const TOLD_FILES: usize = 20;
+
+impl Workplace for Trees {
+    fn begin(&self) -> Result<(), String> {
+        self.make_room()?;
+        // Refs of a loop that ended long ago do not hold this one back.
+        self.caught_up().map(drop)
+    }
+
+    fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String> {
+        self.ready(slot, work)
+    }
+
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String> {
+        self.keep(slot, work, proven)
+    }
+
+    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
+        let theirs = format!("refs/heads/{}", self.branch_of(work));
+        let range = format!("{}...{theirs}", self.merged()?);
+        let inside: Vec<String> = files
+            .iter()
+            .map(|file| format!(":(exclude){file}"))
+            .collect();
+        let mut args = vec!["diff", "--name-only", &range, "--", ":/"];
+        args.extend(inside.iter().map(String::as_str));
+        // Where the loop works in a folder of the repository, the patterns begin there.
+        let here = self.user.beside(&self.user.dir.join(&self.prefix));
+        Ok(here.ask(&args)?.lines().map(str::to_owned).collect())
+    }
+
+    fn delivered(&self, work: &Work) -> Option<String> {
+        let theirs = format!("refs/heads/{}", self.branch_of(work));
+        let range = format!("{}...{theirs}", self.merged().ok()?);
+        self.user.commit_of(&theirs).ok()??;
+        let out = self.user.ask(&["diff", "--name-only", &range]).ok()?;
+        let files: Vec<&str> = out.lines().collect();
+        let named = files.iter().take(TOLD_FILES).copied();
+        let named: Vec<&str> = named.collect();
+        let more = files.len() - named.len();
+        match (files.is_empty(), more) {
+            (true, _) => None,
+            (_, 0) => Some(format!("changed {}", named.join(", "))),
+            _ => Some(format!("changed {} and {more} more", named.join(", "))),
+        }
+    }
+
+    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {
+        let end = match self.bring_together(work, gates) {
+            Ok(end) => end,
+            Err(message) => MergeEnd::Failed { message },
+        };
+        let mut landing = None;
+        if end == MergeEnd::Merged && !self.barrier {
+            landing = match self.land(&work.title, gates) {
+                Ok((_, landing)) => landing,
+                Err(why) => self.merged().and_then(|m| self.wait_to_land(&m, &why)).ok(),
+            };
+        }
+        MergeDone { end, landing }
+    }
+
+    fn commit_wave(&self, wave: u32, _: &[TaskId], gates: Gates<'_>) -> WaveDone {
+        match self.close_wave(wave, gates) {
+            Ok((commit, landing)) => WaveDone {
+                end: CommitEnd::Committed { commit },
+                landing,
+            },
+            Err(message) => WaveDone {
+                end: CommitEnd::Failed { message },
+                landing: None,
+            },
+        }
+    }
+
+    fn stop(&self) {
+        let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
+        setups.drain(..).for_each(|setup| setup.stop());
+    }
+
+    fn close(&self, done: &[Work]) {
+        let Ok(merged) = self.merged() else { return };
+        let landed = self
+            .user
+            .commit_of("HEAD")
+            .ok()
+            .flatten()
+            .is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
+        // Slots and branches of finished work; what is not done keeps its branch.
+        let slots = fs_err::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        for slot in slots
+            .map(|entry| entry.path())
+            .filter(|path| path.join(".git").is_file())
+        {
+            let repo = self.user.beside(&slot);
+            if self.rescue(&repo).is_ok() {
+                let text = slot.to_string_lossy();
+                drop(self.user.quiet(&["worktree", "remove", "--force", &text]));
+            }
+        }
+        if landed {
+            for work in done {
+                let branch = self.branch_of(work);
+                drop(self.user.attempt(&["branch", "--quiet", "-D", &branch]));
+            }
+            for name in [self.merged_ref(), self.waves_ref()] {
+                drop(self.user.quiet(&["update-ref", "-d", &name]));
+            }
+        } else {
+            // What cannot be gathered stays where it is, and is accounted for there.
+            drop(self.gather(done));
+        }
+        drop(fs_err::remove_dir(&self.folder));
+    }
+}
