@@ -3,6 +3,7 @@
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{Account, Ended, Gates, Outcome, StopReason};
+use descartes_kernel::tasks::Landing;
 
 use super::run::{Runner, gates_of};
 use super::{News, launch};
@@ -67,7 +68,21 @@ impl Runner<'_> {
         self.say_held(&ended.account)?;
         let mut done = launch::done_work(self, &ended.account);
         done.append(&mut self.grew);
-        self.place.close(&done);
+        let waits = self.place.close(&done);
+        let landing = self
+            .d
+            .state
+            .tasks
+            .as_ref()
+            .and_then(|tasks| tasks.landing.clone());
+        if let (Some(branch), Some(Landing::Ready { commit, why, .. })) = (waits, landing) {
+            let landing = Landing::Ready {
+                commit,
+                branch,
+                why,
+            };
+            self.d.append(Event::WorkLanded { landing })?;
+        }
         let reason = match self.fatal.take() {
             Some(reason) => reason,
             None => self.reason(&ended),

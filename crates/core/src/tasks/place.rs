@@ -68,9 +68,11 @@ pub(super) trait Workplace: Send + Sync {
     fn commit_wave(&self, wave: u32, tasks: &[TaskId], gates: Gates<'_>) -> WaveDone;
     /// Ends what is run to make slots ready.
     fn stop(&self) {}
-    /// Everything is over: what is not needed any more is removed.
-    fn close(&self, done: &[Work]) {
+    /// Everything is over: what is not needed any more is removed. Gives the branch on which
+    /// finished work waits from now on, where that is another than before.
+    fn close(&self, done: &[Work]) -> Option<String> {
         let _ = done;
+        None
     }
 }
 

@@ -25,10 +25,10 @@ impl Trees {
 
     /// Everything that is done waits in one commit: branches of tasks that are in it go, and where
     /// none is left it gets the name that people look for.
-    pub(super) fn gather(&self, done: &[Work]) -> Done<()> {
+    pub(super) fn gather(&self, done: &[Work]) -> Done<Option<String>> {
         let ready = format!("refs/heads/{}", self.ready_branch());
         let Some(commit) = self.user.commit_of(&ready)? else {
-            return Ok(());
+            return Ok(None);
         };
         for work in done {
             let branch = self.branch_of(work);
@@ -39,14 +39,15 @@ impl Trees {
             .user
             .ask(&["for-each-ref", "--format=%(refname)", &folder])?;
         if left != ready {
-            return Ok(());
+            return Ok(None);
         }
         let apart = format!("refs/descartes/{}/ready", self.ref_tag);
         let whole = format!("refs/heads/{}", self.whole_branch());
         self.move_refs(&[(apart.clone(), &commit)])?;
         self.user.quiet(&["update-ref", "-d", &ready])?;
         self.move_refs(&[(whole, &commit)])?;
-        self.user.quiet(&["update-ref", "-d", &apart]).map(drop)
+        self.user.quiet(&["update-ref", "-d", &apart])?;
+        Ok(Some(self.whole_branch()))
     }
 
     pub(super) fn bring_together(&self, work: &Work, gates: Gates<'_>) -> Done<MergeEnd> {

@@ -89,8 +89,8 @@ impl Workplace for Trees {
         setups.drain(..).for_each(|setup| setup.stop());
     }
 
-    fn close(&self, done: &[Work]) {
-        let Ok(merged) = self.merged() else { return };
+    fn close(&self, done: &[Work]) -> Option<String> {
+        let merged = self.merged().ok()?;
         let landed = self
             .user
             .commit_of("HEAD")
@@ -112,6 +112,7 @@ impl Workplace for Trees {
                 drop(self.user.quiet(&["worktree", "remove", "--force", &text]));
             }
         }
+        let mut waits = None;
         if landed {
             for work in done {
                 let branch = self.branch_of(work);
@@ -122,8 +123,9 @@ impl Workplace for Trees {
             }
         } else {
             // What cannot be gathered stays where it is, and is accounted for there.
-            drop(self.gather(done));
+            waits = self.gather(done).ok().flatten();
         }
         drop(fs_err::remove_dir(&self.folder));
+        waits
     }
 }
