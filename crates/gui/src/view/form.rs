@@ -160,6 +160,10 @@ fn editor<'a>(
         .style(style::editor)
         .key_binding(|press| {
             use iced::keyboard::{Key, key::Named};
+            // Fields without the cursor are asked, too.
+            if !matches!(press.status, text_editor::Status::Focused { .. }) {
+                return None;
+            }
             match press.key.as_ref() {
                 // Tab goes to the next field, as everywhere else.
                 Key::Named(Named::Tab) => Some(text_editor::Binding::Custom(Message::Key(

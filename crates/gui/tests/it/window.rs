@@ -272,6 +272,18 @@ fn the_form_says_what_is_wrong_beside_the_field_and_starts_a_loop() {
 }
 
 #[test]
+fn fields_without_the_cursor_leave_the_keys_alone() {
+    let mut window = Window::new(Mode::Light);
+    window.tell(Message::Fleet(Ok(vec![])));
+    window.click("New loop");
+    window.effects.clear();
+    window.screen(|screen| {
+        let _ = screen.tap_key(Named::Tab);
+    });
+    assert!(window.effects.is_empty(), "{:?}", window.effects);
+}
+
+#[test]
 fn keys_do_what_buttons_do() {
     let first = at_work();
     let mut second = Tale::new("storage", config());
