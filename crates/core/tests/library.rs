@@ -148,7 +148,7 @@ async fn events_are_the_journals_and_come_as_they_happen() {
 async fn cancelling_ends_the_agent_and_everything_it_started() {
     let world = World::new();
     let mut config = config(&world, "spawn-child setsid pids ;; touch up ;; hang");
-    config.kill_grace_secs = Secs::new(1);
+    config.kill_grace_secs = Some(Secs::new(1));
     let mut l = start(&world, config).await;
     let cancel = l.cancellation_handle();
     let up = world.path("up");
@@ -165,7 +165,7 @@ async fn cancelling_ends_the_agent_and_everything_it_started() {
 async fn dropping_the_future_cancels_the_loop() {
     let world = World::new();
     let mut config = config(&world, "touch up ;; hang");
-    config.kill_grace_secs = Secs::new(1);
+    config.kill_grace_secs = Some(Secs::new(1));
     let mut l = start(&world, config).await;
     let dropped = tokio::time::timeout(Duration::from_secs(1), l.execute()).await;
     assert!(dropped.is_err());
@@ -262,7 +262,7 @@ async fn a_timed_out_iteration_is_searched_for_the_promise_all_the_same() {
     let world = World::new();
     let mut config = config(&world, "promise ;; repeat 100 print . ;; hang");
     config.iteration_timeout_secs = Some(Secs(Duration::from_millis(400)));
-    config.kill_grace_secs = Secs::new(1);
+    config.kill_grace_secs = Some(Secs::new(1));
     let began = Instant::now();
     let result = start(&world, config).await.execute().await.unwrap();
     assert_eq!(

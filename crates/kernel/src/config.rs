@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -167,8 +168,10 @@ pub struct IterativeLoopConfig {
     pub max_spec_tokens: u32,
     /// Git.
     pub git: LoopGitConfig,
-    /// Between asking a process tree to end and killing it.
-    pub kill_grace_secs: Secs,
+    /// Between asking a process tree to end and killing it; `None`: as the agent's profile says,
+    /// else [`KILL_GRACE`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kill_grace_secs: Option<Secs>,
     /// Bytes of log for an iteration; `None` is unlimited.
     #[serde(default = "two_gb")]
     pub max_log_bytes: Option<u64>,
@@ -182,6 +185,9 @@ pub struct IterativeLoopConfig {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
+
+/// Between asking a process tree to end and killing it, where nobody says otherwise.
+pub const KILL_GRACE: Duration = Duration::from_secs(5);
 
 fn ten() -> Option<u32> {
     Some(10)
@@ -230,7 +236,7 @@ impl Default for IterativeLoopConfig {
             spec_prefix: None,
             max_spec_tokens: 5000,
             git: LoopGitConfig::default(),
-            kill_grace_secs: Secs::new(5),
+            kill_grace_secs: None,
             max_log_bytes: two_gb(),
             proof: None,
             tasks: None,

@@ -12,8 +12,8 @@ pub type Mono = Duration;
 /// Time a final result event leaves the agent to exit by itself.
 pub const RESULT_GRACE: Duration = Duration::from_secs(10);
 
-/// Under this share of one core a silent tree is not working.
-const WORKING_SHARE: f64 = 0.01;
+/// Under this share of one core a silent tree is not working, unless its profile says otherwise.
+const IDLE_SHARE: f64 = 0.01;
 
 /// What one run is held to.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,8 @@ pub struct Watch {
     claimed: bool,
     result: Option<Mono>,
     sample: Option<(Mono, Duration)>,
+    /// Under this share of one core a silent tree is not working.
+    idle_share: f64,
 }
 
 /// What the watchdog says.
@@ -62,7 +64,13 @@ impl Watch {
             claimed: false,
             result: None,
             sample: None,
+            idle_share: IDLE_SHARE,
         }
+    }
+
+    /// An agent that uses so much of a core while it merely waits.
+    pub fn idles_at(&mut self, share: f64) {
+        self.idle_share = share.max(IDLE_SHARE);
     }
 
     /// Other limits, from the run's start on.
@@ -71,10 +79,12 @@ impl Watch {
         self.sample = None;
     }
 
-    /// The agent printed something.
-    pub fn output(&mut self, now: Mono) {
-        self.last_output = self.last_output.max(now);
-        self.sample = None;
+    /// The agent printed something then. Said again of the same output, it changes nothing.
+    pub fn output(&mut self, at: Mono) {
+        if at > self.last_output {
+            self.last_output = at;
+            self.sample = None;
+        }
     }
 
     /// The promise stands in plain text.
@@ -171,7 +181,7 @@ impl Watch {
                 WatchVerdict::Keep(Some(next.min(give_up)))
             }
             Some((at, before)) => match cpu() {
-                Some(used) if works(used.saturating_sub(before), now - at) => {
+                Some(used) if self.works(used.saturating_sub(before), now - at) => {
                     self.sample = Some((now, used));
                     WatchVerdict::Keep(Some((now + idle / 2).min(give_up)))
                 }
@@ -180,10 +190,10 @@ impl Watch {
             },
         }
     }
-}
 
-fn works(used: Duration, over: Duration) -> bool {
-    used.as_secs_f64() >= WORKING_SHARE * over.as_secs_f64()
+    fn works(&self, used: Duration, over: Duration) -> bool {
+        used.as_secs_f64() >= self.idle_share * over.as_secs_f64()
+    }
 }
 
 /// Wait after the n-th failure in a row (from 1): doubles, at most five minutes.
@@ -248,6 +258,17 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_is_known_to_tick_while_it_waits_is_hung_all_the_same() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.idles_at(0.03);
+        assert_eq!(end_of(watch.clone(), 0.029), (s(1800), EndedBy::Idle));
+        assert_eq!(end_of(watch.clone(), 0.04), (s(7200), EndedBy::Idle));
+        // Less than what counts for everybody is not asked of anybody.
+        watch.idles_at(0.0);
+        assert_eq!(end_of(watch, 0.009), (s(1800), EndedBy::Idle));
+    }
+
+    #[test]
     fn unknown_cpu_is_not_taken_for_a_hang() {
         let mut watch = Watch::new(limits(), s(0));
         assert!(matches!(
@@ -273,6 +294,20 @@ mod tests {
             ..limits()
         });
         assert_eq!(end_of(watch, 0.0), (s(100), EndedBy::Idle));
+    }
+
+    #[test]
+    fn output_told_again_at_every_look_does_not_hide_a_hang() {
+        let mut watch = Watch::new(limits(), s(0));
+        let mut now = s(0);
+        let ended = loop {
+            watch.output(s(3));
+            match watch.check(now, &mut || Some(s(1))) {
+                WatchVerdict::Keep(next) => now = next.unwrap(),
+                WatchVerdict::End(by) => break (now, by),
+            }
+        };
+        assert_eq!(ended, (s(1803), EndedBy::Idle));
     }
 
     #[test]

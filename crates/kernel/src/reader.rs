@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::agent::{AgentEvent, ResultState, RunSummary, StderrReader, StreamParser};
+use crate::agent::{AgentEvent, Meter, ResultState, RunSummary, StderrReader, StreamParser};
 use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, Tokens};
 use crate::promise::{Claim, ClaimKind, Detector, PromiseSpec, find_in_text};
 use crate::provider_limit;
@@ -21,6 +21,9 @@ const TAIL: usize = 4096;
 
 /// Requests in a row that brought nothing before a run is given up as a runaway.
 const EMPTY_STEPS: u32 = 25;
+
+/// Times that a conversation may be too long, with no work in between.
+const OVERFLOWS: u32 = 4;
 
 /// An agent that waits longer than this by itself is ended: the loop waits better, and says so.
 const OWN_WAIT: Duration = Duration::from_secs(120);
@@ -60,6 +63,26 @@ pub struct Spending {
     pub cost: Option<Cost>,
     /// The model it said it uses.
     pub model: Option<String>,
+}
+
+impl Spending {
+    /// From what an agent told of its use.
+    pub fn told(meter: &Meter, model: Option<&str>) -> Self {
+        let usage = meter.usage();
+        Self {
+            tokens: Tokens {
+                input: usage.input,
+                output: usage.output,
+                cache_read: usage.cache_read,
+                cache_write: usage.cache_write,
+            },
+            cost: meter.cost().map(|cost| Cost {
+                micros: cost.0,
+                estimated: false,
+            }),
+            model: model.map(str::to_owned),
+        }
+    }
 }
 
 /// What a run said, once it is over.
@@ -381,10 +404,23 @@ fn preview_of(bytes: &[u8]) -> String {
 enum Hopeless {
     /// It asks and asks and gets nothing.
     Runaway,
+    /// It asks and asks and gets the same.
+    Circles,
+    /// It makes its conversation shorter again and again, and it stays too long.
+    TooLong,
     /// It waits by itself, for so long.
     Waits(Duration, String),
     /// It tries a wrong key or login again and again.
     Login(String),
+}
+
+fn runaway(summary: &RunSummary) -> Option<Hopeless> {
+    match summary {
+        RunSummary { overflows, .. } if *overflows >= OVERFLOWS => Some(Hopeless::TooLong),
+        RunSummary { empty_steps, .. } if *empty_steps >= EMPTY_STEPS => Some(Hopeless::Runaway),
+        RunSummary { same_steps, .. } if *same_steps >= EMPTY_STEPS => Some(Hopeless::Circles),
+        _ => None,
+    }
 }
 
 fn hopeless_retry(after: Option<Duration>, why: &str) -> Option<Hopeless> {
@@ -399,6 +435,10 @@ impl Hopeless {
     fn words(&self) -> String {
         match self {
             Self::Runaway => "it asked again and again and got no answer".to_owned(),
+            Self::Circles => "it asked again and again and got the same words".to_owned(),
+            Self::TooLong => {
+                "its context is too long, and compacting it again and again did not help".to_owned()
+            }
             Self::Waits(after, why) => {
                 format!("it would wait {} s by itself: {why}", after.as_secs())
             }
@@ -408,7 +448,7 @@ impl Hopeless {
 
     fn limit(&self, now: Timestamp) -> Option<LimitTold> {
         match self {
-            Self::Runaway => None,
+            Self::Runaway | Self::Circles | Self::TooLong => None,
             Self::Waits(after, why) => Some(LimitTold {
                 kind: LimitKind::Rate,
                 until: now.checked_add(*after).ok(),
@@ -448,8 +488,8 @@ impl Understood {
             _ => {}
         }
         self.resulted = self.summary.has_result();
-        if self.summary.empty_steps >= EMPTY_STEPS && self.hopeless.is_none() {
-            self.hopeless = Some(Hopeless::Runaway);
+        if self.hopeless.is_none() {
+            self.hopeless = runaway(&self.summary);
         }
         if self.hopeless.is_some() && !self.told_hopeless {
             self.told_hopeless = true;
@@ -475,20 +515,7 @@ impl Understood {
     }
 
     fn spending(&self) -> Spending {
-        let usage = self.summary.usage();
-        Spending {
-            tokens: Tokens {
-                input: usage.input,
-                output: usage.output,
-                cache_read: usage.cache_read,
-                cache_write: usage.cache_write,
-            },
-            cost: self.summary.cost().map(|cost| Cost {
-                micros: cost.0,
-                estimated: false,
-            }),
-            model: self.summary.model.clone(),
-        }
+        Spending::told(self.summary.meter(), self.summary.model.as_deref())
     }
 
     fn report(

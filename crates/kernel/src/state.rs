@@ -151,6 +151,23 @@ pub struct Spent {
     pub estimated: bool,
 }
 
+impl Spent {
+    /// The sum; what neither side knows stays unknown.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (known, None) | (None, known) => known,
+        };
+        Self {
+            ms: self.ms.saturating_add(other.ms),
+            tokens: add(self.tokens, other.tokens),
+            cost_micros: add(self.cost_micros, other.cost_micros),
+            estimated: self.estimated || other.estimated,
+        }
+    }
+}
+
 /// A run that is under way or being judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use super::stage::{Build, PATIENCE, Stage, must};
 use super::table::{Table, seconds};
 
-/// An agent that neither prints nor works for so long is hung, in these cases.
-const IDLE: &str = "10s";
+/// An agent that neither prints nor works for so long is hung, where it will never come back.
+const SOON_HUNG: &str = "10s";
+/// The same, where it waits between two tries, in silence.
+const LATE_HUNG: &str = "150s";
 
 /// What must stand on record.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +151,11 @@ fn once_more(stage: &Stage<'_>, want: Want) -> Result<String, String> {
 
 fn once(stage: &Stage<'_>, want: Want) -> Result<String, String> {
     let program = stage.program()?;
-    let flags = ["-m", "3", "--max-failures", "1", "--idle-timeout", IDLE];
+    let idle = match want {
+        Want::Failed(&["hung", ..]) | Want::Limit(&["network"]) => SOON_HUNG,
+        _ => LATE_HUNG,
+    };
+    let flags = ["-m", "3", "--max-failures", "1", "--idle-timeout", idle];
     let began = Instant::now();
     let mut child = stage.spawn(stage.start(&program, &flags)?)?;
     let ended = stage.await_record("agent_ended", PATIENCE);

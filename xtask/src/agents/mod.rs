@@ -17,7 +17,37 @@ use crate::shell::{Step, root, run};
 use stage::Stage;
 use table::Table;
 
-const USAGE: &str = "cargo xtask agents [--short] [claude] [codex] [gemini] [opencode]";
+const USAGE: &str = "cargo xtask agents [--short] [loop] [stops] [faults] [cpu] [claude] [codex] [gemini] [opencode]";
+
+/// The parts of the campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Two iterations with a gate.
+    Loop,
+    /// Cancel and the signals, in the middle of a tool call.
+    Stops,
+    /// Each way in which a provider or a CLI goes wrong.
+    Faults,
+    /// What watching costs.
+    Cpu,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::Loop, Self::Stops, Self::Faults, Self::Cpu];
+
+    fn from_name(name: &str) -> Option<Self> {
+        let names = ["loop", "stops", "faults", "cpu"];
+        let at = names.iter().position(|known| *known == name)?;
+        Some(Self::ALL[at])
+    }
+}
+
+/// What was asked for on the command line.
+struct Chosen {
+    extent: Extent,
+    parts: Vec<Part>,
+    clis: Vec<RealCli>,
+}
 
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +60,11 @@ enum Extent {
 
 /// Runs the campaign.
 pub fn run_all(args: &[String]) -> Step {
-    let (extent, clis) = chosen(args)?;
+    let Chosen {
+        extent,
+        parts,
+        clis,
+    } = chosen(args)?;
     let missing: Vec<RealCli> = clis
         .iter()
         .copied()
@@ -52,24 +86,27 @@ pub fn run_all(args: &[String]) -> Step {
         let version = real_clis::version(cli).unwrap_or_default();
         println!("{} {version}", cli.name());
         let stage = |case: &str| Stage::new(&binary, &server, cli, case);
-        happy::run(&stage, &mut table)?;
-        stops::run(&stage, extent, &mut table)?;
-        if extent == Extent::Whole {
-            faults::run(&stage, &mut table)?;
-            cpu::run(&stage, &mut table)?;
+        for part in &parts {
+            match part {
+                Part::Loop => happy::run(&stage, &mut table)?,
+                Part::Stops => stops::run(&stage, extent, &mut table)?,
+                Part::Faults => faults::run(&stage, &mut table)?,
+                Part::Cpu => cpu::run(&stage, &mut table)?,
+            }
         }
     }
     table.finish()
 }
 
-fn chosen(args: &[String]) -> Result<(Extent, Vec<RealCli>), String> {
+fn chosen(args: &[String]) -> Result<Chosen, String> {
     let mut extent = Extent::Whole;
-    let mut clis = Vec::new();
+    let (mut parts, mut clis) = (Vec::new(), Vec::new());
     for arg in args {
-        match (arg.as_str(), RealCli::from_name(arg)) {
-            ("--short", _) => extent = Extent::Short,
-            (_, Some(cli)) => clis.push(cli),
-            (other, None) => return Err(format!("no agent `{other}`\nusage: {USAGE}")),
+        match (arg.as_str(), RealCli::from_name(arg), Part::from_name(arg)) {
+            ("--short", ..) => extent = Extent::Short,
+            (_, Some(cli), _) => clis.push(cli),
+            (_, None, Some(part)) => parts.push(part),
+            (other, None, None) => return Err(format!("no agent `{other}`\nusage: {USAGE}")),
         }
     }
     if clis.is_empty() {
@@ -79,7 +116,17 @@ fn chosen(args: &[String]) -> Result<(Extent, Vec<RealCli>), String> {
             Extent::Whole => RealCli::ALL.to_vec(),
         };
     }
-    Ok((extent, clis))
+    if parts.is_empty() {
+        parts = match extent {
+            Extent::Short => vec![Part::Loop, Part::Stops],
+            Extent::Whole => Part::ALL.to_vec(),
+        };
+    }
+    Ok(Chosen {
+        extent,
+        parts,
+        clis,
+    })
 }
 
 fn names(clis: &[RealCli]) -> String {

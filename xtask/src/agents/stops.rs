@@ -72,7 +72,7 @@ fn once(stage: &mut Stage<'_>, how: How) -> Result<Duration, String> {
     ]);
     stage.script(turns, &Options::default())?;
     let program = stage.program()?;
-    let mut child = stage.spawn(stage.start(&program, &["-m", "1", "--kill-grace", "1s"])?)?;
+    let mut child = stage.spawn(stage.start(&program, &["-m", "1"])?)?;
     let busy = poll(PATIENCE, &mut || stage.world.has("started").then_some(()));
     if busy.is_none() {
         end(&mut child);

@@ -74,7 +74,7 @@ pub struct LogsArgs {
     #[arg(long)]
     pub raw: bool,
     /// What the agent thought, too
-    #[arg(long, conflicts_with = "raw")]
+    #[arg(long, visible_alias = "show-thinking", conflicts_with = "raw")]
     pub thinking: bool,
     /// Standard error alone
     #[arg(long)]

@@ -23,6 +23,9 @@ pub struct ResumeArgs {
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,
+    /// Show what the agent thinks, too
+    #[arg(long, alias = "thinking")]
+    pub show_thinking: bool,
     /// Print events as JSON lines instead of the human view
     #[arg(long)]
     pub json: bool,

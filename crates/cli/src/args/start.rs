@@ -106,7 +106,7 @@ pub struct LimitArgs {
     /// Iterations without progress before a nudge, twice as many end the loop; 0: off [default: by backend]
     #[arg(long, value_name = "N", value_parser = values::number)]
     pub stall_after: Option<u32>,
-    /// Between asking processes to end and killing them [default: 5s]
+    /// Between asking processes to end and killing them [default: 5s; less for some agents]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub kill_grace: Option<Secs>,
     /// Log kept of one iteration, or `unlimited` [default: 2GB]
@@ -249,6 +249,9 @@ pub struct ShowArgs {
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,
+    /// Show what the agent thinks, too
+    #[arg(long, alias = "thinking")]
+    pub show_thinking: bool,
     /// Print events as JSON lines instead of the human view
     #[arg(long)]
     pub json: bool,

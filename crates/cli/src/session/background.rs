@@ -96,7 +96,7 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
                 printer.note(&notice);
             }
             match format {
-                Format::Human | Format::Story => printer.line(&loop_id),
+                Format::Human(_) | Format::Story => printer.line(&loop_id),
                 Format::Json => {
                     let value = serde_json::json!({ "loop_id": loop_id, "name": name, "pid": pid });
                     printer.line(&value.to_string());

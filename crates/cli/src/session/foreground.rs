@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use descartes_client::logs::Thoughts;
 use descartes_client::{Known, Loops, Output, Query};
 use descartes_core::host::{Host, HostEnd, HostSettings};
 use descartes_kernel::state::LoopState;
@@ -14,6 +15,7 @@ use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, canonical};
 use super::end;
 use super::order::{Opened, Order};
 use super::signals::{Patience, Switchboard};
+use crate::args::start::ShowArgs;
 use crate::env::Stream;
 use crate::error::CliError;
 use crate::notify::Listeners;
@@ -30,12 +32,23 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Words for people.
-    Human,
+    /// Words for people, with the agent's thoughts or without.
+    Human(Thoughts),
     /// Words for people who are told what to type next by somebody else.
     Story,
     /// Records for programs.
     Json,
+}
+
+impl Format {
+    /// As the flags `--json` and `--show-thinking` ask for.
+    pub fn asked(show: ShowArgs) -> Self {
+        match (show.json, show.show_thinking) {
+            (true, _) => Self::Json,
+            (false, true) => Self::Human(Thoughts::Shown),
+            (false, false) => Self::Human(Thoughts::Hidden),
+        }
+    }
 }
 
 /// Carries out an order here, to the loop's end.
@@ -66,7 +79,7 @@ pub fn run(
     let (ended, state) = watched(host, &loops, &board, &listeners, format, around, printer)?;
     if let Some(state) = state.filter(|_| format != Format::Json) {
         let next = match format {
-            Format::Human => summary::next(&ended, &state, &named),
+            Format::Human(_) => summary::next(&ended, &state, &named),
             _ => Vec::new(),
         };
         let lines = summary::lines(&ended, &state, &next, printer.out);
@@ -96,14 +109,14 @@ fn watched(
 ) -> Result<(HostEnd, Option<LoopState>), CliError> {
     let signal =
         Signal::new().map_err(|error| CliError::system("make an event counter", error.into()))?;
-    let output = match format {
-        Format::Human | Format::Story => Output::Newest,
-        Format::Json => Output::No,
+    let wanted = match format {
+        Format::Human(thoughts) => (Output::Newest, thoughts),
+        Format::Story => (Output::Newest, Thoughts::Hidden),
+        Format::Json => (Output::No, Thoughts::Hidden),
     };
     let handle = loops.find(&Query::Named(host.loop_id().to_owned()))?;
     let view = view(format, listeners, &signal, around, printer);
-    let profiles = Arc::clone(&known.profiles);
-    let show = Show::new(view, &handle, output, profiles, Arc::clone(&signal))?;
+    let show = Show::new(view, &handle, wanted, known.clone(), Arc::clone(&signal))?;
     board.connect(host.remote(), Some(Arc::clone(&signal)));
     let (done, shown) = channel();
     let spawned = show.spawn(done.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use descartes_core::host::{
-    self, Existing, GuardProgram, Host, HostError, HostSettings, NewLoop, Resume, Resumed,
+    self, Existing, GuardProgram, Host, HostError, HostSettings, NewLoop, PassEnv, Resume, Resumed,
 };
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
@@ -134,7 +134,8 @@ impl Order {
                 exe: this_program(),
                 args: vec![GUARD.to_owned()],
             }),
-            environment: passed_on(&layers, around),
+            environment: passed_on(around),
+            pass_env: pass_env(&layers),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profiles: Arc::new(profiles_of(&layers)?),
             cancel: None,
@@ -163,18 +164,17 @@ pub fn this_program() -> PathBuf {
     exe.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }
 
-/// The variables that agents and gates get: all but our own, or those that `pass_env` names.
-fn passed_on(
-    layers: &Layers,
-    around: &Surroundings,
-) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
-    let names = layers.get::<Vec<String>>("pass_env");
-    let passes = |name: &std::ffi::OsString| match &names {
-        None => !name.to_string_lossy().starts_with(OWN_VARIABLES),
-        Some(names) => names.value.iter().any(|wanted| name == wanted.as_str()),
-    };
+/// The variables that agents and gates get: all but our own.
+fn passed_on(around: &Surroundings) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    let own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(OWN_VARIABLES);
     let all = around.environment.variables().iter();
-    all.filter(|(name, _)| passes(name)).cloned().collect()
+    all.filter(|(name, _)| !own(name)).cloned().collect()
+}
+
+/// What of it agents get.
+fn pass_env(layers: &Layers) -> PassEnv {
+    let names = layers.get::<Vec<String>>("pass_env");
+    names.map_or(PassEnv::All, |names| PassEnv::Only(names.value))
 }
 
 /// Prices for agents that tell tokens only.

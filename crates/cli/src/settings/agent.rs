@@ -18,14 +18,20 @@ pub struct ChosenAgent {
 /// All profiles: built-in ones, and those of the config files.
 pub fn profiles(layers: &Layers) -> Result<Profiles, CliError> {
     let mut profiles = Profiles::builtin()?;
-    for (name, sourced) in layers.entries("agents") {
-        let mut table = toml::Table::new();
-        table.insert(name.to_owned(), sourced.value.clone());
-        profiles.add(&table).map_err(|error| CliError::Usage {
-            message: format!("{}: {error}", sourced.source),
+    let given = layers.entries("agents");
+    let tables = given
+        .iter()
+        .map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone()));
+    profiles.add(&tables.collect()).map_err(|error| {
+        let source = error.profile().and_then(|name| given.get(name));
+        CliError::Usage {
+            message: source.map_or_else(
+                || error.to_string(),
+                |sourced| format!("{}: {error}", sourced.source),
+            ),
             hints: vec!["see: descartes config show".to_owned()],
-        })?;
-    }
+        }
+    })?;
     Ok(profiles)
 }
 

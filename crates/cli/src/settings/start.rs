@@ -190,7 +190,7 @@ fn config(
         spec_files: spec_files(args, layers, around, dir)?,
         max_spec_tokens: value(layers, "max_spec_tokens")?.unwrap_or(defaults.max_spec_tokens),
         git: git(layers)?,
-        kill_grace_secs: duration(layers, "kill_grace").unwrap_or(defaults.kill_grace_secs),
+        kill_grace_secs: duration(layers, "kill_grace"),
         max_log_bytes: layers
             .limit("max_log")
             .map_or(defaults.max_log_bytes, |limit| limit.value),

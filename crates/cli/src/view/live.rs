@@ -7,7 +7,7 @@ use std::time::Duration;
 use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::notice::Notice;
 use descartes_kernel::reader::Source;
-use descartes_kernel::state::{LoopState, Pause, Phase};
+use descartes_kernel::state::{LoopState, Pause, Phase, Spent};
 use descartes_kernel::step::{Action, Agents, plan};
 use descartes_kernel::tasks::TasksState;
 use descartes_kernel::units::show_size;
@@ -50,6 +50,8 @@ pub struct Live<W> {
     above: Vec<String>,
     waiting: usize,
     last: Option<String>,
+    /// What the run under way told of its use.
+    used: Spent,
     /// When the last record came: a gate began then.
     since: Timestamp,
     zone: TimeZone,
@@ -74,6 +76,7 @@ impl<W: Write + Send> Live<W> {
             above: Vec::new(),
             waiting: 0,
             last: None,
+            used: Spent::default(),
             since: Timestamp::now(),
             zone: TimeZone::system(),
             bell,
@@ -193,7 +196,7 @@ impl<W: Write + Send> Live<W> {
             finished: state.iterations,
             limit: state.config.max_iterations,
             spent: Duration::from_millis(state.spent.ms) + under_way,
-            cost: words::spent(&state.spent),
+            cost: words::spent(&state.spent.plus(&self.used)),
             doing: doing(state, self.since, now),
             stopping: stopping(state, self.signal.interrupts()),
             last: self.last.clone(),
@@ -260,6 +263,11 @@ impl<W: Write + Send> View for Live<W> {
         Ok(())
     }
 
+    fn spent(&mut self, spent: &Spent) -> io::Result<()> {
+        self.used = spent.clone();
+        Ok(())
+    }
+
     fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()> {
         // What was begun is not continued by what comes now.
         self.stdout.finish(|_| {});
@@ -269,6 +277,8 @@ impl<W: Write + Send> View for Live<W> {
     }
 
     fn run_over(&mut self) -> io::Result<()> {
+        // From here on it is part of what the loop has spent.
+        self.used = Spent::default();
         let (mut out, mut err) = (None, None);
         self.stdout.finish(|line| out = Some(line));
         self.stderr.finish(|line| err = Some(line));

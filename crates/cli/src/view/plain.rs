@@ -2,16 +2,18 @@
 //! can be told from them.
 
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use descartes_kernel::event::Record;
 use descartes_kernel::reader::Source;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Spent};
 use jiff::tz::TimeZone;
 
 use super::lines::Lines;
 use super::live::skip_words;
 use super::run::View;
 use super::talk::{Role, Talk, opening, tell};
+use super::words;
 use crate::env::Stream;
 use crate::style::{Paint, Tone};
 
@@ -27,8 +29,15 @@ pub struct Plain<O, E> {
     cleaner: Option<Lines>,
     /// Whether the last byte that was written ended a line.
     line_open: bool,
+    /// When the use of tokens was told last.
+    told_use: Option<Instant>,
+    /// What is to be told of it when the agent's line has ended.
+    untold: Option<Spent>,
     zone: TimeZone,
 }
+
+/// The use of tokens is told at most so often.
+const USE_EVERY: Duration = Duration::from_secs(10);
 
 impl<O: Write + Send, E: Write + Send> Plain<O, E> {
     /// `err` takes the agent's standard error; `leads_to` says where that goes.
@@ -40,6 +49,8 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
             paint,
             cleaner,
             line_open: false,
+            told_use: None,
+            untold: None,
             zone: TimeZone::system(),
         }
     }
@@ -53,6 +64,24 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
             Role::Quote => writeln!(self.out, "{MARK}   | {text}")?,
         }
         self.out.flush()
+    }
+
+    /// Tells what was used so far, between two lines of the agent and not too often.
+    fn tell_use(&mut self) -> io::Result<()> {
+        let soon = self.told_use.is_some_and(|at| at.elapsed() < USE_EVERY);
+        let Some(spent) = self.untold.take_if(|_| !self.line_open && !soon) else {
+            return Ok(());
+        };
+        let words = words::spent(&spent);
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.told_use = Some(Instant::now());
+        self.say(&Talk {
+            role: Role::Line,
+            tone: Tone::Dim,
+            text: format!("used so far: {}", words.join(", ")),
+        })
     }
 
     fn end_line(&mut self) -> io::Result<()> {
@@ -86,10 +115,12 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
 
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
         match source {
+            Source::Stdout if bytes.is_empty() => Ok(()),
             Source::Stdout => {
                 self.out.write_all(bytes)?;
                 self.line_open = bytes.last() != Some(&b'\n');
-                self.out.flush()
+                self.out.flush()?;
+                self.tell_use()
             }
             // A closed standard error does not end the view.
             Source::Stderr => {
@@ -99,12 +130,18 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
         }
     }
 
+    fn spent(&mut self, spent: &Spent) -> io::Result<()> {
+        self.untold = Some(spent.clone());
+        self.tell_use()
+    }
+
     fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()> {
         self.end_line()?;
         writeln!(self.out, "{}", skip_words(iteration, bytes))
     }
 
     fn run_over(&mut self) -> io::Result<()> {
+        (self.told_use, self.untold) = (None, None);
         if let Some(cleaner) = &mut self.cleaner {
             let err = &mut self.err;
             cleaner.finish(|line| drop(writeln!(err, "{line}")));

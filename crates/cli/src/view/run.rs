@@ -7,12 +7,11 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use descartes_client::logs::Mask;
-use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
-use descartes_kernel::agent::Profiles;
+use descartes_client::logs::{Mask, Thoughts};
+use descartes_client::{ClientError, Follower, Known, LoopHandle, News, Output};
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::reader::Source;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::reader::{Source, Spending};
+use descartes_kernel::state::{LoopState, Spent};
 use descartes_kernel::transition::apply;
 use descartes_store::journal::last_records;
 use jiff::Timestamp;
@@ -41,6 +40,11 @@ pub trait View: Send {
 
     /// Output that was passed over.
     fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()>;
+
+    /// What the run under way has told of its tokens and cost, when it tells more.
+    fn spent(&mut self, _: &Spent) -> io::Result<()> {
+        Ok(())
+    }
 
     /// No more output of this run.
     fn run_over(&mut self) -> io::Result<()> {
@@ -84,8 +88,10 @@ pub struct Show {
     view: Box<dyn View>,
     follower: Follower,
     state: LoopState,
-    profiles: Arc<Profiles>,
+    known: Known,
+    thoughts: Thoughts,
     voice: Option<Voice>,
+    spending: Spending,
     /// Of standard output and standard error.
     masks: (Mask, Mask),
     opening: Vec<Record>,
@@ -99,8 +105,8 @@ impl Show {
     pub fn new(
         view: Box<dyn View>,
         handle: &LoopHandle,
-        output: Output,
-        profiles: Arc<Profiles>,
+        (output, thoughts): (Output, Thoughts),
+        known: Known,
         signal: Arc<Signal>,
     ) -> Result<Self, ClientError> {
         let (state, follower) = handle.follow(output)?;
@@ -111,8 +117,10 @@ impl Show {
             view,
             follower,
             state,
-            profiles,
+            known,
+            thoughts,
             voice: None,
+            spending: Spending::default(),
             masks: (Mask::default(), Mask::default()),
             opening,
             signal,
@@ -201,7 +209,9 @@ impl Show {
             } => match &mut self.voice {
                 Some(voice) => {
                     let text = voice.push(&bytes);
+                    let spending = voice.spending();
                     self.output(Source::Stdout, text.as_bytes())?;
+                    self.spend(spending)?;
                 }
                 None => self.output(Source::Stdout, &bytes)?,
             },
@@ -233,6 +243,23 @@ impl Show {
             mask.push(*byte, &mut shown);
         }
         self.view.output(source, &shown)
+    }
+
+    fn spend(&mut self, spending: Spending) -> io::Result<()> {
+        if spending == self.spending {
+            return Ok(());
+        }
+        let model = spending.model.as_ref().or(self.state.config.model.as_ref());
+        let estimate = || self.known.prices.estimate(model?, &spending.tokens);
+        let cost = spending.cost.or_else(estimate);
+        let spent = Spent {
+            ms: 0,
+            tokens: spending.tokens.total(),
+            cost_micros: cost.map(|cost| cost.micros),
+            estimated: cost.is_some_and(|cost| cost.estimated),
+        };
+        self.spending = spending;
+        self.view.spent(&spent)
     }
 
     /// No more output comes: a word that was held back was no secret.
@@ -268,7 +295,9 @@ impl Show {
                 }
             }
             Event::RunStarted { agent, .. } => {
-                self.voice = Voice::of(&self.state.config, &self.profiles, *agent);
+                let (config, profiles) = (&self.state.config, &self.known.profiles);
+                self.voice = Voice::of(config, profiles, *agent, self.thoughts);
+                self.spending = Spending::default();
             }
             _ => {}
         }

@@ -136,6 +136,8 @@ fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
         EndedBy::HostLost => "agent lost: descartes itself was killed".to_owned(),
     };
     let well = facts.failure().is_none();
+    let used = words::used(facts);
+    let how = [vec![how], used].concat().join(", ");
     let mut out = line(if well { Tone::Dim } else { Tone::Warn }, how);
     if let Some(claim) = &facts.claim {
         out.extend(line(Tone::Normal, format!("claimed: {}", one_line(claim))));

@@ -4,6 +4,7 @@
 use descartes_client::logs::{Prose, Thoughts, Tools, Transcript, understood};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::reader::Spending;
 
 /// Turns a stream of events into text.
 #[derive(Debug)]
@@ -16,13 +17,23 @@ pub struct Voice {
 
 impl Voice {
     /// The voice of a loop's n-th agent; `None` for plain text.
-    pub fn of(config: &IterativeLoopConfig, profiles: &Profiles, agent: u32) -> Option<Self> {
+    pub fn of(
+        config: &IterativeLoopConfig,
+        profiles: &Profiles,
+        agent: u32,
+        thoughts: Thoughts,
+    ) -> Option<Self> {
         let parser = understood(config, profiles, agent)?.parser().ok()?;
         Some(Self {
-            transcript: Transcript::new(parser),
-            prose: Prose::new(Thoughts::Hidden, Tools::WhenCalled),
+            transcript: Transcript::new(parser).live(),
+            prose: Prose::new(thoughts, Tools::WhenCalled),
             mid_line: false,
         })
+    }
+
+    /// What the agent told of its use so far.
+    pub fn spending(&self) -> Spending {
+        Spending::told(self.transcript.meter(), self.transcript.model())
     }
 
     /// The text for these bytes.
@@ -73,7 +84,7 @@ mod tests {
         config.command = words.remove(0);
         config.args = words;
         config.fallback = vec!["codex".into(), "./own.sh".into()];
-        Voice::of(&config, &profiles, agent)
+        Voice::of(&config, &profiles, agent, Thoughts::Hidden)
     }
 
     #[test]

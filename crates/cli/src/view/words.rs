@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{ExitStatus, GateEnd};
+use descartes_kernel::event::{ExitStatus, GateEnd, RunFacts};
 use descartes_kernel::state::Spent;
 use descartes_kernel::units::show_duration;
 use jiff::Timestamp;
@@ -75,6 +75,17 @@ pub fn spent(spent: &Spent) -> Vec<String> {
         .into_iter()
         .chain(dollars)
         .collect()
+}
+
+/// What a run has used, as far as it was told.
+pub fn used(facts: &RunFacts) -> Vec<String> {
+    let cost = facts.cost;
+    spent(&Spent {
+        ms: 0,
+        tokens: facts.tokens.and_then(|tokens| tokens.total()),
+        cost_micros: cost.map(|cost| cost.micros),
+        estimated: cost.is_some_and(|cost| cost.estimated),
+    })
 }
 
 /// An agent's command line, its program by name alone.

@@ -95,6 +95,41 @@ fn an_agent_that_asks_and_asks_and_gets_nothing_is_given_up() {
 }
 
 #[test]
+fn an_agent_that_goes_in_circles_is_given_up() {
+    let step = r#"print {"type":"step_start","sessionID":"s","part":{"messageID":"m${I}"}}"#;
+    let words = r#"print {"type":"text","sessionID":"s","part":{"messageID":"m${I}","text":"a partial answer tha"}}"#;
+    let overflow = r#"print {"type":"error","sessionID":"s","error":{"name":"ContextOverflowError","data":{"message":"Your input exceeds the context window of this model."}}}"#;
+    let many = |lines: &[&str], times: usize| {
+        let turn = |i: usize| lines.join("\n").replace("${I}", &i.to_string());
+        (0..times).map(turn).collect::<Vec<_>>().join("\n") + "\nhang"
+    };
+    let cases = [
+        (many(&[step, words], 40), "the same words"),
+        (many(&[step, words, overflow], 5), "context window"),
+    ];
+    for (script, why) in cases {
+        let stage = Stage::new();
+        let flags = ["--max-failures", "1", "--kill-grace", "1s"];
+        stage.run("opencode", &script, &flags).assert_code(7);
+        assert_eq!(stage.record("agent_ended")["ended_by"], "gave");
+        let last = stage.reason()["last"].as_str().unwrap().to_owned();
+        assert!(last.contains(why), "{last}");
+    }
+}
+
+#[test]
+fn a_silent_retry_that_only_the_log_tells_of_is_a_limit() {
+    let stage = Stage::new();
+    let script = "err timestamp=2026-11-15T06:45:09Z level=ERROR run=e0 message=\"stream error\" error.error=\"AI_APICallError: Rate limit reached for gpt-5 on tokens per min.\"\nhang";
+    let flags = ["--idle-timeout", "2s", "--kill-grace", "1s"];
+    let running = stage.spawn("opencode", script, &flags);
+    let discarded = stage.await_record("run_discarded");
+    assert_eq!(discarded["limit"]["kind"], "rate", "{discarded:#}");
+    stage.await_record("wait_started");
+    running.end();
+}
+
+#[test]
 fn a_silent_agent_is_hung() {
     let stage = Stage::new();
     let script = format!("{} first 2\nhang", recording("codex-ok"));

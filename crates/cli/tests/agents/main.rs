@@ -12,4 +12,5 @@ mod fallback;
 mod limits;
 mod misbehaviour;
 mod money;
+mod shown;
 mod stage;

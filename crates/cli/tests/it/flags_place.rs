@@ -160,3 +160,10 @@ fn color_is_for_terminals_unless_asked_for() {
     let plain = world.run(world.descartes(["loop", "start"]));
     assert!(!plain.stderr().contains('\x1b'), "{plain}");
 }
+
+#[test]
+fn show_thinking_changes_nothing_for_plain_text() {
+    let run = start(&World::new(), "print hm\npromise", &["--show-thinking"]);
+    run.assert_code(0);
+    assert!(run.stdout().contains("hm"), "{run}");
+}

@@ -7,7 +7,7 @@ use descartes_testkit::World;
 use crate::common::descartes;
 
 /// Flags and the file that tests them.
-const START: [(&str, &str); 55] = [
+const START: [(&str, &str); 56] = [
     ("--abort-promise", "flags_done"),
     ("--auto-commit", "flags_git"),
     ("--backend", "flags_agent"),
@@ -44,6 +44,7 @@ const START: [(&str, &str); 55] = [
     ("--prompt", "flags_agent"),
     ("--prompt-file", "flags_agent"),
     ("--prompt-mode", "flags_agent"),
+    ("--show-thinking", "flags_place"),
     ("--spec-file", "flags_agent"),
     ("--stall-after", "flags_limits"),
     ("--state-file", "flags_place"),
@@ -65,7 +66,7 @@ const START: [(&str, &str); 55] = [
     ("--help", "help"),
 ];
 
-const RESUME: [&str; 19] = [
+const RESUME: [&str; 20] = [
     "--color",
     "--detach",
     "--env",
@@ -81,6 +82,7 @@ const RESUME: [&str; 19] = [
     "--prompt",
     "--prompt-file",
     "--repair",
+    "--show-thinking",
     "--stall-after",
     "--state-file",
     "--timeout",

@@ -78,6 +78,15 @@ fn gates_and_their_time_limit_change() {
 }
 
 #[test]
+fn thoughts_are_shown_on_request() {
+    let thought = r#"print {"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":"Hm, why."}]}}"#;
+    let understood = ["--backend", "claude", "--permissions", "edit"];
+    let world = stopped(thought, &understood);
+    let run = resume(&world, &["--max-iterations", "2", "--show-thinking"]);
+    assert!(run.stdout().contains("~ Hm, why."), "{run}");
+}
+
+#[test]
 fn the_prompt_changes() {
     let world = stopped("save-prompt seen", &["-p", "first"]);
     resume(&world, &["--max-iterations", "2", "--prompt", "second"]).assert_code(2);

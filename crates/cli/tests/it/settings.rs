@@ -77,13 +77,22 @@ fn pass_env_names_what_agents_may_see() {
     let world = World::new();
     world.write(
         ".descartes/config.toml",
-        "pass_env = [\"PATH\", \"HOME\"]\n",
+        "pass_env = [\"WANTED\", \"ALSO_*\"]\n",
     );
-    let mut command = start_command(&world, "dump-env seen\npromise", &[]);
-    command.env("MY_SECRET", "s3cret");
+    let gate = ["--verify", "printenv MY_SECRET > gate-saw"];
+    let mut command = start_command(&world, "dump-env seen\npromise", &gate);
+    command.env("MY_SECRET", "s3cret").env("WANTED", "yes");
+    command.env("ALSO_THIS", "too").env("LC_TIME", "C");
     world.run(command).assert_code(0);
-    assert!(!world.read("seen").contains("s3cret"));
-    assert!(world.read("seen").contains("HOME="));
+    let seen = world.read("seen");
+    assert!(!seen.contains("s3cret"), "{seen}");
+    // What it names, and what nothing works without.
+    let passed = ["WANTED=yes", "ALSO_THIS=too", "PATH=", "HOME=", "LC_TIME=C"];
+    for variable in passed.iter().chain(&["DESCARTES_ITERATION=1"]) {
+        assert!(seen.contains(variable), "{variable}: {seen}");
+    }
+    // A gate is the user's own program.
+    assert_eq!(world.read("gate-saw").trim(), "s3cret");
 }
 
 #[test]

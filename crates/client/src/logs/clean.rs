@@ -162,10 +162,10 @@ impl Clean {
     }
 
     fn colour(&mut self, out: &mut Vec<u8>) {
+        self.mask.colour(out);
         let plain = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
         let fits = self.parameters.len() < LONGEST_COLOUR && self.parameters.iter().all(plain);
         if self.colours == Colours::Keep && fits {
-            // It goes before a word that is held back: a colour within a secret hides nothing.
             out.extend_from_slice(b"\x1b[");
             out.extend_from_slice(&self.parameters);
             out.push(b'm');
@@ -221,6 +221,8 @@ mod tests {
             clean(Colours::Keep, key.as_bytes()),
             "\x1b[1mkey=\x1b[32msk-ant-***\x1b[0m end"
         );
+        let close = format!("x\x1b[32msk-ant-api03-{}", "A1".repeat(20));
+        assert_eq!(clean(Colours::Drop, close.as_bytes()), "xsk-ant-***");
     }
 
     proptest! {

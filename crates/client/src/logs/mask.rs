@@ -76,13 +76,26 @@ enum Mode {
 pub struct Mask {
     mode: Mode,
     held: Vec<u8>,
+    sequence: Sequence,
 }
+
+/// Where in a terminal's sequence the text is. Its letters belong to no word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sequence {
+    No,
+    Escape,
+    /// In `ESC [ …`.
+    Csi,
+}
+
+const ESC: u8 = 0x1b;
 
 impl Default for Mask {
     fn default() -> Self {
         Self {
             mode: Mode::Maybe,
             held: Vec::new(),
+            sequence: Sequence::No,
         }
     }
 }
@@ -112,6 +125,9 @@ fn fit(word: &[u8]) -> Fit {
 impl Mask {
     /// Takes a byte.
     pub fn push(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if byte == ESC || self.sequence != Sequence::No {
+            return self.sequence(byte, out);
+        }
         match self.mode {
             Mode::Word => {
                 out.push(byte);
@@ -130,6 +146,31 @@ impl Mask {
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.held);
         self.mode = Mode::Maybe;
+        self.sequence = Sequence::No;
+    }
+
+    /// A colour stands here: a word may begin behind it, but a secret that has begun goes on, so
+    /// that a colour within it shows nothing.
+    pub fn colour(&mut self, out: &mut Vec<u8>) {
+        let begun = |kind: &Kind| self.held.starts_with(kind.prefix);
+        match self.mode {
+            Mode::Word => self.mode = Mode::Maybe,
+            Mode::Maybe if !KINDS.iter().any(begun) => out.append(&mut self.held),
+            _ => {}
+        }
+    }
+
+    fn sequence(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if self.sequence == Sequence::No {
+            self.colour(out);
+        }
+        self.sequence = match (self.sequence, byte) {
+            (_, ESC) => Sequence::Escape,
+            (Sequence::Escape, b'[') => Sequence::Csi,
+            (Sequence::Csi, 0x20..=0x3f) => Sequence::Csi,
+            _ => Sequence::No,
+        };
+        out.push(byte);
     }
 
     fn secret(&mut self, byte: u8, holds: fn(u8) -> bool, out: &mut Vec<u8>) {
@@ -226,6 +267,20 @@ mod tests {
         ] {
             assert_eq!(mask(&text), want);
         }
+    }
+
+    #[test]
+    fn a_colour_before_or_within_a_secret_does_not_show_it() {
+        let long = "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7xC0".repeat(2);
+        let text = format!("x\x1b[32msk-ant-api03-{long}\x1b[0m y\x1b[1;31mghp_{long}\x1b[0m\n");
+        let want = "x\x1b[32msk-ant-***\x1b[0m y\x1b[1;31mghp_***\x1b[0m\n";
+        assert_eq!(mask(&text), want);
+        let split = mask(&format!("sk-\x1b[1mant-\x1b[0m{long} z"));
+        assert!(!split.contains("aB3d"), "{split:?}");
+        assert_eq!(
+            mask("\x1b[2Jwords \x1b[0mstay\x1b"),
+            "\x1b[2Jwords \x1b[0mstay\x1b"
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What an agent said and did, from the stream of an agent that is understood.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use descartes_kernel::agent::{AgentEvent, Piece, StreamParser, ToolOutcome};
+use descartes_kernel::agent::{AgentEvent, Meter, Piece, StreamParser, ToolOutcome};
 use descartes_kernel::units::show_duration;
 
 /// Calls whose results are waited for; an agent that never answers them is not remembered for ever.
@@ -52,8 +52,28 @@ pub enum Said {
 pub struct Transcript {
     parser: Box<dyn StreamParser>,
     events: Vec<AgentEvent>,
-    open: VecDeque<(String, String)>,
+    open: VecDeque<Call>,
     spoke: bool,
+    clock: Clock,
+    meter: Meter,
+    model: Option<String>,
+}
+
+/// A call that was not answered yet.
+#[derive(Debug)]
+struct Call {
+    id: String,
+    summary: String,
+    began: Option<Instant>,
+}
+
+/// Whether the time of a tool can be taken by looking on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clock {
+    /// What is read has happened some time ago.
+    No,
+    /// It happens while it is read.
+    Live,
 }
 
 impl std::fmt::Debug for Transcript {
@@ -72,7 +92,27 @@ impl Transcript {
             events: Vec::new(),
             open: VecDeque::new(),
             spoke: false,
+            clock: Clock::No,
+            meter: Meter::default(),
+            model: None,
         }
+    }
+
+    /// For what is read while it happens: a tool whose time the agent does not tell is timed.
+    #[must_use]
+    pub fn live(mut self) -> Self {
+        self.clock = Clock::Live;
+        self
+    }
+
+    /// What the agent told of its tokens and cost so far.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// The model that it says it uses.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// Takes bytes, adds what they say. Any split of the same bytes says the same.
@@ -85,18 +125,20 @@ impl Transcript {
     pub fn finish(&mut self, out: &mut Vec<Said>) {
         self.parser.finish(&mut self.events);
         self.tell(out);
-        for (_, summary) in self.open.drain(..) {
+        for call in self.open.drain(..) {
+            let summary = call.summary;
             out.push(Said::ToolLost { summary });
         }
     }
 
     /// The calls that were not answered yet, in one line each.
     pub fn running(&self) -> impl Iterator<Item = &str> {
-        self.open.iter().map(|(_, summary)| summary.as_str())
+        self.open.iter().map(|call| call.summary.as_str())
     }
 
     fn tell(&mut self, out: &mut Vec<Said>) {
         for event in std::mem::take(&mut self.events) {
+            self.meter.push(&event);
             out.extend(self.event(event));
         }
     }
@@ -112,7 +154,12 @@ impl Transcript {
                 if self.open.len() == OPEN_CALLS {
                     self.open.pop_front();
                 }
-                self.open.push_back((id, summary.clone()));
+                let began = (self.clock == Clock::Live).then(Instant::now);
+                self.open.push_back(Call {
+                    id,
+                    summary: summary.clone(),
+                    began,
+                });
                 Said::ToolCall { summary }
             }
             AgentEvent::ToolResult {
@@ -142,8 +189,11 @@ impl Transcript {
                 _ => return None,
             },
             AgentEvent::Noise { text } => Said::Noise(text),
-            AgentEvent::Session { .. }
-            | AgentEvent::Step
+            AgentEvent::Session { model, .. } => {
+                self.model = model.or(self.model.take());
+                return None;
+            }
+            AgentEvent::Step
             | AgentEvent::Subagent { .. }
             | AgentEvent::Usage { .. }
             | AgentEvent::Unknown { .. } => return None,
@@ -157,13 +207,14 @@ impl Transcript {
         duration: Option<Duration>,
         preview: &str,
     ) -> Option<Said> {
-        let place = self.open.iter().position(|(open, _)| open == id);
-        let summary = match place.and_then(|place| self.open.remove(place)) {
-            Some((_, summary)) => summary,
+        let place = self.open.iter().position(|call| call.id == id);
+        let (summary, began) = match place.and_then(|place| self.open.remove(place)) {
+            Some(call) => (call.summary, call.began),
             // An answer to nothing: only trouble is worth a line.
             None if outcome.is_ok() => return None,
-            None => preview.lines().next().unwrap_or("a tool").to_owned(),
+            None => (preview.lines().next().unwrap_or("a tool").to_owned(), None),
         };
+        let duration = duration.or_else(|| began.map(|began| began.elapsed()));
         Some(Said::ToolDone {
             summary,
             outcome,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 use descartes_kernel::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
 use descartes_kernel::config::IterativeLoopConfig;
@@ -135,8 +136,7 @@ fn resolve(
             .get(key)
             .is_some_and(|value| !value.is_empty());
         own || settings
-            .environment
-            .iter()
+            .agent_environment()
             .any(|(k, v)| k == key && !v.is_empty())
     };
     let host = agent::Host {
@@ -162,8 +162,7 @@ fn settings_grant(
 ) -> bool {
     let variable = |key: &str| {
         settings
-            .environment
-            .iter()
+            .agent_environment()
             .find(|(k, _)| k == key)
             .map(|(_, value)| value.clone())
     };
@@ -273,6 +272,16 @@ impl ResolvedAgent {
             abort: config.abort_promise.clone(),
             mode: config.promise_match.unwrap_or(by_backend),
         }
+    }
+
+    /// Time that its profile gives it to end.
+    pub(super) fn kill_grace(&self) -> Option<Duration> {
+        self.profile.kill_grace
+    }
+
+    /// The share of a core that it uses while it merely waits, where that is known.
+    pub(super) fn idle_share(&self) -> Option<f64> {
+        self.profile.idle_cpu.map(|percent| percent / 100.0)
     }
 
     /// Variables of the profile, where the user has not set them.

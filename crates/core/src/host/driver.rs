@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
@@ -300,10 +301,17 @@ impl Driver {
         }
     }
 
-    fn kill_grace(&self) -> Ending {
-        Ending::Ask {
-            grace: self.state.config.kill_grace_secs.0,
-        }
+    /// Time for the tree that runs: as the user says, else as the agent's profile does.
+    pub(super) fn kill_grace(&self) -> Ending {
+        let profile = match &self.state.phase {
+            Phase::Running(run) => self.agents.get(run.agent as usize),
+            _ => None,
+        };
+        let given = self.state.config.kill_grace_secs.map(|grace| grace.0);
+        let grace = given
+            .or_else(|| profile?.kill_grace())
+            .unwrap_or(KILL_GRACE);
+        Ending::Ask { grace }
     }
 
     fn stop(&mut self, by: StopBy) -> Result<Option<Ending>, HostError> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
 use descartes_kernel::step::Input;
-use descartes_proc::{Channel, Ending, Launch, Sink, Stdin, TreeEvent};
+use descartes_proc::{Channel, Launch, Sink, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
 
 use super::HostError;
@@ -114,13 +114,12 @@ impl Driver {
 
     fn watch_gate(&mut self, live: &mut LiveGate) -> Result<(), HostError> {
         let limit = self.mono() + self.state.config.verify_timeout_secs.0;
-        let grace = self.state.config.kill_grace_secs.0;
         loop {
             let deadline = live.end.is_none().then_some(limit);
             match self.next(deadline)? {
                 None => {
                     live.end = Some(GateEnd::Timeout);
-                    self.supervisor.terminate(Ending::Ask { grace });
+                    self.supervisor.terminate(self.kill_grace());
                 }
                 Some(Message::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
                     live.end

@@ -113,7 +113,10 @@ impl Driver {
         };
         let began = Instant::now();
         self.supervisor.start(self.trees, launch, Box::new(sink))?;
-        let watch = Watch::new(self.watch_limits(), self.mono());
+        let mut watch = Watch::new(self.watch_limits(), self.mono());
+        if let Some(share) = self.agents[agent as usize].idle_share() {
+            watch.idles_at(share);
+        }
         let ended_by = EndedBy::Exit;
         self.run = Some(LiveRun {
             tree: self.trees,
@@ -162,15 +165,14 @@ impl Driver {
     ) -> Result<Launch, HostError> {
         let resolved = &self.agents[agent as usize];
         let delivery = resolved.deliver(&prompt.text, &prompt.path)?;
-        let mut env = self.settings.environment.clone();
-        let unset = |key: &str| !self.settings.environment.iter().any(|(k, _)| k == key);
-        env.extend(
-            resolved
-                .environment()
-                .iter()
-                .filter(|(key, _)| unset(key))
-                .map(|(key, value)| (key.into(), value.into())),
-        );
+        let given: Vec<(OsString, OsString)> = self.settings.agent_environment().cloned().collect();
+        let unset = |key: &str| !given.iter().any(|(k, _)| k == key);
+        let own = resolved.environment().iter();
+        let own: Vec<(OsString, OsString)> = own
+            .filter(|(key, _)| unset(key))
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect();
+        let mut env = [given, own].concat();
         let mut set = |key: &str, value: OsString| {
             env.retain(|(k, _)| k != key);
             env.push((key.into(), value));
@@ -270,13 +272,12 @@ impl Driver {
     }
 
     fn end_run(&mut self, by: EndedBy, ending: Option<Ending>) {
-        let grace = self.state.config.kill_grace_secs.0;
+        let ending = ending.unwrap_or_else(|| self.kill_grace());
         let Some(live) = &mut self.run else { return };
         if live.ended_by == EndedBy::Exit {
             live.ended_by = by;
         }
-        self.supervisor
-            .terminate(ending.unwrap_or(Ending::Ask { grace }));
+        self.supervisor.terminate(ending);
     }
 
     fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<Whereabouts, HostError> {

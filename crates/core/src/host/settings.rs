@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use descartes_kernel::agent::Profiles;
 use descartes_store::layout::{EnvPaths, StateRoot};
 
-use super::HostError;
+use super::{HostError, PassEnv};
 use crate::backend::LoopBackend;
 
 /// Logs of one loop, all runs together, unless told otherwise.
@@ -32,8 +32,10 @@ pub struct HostSettings {
     pub paths: EnvPaths,
     /// The guard; `None`: the library's own, weaker way.
     pub guard: Option<GuardProgram>,
-    /// The environment that agents and gates get.
+    /// The environment that gates and git get.
     pub environment: Vec<(OsString, OsString)>,
+    /// What of it agents get.
+    pub pass_env: PassEnv,
     /// Version of the host, for the record.
     pub version: String,
     /// Known agents.
@@ -58,6 +60,12 @@ impl std::fmt::Debug for HostSettings {
 }
 
 impl HostSettings {
+    /// The environment that agents get.
+    pub fn agent_environment(&self) -> impl Iterator<Item = &(OsString, OsString)> {
+        let variables = self.environment.iter();
+        variables.filter(|(name, _)| self.pass_env.passes(name))
+    }
+
     /// The surroundings of this process: the one place where the library reads them.
     pub fn from_process() -> Result<Self, HostError> {
         let paths = EnvPaths::from_process();
@@ -69,6 +77,7 @@ impl HostSettings {
             paths,
             guard: None,
             environment: std::env::vars_os().collect(),
+            pass_env: PassEnv::All,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profiles: Arc::new(profiles),
             cancel: None,

@@ -46,5 +46,5 @@ pub use stderr::StderrReader;
 pub use stream::{StreamParser, parser};
 pub use summary::{ResultState, RunSummary};
 pub use trouble::Trouble;
-pub use usage::{MicroUsd, Usage};
+pub use usage::{Meter, MicroUsd, Usage};
 pub use version::VersionSeen;

@@ -5,6 +5,7 @@
 //! keys it has; `like = "claude"` begins from another profile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,16 @@ pub struct Profile {
     /// Variables set for the agent where the user has not set them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Time between asking it to end and killing it, where the user gives none.
+    #[serde(
+        default,
+        with = "duration_text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kill_grace: Option<Duration>,
+    /// Percent of a core that it uses while it merely waits: with less than this, silence is a hang.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_cpu: Option<f64>,
     /// What the agent tells of its tokens and cost.
     #[serde(default)]
     pub reports: Reports,
@@ -248,6 +259,32 @@ pub enum Reports {
     /// Nothing.
     #[default]
     Nothing,
+}
+
+/// A duration as people write it: `1s`.
+mod duration_text {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::units::{parse_duration, show_duration};
+
+    #[expect(clippy::ref_option, reason = "serde asks for this form")]
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        duration.map(show_duration).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_duration(&text)
+            .map(Some)
+            .map_err(serde::de::Error::custom)
+    }
 }
 
 fn prompt_word() -> Vec<String> {

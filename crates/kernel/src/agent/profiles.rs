@@ -48,6 +48,12 @@ pub enum ProfileError {
         /// The names that are known.
         known: String,
     },
+    /// Profiles that begin from one another.
+    #[error("agents {names} are like each other: one of them needs a profile of its own")]
+    Circle {
+        /// Their names.
+        names: String,
+    },
     /// A key is unknown, missing or of the wrong type.
     #[error("agent `{name}`: {message}")]
     Key {
@@ -74,6 +80,21 @@ pub enum ProfileError {
     },
 }
 
+impl ProfileError {
+    /// The profile that is wrong, where it is one.
+    pub fn profile(&self) -> Option<&str> {
+        match self {
+            Self::Toml(_) | Self::Circle { .. } => None,
+            Self::NotATable { name }
+            | Self::Name { name }
+            | Self::Like { name, .. }
+            | Self::Key { name, .. }
+            | Self::NoPaths { name }
+            | Self::Path { name, .. } => Some(name),
+        }
+    }
+}
+
 impl Profiles {
     /// The built-in profiles.
     pub fn builtin() -> Result<Self, ProfileError> {
@@ -92,12 +113,29 @@ impl Profiles {
 
     /// Adds the profiles of an `[agents]` table. The first that is wrong ends it.
     pub fn add(&mut self, agents: &Table) -> Result<(), ProfileError> {
-        for (name, value) in agents {
-            let table = self.merged(name, value)?;
-            let profile = read(name, &table)?;
-            self.by_name.insert(name.clone(), profile);
-            self.tables.insert(name.clone(), table);
+        let mut left: Vec<&String> = agents.keys().collect();
+        while !left.is_empty() {
+            // One that begins from another comes after it, whatever their names are.
+            let ready = left.iter().position(|name| {
+                let like = base_of(&agents[name.as_str()]);
+                like.is_none_or(|like| like == *name || !left.iter().any(|other| *other == like))
+            });
+            let Some(ready) = ready else {
+                let names: Vec<&str> = left.iter().map(|name| name.as_str()).collect();
+                let names = names.join(", ");
+                return Err(ProfileError::Circle { names });
+            };
+            let name = left.remove(ready);
+            self.add_one(name, &agents[name.as_str()])?;
         }
+        Ok(())
+    }
+
+    fn add_one(&mut self, name: &str, value: &Value) -> Result<(), ProfileError> {
+        let table = self.merged(name, value)?;
+        let profile = read(name, &table)?;
+        self.by_name.insert(name.to_owned(), profile);
+        self.tables.insert(name.to_owned(), table);
         Ok(())
     }
 
@@ -169,6 +207,11 @@ impl Profiles {
         };
         found.map_or(GENERIC, |profile| profile.name.as_str())
     }
+}
+
+/// The profile that this one begins from, by its own word.
+fn base_of(profile: &Value) -> Option<&str> {
+    profile.as_table()?.get("like")?.as_str()
 }
 
 /// The base name of the program that a profile runs by itself.

@@ -1,4 +1,5 @@
-//! What agents tell on standard error alone: gemini sleeps for an hour after one line there.
+//! What agents tell on standard error alone: gemini sleeps for an hour after one line there, and
+//! opencode tries again without a word but in its log.
 
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ impl StderrReader {
                 return;
             };
             if line.len() <= LINE {
-                out.extend(retry(&String::from_utf8_lossy(line), attempt, why));
+                let line = String::from_utf8_lossy(line);
+                out.extend(retry(&line, attempt, why).or_else(|| logged(&line)));
             }
         });
     }
@@ -54,6 +56,23 @@ fn retry(line: &str, attempt: &mut Option<u32>, why: &mut String) -> Option<Agen
         max: None,
         after: Some(Duration::from_millis(millis)),
         why: std::mem::take(why),
+    })
+}
+
+/// A request of opencode's that failed: `… level=ERROR … message="stream error" …
+/// error.error="AI_APICallError: why"`. It tries again, or tells the same as its error.
+fn logged(line: &str) -> Option<AgentEvent> {
+    if !line.contains(" level=ERROR ") || !line.contains("message=\"stream error\"") {
+        return None;
+    }
+    let (_, why) = line.split_once("error.error=\"")?;
+    let why = why.trim_end().trim_end_matches('"');
+    let why = why.split_once("Error: ").map_or(why, |(_, rest)| rest);
+    Some(AgentEvent::Retry {
+        attempt: None,
+        max: None,
+        after: None,
+        why: head(why, WHY_BYTES).to_owned(),
     })
 }
 
@@ -87,6 +106,25 @@ mod tests {
         let two = "Attempt 2 failed: Resource has been exhausted (e.g. check quota).\nSuggested retry after 1s.. Retrying after 5366ms...\n";
         let why = "Resource has been exhausted (e.g. check quota)";
         assert_eq!(read(two), [(Some(2), 5366, why.to_owned())]);
+    }
+
+    #[test]
+    fn a_logged_error_of_a_request_is_a_retry() {
+        let line = "timestamp=2026-11-15T06:45:09.894Z level=ERROR run=e0 message=\"stream error\" providerID=p small=false error.error=\"AI_APICallError: Rate limit reached for gpt-5. Please try again in 1s.\"\n";
+        let mut out = Vec::new();
+        StderrReader::default().push(line.as_bytes(), &mut out);
+        let why = "Rate limit reached for gpt-5. Please try again in 1s.".to_owned();
+        let told = AgentEvent::Retry {
+            attempt: None,
+            max: None,
+            after: None,
+            why,
+        };
+        assert_eq!(out, [told]);
+        let other = line.replace("stream error", "process");
+        let mut out = Vec::new();
+        StderrReader::default().push(other.as_bytes(), &mut out);
+        assert!(out.is_empty());
     }
 
     #[test]

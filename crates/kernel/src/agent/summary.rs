@@ -1,14 +1,13 @@
 //! What a run comes to: a fold over the events of its stream.
 
+use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use super::message::Message;
-use super::{
-    AgentEvent, Denial, Failure, FailureKind, MicroUsd, RunResult, Trouble, Usage, UsageScope,
-};
+use super::{AgentEvent, Denial, Failure, FailureKind, Meter, MicroUsd, RunResult, Trouble, Usage};
 use crate::provider_limit::{self, LimitKind, LimitTold};
 
 const DENIALS_KEPT: usize = 32;
@@ -49,6 +48,10 @@ pub struct RunSummary {
     pub waiting: Option<Duration>,
     /// Requests in a row that brought neither text nor a tool call.
     pub empty_steps: u32,
+    /// Requests in a row that brought the same words again, and no tool call.
+    pub same_steps: u32,
+    /// How often the conversation was too long since the last tool call.
+    pub overflows: u32,
     /// Turns, as the agent counts them.
     pub turns: Option<u64>,
     /// Denied tool calls, the first of them.
@@ -66,10 +69,36 @@ pub struct RunSummary {
     result: Option<Ending>,
     failure: Option<Failure>,
     limit: Option<LimitTold>,
-    steps_usage: Usage,
-    steps_cost: Option<MicroUsd>,
-    run_usage: Option<Usage>,
-    run_cost: Option<MicroUsd>,
+    #[serde(flatten)]
+    meter: Meter,
+    #[serde(skip)]
+    step_hash: StepHash,
+    #[serde(skip)]
+    last_step: Option<u64>,
+}
+
+/// The words of one request, as far as needed to know them again; any split gives the same.
+#[derive(Clone, Debug, Default)]
+struct StepHash(Option<DefaultHasher>);
+
+impl StepHash {
+    fn write(&mut self, text: &str) {
+        if !text.is_empty() {
+            let hasher = self.0.get_or_insert_default();
+            hasher.write(text.as_bytes());
+        }
+    }
+
+    fn take(&mut self) -> Option<u64> {
+        self.0.take().map(|hasher| hasher.finish())
+    }
+}
+
+impl PartialEq for StepHash {
+    fn eq(&self, other: &Self) -> bool {
+        let value = |hash: &Self| hash.0.as_ref().map(Hasher::finish);
+        value(self) == value(other)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,6 +110,7 @@ enum Ending {
 impl RunSummary {
     /// Takes one event in.
     pub fn push(&mut self, event: &AgentEvent) {
+        self.meter.push(event);
         match event {
             AgentEvent::Session { id, model, version } => {
                 keep_newer(&mut self.session, id);
@@ -89,6 +119,7 @@ impl RunSummary {
             }
             AgentEvent::Step => {
                 self.empty_steps = self.empty_steps.saturating_add(1);
+                self.compare_steps();
                 self.result = None;
             }
             AgentEvent::Text {
@@ -99,10 +130,13 @@ impl RunSummary {
                 self.goes_on();
                 self.open_message(*message, text);
                 self.final_message.push(*piece, text);
+                self.step_hash.write(text);
                 self.spoke |= !text.trim().is_empty();
             }
             AgentEvent::ToolCall { id, summary, .. } => {
                 self.goes_on();
+                (self.same_steps, self.overflows) = (0, 0);
+                (self.step_hash, self.last_step) = (StepHash::default(), None);
                 self.tool_calls += 1;
                 self.running = Some(id.clone());
                 self.running_tool = Some(summary.clone());
@@ -113,7 +147,6 @@ impl RunSummary {
                     (self.running, self.running_tool) = (None, None);
                 }
             }
-            AgentEvent::Usage { scope, usage, cost } => self.count(*scope, usage, *cost),
             AgentEvent::Retry { after, .. } => {
                 self.retries += 1;
                 self.waiting = *after;
@@ -127,11 +160,14 @@ impl RunSummary {
                 }
             }
             AgentEvent::Failed(failure) => {
+                let overflow = failure.kind == FailureKind::ContextTooLong;
+                self.overflows = self.overflows.saturating_add(u32::from(overflow));
                 self.failure = Some(failure.clone());
                 self.result = None;
             }
             AgentEvent::Result(result) => self.end(result),
-            AgentEvent::Thinking { .. }
+            AgentEvent::Usage { .. }
+            | AgentEvent::Thinking { .. }
             | AgentEvent::Subagent { .. }
             | AgentEvent::Warning { .. }
             | AgentEvent::Noise { .. }
@@ -184,12 +220,17 @@ impl RunSummary {
 
     /// Tokens of the run: the agent's own total, else the sum of what it told on the way.
     pub fn usage(&self) -> Usage {
-        self.run_usage.unwrap_or(self.steps_usage)
+        self.meter.usage()
     }
 
     /// Cost of the run, or `None` where the agent tells none.
     pub fn cost(&self) -> Option<MicroUsd> {
-        self.run_cost.or(self.steps_cost)
+        self.meter.cost()
+    }
+
+    /// What it told of its use.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Whether the provider hindered this run, and until when: told by the stream's
@@ -228,6 +269,17 @@ impl RunSummary {
         self.limit = None;
     }
 
+    /// A request begins: did the one before it bring what the one before that had brought?
+    fn compare_steps(&mut self) {
+        let said = self.step_hash.take();
+        self.same_steps = match (said, self.last_step) {
+            (Some(said), Some(last)) if said == last => self.same_steps.saturating_add(1),
+            (None, _) => self.same_steps,
+            _ => 0,
+        };
+        self.last_step = said.or(self.last_step);
+    }
+
     /// A message of nothing but white space does not put the one before it aside.
     fn open_message(&mut self, message: u32, text: &str) {
         if self.message != Some(message) && !text.trim().is_empty() {
@@ -236,25 +288,7 @@ impl RunSummary {
         }
     }
 
-    fn count(&mut self, scope: UsageScope, usage: &Usage, cost: Option<MicroUsd>) {
-        match scope {
-            UsageScope::Run => self.count_run(Some(*usage), cost),
-            UsageScope::Step => {
-                self.steps_usage = self.steps_usage.plus(usage);
-                if let Some(cost) = cost {
-                    self.steps_cost = Some(self.steps_cost.unwrap_or_default().plus(cost));
-                }
-            }
-        }
-    }
-
-    fn count_run(&mut self, usage: Option<Usage>, cost: Option<MicroUsd>) {
-        self.run_usage = usage.filter(|usage| !usage.is_unknown()).or(self.run_usage);
-        self.run_cost = cost.or(self.run_cost);
-    }
-
     fn end(&mut self, result: &RunResult) {
-        self.count_run(result.usage, result.cost);
         self.turns = result.turns.or(self.turns);
         self.result = Some(match (&result.error, &self.failure) {
             (None, _) => Ending::Ok,

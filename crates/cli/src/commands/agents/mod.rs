@@ -27,7 +27,7 @@ pub fn run(args: AgentsArgs, around: &Surroundings, printer: &Printer) -> Result
 fn format(json: bool) -> Format {
     match json {
         true => Format::Json,
-        false => Format::Human,
+        false => Format::Story,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use descartes_client::{Effect, LoopHandle, Sent, Ticket};
+use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Phase;
 use descartes_kernel::units::show_duration;
@@ -68,7 +69,12 @@ pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Resul
 }
 
 fn limit(found: &LoopHandle) -> Result<Duration, CliError> {
-    Ok(found.state()?.config.kill_grace_secs.0 + BEYOND_GRACE)
+    Ok(found
+        .state()?
+        .config
+        .kill_grace_secs
+        .map_or(KILL_GRACE, |grace| grace.0)
+        + BEYOND_GRACE)
 }
 
 /// The loop has taken it: wait for its effect, then for the last process.

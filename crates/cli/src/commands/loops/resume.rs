@@ -11,6 +11,7 @@ use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
 use descartes_store::lock::{Holder, StateLock};
 
 use crate::args::resume::{ChangeArgs, ResumeArgs, WhichLoop};
+use crate::args::start::ShowArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
@@ -41,11 +42,11 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
             change: Box::new(change),
         },
     };
-    let format = if args.json {
-        Format::Json
-    } else {
-        Format::Human
-    };
+    let format = Format::asked(ShowArgs {
+        json: args.json,
+        show_thinking: args.show_thinking,
+        ..ShowArgs::default()
+    });
     if args.detach {
         return background::start(&order, format, printer);
     }

@@ -19,11 +19,7 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
     if args.show.dry_run {
         return dry_run::run(&start, around, printer);
     }
-    let format = if args.show.json {
-        Format::Json
-    } else {
-        Format::Human
-    };
+    let format = Format::asked(args.show);
     let over = if args.place.force {
         Over::SetAside
     } else {

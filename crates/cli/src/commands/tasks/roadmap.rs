@@ -126,10 +126,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         dir: start.dir,
         job,
     };
-    let format = match args.show.json {
-        true => Format::Json,
-        false => Format::Human,
-    };
+    let format = Format::asked(args.show);
     if args.show.detach {
         return background::start(&order, format, printer);
     }

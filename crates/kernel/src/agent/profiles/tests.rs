@@ -53,6 +53,44 @@ fn six_lines_make_an_agent() {
 }
 
 #[test]
+fn a_profile_may_be_like_one_that_comes_after_it() {
+    let text = r#"
+        [alpha]
+        like = "middle"
+        [middle]
+        like = "zulu"
+        args = ["--two"]
+        [zulu]
+        command = "zulu"
+        args = ["--one"]
+        kill_grace = "1s"
+        idle_cpu = 2.5
+        [codex]
+        args = ["--mine"]
+        [a-codex]
+        like = "codex"
+    "#;
+    let profiles = with(text).unwrap();
+    let alpha = profiles.get("alpha").unwrap();
+    assert_eq!(
+        (&*alpha.command, &*alpha.args),
+        ("zulu", &["--two".to_owned()][..])
+    );
+    assert_eq!(alpha.kill_grace, Some(std::time::Duration::from_secs(1)));
+    assert_eq!(alpha.idle_cpu, Some(2.5));
+    assert!(
+        profiles
+            .show("zulu")
+            .unwrap()
+            .contains("kill_grace = \"1s\"")
+    );
+    assert_eq!(profiles.get("a-codex").unwrap().args, ["--mine"]);
+    let circle = with("[a]\nlike = \"b\"\n[b]\nlike = \"a\"").unwrap_err();
+    assert!(circle.to_string().contains("a, b"), "{circle}");
+    assert!(with("[a]\ncommand = \"a\"\nkill_grace = \"soon\"").is_err());
+}
+
+#[test]
 fn a_built_in_profile_is_changed_key_by_key() {
     let profiles =
         with("[claude]\nargs = [\"-p\", \"--bare\"]\nformat.default = \"json\"").unwrap();

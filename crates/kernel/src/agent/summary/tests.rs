@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::{Piece, ToolOutcome};
+use crate::agent::{Piece, ToolOutcome, UsageScope};
 
 fn text(message: u32, text: &str) -> AgentEvent {
     AgentEvent::Text {
@@ -275,6 +275,38 @@ fn requests_that_bring_nothing_are_counted() {
     let mut working = steps;
     working.push(call("a"));
     assert_eq!(fold(&working).empty_steps, 0);
+}
+
+#[test]
+fn requests_that_bring_the_same_words_are_counted() {
+    let mut steps = Vec::new();
+    for message in 0..30 {
+        steps.extend([AgentEvent::Step, text(message, "a partial answer tha")]);
+    }
+    assert_eq!(fold(&steps).same_steps, 28, "the last one is still open");
+    assert_eq!(fold(&steps).empty_steps, 0);
+    steps.push(call("a"));
+    assert_eq!(fold(&steps).same_steps, 0);
+    let different: Vec<AgentEvent> = (0..30)
+        .flat_map(|message| [AgentEvent::Step, text(message, &message.to_string())])
+        .collect();
+    assert_eq!(fold(&different).same_steps, 0);
+}
+
+#[test]
+fn a_conversation_that_stays_too_long_is_counted_until_there_is_work() {
+    let overflow = AgentEvent::Failed(failed(FailureKind::ContextTooLong, "too long"));
+    let mut events = Vec::new();
+    for message in 0..5 {
+        events.extend([
+            AgentEvent::Step,
+            text(message, "compacted"),
+            overflow.clone(),
+        ]);
+    }
+    assert_eq!(fold(&events).overflows, 5);
+    events.push(call("a"));
+    assert_eq!(fold(&events).overflows, 0);
 }
 
 #[test]
