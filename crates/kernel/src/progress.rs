@@ -1,7 +1,7 @@
 //! Evidence of progress: HEAD moved, the tree changed, the set of red gates changed, the
 //! count of open items fell. Never the agent's word.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::event::{GateFacts, Progress, TreeFacts};
 
@@ -9,16 +9,18 @@ use crate::event::{GateFacts, Progress, TreeFacts};
 pub fn evidence(
     before: &TreeFacts,
     after: &TreeFacts,
+    seen: &VecDeque<String>,
     red_before: Option<&BTreeSet<u32>>,
     gates: &[GateFacts],
 ) -> Progress {
     let mut moved = Vec::new();
-    if before.head != after.head {
+    let changed = before.tree.is_some() && after.tree.is_some() && before.tree != after.tree;
+    // An agent that takes back what it did, and does it again, gets nowhere: commits or not.
+    let to_and_fro = changed && after.tree.as_ref().is_some_and(|tree| seen.contains(tree));
+    if before.head != after.head && !to_and_fro {
         moved.push("HEAD moved".to_owned());
     }
-    if let (Some(old), Some(new)) = (&before.tree, &after.tree)
-        && old != new
-    {
+    if changed && !to_and_fro {
         moved.push("files changed".to_owned());
     }
     if let (Some(old), Some(new)) = (before.open_items, after.open_items)
@@ -47,7 +49,7 @@ pub fn evidence(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{evidence as evidence_since, *};
     use crate::event::{ExitStatus, GateEnd};
 
     fn tree(head: &str, tree: &str) -> TreeFacts {
@@ -68,6 +70,29 @@ mod tests {
             tree_before: None,
             tree_after: None,
         }
+    }
+
+    fn evidence(
+        before: &TreeFacts,
+        after: &TreeFacts,
+        red: Option<&BTreeSet<u32>>,
+        gates: &[GateFacts],
+    ) -> Progress {
+        evidence_since(before, after, &VecDeque::new(), red, gates)
+    }
+
+    #[test]
+    fn a_tree_that_comes_back_is_no_progress() {
+        let seen = VecDeque::from(["1".to_owned(), "2".to_owned()]);
+        let since =
+            |before: &TreeFacts, after: &TreeFacts| evidence_since(before, after, &seen, None, &[]);
+        assert_eq!(since(&tree("a", "2"), &tree("a", "1")), Progress::None);
+        assert_eq!(since(&tree("a", "2"), &tree("b", "1")), Progress::None);
+        // What is committed as it was is.
+        let commit = since(&tree("a", "2"), &tree("b", "2"));
+        assert_eq!(commit, Progress::Moved(vec!["HEAD moved".into()]));
+        let edit = since(&tree("a", "2"), &tree("a", "3"));
+        assert_eq!(edit, Progress::Moved(vec!["files changed".into()]));
     }
 
     #[test]

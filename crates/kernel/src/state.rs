@@ -305,6 +305,9 @@ pub struct LoopState {
     pub agent_failures: BTreeMap<u32, u32>,
     /// Iterations in a row without evidence of progress.
     pub still: u32,
+    /// The work tree's hashes after the last iterations: one that comes back is no progress.
+    #[serde(default)]
+    pub trees: VecDeque<String>,
     /// Whether the next prompt carries a nudge.
     pub nudge: bool,
     /// Gates that were red when last run.

@@ -376,7 +376,13 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
     let Phase::Judging { run, facts, gates } = &state.phase else {
         return Vec::new();
     };
-    let progress = evidence(&run.before, &closing.after, state.red.as_ref(), gates);
+    let progress = evidence(
+        &run.before,
+        &closing.after,
+        &state.trees,
+        state.red.as_ref(),
+        gates,
+    );
     let verdict = judge(state, facts, gates, &progress, closing);
     let spent_ms = facts.duration_ms + gates.iter().map(|g| g.duration_ms).sum::<u64>();
     let mut events = vec![Event::IterationFinished {

@@ -7,7 +7,8 @@ use thiserror::Error;
 
 use crate::control::Command;
 use crate::event::{
-    Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, Verdict, WaitEnd,
+    Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts, Verdict,
+    WaitEnd,
 };
 use crate::state::{
     Claimed, GateSummary, IterationSummary, IterativeLoopState, LoopState, Note, Pause, Phase,
@@ -118,6 +119,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         limited: BTreeMap::new(),
         agent_failures: BTreeMap::new(),
         still: 0,
+        trees: VecDeque::new(),
         nudge: false,
         red: None,
         refusal: None,
@@ -305,6 +307,20 @@ fn agent_ended(
     }
 }
 
+/// Trees that are remembered: enough to see an agent that goes to and fro.
+const TREES: usize = 8;
+
+fn remember_tree(state: &mut LoopState, after: &TreeFacts) {
+    if let Some(tree) = &after.tree
+        && state.trees.back() != Some(tree)
+    {
+        state.trees.push_back(tree.clone());
+        if state.trees.len() > TREES {
+            state.trees.pop_front();
+        }
+    }
+}
+
 fn iteration_finished(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     let Event::IterationFinished {
         iteration,
@@ -334,6 +350,7 @@ fn iteration_finished(state: &mut LoopState, record: &Record) -> Result<(), Ille
         Progress::Moved(_) => state.still = 0,
         Progress::Unknown(_) => {}
     }
+    remember_tree(state, after);
     if !gates.is_empty() {
         state.red = Some(
             gates

@@ -12,13 +12,15 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use descartes_kernel::agent::{
-    AgentEvent, Profiles, RunSummary, StreamKind, StreamParser, Trouble, parser,
+    AgentEvent, Profiles, RunSummary, StderrReader, StreamKind, StreamParser, Trouble, parser,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// The parsers, by the agent whose lines they are fed with.
-const AGENTS: [&str; 6] = ["claude", "codex", "gemini", "opencode", "copilot", "text"];
+const AGENTS: [&str; 8] = [
+    "claude", "codex", "gemini", "opencode", "copilot", "goose", "document", "text",
+];
 
 fn parser_of(agent: &str) -> Box<dyn StreamParser> {
     let kind = match agent {
@@ -26,13 +28,20 @@ fn parser_of(agent: &str) -> Box<dyn StreamParser> {
         "codex" => StreamKind::Codex,
         "gemini" => StreamKind::Gemini,
         "opencode" => StreamKind::OpenCode,
-        "copilot" => StreamKind::Jsonl,
+        "copilot" | "goose" | "document" => StreamKind::Jsonl,
         _ => StreamKind::Text,
     };
     static PROFILES: LazyLock<Profiles> = LazyLock::new(|| Profiles::builtin().unwrap());
-    let jsonl = PROFILES
-        .get(agent)
-        .and_then(|profile| profile.jsonl.as_ref());
+    let jsonl = match agent {
+        // One JSON object over many lines: gemini's other format.
+        "document" => PROFILES.get("gemini").and_then(|profile| {
+            let format = profile.format.as_ref()?.values.get("json")?;
+            format.jsonl.as_ref()
+        }),
+        _ => PROFILES
+            .get(agent)
+            .and_then(|profile| profile.jsonl.as_ref()),
+    };
     parser(kind, jsonl).unwrap()
 }
 
@@ -74,11 +83,22 @@ fn lines(agent: &str) -> Vec<Vec<u8>> {
     lines
 }
 
+const STDERR: [&str; 5] = [
+    "Attempt 1 failed: You have exhausted your capacity. Retrying after 4080438ms...\n",
+    "Attempt 2 failed: why\nRetrying after 5366ms...\n",
+    "timestamp=t level=ERROR run=e0 message=\"stream error\" error.error=\"AI_APICallError: Rate limit\"\n",
+    "words \u{fc}ber alles",
+    "\r\n",
+];
+
 const OWN: &str = r#"{"type":"text","sessionID":"s","part":{"messageID":"m","text":"Ünïcode \u00e9\ud83d\ude00 words."}}
 {"type":"tool_use","sessionID":"s","part":{"tool":"bash","callID":"c","state":{"status":"completed","input":{"command":"ls"},"output":"x"}}}
 {"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{"input":1,"output":2},"cost":0.1}}
 {"type":"assistant.message_delta","data":{"messageId":"a","deltaContent":"All "}}
 {"type":"assistant.message","data":{"messageId":"a","content":"All done."}}
+{"type":"message","message":{"id":"g","role":"assistant","content":[{"type":"text","text":"I go "},{"thinking":"hm"},{"id":"c","toolCall":{"value":{"name":"shell","arguments":{"command":"ls"}}}}]}}
+{"type":"complete","input_tokens":3,"output_tokens":4}
+{"session_id":"d","response":"All done.","stats":{"models":{"m":{"tokens":{"prompt":5,"candidates":6,"total":11}}}}}
 {"type":"result","exitCode":0,"status":"success","subtype":"success","is_error":false,"result":"All done."}
 plain words between
 "#;
@@ -137,6 +157,24 @@ proptest! {
         let whole = read(agent, [&*bytes]);
         prop_assert_eq!(&read(agent, cut(&bytes, &places)), &whole);
         prop_assert_eq!(&read(agent, bytes.chunks(1)), &whole);
+    }
+
+    #[test]
+    fn any_split_of_standard_error_tells_the_same(
+        parts in prop::collection::vec(select(STDERR.to_vec()), 0..8),
+        places in prop::collection::vec(any::<Index>(), 0..12),
+    ) {
+        let text = parts.concat();
+        let read = |parts: Vec<&[u8]>| {
+            let (mut reader, mut events) = (StderrReader::default(), Vec::new());
+            for part in parts {
+                reader.push(part, &mut events);
+            }
+            events
+        };
+        let whole = read(vec![text.as_bytes()]);
+        prop_assert_eq!(&read(cut(text.as_bytes(), &places)), &whole);
+        prop_assert_eq!(&read(text.as_bytes().chunks(1).collect()), &whole);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::wire::{self, Frame, Kind, Reader, Writer};
 use crate::{procfs, sys};
 
 /// A tree whose host has died is not given longer than this: somebody may wait to resume.
-const GRACE_WITHOUT_HOST: Duration = Duration::from_secs(1);
+const GRACE_WITHOUT_HOST: Duration = Duration::from_millis(500);
 
 /// The body of the hidden verb that [`Supervisor::guarded`](crate::Supervisor::guarded) re-executes
 /// the program with. To be called before the program starts a thread; gives the exit code.

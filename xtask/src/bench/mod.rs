@@ -4,6 +4,7 @@ pub mod gap;
 pub mod history;
 pub mod idle;
 pub mod output;
+pub mod parse;
 pub mod promise;
 pub mod stop;
 pub mod views;
@@ -26,6 +27,11 @@ const MEASURES: &[Measure] = &[
         name: "output",
         about: "floods of output: speed, memory, every byte (M2, M3)",
         take: output::take,
+    },
+    Measure {
+        name: "parse",
+        about: "streams of agents: speed and memory of their parsers (M-parse)",
+        take: parse::take,
     },
     Measure {
         name: "history",

@@ -264,7 +264,7 @@ impl<W: Write + Send> View for Live<W> {
     }
 
     fn spent(&mut self, spent: &Spent) -> io::Result<()> {
-        self.used = spent.clone();
+        self.used = *spent;
         Ok(())
     }
 

@@ -131,7 +131,7 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
     }
 
     fn spent(&mut self, spent: &Spent) -> io::Result<()> {
-        self.untold = Some(spent.clone());
+        self.untold = Some(*spent);
         self.tell_use()
     }
 

@@ -6,11 +6,13 @@
     reason = "a test fails by panicking"
 )]
 
+mod bad_streams;
 mod command;
 mod ended;
 mod fallback;
 mod limits;
 mod misbehaviour;
 mod money;
+mod secrets;
 mod shown;
 mod stage;

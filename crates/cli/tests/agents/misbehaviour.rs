@@ -64,6 +64,31 @@ fn agents() -> Vec<Agent> {
             Stops("stalled", 4),
         ),
         plain(
+            "two outputs in turn",
+            "@1 print A\n@2 print B\n@3 print A\n@4 print B\n@5- print A",
+            STALL,
+            Stops("stalled", 4),
+        ),
+        // The second iteration is the last that brings something new.
+        plain(
+            "two contents in turn",
+            "sh if grep -q one work; then echo two > work; else echo one > work; fi",
+            STALL,
+            Stops("stalled", 6),
+        ),
+        plain(
+            "two contents in turn, committed",
+            "sh if grep -q one work; then echo two > work; else echo one > work; fi",
+            &["--stall-after", "2", "-m", "8", "--auto-commit"],
+            Stops("stalled", 6),
+        ),
+        plain(
+            "writes the time and nothing else",
+            "sh date +%s%N > .git/when\nprint ${ITERATION} o'clock",
+            STALL,
+            Stops("stalled", 4),
+        ),
+        plain(
             "commits each time",
             "append notes ${ITERATION}\ngit-commit step ${ITERATION}",
             &["--stall-after", "2", "-m", "6"],

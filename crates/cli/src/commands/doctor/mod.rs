@@ -4,6 +4,7 @@ mod agents;
 mod finding;
 mod leftovers;
 mod machine;
+mod streams;
 
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::outcome::exit;
@@ -25,6 +26,7 @@ pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result
     let (layers, profiles, config) = configuration(around)?;
     findings.extend(config);
     findings.extend(agents::look(&profiles, &layers, around));
+    findings.extend(streams::look(&root, &profiles));
     findings.extend(leftovers::look(&root, &around.paths));
     findings.push(machine::terminal(around));
     show(&findings, args, printer);

@@ -137,8 +137,15 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
     if let Some((task, _)) = &row.task {
         out.insert(1, pad(&cut_end(task, TASK), TASK));
     }
-    let preview = row.error.as_deref().unwrap_or(&row.preview);
-    out.push(cut_end(&one_line(preview), PREVIEW));
+    let preview = one_line(row.error.as_deref().unwrap_or(&row.preview));
+    let preview = match row.trouble {
+        0 => preview,
+        lines => format!(
+            "[{} not understood] {preview}",
+            words::plural(lines, "line")
+        ),
+    };
+    out.push(cut_end(&preview, PREVIEW));
     out.join("  ").trim_end().to_owned()
 }
 

@@ -86,8 +86,14 @@ fn command_lines_hold_what_is_needed_and_nothing_twice() {
         ),
         ("gemini", "gemini --output-format stream-json"),
         ("gemini -o json", "gemini -o json"),
-        ("opencode run --format json", "opencode run --format json --print-logs --log-level ERROR"),
-        ("env A=1 opencode", "env A=1 opencode run --format json --print-logs --log-level ERROR"),
+        (
+            "opencode run --format json",
+            "opencode run --format json --print-logs --log-level ERROR",
+        ),
+        (
+            "env A=1 opencode",
+            "env A=1 opencode run --format json --print-logs --log-level ERROR",
+        ),
         ("my-script --flag", "my-script --flag"),
     ];
     for (command, want) in table {
