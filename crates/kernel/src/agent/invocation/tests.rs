@@ -92,7 +92,7 @@ fn command_lines_hold_what_is_needed_and_nothing_twice() {
         ),
         (
             "env A=1 opencode",
-            "env A=1 opencode run --format json --print-logs --log-level ERROR",
+            "env A=1 opencode run --print-logs --log-level ERROR --format json",
         ),
         ("my-script --flag", "my-script --flag"),
     ];
