@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use descartes_client::logs::Mask;
+use descartes_client::logs::{Mask, Thoughts};
 use descartes_client::{Follower, LoopHandle, News, Output};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::event::Event;
@@ -24,6 +24,7 @@ const LONGEST: usize = 16 << 10;
 pub struct Children {
     parent: LoopHandle,
     output: Output,
+    thoughts: Thoughts,
     profiles: Arc<Profiles>,
     open: BTreeMap<u32, Child>,
 }
@@ -32,6 +33,7 @@ struct Child {
     task: String,
     follower: Follower,
     state: LoopState,
+    thoughts: Thoughts,
     voice: Option<Voice>,
     out: Stream,
     err: Stream,
@@ -54,10 +56,15 @@ pub struct Shown {
 
 impl Children {
     /// Those of a task loop.
-    pub fn new(parent: LoopHandle, output: Output, profiles: Arc<Profiles>) -> Self {
+    pub fn new(
+        parent: LoopHandle,
+        (output, thoughts): (Output, Thoughts),
+        profiles: Arc<Profiles>,
+    ) -> Self {
         Self {
             parent,
             output,
+            thoughts,
             profiles,
             open: BTreeMap::new(),
         }
@@ -74,6 +81,7 @@ impl Children {
             task: task.to_owned(),
             follower,
             state,
+            thoughts: self.thoughts,
             voice: None,
             out: Stream::default(),
             err: Stream::default(),
@@ -162,7 +170,8 @@ impl Child {
             News::Record(record) => {
                 match &record.event {
                     Event::RunStarted { agent, .. } => {
-                        self.voice = Voice::of(&self.state.config, profiles, *agent);
+                        let config = &self.state.config;
+                        self.voice = Voice::of(config, profiles, *agent, self.thoughts);
                     }
                     Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
                         self.finish(text);

@@ -111,7 +111,8 @@ impl Show {
     ) -> Result<Self, ClientError> {
         let (state, follower) = handle.follow(output)?;
         let shows = output != Output::No && state.config.tasks.is_some();
-        let children = shows.then(|| Children::new(handle.clone(), output, profiles.clone()));
+        let profiles = Arc::clone(&known.profiles);
+        let children = shows.then(|| Children::new(handle.clone(), (output, thoughts), profiles));
         let opening = since_opened(last_records(&handle.dir().journal(), OPENING)?);
         Ok(Self {
             view,
