@@ -69,6 +69,7 @@ pub fn check() -> Step {
 pub fn ci() -> Step {
     check()?;
     test(&[])?;
+    crate::fuzz::run(&["--seconds", "1", "--seed", "1"].map(str::to_owned))?;
     let short = ["--short".to_owned()];
     crate::faults::run(&short)?;
     crate::bench::run(&short)?;

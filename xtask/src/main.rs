@@ -9,6 +9,7 @@ mod agents;
 mod bench;
 mod check;
 mod faults;
+mod fuzz;
 mod lab;
 mod shell;
 mod tasks;
@@ -29,6 +30,8 @@ cargo xtask COMMAND
   tasks     graphs of tasks: at scale, killed, beside the real scud
               [--short] [MEASURE…]
   scud-install   builds the real scud for it, which takes minutes
+  fuzz      every parser, fed with changed inputs; what breaks it is kept
+              [--seconds N] [--seed N] [TARGET…]
   ci        check, test, and the short form of every measure and campaign
 ";
 
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         "agents" => agents::run_all(rest),
         "tasks" => tasks::run(rest),
         "scud-install" => tasks::install(),
+        "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -1,6 +1,7 @@
 //! The prompt of an iteration: spec block, the task, and the context block.
 
 use crate::event::{ExitStatus, GateEnd, GateFacts};
+use crate::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
 use crate::state::{Claimed, Refusal};
 
 /// Whether and how the context block is added.
@@ -156,40 +157,22 @@ pub struct SpecBlock {
     pub warning: Option<String>,
 }
 
-/// A cheap estimate of tokens: four bytes each.
-pub fn estimate_tokens(text: &str) -> u32 {
-    u32::try_from(text.len().div_ceil(4)).unwrap_or(u32::MAX)
-}
-
 /// Joins spec files to a block of at most `max_tokens`. The prefix is never cut; files are
 /// cut from the end, and the block says so.
-pub fn spec_block(prefix: Option<&str>, files: &[(String, String)], max_tokens: u32) -> SpecBlock {
-    let mut text = prefix.map_or_else(String::new, |prefix| format!("{}\n\n", prefix.trim_end()));
-    let mut left = (max_tokens as usize * 4).saturating_sub(text.len());
-    let mut cut = false;
-    for (name, content) in files {
-        let head = format!("# {name}\n\n");
-        let part = format!("{head}{}\n\n", content.trim_end());
-        let kept = crate::units::cut_str(&part, left);
-        cut |= kept.len() < part.len();
-        text.push_str(kept);
-        left -= kept.len();
-        if kept.len() < part.len() {
-            text.push_str(&format!("\n[{name} is cut here: over the budget]\n\n"));
-            break;
-        }
-    }
-    let warning = cut.then(|| {
-        let sizes: Vec<String> =
-            files.iter().map(|(name, text)| format!("{name} {}", estimate_tokens(text))).collect();
-        format!(
-            "the spec files are over the budget of {max_tokens} tokens and were cut ({}); raise --max-spec-tokens",
-            sizes.join(", ")
-        )
-    });
+pub fn spec_block(prefix: Option<&str>, files: &[SpecFile], max_tokens: u32) -> SpecBlock {
+    let prefix = prefix.map_or_else(String::new, |prefix| format!("{}\n\n", prefix.trim_end()));
+    let config = LoopSpecConfig {
+        max_spec_tokens: Some(max_tokens.saturating_sub(estimate_tokens(&prefix))),
+        ..LoopSpecConfig::default()
+    };
+    let sources = SpecSources {
+        files,
+        ..SpecSources::default()
+    };
+    let spec = spec::build(&config, &sources);
     SpecBlock {
-        text: text.trim_end().to_owned(),
-        warning,
+        text: format!("{prefix}{}", spec.text).trim_end().to_owned(),
+        warning: spec.warnings.into_iter().next(),
     }
 }
 
@@ -332,17 +315,25 @@ mod tests {
 
     #[test]
     fn spec_files_are_cut_to_their_budget_and_it_is_said() {
+        let file = |name: &str, text: String| SpecFile {
+            name: name.to_owned(),
+            text,
+        };
         let files = [
-            ("a.md".to_owned(), "x".repeat(40)),
-            ("b.md".to_owned(), "y".repeat(4000)),
+            file("a.md", "x".repeat(40)),
+            file("b.md", "yyy\n".repeat(1000)),
         ];
         let whole = spec_block(Some("PREFIX"), &files, 5000);
         assert_eq!(whole.warning, None);
         assert!(whole.text.starts_with("PREFIX\n\n# a.md\n\nxxx"));
         let cut = spec_block(None, &files, 100);
-        assert!(estimate_tokens(&cut.text) < 120, "{}", cut.text.len());
-        assert!(cut.text.contains("b.md is cut here"));
-        assert!(cut.warning.unwrap().contains("b.md 1000"));
+        assert!(estimate_tokens(&cut.text) <= 100, "{}", cut.text.len());
+        assert!(cut.text.contains("# b.md"));
+        let warning = cut.warning.unwrap();
+        assert!(
+            warning.contains("of 1253") && warning.contains("budget of 100"),
+            "{warning}"
+        );
     }
 
     #[test]

@@ -60,7 +60,13 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
             files,
             commit,
             ..
-        } => finished(*iteration, verdict, *files, commit.as_deref()),
+        } => finished(
+            *iteration,
+            verdict,
+            *files,
+            commit.as_deref(),
+            &state.config,
+        ),
         Event::IterationInterrupted { iteration, .. } => line(
             Tone::Warn,
             format!("iteration {iteration} was interrupted: its number is used up"),
@@ -220,6 +226,7 @@ fn finished(
     verdict: &Verdict,
     files: Option<u32>,
     commit: Option<&str>,
+    config: &IterativeLoopConfig,
 ) -> Vec<Talk> {
     let mut notes = Vec::new();
     if let Some(files) = files {
@@ -234,6 +241,10 @@ fn finished(
         format!(", {}", notes.join(", "))
     };
     let (tone, text) = match verdict {
+        Verdict::Promise if config.verify.is_empty() => (
+            Tone::Good,
+            "claimed, and there is no gate to prove it".to_owned(),
+        ),
         Verdict::Promise => (Tone::Good, "claimed and proven".to_owned()),
         Verdict::Gates => (Tone::Good, "all gates green".to_owned()),
         Verdict::Success => (Tone::Good, "done".to_owned()),

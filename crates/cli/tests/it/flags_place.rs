@@ -87,6 +87,28 @@ fn dry_run_shows_everything_and_writes_nothing() {
 }
 
 #[test]
+fn a_dry_run_is_refused_as_the_start_would_be() {
+    let world = World::new();
+    for (flags, words) in [
+        (["--command", "no-such-agent-here"], "no-such-agent-here"),
+        (["--verify", "no-such-gate-here"], "no-such-gate-here"),
+    ] {
+        let command = ["loop", "start", "-p", "go", "--command", "true"];
+        let typed: Vec<&str> = if flags[0] == "--command" {
+            [&command[..4], &flags].concat()
+        } else {
+            [&command[..], &flags].concat()
+        };
+        let real = descartes(&world, &typed);
+        let dry = descartes(&world, &[&typed[..], &["--dry-run"]].concat());
+        assert!(dry.stdout().contains("Plan"), "{dry}");
+        assert!(dry.stderr().contains(words), "{dry}");
+        assert_eq!((dry.code(), dry.stderr()), (real.code(), real.stderr()));
+        assert_ne!(dry.code(), Some(0));
+    }
+}
+
+#[test]
 fn json_gives_every_record_as_a_line_and_nothing_else() {
     let world = World::new();
     let run = start(

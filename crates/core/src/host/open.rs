@@ -60,20 +60,37 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
     create_within(settings, new, Map::new())
 }
 
+/// Makes the checks that come before the state file is looked at, and nothing else.
+pub fn examine(settings: &HostSettings, config: &IterativeLoopConfig) -> Result<(), HostError> {
+    examined(settings, config).map(drop)
+}
+
+fn examined(
+    settings: &HostSettings,
+    config: &IterativeLoopConfig,
+) -> Result<(PathBuf, Vec<ResolvedAgent>), HostError> {
+    config.check()?;
+    let dir = working_dir(config.working_directory.as_deref())?;
+    let config = IterativeLoopConfig {
+        working_directory: Some(dir.clone()),
+        ..config.clone()
+    };
+    let agents = resolve_all(&config, settings)?;
+    check_gates(&config, settings, &dir)?;
+    check_templates(&config)?;
+    Ok((dir, agents))
+}
+
 /// Begins a loop that belongs to another, which `family` tells.
 pub(crate) fn create_within(
     settings: HostSettings,
     new: NewLoop,
     family: Map<String, Value>,
 ) -> Result<Host, HostError> {
+    let (dir, agents) = examined(&settings, &new.config)?;
     let mut config = new.config;
-    config.check()?;
-    let dir = working_dir(config.working_directory.as_deref())?;
     config.working_directory = Some(dir.clone());
     let state_path = state_file_path(&config, &dir);
-    let agents = resolve_all(&config, &settings)?;
-    check_gates(&config, &settings, &dir)?;
-    check_templates(&config)?;
     let mut state_file = StateFile::at(&state_path)?;
     config.state_file = Some(state_file.path().to_owned());
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use descartes_kernel::config::check_prompt;
 use descartes_kernel::control::CommandId;
 use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, spec_block};
+use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::Phase;
 
 use descartes_store::Sync;
@@ -105,7 +106,8 @@ impl Driver {
         for file in &config.spec_files {
             let text = fs_err::read_to_string(dir.join(file))
                 .map_err(|error| HostError::Prompt(format!("cannot read a spec file: {error}")))?;
-            files.push((file.display().to_string(), text));
+            let name = file.display().to_string();
+            files.push(SpecFile { name, text });
         }
         let built = spec_block(
             config.spec_prefix.as_deref(),

@@ -17,6 +17,10 @@ use nix::sys::statfs::{self, FsType};
 /// The limit of a user is 8,192 on small machines, and ours are not the only watches.
 const MAX_FOLDERS: usize = 4_096;
 
+/// The kernel queues 16,384 events: after so many reads all that was there has been read, also
+/// where somebody writes in the tree without a pause.
+const ENOUGH_READS: usize = 20_000;
+
 /// File systems that nobody but this kernel can change.
 const LOCAL: [FsType; 6] = [
     statfs::EXT4_SUPER_MAGIC,
@@ -103,7 +107,7 @@ impl Watch {
     pub(super) fn hear(&mut self) -> Heard {
         let mut folders = BTreeSet::new();
         let mut lost = false;
-        loop {
+        for _ in 0..ENOUGH_READS {
             match self.inotify.read_events() {
                 Ok(events) => {
                     for event in events {
@@ -115,6 +119,10 @@ impl Watch {
                 Err(Errno::EAGAIN) if !lost => return Heard::Folders(folders),
                 Err(_) => return Heard::Lost,
             }
+        }
+        match lost {
+            true => Heard::Lost,
+            false => Heard::Folders(folders),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use descartes_kernel::agent::PromptMode;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build};
+use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, spec_block};
+use descartes_kernel::spec::SpecFile;
 use descartes_kernel::units::{Secs, show_size};
 use descartes_store::config::Source;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
@@ -17,11 +18,11 @@ use crate::style::Tone;
 use crate::view::words;
 
 /// Prints it.
-pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<(), CliError> {
     if start.config.tasks.is_some() {
-        return super::task_plan::run(&start.config, &start.dir, printer);
+        return super::task_plan::run(&start.config, &start.dir, printer).map(drop);
     }
-    let prompt = first_prompt(start)?;
+    let prompt = first_prompt(start, printer)?;
     let delivery = start
         .agent
         .invocation
@@ -60,7 +61,7 @@ pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<i3
             printer.line(&format!("  {:<18}{}", row.key, row.source));
         }
     }
-    Ok(0)
+    Ok(())
 }
 
 fn way(mode: PromptMode) -> &'static str {
@@ -73,8 +74,8 @@ fn way(mode: PromptMode) -> &'static str {
     }
 }
 
-/// The prompt as iteration 1 will get it, but for a cut of spec files over their budget.
-fn first_prompt(start: &Start) -> Result<String, CliError> {
+/// The prompt as iteration 1 will get it.
+fn first_prompt(start: &Start, printer: &Printer) -> Result<String, CliError> {
     let config = &start.config;
     if !config.wants_prompt() {
         return Ok(String::new());
@@ -83,12 +84,25 @@ fn first_prompt(start: &Start) -> Result<String, CliError> {
         Some(file) => read_text("the prompt file", file)?,
         None => config.prompt.clone(),
     };
-    let specs: Result<Vec<String>, CliError> = config
+    let files: Result<Vec<SpecFile>, CliError> = config
         .spec_files
         .iter()
-        .map(|file| read_text("the spec file", &start.dir.join(file)))
+        .map(|file| {
+            Ok(SpecFile {
+                name: file.display().to_string(),
+                text: read_text("the spec file", &start.dir.join(file))?,
+            })
+        })
         .collect();
-    let spec = specs?.join("\n\n");
+    let block = spec_block(
+        config.spec_prefix.as_deref(),
+        &files?,
+        config.max_spec_tokens,
+    );
+    if let Some(warning) = &block.warning {
+        printer.warning(warning);
+    }
+    let spec = block.text;
     let understood = start.agent.invocation.stream.is_understood();
     let hint = config.promise_hint.unwrap_or(understood);
     let fresh = config.fresh_context_mode;

@@ -1,5 +1,7 @@
 //! `descartes loop start`.
 
+use descartes_core::host;
+
 use super::dry_run;
 use crate::args::start::StartArgs;
 use crate::error::CliError;
@@ -17,7 +19,10 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
         printer.warning(warning);
     }
     if args.show.dry_run {
-        return dry_run::run(&start, around, printer);
+        dry_run::run(&start, around, printer)?;
+        let config = start.config.clone();
+        let settings = order(start, Over::Refuse).host_settings(around)?;
+        return Ok(host::examine(&settings, &config).map(|()| 0)?);
     }
     let format = Format::asked(args.show);
     let over = if args.place.force {
