@@ -561,9 +561,11 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
 
 /// What a person's edit of the state file asks for, if it asks for anything.
 pub fn edited(state: &LoopState, file: &IterativeLoopState) -> Option<Event> {
-    let same = file.config == state.config && file.iteration == state.iterations;
+    // Numbers are never used again, whatever a file says.
+    let iterations = file.iteration.max(state.iterations);
+    let same = file.config == state.config && iterations == state.iterations;
     (!same).then(|| Event::StateEdited {
         config: Box::new(file.config.clone()),
-        iterations: file.iteration,
+        iterations,
     })
 }

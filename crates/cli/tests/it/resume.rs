@@ -277,6 +277,7 @@ fn a_state_file_whose_id_was_altered_begins_nothing_by_itself() {
     let iterations = state(&world)["iteration"].clone();
     for altered in [
         world.read(path).replace(&id, &other),
+        world.read(path).replace(&id, &id.replace('-', "#")),
         world.read(path).replace("\"loop_id\"", "\"loop_ie\""),
     ] {
         world.write(path, &altered);
@@ -296,4 +297,20 @@ fn a_state_file_whose_id_was_altered_begins_nothing_by_itself() {
     resume(&world, &[&id, "-m", "2"]).assert_code(2);
     assert_eq!(state(&world)["loop_id"], id.as_str());
     assert!(state(&world)["iteration"].as_u64() > iterations.as_u64());
+}
+
+#[test]
+fn a_lower_count_in_an_edited_state_file_uses_no_number_again() {
+    let world = stopped("promise NEVER", &[]);
+    let done = state(&world)["iteration"].as_u64().unwrap();
+    let path = ".descartes/loop-state.json";
+    let edited = world
+        .read(path)
+        .replace(&format!("\"iteration\": {done}"), "\"iteration\": 0");
+    world.write(path, edited);
+    let limit = (done + 1).to_string();
+    let run = resume(&world, &["-m", &limit]);
+    run.assert_code(2);
+    assert!(run.stderr().contains("its count stands"), "{run}");
+    assert_eq!(state(&world)["iteration"], done + 1);
 }

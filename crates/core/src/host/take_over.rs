@@ -192,19 +192,22 @@ fn find(
     notices: &mut Vec<String>,
 ) -> Result<Found, HostError> {
     let path = state_file.path().to_owned();
-    let has_journal = |id: &str| -> Result<bool, HostError> {
-        Ok(settings.root.loop_dir(id)?.journal().is_file())
-    };
+    // An id that cannot be one has none.
+    let folder_of = |id: &str| settings.root.loop_dir(id).ok();
+    let has_journal = |id: &str| folder_of(id).is_some_and(|dir| dir.journal().is_file());
     match state_file.load() {
         Ok(loaded) => {
             let origin = loaded.origin;
             let id = named.map(str::to_owned).or(loaded.state.loop_id);
             match id {
-                Some(id) if has_journal(&id)? => Ok(Found {
+                Some(id) if has_journal(&id) => Ok(Found {
                     loop_id: id,
                     source: Source::Journal,
                 }),
-                id if named.is_none() && matches!(origin, Origin::Edited { .. }) => {
+                id if named.is_none()
+                    && (matches!(origin, Origin::Edited { .. })
+                        || id.as_deref().is_some_and(|id| folder_of(id).is_none())) =>
+                {
                     altered_id(settings, &path, id)
                 }
                 Some(id) => {
@@ -228,7 +231,7 @@ fn find(
                 None => by_path(settings, &path)?,
             };
             match id {
-                Some(id) if has_journal(&id)? => {
+                Some(id) if has_journal(&id) => {
                     notices.push(rebuilt(&error, &path));
                     Ok(Found {
                         loop_id: id,
@@ -407,6 +410,12 @@ fn take_edits(
 ) -> Result<(), HostError> {
     if !matches!(loaded.origin, Origin::Edited { .. }) {
         return Ok(());
+    }
+    if loaded.state.iteration < state.iterations {
+        notices.push(format!(
+            "the state file tells of {} iterations, the journal of {}: its count stands",
+            loaded.state.iteration, state.iterations
+        ));
     }
     let Some(event) = edited(state, &loaded.state) else {
         return Ok(());
