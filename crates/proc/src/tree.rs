@@ -11,6 +11,10 @@ use crate::events::{Exit, Survivor};
 use crate::procfs;
 use crate::sys::{self, Waited};
 
+/// Who leaves for a group of its own between the look and the signal is found by looking again, at
+/// most so often; who is quicker than that is killed after its grace.
+const ASK_ROUNDS: usize = 8;
+
 /// The children of this process, which must be single-threaded and a child subreaper.
 #[derive(Default)]
 pub(crate) struct Brood {
@@ -45,6 +49,20 @@ impl Brood {
         let mut children = procfs::own_children();
         children.retain(|child| !self.given_up.contains(child));
         children
+    }
+
+    /// The groups of everybody alive below this process, without those already `asked`.
+    fn groups_but(&mut self, asked: &BTreeSet<i32>) -> BTreeSet<i32> {
+        let everyone = procfs::everyone();
+        let mut groups = BTreeSet::new();
+        for stat in procfs::descendants(getpid().as_raw(), &everyone) {
+            if !stat.is_dead() && !self.given_up.contains(&stat.pid) && !asked.contains(&stat.group)
+            {
+                self.note(stat.pid);
+                groups.insert(stat.group);
+            }
+        }
+        groups
     }
 
     fn note(&mut self, pid: i32) {
@@ -84,19 +102,20 @@ impl Tree for Brood {
 
     fn ask(&mut self) {
         self.ending = true;
-        let everyone = procfs::everyone();
-        let mut groups = BTreeSet::new();
-        for stat in procfs::descendants(getpid().as_raw(), &everyone) {
-            if !stat.is_dead() && !self.given_up.contains(&stat.pid) {
-                self.note(stat.pid);
-                groups.insert(stat.group);
+        let mut asked = BTreeSet::new();
+        for _ in 0..ASK_ROUNDS {
+            let new = self.groups_but(&asked);
+            if new.is_empty() {
+                break;
             }
-        }
-        // By group, because a group cannot fork its way out between two signals, and once for each,
-        // because agents take a second signal for impatience. SIGCONT wakes those that are stopped.
-        for group in groups {
-            signal_group(group, Signal::SIGTERM);
-            signal_group(group, Signal::SIGCONT);
+            // By group, because a group cannot fork its way out between two signals, and once for
+            // each, because agents take a second signal for impatience. SIGCONT wakes those that are
+            // stopped.
+            for group in new {
+                signal_group(group, Signal::SIGTERM);
+                signal_group(group, Signal::SIGCONT);
+                asked.insert(group);
+            }
         }
     }
 

@@ -184,6 +184,26 @@ fn an_agent_that_ignores_sigterm_is_killed_after_its_grace_or_at_once_when_told_
     }
 }
 
+/// It is on its way to a session of its own just when its agent exits. Who is overlooked then lives
+/// on for the whole grace of leftovers, and may go on writing.
+#[test]
+fn a_child_that_leaves_for_its_own_session_in_that_moment_is_asked_like_the_others() {
+    let mut watched = Watched::guarded();
+    let mut slow = Vec::new();
+    for run in 1..=60 {
+        watched.start(
+            run,
+            &sh("for i in 1 2 3 4 5 6 7 8 9 10; do setsid sleep 600 & done >/dev/null 2>&1"),
+        );
+        let begun = Instant::now();
+        watched.end(run);
+        if begun.elapsed() >= Duration::from_millis(450) {
+            slow.push(run);
+        }
+    }
+    assert!(slow.len() <= 2, "not asked in runs {slow:?}");
+}
+
 #[test]
 fn a_stopped_agent_ends_too() {
     let mark = fresh_mark();
