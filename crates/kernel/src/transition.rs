@@ -192,11 +192,16 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             });
         }
         Event::WaitEnded { by } => {
-            state.wait = None;
-            let retry = *by == WaitEnd::Retry;
-            state
-                .limited
-                .retain(|_, until| *until > record.at && !retry);
+            let waited_for = state.wait.take().map(|wait| wait.until);
+            match by {
+                WaitEnd::Retry => state.limited.clear(),
+                // A wall clock that was put back meanwhile has not got there yet.
+                WaitEnd::Elapsed => {
+                    let over = waited_for.map_or(record.at, |until| until.max(record.at));
+                    state.limited.retain(|_, until| *until > over);
+                }
+                WaitEnd::Stop => state.limited.retain(|_, until| *until > record.at),
+            }
         }
         Event::Paused => state.pause = Pause::Held,
         Event::Unpaused => state.pause = Pause::No,

@@ -283,3 +283,15 @@ fn without_a_stated_reset_waits_grow_from_a_minute_to_an_hour() {
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     assert_eq!(world.state.iterations, 0);
 }
+
+#[test]
+fn a_clock_put_back_in_the_wait_does_not_make_the_limit_come_again() {
+    let words = "Usage limit reached. Try again in 3 hours.";
+    let mut world = told(words, "2026-11-15T03:00:00Z", &TimeZone::UTC);
+    let waits = |world: &Loop| plan(&world.state, AGENTS, world.now);
+    assert!(matches!(waits(&world), Action::Wait(_)));
+    // Three hours later by a clock that nobody sets; the wall clock was put back a day.
+    world.now = at("2026-11-14T06:00:00Z");
+    world.input(&Input::WaitElapsed);
+    assert!(matches!(waits(&world), Action::Start { iteration: 1, .. }));
+}

@@ -25,10 +25,14 @@ pub(crate) fn hit() -> Verdict {
     Verdict::Go
 }
 
-#[cfg(feature = "faults")]
-pub(crate) use armed::hit;
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub(crate) fn linger() {}
+
 #[cfg(feature = "faults")]
 pub use armed::{BadFaultPlan, FaultPlan, kill_now};
+#[cfg(feature = "faults")]
+pub(crate) use armed::{hit, linger};
 
 #[cfg(feature = "faults")]
 mod armed {
@@ -38,6 +42,7 @@ mod armed {
     use std::str::FromStr;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     /// Which operation is to go wrong, and how.
     ///
@@ -45,6 +50,7 @@ mod armed {
     /// or `WHAT-from-write:N` (that one and all after it), counted from 1 over the whole process.
     /// `WHAT` is `kill` (before the operation), `tear` (half of the bytes, then killed),
     /// `enospc`, `edquot`, `eio`, `erofs`, or `half` (half of the bytes, then `ENOSPC`).
+    /// `slow-sync:MS` fails nothing: every sync takes that many milliseconds more.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
         what: What,
@@ -58,6 +64,7 @@ mod armed {
         Tear,
         Half,
         Errno(i32),
+        SlowSync(Duration),
     }
 
     /// A fault plan that could not be read.
@@ -72,6 +79,13 @@ mod armed {
             let bad = || BadFaultPlan(text.to_owned());
             let (head, count) = text.split_once(':').ok_or_else(bad)?;
             let from: u64 = count.parse().map_err(|_| bad())?;
+            if head == "slow-sync" {
+                return Ok(Self {
+                    what: What::SlowSync(Duration::from_millis(from)),
+                    from: 1,
+                    to: u64::MAX,
+                });
+            }
             let (what, to) = match (
                 head.strip_suffix("-at-write"),
                 head.strip_suffix("-from-write"),
@@ -129,6 +143,7 @@ mod armed {
                 What::Tear => Verdict::TearAndKill,
                 What::Half => Verdict::Tear(ENOSPC),
                 What::Errno(errno) => Verdict::Fail(errno),
+                What::SlowSync(_) => Verdict::Go,
             }
         }
     }
@@ -139,8 +154,21 @@ mod armed {
         let _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
     }
 
-    pub(crate) fn hit() -> Verdict {
+    /// The plan of the whole process.
+    fn plan() -> Option<FaultPlan> {
         static PLAN: OnceLock<Option<FaultPlan>> = OnceLock::new();
+        *PLAN.get_or_init(|| std::env::var("DESCARTES_FAULT").ok()?.parse().ok())
+    }
+
+    /// What a sync takes more, where the plan is a slow disk.
+    pub(crate) fn linger() {
+        let armed = ARMED.with(|armed| armed.borrow().map(|(plan, _)| plan));
+        if let Some(What::SlowSync(time)) = armed.or_else(plan).map(|plan| plan.what) {
+            std::thread::sleep(time);
+        }
+    }
+
+    pub(crate) fn hit() -> Verdict {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let armed = ARMED.with(|armed| {
             armed.borrow_mut().as_mut().map(|(plan, count)| {
@@ -151,8 +179,7 @@ mod armed {
         if let Some(verdict) = armed {
             return verdict;
         }
-        let plan = PLAN.get_or_init(|| std::env::var("DESCARTES_FAULT").ok()?.parse().ok());
-        match plan {
+        match plan() {
             None => Verdict::Go,
             Some(plan) => plan.verdict(COUNT.fetch_add(1, Ordering::Relaxed) + 1),
         }

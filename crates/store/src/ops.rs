@@ -101,6 +101,7 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
 
 pub(crate) fn sync_data(file: &File) -> io::Result<()> {
     pass()?;
+    fault::linger();
     file.sync_data()
 }
 
@@ -158,6 +159,7 @@ pub(crate) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
 pub(crate) fn sync_dir(path: &Path) -> Result<(), IoError> {
     let sync = || {
         pass()?;
+        fault::linger();
         File::open(path)?.sync_all()
     };
     sync().map_err(at("sync the folder", path))

@@ -253,3 +253,18 @@ fn a_log_survives_an_error_at_every_operation() {
         }
     }
 }
+
+#[test]
+fn a_slow_disk_slows_what_is_synced_and_nothing_else() {
+    let dir = TempDir::new().unwrap();
+    let mut journal = Journal::create(&dir.path().join("journal.jsonl")).unwrap();
+    let slow: FaultPlan = "slow-sync:120".parse().unwrap();
+    let mut took = |durability| {
+        let since = std::time::Instant::now();
+        slow.during(|| journal.append(at(), &warning(0), durability).unwrap());
+        since.elapsed()
+    };
+    assert!(took(Durability::Power) >= std::time::Duration::from_millis(120));
+    let lazily = (0..5).map(|_| took(Durability::Process)).min().unwrap();
+    assert!(lazily < std::time::Duration::from_millis(120), "{lazily:?}");
+}

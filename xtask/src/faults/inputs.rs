@@ -6,20 +6,18 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
 use super::recovery::broke;
 use crate::lab::chance::Chance;
 use crate::lab::{Lab, Row, Rows, Trial, Trouble, Verdict};
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
-    let mut rows = vec![prompts(lab), two_loops(lab), garbage(lab), suspended(lab)];
-    rows.push(match lab.form.pick(None, Some(200)) {
-        Some(count) => crowd(lab, count),
-        None => crowd(lab, 8),
-    });
-    Ok(rows)
+    Ok(vec![
+        prompts(lab),
+        two_loops(lab),
+        garbage(lab),
+        crowd(lab, lab.form.pick(20, 200)),
+    ])
 }
 
 fn counted(what: &str, results: Vec<Result<(), Trouble>>) -> Row {
@@ -171,29 +169,6 @@ fn throw(path: &PathBuf, round: u64, chance: &mut Chance) -> Option<UnixStream> 
     drop(sent);
     let _ = stream.read(&mut [0; 512]);
     (round % 6 >= 4).then_some(stream)
-}
-
-/// Host stopped and continued, as a laptop that sleeps: nothing is lost, and it goes on.
-fn suspended(lab: &Lab) -> Row {
-    let one = || -> Result<(), Trouble> {
-        let trial = Trial::new(lab);
-        let mut host = trial.spawn(trial.start("touch up\n@1 sleep 300ms\n@2 promise", &[]))?;
-        trial.wait_for("up")?;
-        host.signal(Signal::SIGSTOP);
-        thread::sleep(Duration::from_millis(1500));
-        host.signal(Signal::SIGCONT);
-        let code = host.code()?;
-        let done = trial.events("iteration_finished").len();
-        if code == 0 && done == 2 {
-            Ok(())
-        } else {
-            Err(format!("exit code {code}, {done} iterations"))
-        }
-    };
-    counted(
-        "host stopped for 1.5 s while the agent ends",
-        (0..lab.form.pick(1, 10)).map(|_| one()).collect(),
-    )
 }
 
 /// Many loops at once, each in its own project, all of one user.

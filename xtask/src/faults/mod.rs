@@ -1,11 +1,15 @@
 //! `cargo xtask faults`: everything that can go wrong, tried; the last number is what was lost.
 
+pub mod bombs;
+pub mod cases;
+pub mod clocks;
 pub mod damage;
 pub mod gates;
 pub mod inputs;
 pub mod kills;
 pub mod orphans;
 pub mod recovery;
+pub mod slow;
 pub mod storage;
 pub mod writes;
 
@@ -17,6 +21,11 @@ const CAMPAIGNS: &[Measure] = &[
         name: "orphans",
         about: "8 shapes of agents, 7 endings (M7)",
         take: orphans::take,
+    },
+    Measure {
+        name: "bombs",
+        about: "fork bombs that still grow when they are stopped (M7)",
+        take: bombs::take,
     },
     Measure {
         name: "kills",
@@ -32,6 +41,16 @@ const CAMPAIGNS: &[Measure] = &[
         name: "storage",
         about: "full disks, read-only folders, agents that clean up too much (M9)",
         take: storage::take,
+    },
+    Measure {
+        name: "slow",
+        about: "every sync takes 200 ms (M9)",
+        take: slow::take,
+    },
+    Measure {
+        name: "clocks",
+        about: "sleep and clocks that jump (M17)",
+        take: clocks::take,
     },
     Measure {
         name: "damage",
@@ -53,7 +72,7 @@ const CAMPAIGNS: &[Measure] = &[
 /// `faults [--short] [CAMPAIGN…]`.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, CAMPAIGNS)?;
-    let needs = wanted.is_empty() || wanted.iter().any(|name| name == "writes");
+    let needs = wanted.is_empty() || wanted.iter().any(|name| name == "writes" || name == "slow");
     let lab = build::lab(form, if needs { Faults::Wanted } else { Faults::Not })?;
     let taken = lab::take(&lab, CAMPAIGNS, &wanted, Again::Never);
     if form == Form::Long {

@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cases::{self, CANNOT, Case};
 use super::recovery::{broke, resume, wrong};
-use crate::lab::{Lab, Row, Rows, Trial, Trouble, seen};
-
-/// Ends well, or tells what was lost.
-type Case = fn(&Lab) -> Result<(), Trouble>;
+use crate::lab::{Lab, Rows, Trial, Trouble, seen};
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
@@ -23,26 +21,8 @@ pub fn take(lab: &Lab) -> Rows {
         ("disk full from the start", disk_full_at_start),
         ("folder of the state file turns read-only", read_only),
     ];
-    let mut rows = Vec::new();
-    for (what, case) in cases {
-        let mut lost = Vec::new();
-        let mut cannot = None;
-        for _ in 0..rounds {
-            match case(lab) {
-                Ok(()) => {}
-                Err(trouble) if trouble.starts_with(CANNOT) => cannot = Some(trouble),
-                Err(trouble) => lost.push(trouble),
-            }
-        }
-        rows.push(match cannot {
-            Some(why) => Row::cannot("M9", what, why),
-            None => Row::count("M9", what, rounds, &lost),
-        });
-    }
-    Ok(rows)
+    Ok(cases::rows(lab, "M9", rounds, &cases))
 }
-
-const CANNOT: &str = "cannot be done here";
 
 /// Three iterations that each destroy something, and then the promise.
 fn destroyed(lab: &Lab, deed: &str) -> Result<(), Trouble> {

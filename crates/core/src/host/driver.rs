@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::agent::{ResolvedAgent, resolve_all};
+use super::alarm::Alarm;
 use super::control::{ControlSocket, Reply};
 use super::message::Message;
 use super::run::LiveRun;
@@ -70,6 +71,8 @@ pub(crate) struct Driver {
     pub(crate) listeners: Vec<super::Listener>,
     /// For the loop of one task: it is given back once so many iterations are over.
     pub(crate) lent_until: Option<u32>,
+    /// The end of the wait at hand.
+    pub(crate) alarm: Option<Alarm>,
     /// For a task loop: its tasks, until it is driven.
     pub(crate) tasks: Option<Box<Prepared>>,
     /// News of tasks that came while something else was waited for.
@@ -407,15 +410,24 @@ impl Driver {
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<(), HostError> {
-        let left = until.duration_since(Timestamp::now());
-        let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-        let deadline = self.mono() + left.min(CLOCK_CHECK);
+        let deadline = self.mono() + self.left_until(until).min(CLOCK_CHECK);
         if let Some(message) = self.next(Some(deadline))? {
             self.attend(message)?;
-        } else if Timestamp::now() >= until {
+        } else if self.left_until(until).is_zero() {
+            self.alarm = None;
             self.input(&Input::WaitElapsed)?;
         }
         Ok(())
+    }
+
+    /// How long the wait for this time still lasts.
+    pub(crate) fn left_until(&mut self, until: Timestamp) -> Duration {
+        let (wall, mono) = (Timestamp::now(), self.mono());
+        let alarm = match self.alarm {
+            Some(alarm) if alarm.is_for(until) => alarm,
+            _ => *self.alarm.insert(Alarm::new(until, wall, mono)),
+        };
+        alarm.left(wall, mono)
     }
 
     fn hold(&mut self) -> Result<(), HostError> {

@@ -4,6 +4,7 @@
 //! the calling thread. Views attach to the journal and the logs in [`Host::dir`].
 
 mod agent;
+mod alarm;
 mod close;
 pub(crate) mod control;
 pub(crate) mod driver;

@@ -473,6 +473,7 @@ pub(super) fn assemble(
         trees: 0,
         listeners: Vec::new(),
         lent_until: None,
+        alarm: None,
         tasks: None,
         news: VecDeque::new(),
         measured: None,

@@ -239,17 +239,18 @@ impl<'d> Runner<'d> {
         if let Some(news) = self.d.news.pop_front() {
             return self.hear(news);
         }
-        let deadline = self.waking.map(|until| {
-            let left = until.duration_since(Timestamp::now());
-            let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-            self.d.mono() + left.min(CLOCK_CHECK)
-        });
+        let deadline = self
+            .waking
+            .map(|until| self.d.mono() + self.d.left_until(until).min(CLOCK_CHECK));
         match self.d.next(deadline)? {
             None => {
-                let now = Timestamp::now();
-                if self.waking.is_some_and(|until| until <= now) {
-                    self.waking = None;
+                if let Some(until) = self.waking
+                    && self.d.left_until(until).is_zero()
+                {
+                    (self.waking, self.d.alarm) = (None, None);
                     self.end_wait(WaitEnd::Elapsed)?;
+                    // A clock that was put back meanwhile is not there yet.
+                    let now = until.max(Timestamp::now());
                     self.inputs.push_back(Input::Wake { now });
                 }
                 Ok(())
