@@ -11,6 +11,7 @@ mod check;
 mod faults;
 mod fuzz;
 mod lab;
+mod peers;
 mod shell;
 mod tasks;
 
@@ -29,6 +30,8 @@ cargo xtask COMMAND
               [--short] [AGENT…]
   tasks     graphs of tasks: at scale, killed, beside the real scud
               [--short] [MEASURE…]
+  peers     other loops on the same work, beside descartes; `--install` gets them
+              [--short] [MEASURE…] | --install [PEER…]
   scud-install   builds the real scud for it, which takes minutes
   fuzz      every parser, fed with changed inputs; what breaks it is kept
               [--seconds N] [--seed N] [TARGET…]
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         "agents" => agents::run_all(rest),
         "tasks" => tasks::run(rest),
         "scud-install" => tasks::install(),
+        "peers" => peers::run(rest),
         "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {

@@ -8,7 +8,7 @@ mod scud;
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Again, Form, Measure, page};
 
-pub use scud::install;
+pub use scud::{VERSION as SCUD_VERSION, install, program as scud_program};
 
 const MEASURES: &[Measure] = &[
     Measure {

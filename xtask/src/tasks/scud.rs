@@ -11,7 +11,7 @@ use descartes_kernel::scud::{self, Form};
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 use crate::shell;
 
-const VERSION: &str = "1.67.0";
+pub const VERSION: &str = "1.67.0";
 /// Tasks of ours, and tasks that only scud touches.
 const OURS: u32 = 12;
 const THEIRS: std::ops::RangeInclusive<u32> = 101..=105;
@@ -21,7 +21,7 @@ fn folder() -> PathBuf {
     home.join(".cache/descartes-test/scud")
 }
 
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     folder().join("bin/scud")
 }
 

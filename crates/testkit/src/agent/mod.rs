@@ -98,6 +98,8 @@
 //! | `dump-fds FILE` | `NUMBER TARGET` of every open descriptor |
 //! | `dump-ids FILE` | `pid=… ppid=… pgid=… sid=…` |
 //!
+//! Asked for `--version` it answers, and plays nothing.
+//!
 //! A script that cannot be carried out ends with exit code 70 and the reason on standard error.
 
 mod arguments;
@@ -128,6 +130,9 @@ pub use script::{Script, ScriptError};
 
 /// The exit code of a script that cannot be carried out.
 pub const BROKEN_SCRIPT: u8 = 70;
+
+/// What it answers to `--version`, as the agent that it is taken for does.
+const VERSION: &[u8] = b"2.1.0 (Claude Code)\n";
 
 /// Why a script could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +177,8 @@ pub fn main(started: u64) -> ExitCode {
         Some("--child") => child::main(arguments),
         Some("--exec") => signals::exec(arguments),
         Some("--on-terminal") => on_terminal(arguments),
+        // Tools that look for an agent ask so; it is no start.
+        Some("--version") => output::Out::Stdout.write(VERSION).map(|()| 0),
         _ => play(started),
     };
     ExitCode::from(outcome.unwrap_or_else(|trouble| {
