@@ -35,6 +35,7 @@ pub mod worktree;
 mod backend;
 mod iterative;
 mod ralph;
+mod tail;
 
 pub use backend::{
     ClaudeBackend, CodexBackend, GeminiBackend, GenericBackend, LoopBackend, OpenCodeBackend,

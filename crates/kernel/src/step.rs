@@ -453,10 +453,11 @@ fn judge(
     }
     if state.config.completion_promise.is_some() {
         if facts.claim.is_some() {
-            return if proven {
-                Verdict::Promise
-            } else {
-                Verdict::Refused
+            return match failure.filter(|_| state.config.proof.is_some()) {
+                // A task's agent that fails has not done it, whatever it claimed before.
+                Some(why) => Verdict::Failed(why),
+                None if proven => Verdict::Promise,
+                None => Verdict::Refused,
             };
         }
     } else if !wanted.is_empty() {

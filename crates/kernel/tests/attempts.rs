@@ -186,6 +186,9 @@ fn an_attempt_is_done_when_the_agent_ended_well_did_something_and_every_gate_is_
         (Promise, 0, true, true, Red, "red"),
         (Promise, 0, false, true, Green, "failed"),
         (Promise, 0, true, true, None, "done"),
+        (Promise, 7, true, true, None, "failed"),
+        (Promise, 7, true, true, Green, "failed"),
+        (Promise, 7, false, false, None, "failed"),
     ];
     for (proof, exit, claims, changes, gate, expected) in table {
         let case = Case {

@@ -74,7 +74,9 @@ fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {
 }
 
 fn endless(config: &IterativeLoopConfig) -> Option<String> {
-    let bounded = config.max_iterations.is_some()
+    // Each task has its own number of attempts.
+    let bounded = config.tasks.is_some()
+        || config.max_iterations.is_some()
         || config.max_duration_secs.is_some()
         || config.max_cost_usd.is_some()
         || config.max_tokens.is_some();

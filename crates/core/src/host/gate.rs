@@ -1,41 +1,22 @@
 //! Gates: what descartes itself runs to find out whether a claim is true. Each in its own
 //! tree, with its own time limit, after the agent's tree is gone.
 
-use std::any::Any;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
 use descartes_kernel::step::Input;
-use descartes_proc::{Channel, Launch, Sink, Stdin, TreeEvent};
+use descartes_proc::{Launch, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
 
 use super::HostError;
 use super::driver::Driver;
 use super::message::Message;
 use super::run::WireExit;
-
-/// The last of a gate's output that is recorded and told to the agent.
-const TAIL: usize = 4096;
+use crate::tail::TailSink;
 
 /// Output still in the pipes is waited for so long.
 const DRAIN: Duration = Duration::from_millis(500);
-
-/// Both streams of a gate, in the order they came: people read them as one.
-struct GateSink {
-    log: LogFile,
-    tail: Vec<u8>,
-}
-
-impl Sink for GateSink {
-    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
-        self.log.write(bytes);
-        let keep = &bytes[bytes.len().saturating_sub(TAIL)..];
-        self.tail.extend_from_slice(keep);
-        let over = self.tail.len().saturating_sub(TAIL);
-        self.tail.drain(..over);
-    }
-}
 
 /// How a gate under way is coming along.
 struct LiveGate {
@@ -59,7 +40,7 @@ impl Driver {
                 self.watch_gate(&mut live)?;
                 let report = self.supervisor.collect(DRAIN);
                 let end = live.end.unwrap_or(GateEnd::Cancelled);
-                (end, report.sink.map(tail_of).unwrap_or_default())
+                (end, report.sink.map(TailSink::finish).unwrap_or_default())
             }
             Err(error) => (
                 GateEnd::Exit(ExitStatus::Code(126)),
@@ -78,7 +59,7 @@ impl Driver {
         self.input(&Input::GateEnded(Box::new(facts)))
     }
 
-    fn prepare_gate(&mut self, index: u32, command: &str) -> (LiveGate, Launch, GateSink) {
+    fn prepare_gate(&mut self, index: u32, command: &str) -> (LiveGate, Launch, TailSink) {
         self.trees += 1;
         let run = self.state.run().map_or(0, |run| run.run);
         let iteration = self.state.run().map_or(0, |run| run.iteration);
@@ -102,14 +83,7 @@ impl Driver {
             began: Instant::now(),
             end: None,
         };
-        (
-            live,
-            launch,
-            GateSink {
-                log,
-                tail: Vec::new(),
-            },
-        )
+        (live, launch, TailSink::new(log))
     }
 
     fn watch_gate(&mut self, live: &mut LiveGate) -> Result<(), HostError> {
@@ -139,16 +113,5 @@ impl Driver {
                 }
             }
         }
-    }
-}
-
-fn tail_of(sink: Box<dyn Sink>) -> String {
-    match (sink as Box<dyn Any>).downcast::<GateSink>() {
-        Ok(sink) => {
-            let GateSink { log, tail } = *sink;
-            log.finish();
-            String::from_utf8_lossy(&tail).into_owned()
-        }
-        Err(_) => String::new(),
     }
 }

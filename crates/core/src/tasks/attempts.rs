@@ -16,7 +16,7 @@ impl Runner<'_> {
         self.reload()?;
         self.advance()?;
         self.live.remove(&news.slot);
-        let answer = self.growth.under_way.then(|| Answer::of(&news));
+        let answer = self.growth.is_under_way().then(|| Answer::of(&news));
         for warning in news.warnings {
             self.d.warn(warning)?;
         }

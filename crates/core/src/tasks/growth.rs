@@ -19,20 +19,35 @@ use crate::host::HostError;
 pub(super) struct Growth {
     /// Questions that were asked.
     pub(super) asked: u32,
+    pub(super) standing: Standing,
+}
+
+/// What growth is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Another question may be asked.
+    #[default]
+    Open,
     /// One is being answered.
-    pub(super) under_way: bool,
+    UnderWay,
+    /// An answer could not be used: an agent that fails once would be asked in vain for ever.
+    Over,
 }
 
 /// What its loops are called: no task of a roadmap is called so.
 const NAME: &str = "=growth-";
 
 impl Growth {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.standing == Standing::UnderWay
+    }
+
     /// What earlier hosts asked counts.
     pub(super) fn of(told: &[TaskId]) -> Self {
         let asked = told.iter().filter(|task| task.starts_with(NAME)).count();
         Self {
             asked: asked as u32,
-            under_way: false,
+            standing: Standing::Open,
         }
     }
 }
@@ -69,7 +84,7 @@ impl Runner<'_> {
             .as_ref()
             .is_some_and(|ended| ended.outcome == Outcome::Complete);
         complete
-            && !self.growth.under_way
+            && self.growth.standing == Standing::Open
             && self.growth.asked < defaults.growth
             && self.d.state.stop.is_none()
             && self.fatal.is_none()
@@ -78,7 +93,7 @@ impl Runner<'_> {
     /// Asks an agent for one more task.
     pub(super) fn grow(&mut self) -> Result<(), HostError> {
         self.growth.asked += 1;
-        self.growth.under_way = true;
+        self.growth.standing = Standing::UnderWay;
         let text = fs_err::read_to_string(self.config.source.path())
             .map_err(|error| HostError::refused(error.to_string(), "look at the roadmap"))?;
         let roadmap = descartes_kernel::roadmap::parse(&text);
@@ -111,7 +126,6 @@ impl Runner<'_> {
 
     /// Takes the answer: one more task in the file, or a word on why there is none.
     pub(super) fn grown(&mut self, answer: &Answer) -> Result<(), HostError> {
-        self.growth.under_way = false;
         self.grew.extend(answer.work.clone());
         let added = growth_reply(&answer.said).and_then(|task| {
             let id = task.id.clone();
@@ -120,10 +134,14 @@ impl Runner<'_> {
         });
         match added {
             Ok(id) => {
+                self.growth.standing = Standing::Open;
                 self.d.warn(format!("the roadmap has grown by task {id}"))?;
                 self.begin_again()
             }
-            Err(why) => self.d.warn(format!("the roadmap has not grown: {why}")),
+            Err(why) => {
+                self.growth.standing = Standing::Over;
+                self.d.warn(format!("the roadmap has not grown: {why}"))
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
     /// What was decided before, where the loop is taken up.
     pub(super) history: Vec<sched::Event>,
     /// Keeps other runs away from the same tasks.
-    pub(super) _lock: Option<RunLock>,
+    pub(super) lock: Option<RunLock>,
 }
 
 impl Prepared {
@@ -53,6 +53,9 @@ impl From<SourceError> for HostError {
                 message,
                 hint,
             } => Self::refused(format!("{}: {message}", path.display()), hint),
+            SourceError::Lines { lines } => {
+                Self::refused(lines, "mend the task file, then start again")
+            }
             SourceError::File(error) => {
                 Self::refused(error.to_string(), "look who else works on these tasks")
             }
@@ -101,7 +104,7 @@ pub(crate) fn prepare(
         loaded,
         place,
         history: Vec::new(),
-        _lock: lock,
+        lock,
     })
 }
 
@@ -153,9 +156,13 @@ fn hold(path: &Path, tag: &str) -> Result<RunLock, HostError> {
     let text = format!("pid={}\nstarted={}\n", std::process::id(), Timestamp::now());
     RunLock::acquire(path, &text)?.ok_or_else(|| {
         let holder = fs_err::read_to_string(path).unwrap_or_default();
-        let holder = holder.lines().next().unwrap_or("").to_owned();
+        let holder = holder.lines().next().map(|line| format!(" ({line})"));
         HostError::refused(
-            format!("another run works on the tag `{tag}` already ({holder})"),
+            format!(
+                "another run works on the tag `{tag}` already and holds {}{}",
+                path.display(),
+                holder.unwrap_or_default()
+            ),
             "wait for it, or end it: descartes loop list --all",
         )
     })

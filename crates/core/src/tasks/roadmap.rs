@@ -58,7 +58,7 @@ impl TaskSource for RoadmapSource {
         self.known = Some(text);
         let findings = roadmap.check();
         if has_errors(&findings) {
-            return Err(SourceError::findings(self.path.clone(), &findings));
+            return Err(SourceError::findings(&self.path, &findings));
         }
         let plan = roadmap
             .graph_with(&self.defaults)
@@ -128,7 +128,7 @@ impl TaskSource for RoadmapSource {
                 .map_err(|error| self.content(error.to_string()))?;
             let findings = roadmap::check(&edit.new_text);
             if has_errors(&findings) {
-                return Err(SourceError::findings(self.path.clone(), &findings));
+                return Err(SourceError::findings(&self.path, &findings));
             }
             if replace_if_unchanged(&self.path, &text, &edit.new_text)? {
                 return Ok(());

@@ -14,6 +14,7 @@ use descartes_kernel::state::Pause;
 use descartes_kernel::step;
 use descartes_kernel::tasks::TasksConfig;
 use descartes_proc::Ending;
+use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
 use super::attempt::Control;
@@ -66,6 +67,8 @@ pub(super) struct Runner<'d> {
     pub(super) reload_trouble: Option<String>,
     /// Tells when the task file is written.
     pub(super) watch: Option<FileWatch>,
+    /// Other tools' runs keep away for as long as this is held.
+    _lock: Option<RunLock>,
 }
 
 impl Driver {
@@ -91,7 +94,7 @@ impl<'d> Runner<'d> {
             loaded,
             place,
             history,
-            _lock,
+            lock,
         } = prepared;
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
@@ -126,6 +129,7 @@ impl<'d> Runner<'d> {
             failures: 0,
             reload_trouble: None,
             watch: None,
+            _lock: lock,
         })
     }
 
@@ -146,7 +150,7 @@ impl<'d> Runner<'d> {
         loop {
             if self.wants_growth() {
                 self.grow()?;
-            } else if self.ended.is_some() && !self.growth.under_way {
+            } else if self.ended.is_some() && !self.growth.is_under_way() {
                 break;
             }
             self.d.save_or_warn()?;
@@ -336,7 +340,7 @@ impl<'d> Runner<'d> {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),
             Some(_) => {
-                if self.growth.under_way {
+                if self.growth.is_under_way() {
                     self.stop_all();
                 }
                 if let Some(merge) = &self.merging {

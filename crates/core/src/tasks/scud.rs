@@ -137,10 +137,7 @@ impl TaskSource for ScudSource {
             scud::parse(&text, &self.form).map_err(|error| self.content(error.to_string()))?;
         let findings = file.check(&self.tag);
         if has_errors(&findings) {
-            return Err(SourceError::findings(
-                self.file.path().to_owned(),
-                &findings,
-            ));
+            return Err(SourceError::findings(self.file.path(), &findings));
         }
         let (Some(tag), Some(graph)) = (file.tag(&self.tag), file.graph(&self.tag)) else {
             return Err(self.content(format!("there is no tag `{}`", self.tag)));

@@ -1,20 +1,18 @@
 //! Commands that a task loop runs itself, outside of any agent: gates on a merged tree, the
 //! command that makes a worktree ready. Each has a process tree of its own.
 
-use std::any::Any;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{ExitStatus, GateEnd};
-use descartes_proc::{Channel, Ending, Exit, Launch, Sink, Stdin, Supervisor, TreeEvent};
+use descartes_proc::{Ending, Exit, Launch, Stdin, Supervisor, TreeEvent};
 use descartes_store::logs::LogFile;
 
 use crate::host::HostSettings;
+use crate::tail::TailSink;
 
-/// The last of a command's output that is told to the agent.
-const TAIL: usize = 4096;
 /// Between asking a command to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_millis(500);
@@ -115,15 +113,12 @@ impl Shell {
             cwd: dir.to_owned(),
             stdin: Stdin::Null,
         };
-        let sink = TailSink {
-            log: LogFile::new(log, Some(64 << 20)),
-            tail: Vec::new(),
-        };
+        let sink = TailSink::new(LogFile::new(log, Some(64 << 20)));
         if let Err(error) = self.supervisor.start(self.runs, &launch, Box::new(sink)) {
             return Ran::trouble(format!("the command could not be started: {error}"));
         }
         let end = self.watch(limit);
-        let tail = self.supervisor.collect(DRAIN).sink.map(tail_of);
+        let tail = self.supervisor.collect(DRAIN).sink.map(TailSink::finish);
         Ran {
             end,
             tail: tail.unwrap_or_default(),
@@ -169,31 +164,5 @@ impl Shell {
                 Some(News::Tree(_)) => {}
             }
         }
-    }
-}
-
-struct TailSink {
-    log: LogFile,
-    tail: Vec<u8>,
-}
-
-impl Sink for TailSink {
-    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
-        self.log.write(bytes);
-        let keep = &bytes[bytes.len().saturating_sub(TAIL)..];
-        self.tail.extend_from_slice(keep);
-        let over = self.tail.len().saturating_sub(TAIL);
-        self.tail.drain(..over);
-    }
-}
-
-fn tail_of(sink: Box<dyn Sink>) -> String {
-    match (sink as Box<dyn Any>).downcast::<TailSink>() {
-        Ok(sink) => {
-            let TailSink { log, tail } = *sink;
-            log.finish();
-            String::from_utf8_lossy(&tail).into_owned()
-        }
-        Err(_) => String::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! Where tasks come from and where their status is kept.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::finding::{Finding, Severity};
@@ -91,19 +91,32 @@ pub enum SourceError {
         /// What to do about it.
         hint: String,
     },
+    /// Lines of it that are wrong.
+    #[error("{lines}")]
+    Lines {
+        /// File, line, column and message of each.
+        lines: String,
+    },
 }
 
 impl SourceError {
     /// All errors of a file in one.
-    pub(super) fn findings(path: PathBuf, findings: &[Finding]) -> Self {
+    pub(super) fn findings(path: &Path, findings: &[Finding]) -> Self {
         let errors = findings
             .iter()
             .filter(|finding| finding.severity == Severity::Error);
-        let lines: Vec<String> = errors.map(ToString::to_string).collect();
-        Self::Content {
-            path,
-            message: lines.join("\n  "),
-            hint: "mend the task file, then start again".to_owned(),
+        let line = |finding: &Finding| {
+            let place = match finding.line {
+                0 => String::new(),
+                _ => format!(":{}", finding.place()),
+            };
+            let hint = finding.hint.as_ref();
+            let hint = hint.map_or_else(String::new, |hint| format!(" (hint: {hint})"));
+            format!("{}{place}: {}{hint}", path.display(), finding.message)
+        };
+        let lines: Vec<String> = errors.map(line).collect();
+        Self::Lines {
+            lines: lines.join("\n  "),
         }
     }
 }

@@ -1,0 +1,272 @@
+//! What goes wrong in other roadmap runners, done right, with the real binary.
+//!
+//! | what goes wrong elsewhere | shown here by |
+//! |---|---|
+//! | no `###` heading: no tasks, and the roadmap counts as complete | `a_roadmap_without_phases_is_run`, kernel `roadmap` |
+//! | an empty roadmap is complete and grows for ever | `a_roadmap_without_tasks_is_refused`, `growth_that_fails_is_the_end` |
+//! | `--parallel` runs one after the other | `parallel_tasks_are_at_work_at_the_same_time` |
+//! | a killed host leaves its agent, and its task in progress for ever | `a_killed_host_leaves_no_agent_and_is_resumed` |
+//! | signals are ignored until a loop ends | `a_looping_task_ends_when_it_is_told_to` |
+//! | the default iterations and promise change nothing | `defaults_for_looping_tasks_count` |
+//! | after its limit a task fails without being run, also after a reset | `a_reset_task_is_run_again` |
+//! | an echo of the prompt completes a task | `an_echo_of_the_prompt_is_no_promise` |
+//! | all blocked, a ring, an unknown dependency: idle for ever | `tasks::a_roadmap_task_that_is_not_reached…`, `roadmaps_that_cannot_be_run` |
+//! | `[X]`, `[x]` in a text, ids twice, `depends: [a, b]`, `1h`, quotes, paths in lower case | kernel `roadmap` |
+//! | `cli: codex,gemini` stops everything | `roadmap_keys::a_second_cli_takes_over…` |
+//! | `--dry-run` marks tasks done | `a_dry_run_changes_nothing` |
+//! | `timeout:` and `retries:` are not used | `timeout_and_retries_count` |
+//! | an exit code is ignored, a promise on standard error unseen | `exit_codes_count_and_both_outputs_are_heard` |
+//! | words like `error:` in an output fail a task | `words_in_an_output_decide_nothing` |
+//! | agents read the terminal's input | `agents_have_no_terminal_to_wait_for` |
+//! | saving costs more with every iteration; all output is held in memory | `store` scale tests; `cargo xtask bench` |
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use descartes_testkit::{World, eventually};
+
+use crate::task_common::{left, repository, roadmap, run, said};
+
+fn project(tasks: &str) -> World {
+    let text = format!("# Roadmap: Habits\n\n## Tasks\n{tasks}");
+    repository("ROADMAP.md", text)
+}
+
+const TWO: &str = "- [ ] **a**: First\n- [ ] **b**: Second\n";
+const LOOPING: &str = "- [ ] **a**: First\n  - ralph: true\n";
+const WORKS: &str = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x";
+
+#[test]
+fn a_roadmap_without_phases_is_run() {
+    let world = project(
+        "- [ ] **a**: First\n- [X] **b**: Done before\n- [ ] **c**: Third\n  - depends: [a, b]\n  - success: prints [x]\n",
+    );
+    roadmap(&world, WORKS, &[]).assert_code(0);
+    assert_eq!(left(&world, "ran"), "a\nc\n");
+    let text = world.read("ROADMAP.md");
+    assert!(
+        text.contains("- [x] **a**")
+            && text.contains("- [X] **b**")
+            && text.contains("- [x] **c**"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_roadmap_without_tasks_is_refused() {
+    let world = project("\n## Growth Mode\n1. More\n");
+    let before = world.read("ROADMAP.md");
+    roadmap(&world, WORKS, &["--growth", "3"]).assert_code(65);
+    assert_eq!(world.read("ROADMAP.md"), before);
+    assert_eq!(left(&world, "ran"), "");
+}
+
+#[test]
+fn growth_that_fails_is_the_end() {
+    let world = project("- [ ] **a**: First\n\n## Growth Mode\n1. More\n");
+    // Its work is fine; asked for more it can only complain.
+    let script = "append ../../../ran ${DESCARTES_TASK_ID}\n\
+        if-file a.txt err stdin is not a terminal ;; if-file a.txt exit 1\nwrite a.txt x";
+    let since = Instant::now();
+    let ended = roadmap(&world, script, &["--growth", "9"]);
+    ended.assert_code(0);
+    assert!(since.elapsed() < Duration::from_secs(100));
+    assert_eq!(left(&world, "ran"), "a\n=growth-2\n");
+    assert!(said(&ended).contains("has not grown"), "{}", said(&ended));
+    assert_eq!(world.read("ROADMAP.md").matches("- [").count(), 1);
+}
+
+#[test]
+fn parallel_tasks_are_at_work_at_the_same_time() {
+    let tasks: String = ["a", "b", "c", "d"]
+        .map(|id| format!("- [ ] **{id}**: Meet\n"))
+        .concat();
+    let world = project(&tasks);
+    let meets = ["a", "b", "c", "d"]
+        .map(|id| format!("wait-file ../../../at-{id} 60s\n"))
+        .concat();
+    let script = format!("touch ../../../at-${{DESCARTES_TASK_ID}}\n{meets}{WORKS}");
+    roadmap(&world, &script, &["--parallel", "4"]).assert_code(0);
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 4);
+}
+
+#[test]
+fn a_killed_host_leaves_no_agent_and_is_resumed() {
+    let world = project(TWO);
+    let script = "unless-file ../../../go touch ../../../begun\n\
+        unless-file ../../../go hang\nwrite ${DESCARTES_TASK_ID}.txt x";
+    let agent = world.agent(script);
+    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+    let mut command = world.descartes(words);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut host = command.spawn().unwrap();
+    eventually("an agent works", Duration::from_secs(60), || {
+        world.state().join("begun").exists()
+    });
+    host.kill().unwrap();
+    host.wait().unwrap();
+    eventually("its agent is gone", Duration::from_secs(20), || {
+        world.processes().is_empty()
+    });
+    std::fs::write(world.state().join("go"), "").unwrap();
+    run(&world, &words).assert_code(0);
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);
+}
+
+#[test]
+fn a_looping_task_ends_when_it_is_told_to() {
+    let world = project(LOOPING);
+    let agent = world.agent("append ../../../ran x ;; sleep 20ms");
+    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+    let mut command = world.descartes(words);
+    command.args(["--ralph-default-iterations", "100000"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut host = command.spawn().unwrap();
+    eventually("it loops", Duration::from_secs(60), || {
+        left(&world, "ran").lines().count() > 2
+    });
+    let pid = nix::unistd::Pid::from_raw(host.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let since = Instant::now();
+    assert_eq!(host.wait().unwrap().code(), Some(143));
+    assert!(since.elapsed() < Duration::from_secs(30));
+    world.assert_no_survivors();
+}
+
+#[test]
+fn defaults_for_looping_tasks_count() {
+    let flags = [
+        "--ralph-default-iterations",
+        "2",
+        "--ralph-default-promise",
+        "ZZZ",
+    ];
+    let world = project(LOOPING);
+    let script =
+        "append ../../../ran x ;; save-prompt ../../../prompt ;; write f-${ITERATION} x ;; promise";
+    roadmap(&world, script, &flags).assert_code(6);
+    assert_eq!(
+        left(&world, "ran"),
+        "x\nx\n",
+        "COMPLETE is not what it waits for"
+    );
+    assert!(left(&world, "prompt").contains("<promise>ZZZ</promise>"));
+    let world = project(LOOPING);
+    roadmap(&world, "write a x ;; promise ZZZ", &flags).assert_code(0);
+}
+
+#[test]
+fn a_reset_task_is_run_again() {
+    let world = project(LOOPING);
+    let script = "append ../../../ran x ;; write f-${ITERATION} x\nif-file ../../../go promise";
+    let flags = ["--ralph-default-iterations", "3"];
+    roadmap(&world, script, &flags).assert_code(6);
+    assert_eq!(left(&world, "ran").lines().count(), 3);
+    run(&world, &["roadmap", "reset", "ROADMAP.md"]).assert_code(0);
+    std::fs::write(world.state().join("go"), "").unwrap();
+    roadmap(&world, script, &flags).assert_code(0);
+    assert_eq!(left(&world, "ran").lines().count(), 4);
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 1);
+}
+
+#[test]
+fn an_echo_of_the_prompt_is_no_promise() {
+    let world = project(
+        "- [ ] **a**: First. Output <promise>COMPLETE</promise> when done.\n  - ralph: true\n  - max_iterations: 2\n",
+    );
+    let script = "append ../../../ran x ;; echo-prompt ;; write f-${ITERATION} x";
+    roadmap(&world, script, &[]).assert_code(6);
+    assert_eq!(left(&world, "ran"), "x\nx\n");
+    assert!(world.read("ROADMAP.md").contains("- [ ] **a**"));
+}
+
+#[test]
+fn roadmaps_that_cannot_be_run() {
+    for (tasks, words) in [
+        (
+            "- [ ] **a**: A\n  - depends: b\n- [ ] **b**: B\n  - depends: a\n",
+            "ROADMAP.md:4:1: tasks wait for each other: a → b → a",
+        ),
+        (
+            "- [ ] **a**: A\n  - depends: a\n",
+            "ROADMAP.md:5:14: task `a` depends on itself",
+        ),
+        (
+            "- [ ] **a**: A\n  - depends: nobody\n",
+            "`a` depends on `nobody`, which does not exist",
+        ),
+        (
+            "- [ ] **a**: A\n- [ ] **a**: B\n",
+            "ROADMAP.md:5:1: the id `a` is taken by line 4",
+        ),
+        (
+            "- [ ] **a**: A\n  - timeout: soon\n",
+            "ROADMAP.md:5:5: `timeout: soon` cannot be read",
+        ),
+    ] {
+        let world = project(tasks);
+        let refused = roadmap(&world, WORKS, &[]);
+        refused.assert_code(65);
+        assert!(said(&refused).contains(words), "{}", said(&refused));
+        let check = run(&world, &["roadmap", "check", "ROADMAP.md"]);
+        check.assert_code(1);
+        assert!(
+            said(&check).replace(": error: ", ": ").contains(words),
+            "{}",
+            said(&check)
+        );
+        assert!(!world.has(".descartes"), "nothing is begun");
+        assert_eq!(left(&world, "ran"), "");
+    }
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    let world = project(TWO);
+    let before = world.read("ROADMAP.md");
+    roadmap(&world, WORKS, &["--dry-run"]).assert_code(0);
+    assert_eq!(world.read("ROADMAP.md"), before);
+    assert!(!world.has(".descartes") && !world.state().join("loops").exists());
+    roadmap(&world, WORKS, &[]).assert_code(0);
+    assert_eq!(left(&world, "ran"), "a\nb\n", "both are still to be done");
+}
+
+#[test]
+fn timeout_and_retries_count() {
+    let world = project(
+        "- [ ] **a**: First\n  - timeout: 1s\n  - retries: 1\n- [ ] **b**: Second\n  - depends: a\n",
+    );
+    let script = format!("{WORKS}\nif-file ../../../at-a exit 0\ntouch ../../../at-a ;; hang");
+    let since = Instant::now();
+    roadmap(&world, &script, &["--kill-grace", "100ms"]).assert_code(0);
+    assert!(since.elapsed() < Duration::from_secs(100));
+    assert_eq!(left(&world, "ran"), "a\na\nb\n");
+}
+
+#[test]
+fn exit_codes_count_and_both_outputs_are_heard() {
+    let world = project(&format!("{LOOPING}  - max_iterations: 2\n"));
+    let script = format!("{WORKS} ;; promise ;; exit 3");
+    roadmap(&world, &script, &[]).assert_code(6);
+    assert_eq!(left(&world, "ran"), "a\na\n");
+    let world = project(LOOPING);
+    let script = format!("{WORKS} ;; err <promise>COMPLETE</promise>");
+    roadmap(&world, &script, &[]).assert_code(0);
+    assert_eq!(left(&world, "ran"), "a\n");
+}
+
+#[test]
+fn words_in_an_output_decide_nothing() {
+    let world = project("- [ ] **a**: Handle every error\n  - check: test -f a.txt\n");
+    let script = format!("repeat 9 print error: Traceback (most recent call last) failed\n{WORKS}");
+    roadmap(&world, &script, &[]).assert_code(0);
+}
+
+#[test]
+fn agents_have_no_terminal_to_wait_for() {
+    let world = project("- [ ] **a**: First\n");
+    let script = format!("tty-check ;; {WORKS}");
+    let done = roadmap(&world, &script, &[]);
+    done.assert_code(0);
+    assert!(said(&done).contains("stdin=none"), "{}", said(&done));
+}
