@@ -11,6 +11,7 @@ mod check;
 mod faults;
 mod fuzz;
 mod lab;
+mod page;
 mod peers;
 mod shell;
 mod tasks;
@@ -22,7 +23,7 @@ cargo xtask COMMAND
 
   test      the everyday suite: builds, then every test and documentation example
   check     format, lints, documentation
-  bench     measures against their floors; the long form writes docs/measurements.md
+  bench     measures against their floors
               [--short] [MEASURE…]
   faults    everything that can go wrong, tried, and what was lost
               [--short] [CAMPAIGN…]
@@ -35,6 +36,8 @@ cargo xtask COMMAND
   scud-install   builds the real scud for it, which takes minutes
   fuzz      every parser, fed with changed inputs; what breaks it is kept
               [--seconds N] [--seed N] [TARGET…]
+  page      writes docs/measurements.md from the rows of the last long runs
+              [--short]: from short ones, to target/measurements/page.short.md
   ci        check, test, and the short form of every measure and campaign
 ";
 
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         "tasks" => tasks::run(rest),
         "scud-install" => tasks::install(),
         "peers" => peers::run(rest),
+        "page" => page::run(rest),
         "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use descartes_testkit::model::ModelServer;
 use descartes_testkit::real_clis::{self, RealCli};
 
+use crate::lab::Form;
 use crate::shell::{Step, root, run};
 use stage::Stage;
 use table::Table;
@@ -95,7 +96,10 @@ pub fn run_all(args: &[String]) -> Step {
             }
         }
     }
-    table.finish()
+    table.finish(match extent {
+        Extent::Short => Form::Short,
+        Extent::Whole => Form::Long,
+    })
 }
 
 fn chosen(args: &[String]) -> Result<Chosen, String> {

@@ -2,15 +2,8 @@
 
 use std::time::Duration;
 
+use crate::lab::{Form, Row, Verdict, row};
 use crate::shell::Step;
-
-/// One case.
-#[derive(Debug)]
-struct Row {
-    agent: &'static str,
-    case: String,
-    miss: bool,
-}
 
 /// All cases so far.
 #[derive(Debug, Default)]
@@ -19,21 +12,25 @@ pub struct Table(Vec<Row>);
 impl Table {
     /// Adds a case: what was measured, or what was wrong.
     pub fn add(&mut self, agent: &'static str, case: &str, seen: Result<String, String>) {
-        let miss = seen.is_err();
-        let (Ok(told) | Err(told)) = seen;
-        let mark = if miss { "MISS" } else { "ok" };
+        let mark = if seen.is_err() { "MISS" } else { "ok" };
+        let (Ok(told) | Err(told)) = &seen;
         println!("  {mark:4} {agent:8} {case:22} {told}");
-        let case = case.to_owned();
-        self.0.push(Row { agent, case, miss });
+        let lost: Vec<String> = seen.as_ref().err().cloned().into_iter().collect();
+        let mut row = Row::count("agents", format!("{agent}: {case}"), 1, &lost);
+        row.ours = seen.unwrap_or_else(|_| "missed".to_owned());
+        "–".clone_into(&mut row.floor);
+        "–".clone_into(&mut row.bar);
+        self.0.push(row);
     }
 
-    /// Fails when a case missed its bar.
-    pub fn finish(self) -> Step {
-        let missed: Vec<String> = self
+    /// Keeps the rows, and fails when a case missed its bar.
+    pub fn finish(self, form: Form) -> Step {
+        row::keep_beside(form, "agents", &self.0)?;
+        let missed: Vec<&str> = self
             .0
             .iter()
-            .filter(|row| row.miss)
-            .map(|row| format!("{} {}", row.agent, row.case))
+            .filter(|row| matches!(row.verdict, Verdict::Missed(_)))
+            .map(|row| row.what.as_str())
             .collect();
         println!("{} cases, {} missed", self.0.len(), missed.len());
         match missed.is_empty() {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what it costs, and how quickly it lets go.
 
+pub mod corpus;
 pub mod gap;
 pub mod history;
 pub mod idle;
@@ -10,9 +11,14 @@ pub mod stop;
 pub mod views;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Form, Measure, page};
+use crate::lab::{self, Again, Measure};
 
 const MEASURES: &[Measure] = &[
+    Measure {
+        name: "corpus",
+        about: "labelled claims and what only looks like one (M4)",
+        take: corpus::take,
+    },
     Measure {
         name: "stop",
         about: "from a request to stop until everything is gone (M6)",
@@ -59,9 +65,5 @@ const MEASURES: &[Measure] = &[
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let lab = build::lab(form, Faults::Not)?;
-    let taken = lab::take(&lab, MEASURES, &wanted, Again::Once);
-    if form == Form::Long {
-        page::write()?;
-    }
-    taken
+    lab::take(&lab, MEASURES, &wanted, Again::Once)
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::sync::OnceLock;
 
 fn line_of(path: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -35,14 +36,18 @@ pub fn describe() -> String {
     )
 }
 
-/// The commit that was measured.
-pub fn commit() -> String {
-    let output = Command::new("git")
-        .args(["rev-parse", "--short=10", "HEAD"])
-        .current_dir(crate::shell::root())
-        .output();
-    output.map_or_else(
-        |_| "unknown".to_owned(),
-        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-    )
+/// The commit that is measured.
+pub fn commit() -> &'static str {
+    static COMMIT: OnceLock<String> = OnceLock::new();
+    COMMIT.get_or_init(|| {
+        let mut git = Command::new("git");
+        git.args(["rev-parse", "--short=10", "HEAD"])
+            .current_dir(crate::shell::root());
+        match git.output() {
+            Ok(output) if output.status.success() => {
+                String::from_utf8_lossy(&output.stdout).trim().to_owned()
+            }
+            _ => "unknown".to_owned(),
+        }
+    })
 }

@@ -4,7 +4,6 @@
 pub mod build;
 pub mod chance;
 pub mod machine;
-pub mod page;
 pub mod proc;
 pub mod row;
 pub mod seen;
@@ -156,7 +155,7 @@ fn take_one(lab: &Lab, measure: &Measure) -> Result<Vec<String>, String> {
             missed.push(format!("{}: {}: {why}", measure.name, row.what));
         }
     }
-    row::keep(lab, measure.name, &rows)?;
+    row::keep(lab.form, measure.name, &rows)?;
     println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
     Ok(missed)
 }

@@ -1,10 +1,11 @@
 //! A row: what was measured, beside its floor and its bar.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{Form, Lab, machine, stats};
+use super::{Form, machine, stats};
 use crate::shell::root;
 
 /// How a row stands against its bar.
@@ -211,20 +212,49 @@ impl Row {
         json!({
             "measure": self.measure, "what": self.what, "form": form.name(), "tried": self.tried,
             "ours": self.ours, "floor": self.floor, "ratio": self.ratio, "bar": self.bar,
-            "verdict": verdict, "why": why, "load": machine::load(), "raw": self.raw,
+            "verdict": verdict, "why": why, "load": machine::load(), "commit": machine::commit(),
+            "raw": self.raw,
         })
     }
 }
 
+fn file(form: Form, name: &str) -> PathBuf {
+    folder().join(format!("{name}.{}.jsonl", form.name()))
+}
+
+/// Where all raw rows are.
+pub fn folder() -> PathBuf {
+    root().join("target/measurements")
+}
+
 /// Writes the rows of a measure, in place of those of its last run.
-pub fn keep(lab: &Lab, name: &str, rows: &[Row]) -> Result<(), String> {
-    let folder = root().join("target/measurements");
-    let lines: String = rows
-        .iter()
-        .map(|row| format!("{}\n", row.json(lab.form)))
-        .collect();
-    let path = folder.join(format!("{name}.{}.jsonl", lab.form.name()));
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::write(&path, lines))
+pub fn keep(form: Form, name: &str, rows: &[Row]) -> Result<(), String> {
+    let lines: Vec<Value> = rows.iter().map(|row| row.json(form)).collect();
+    write(form, name, &lines)
+}
+
+/// Writes rows in place of those about the same, and leaves the others as they are: for what is
+/// often done in parts.
+pub fn keep_beside(form: Form, name: &str, rows: &[Row]) -> Result<(), String> {
+    let is_new = |old: &Value| rows.iter().any(|row| old["what"] == *row.what);
+    let mut lines = read(form, name);
+    lines.retain(|old| !is_new(old));
+    lines.extend(rows.iter().map(|row| row.json(form)));
+    write(form, name, &lines)
+}
+
+fn write(form: Form, name: &str, lines: &[Value]) -> Result<(), String> {
+    let path = file(form, name);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::create_dir_all(folder())
+        .and_then(|()| fs::write(&path, text))
         .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The raw rows of the last run of a measure; none where there was none.
+pub fn read(form: Form, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(file(form, name)).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }

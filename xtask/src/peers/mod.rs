@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Again, Lab, Measure, Row, Rows, Trouble, Verdict};
 use stage::Stage;
-use tool::Tool;
+pub use tool::Tool;
 
 const MEASURES: &[Measure] = &[
     Measure {

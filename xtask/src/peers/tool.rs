@@ -107,6 +107,11 @@ impl Tool {
         }
     }
 
+    /// Whether it can be given a command that must be green before anything is called done.
+    pub fn has_gates(self) -> bool {
+        self == Self::Descartes
+    }
+
     /// How its prompt reaches the agent.
     pub fn prompt(self) -> Prompt {
         match self {

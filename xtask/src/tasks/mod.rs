@@ -6,7 +6,7 @@ mod schedule;
 mod scud;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Form, Measure, page};
+use crate::lab::{self, Again, Measure};
 
 pub use scud::{VERSION as SCUD_VERSION, install, program as scud_program};
 
@@ -43,8 +43,5 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     let (times, counts) = MEASURES.split_at(TIMES);
     let times = lab::take(&lab, times, &wanted, Again::Once);
     let counts = lab::take(&lab, counts, &wanted, Again::Never);
-    if form == Form::Long {
-        page::write()?;
-    }
     times.and(counts)
 }
