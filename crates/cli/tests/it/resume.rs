@@ -314,3 +314,26 @@ fn a_lower_count_in_an_edited_state_file_uses_no_number_again() {
     assert!(run.stderr().contains("its count stands"), "{run}");
     assert_eq!(state(&world)["iteration"], done + 1);
 }
+
+#[test]
+fn a_journal_that_lost_finished_iterations_is_refused_and_left_as_it_is() {
+    let world = World::new();
+    start(&world, "print hm", &["-m", "3"]).assert_code(2);
+    let path = loop_dir(&world).join("journal.jsonl");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let second = whole.find(r#""iteration":2"#).unwrap();
+    let cut = &whole[..=whole[..second].rfind('\n').unwrap()];
+    std::fs::write(&path, cut).unwrap();
+    let run = resume(&world, &["--max-iterations", "9"]);
+    run.assert_code(65);
+    assert!(run.stderr().contains("its end was cut off"), "{run}");
+    assert!(run.stderr().contains("put the journal back"), "{run}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), cut);
+    std::fs::write(&path, &whole).unwrap();
+    resume(&world, &["--max-iterations", "4"]).assert_code(2);
+    let numbers: Vec<_> = events(&world, "iteration_finished")
+        .iter()
+        .map(|event| event["iteration"].clone())
+        .collect();
+    assert_eq!(numbers, [json!(1), json!(2), json!(3), json!(4)]);
+}

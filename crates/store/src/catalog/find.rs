@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// None fits.
-    #[error("there is no loop {0:?} (see: descartes loop list --all)")]
+    #[error("there is no loop {0:?}")]
     None(String),
     /// Several fit.
     #[error("{query:?} fits {} loops:{}", candidates.len(), rows(candidates))]
