@@ -14,9 +14,18 @@ pub(super) fn remove(path: &Path) -> Result<(), Trouble> {
     }
 }
 
+/// A new file is there whole or not at all, for those who wait for it.
 pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Trouble> {
     make_folder(path)?;
-    at(path, |path| fs::write(path, content))
+    let name = path.file_name().filter(|_| !path.exists());
+    let Some(name) = name.map(|name| name.to_string_lossy()) else {
+        return at(path, |path| fs::write(path, content));
+    };
+    let partial = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    at(path, |path| {
+        fs::write(&partial, content)?;
+        fs::rename(&partial, path)
+    })
 }
 
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Trouble> {
