@@ -55,7 +55,8 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
     let mut asked = BTreeSet::new();
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
     loop {
-        let left = mark.family(|_| false);
+        // Who was met once stays known: its line to the mark is gone when those above it have ended.
+        let left = mark.family(|stat| met.contains_key(&(stat.pid, stat.start_time)));
         for ended in met.values_mut() {
             ended.fate = Fate::Gone;
         }

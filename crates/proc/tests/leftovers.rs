@@ -39,6 +39,17 @@ fn what_a_marked_process_started_goes_with_it_whatever_its_environment() {
 }
 
 #[test]
+fn what_lost_its_environment_and_ignores_sigterm_is_still_known_when_its_parents_are_gone() {
+    let mark = fresh_mark();
+    let script = "env -i sh -c 'trap \"\" TERM; echo $$; sleep 600' & wait";
+    let (mut shell, processes) = marked(&mark, script, 1);
+    let ended = sweep_marked(MARK, &mark, 0, LONG);
+    assert_eq!(processes.left_after(Duration::ZERO), 0);
+    assert!(ended.iter().all(|one| one.fate == Fate::Gone), "{ended:?}");
+    shell.wait().unwrap();
+}
+
+#[test]
 fn only_the_very_mark_counts() {
     let mark = fresh_mark();
     let (mut shell, processes) = marked(&format!("{mark}0"), "echo $$; exec sleep 600", 1);
