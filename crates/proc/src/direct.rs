@@ -175,17 +175,29 @@ struct Members {
 impl Members {
     /// All that live, the agent among them.
     fn find(&self) -> Vec<Stat> {
-        self.mark
-            .family(|stat| stat.group == self.agent || stat.parent == self.agent)
+        self.find_with(&Met::new())
+    }
+
+    /// The same, with those met before: their line to the mark is gone when those above them end.
+    fn find_with(&self, met: &Met) -> Vec<Stat> {
+        self.mark.family(|stat| {
+            stat.group == self.agent
+                || stat.parent == self.agent
+                || met.contains(&(stat.pid, stat.start_time))
+        })
     }
 }
+
+/// Processes by number and start.
+type Met = std::collections::BTreeSet<(i32, u64)>;
 
 /// The processes of a run without a guard.
 struct Band {
     members: Members,
     reaped: bool,
     seen_exit: bool,
-    ended: std::collections::BTreeSet<i32>,
+    /// Everybody who was signalled.
+    met: Met,
 }
 
 impl Band {
@@ -194,17 +206,14 @@ impl Band {
             members,
             reaped: false,
             seen_exit: false,
-            ended: Default::default(),
+            met: Met::new(),
         }
     }
 
     fn signal_all(&mut self, signals: &[Signal]) {
-        let all = self.members.find();
-        for stat in &all {
-            if stat.pid != self.members.agent {
-                self.ended.insert(stat.pid);
-            }
-        }
+        let all = self.members.find_with(&self.met);
+        self.met
+            .extend(all.iter().map(|stat| (stat.pid, stat.start_time)));
         for &signal in signals {
             // The group at once, so that it cannot fork its way out; the others one by one.
             signal_group(self.members.agent, signal);
@@ -233,7 +242,7 @@ impl Tree for Band {
     }
 
     fn is_empty(&mut self) -> bool {
-        self.members.find().is_empty()
+        self.members.find_with(&self.met).is_empty()
     }
 
     fn ask(&mut self) {
@@ -246,14 +255,16 @@ impl Tree for Band {
 
     fn survivors(&mut self) -> Vec<Survivor> {
         self.members
-            .find()
+            .find_with(&self.met)
             .into_iter()
             .map(Survivor::from)
             .collect()
     }
 
     fn killed(&self) -> u32 {
-        u32::try_from(self.ended.len()).unwrap_or(u32::MAX)
+        let met = self.met.iter();
+        let others = met.filter(|(pid, _)| *pid != self.members.agent).count();
+        u32::try_from(others).unwrap_or(u32::MAX)
     }
 
     fn watch_every(&self) -> Option<Duration> {

@@ -52,7 +52,8 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
         not_before,
     };
     let begun = Instant::now();
-    let mut asked = BTreeSet::new();
+    // Once: who comes later may be what one of them cleans up with.
+    let mut asked = false;
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
     loop {
         // Who was met once stays known: its line to the mark is gone when those above it have ended.
@@ -67,10 +68,11 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
             return met.into_values().collect();
         }
         let kill = begun.elapsed() >= GRACE;
+        let asked = std::mem::replace(&mut asked, true);
         for stat in &left {
             if kill {
                 signal(stat, Signal::SIGKILL);
-            } else if asked.insert((stat.pid, stat.start_time)) {
+            } else if !asked {
                 signal(stat, Signal::SIGTERM);
                 signal(stat, Signal::SIGCONT);
             }

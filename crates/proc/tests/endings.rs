@@ -118,6 +118,18 @@ fn a_guard_needs_no_mark() {
 }
 
 #[test]
+fn without_a_guard_what_was_met_once_is_ended_even_if_nothing_leads_to_it_any_more() {
+    let mark = fresh_mark();
+    let mut watched = Watched::direct(&mark);
+    let deaf = "setsid env -i sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait";
+    watched.start(1, &sh(deaf));
+    let processes = watched.processes(1);
+    watched.supervisor.terminate(Ending::Ask { grace: GRACE });
+    watched.end(1);
+    assert_eq!(processes.left_after(Duration::ZERO), 0);
+}
+
+#[test]
 fn a_child_that_holds_the_pipe_does_not_hold_the_run() {
     let mark = fresh_mark();
     for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
