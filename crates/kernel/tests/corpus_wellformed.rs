@@ -164,6 +164,11 @@ fn the_plain_text_set_is_large_enough() {
 #[test]
 fn the_held_out_set_is_large_enough() {
     check_set("held-out.jsonl", None, 320);
+    check_set("held-out-plain.jsonl", None, 170);
+    check_set("held-out-claude.jsonl", Some(Agent::Claude), 190);
+    check_set("held-out-codex.jsonl", Some(Agent::Codex), 190);
+    check_set("held-out-gemini.jsonl", Some(Agent::Gemini), 190);
+    check_set("held-out-opencode.jsonl", Some(Agent::Opencode), 190);
 }
 
 #[test]

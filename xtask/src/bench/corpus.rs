@@ -11,14 +11,20 @@ use crate::lab::{Lab, Row, Rows, Trouble, Verdict};
 use crate::shell::root;
 
 /// The sets: what each is, and its files.
-const SETS: [(&str, &[&str]); 3] = [
+const SETS: [(&str, &[&str]); 4] = [
+    ("plain text, held out", &["held-out", "held-out-plain"]),
     (
-        "plain text, held out (written from the contract alone)",
-        &["held-out"],
+        "event streams of four agents, held out",
+        &[
+            "held-out-claude",
+            "held-out-codex",
+            "held-out-gemini",
+            "held-out-opencode",
+        ],
     ),
     ("plain text, known to the rules", &["plain"]),
     (
-        "event streams of four agents",
+        "event streams of four agents, known to the rules",
         &[
             "streams-claude",
             "streams-codex",

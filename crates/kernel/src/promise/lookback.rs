@@ -78,21 +78,22 @@ impl Before<'_> {
     pub(super) fn words(&self, own: &[u8]) -> String {
         let raw = self.last(WORDS_SIGHT);
         let mut stripper = Stripper::default();
-        let text = [stripper.strip(&raw).text, b"\n", last(own, WORDS_SIGHT)].concat();
-        let text = String::from_utf8_lossy(&text);
-        let mut lines = Vec::new();
-        let mut length = 0;
-        for line in text
-            .rsplit(['\n', '\r'])
-            .map(readable)
-            .filter(|line| !line.is_empty())
-        {
-            length += line.len() + 1;
-            lines.push(line);
-            if length > MAX_WORDS {
-                break;
+        let mut lines = vec![readable(last(own, WORDS_SIGHT))];
+        let mut length = lines.iter().map(|line| line.len() + 1).sum::<usize>();
+        let mut rest: &[u8] = &raw;
+        // From the end, and no further than words are wanted: a stream of nothing but claims asks
+        // for this at every line.
+        while length <= MAX_WORDS && !rest.is_empty() {
+            let start = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
+            let (head, line) = rest.split_at(start);
+            let line = readable(stripper.strip(line).text);
+            if !line.is_empty() {
+                length += line.len() + 1;
+                lines.push(line);
             }
+            rest = head.split_last().map_or(&[], |(_, head)| head);
         }
+        lines.retain(|line| !line.is_empty());
         lines.reverse();
         shorten(&lines.join("\n")).to_owned()
     }
@@ -124,11 +125,15 @@ fn last(bytes: &[u8], count: usize) -> &[u8] {
         .unwrap_or_default()
 }
 
-fn readable(line: &str) -> String {
+fn readable(line: &[u8]) -> String {
+    let line = String::from_utf8_lossy(line);
     let line = line.trim_matches(is_nothing);
-    line.chars()
-        .filter(|c| !c.is_control() || *c == '\t')
-        .collect()
+    let unreadable = |c: char| c.is_control() && c != '\t';
+    if line.contains(unreadable) {
+        line.replace(unreadable, "")
+    } else {
+        line.to_owned()
+    }
 }
 
 /// The last words that fit, from the beginning of one.

@@ -26,7 +26,9 @@ pub(super) fn is_unsaid(before: &[u8]) -> bool {
 pub(super) fn is_finished(before: &[u8]) -> bool {
     let text = String::from_utf8_lossy(before);
     let said = text.trim_end_matches(|c| is_nothing(c) || is_mark(c) || is_closer(c));
-    said.ends_with(|c| is_stop(c) || is_emoji(c)) && !is_abbreviation(said)
+    // What opens a comment calls nothing out.
+    let opens_comment = said.ends_with("<!");
+    said.ends_with(|c| is_stop(c) || is_emoji(c)) && !opens_comment && !is_abbreviation(said)
 }
 
 /// "e.g." and "i.e." have a full stop and end nothing.
@@ -68,7 +70,7 @@ mod tests {
             assert!(is_finished(text.as_bytes()), "{text}");
         }
         for text in [
-            "Ok", "", "Ok:", "ok —", "see e.g.", "(I.E.", "v1.0", "→", "❯", "(ok)",
+            "Ok", "", "Ok:", "ok —", "see e.g.", "(I.E.", "v1.0", "→", "❯", "(ok)", "<!-- ",
         ] {
             assert!(!is_finished(text.as_bytes()), "{text}");
         }
