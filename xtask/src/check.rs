@@ -30,6 +30,21 @@ pub fn test(rest: &[String]) -> Step {
         args.extend(extra);
         run("cargo", &args)?;
     }
+    // Fault points are compiled in for these alone.
+    run(
+        "cargo",
+        &[
+            "test",
+            "--profile",
+            PROFILE,
+            "-p",
+            "descartes-store",
+            "--features",
+            "faults",
+            "--test",
+            "faults",
+        ],
+    )?;
     run(
         "cargo",
         &["test", "--profile", PROFILE, "--workspace", "--doc"],

@@ -259,8 +259,11 @@ fn exchange(staged: &Path, path: &Path) -> Result<(), IoError> {
         .map_err(io::Error::from)
     });
     match swapped {
-        // What is left behind there is used again, or removed.
-        Ok(()) => remove_file(staged),
+        Ok(()) => {
+            // The new one is in place, whatever becomes of the old: it is used again, or removed.
+            let _ = remove_file(staged);
+            Ok(())
+        }
         // It is gone by now, or the file system cannot.
         Err(error) if refuses_exchange(&error) => rename(staged, path),
         Err(error) => Err(IoError::new("put in place", path, error)),
