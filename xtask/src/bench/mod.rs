@@ -8,6 +8,7 @@ pub mod output;
 pub mod parse;
 pub mod promise;
 pub mod stop;
+pub mod stuck;
 pub mod views;
 
 use crate::lab::build::{self, Faults};
@@ -28,6 +29,11 @@ const MEASURES: &[Measure] = &[
         name: "promise",
         about: "a promise and then silence; a pipe that is held (M5)",
         take: promise::take,
+    },
+    Measure {
+        name: "stuck",
+        about: "who is called stuck and who is not; limits of a provider (M13)",
+        take: stuck::take,
     },
     Measure {
         name: "output",

@@ -11,7 +11,7 @@ pub struct Section {
 }
 
 /// What costs users money comes first.
-pub const SECTIONS: [Section; 12] = [
+pub const SECTIONS: [Section; 13] = [
     Section {
         title: "False and missed completion",
         how: "A loop that stops too early leaves work undone; one that does not hear its agent pays for iterations that nobody needs. First the tools on the same agents, \
@@ -48,6 +48,11 @@ pub const SECTIONS: [Section; 12] = [
         title: "Gate integrity",
         how: "Agents that would rather change the gate than the code.",
         files: &["gates"],
+    },
+    Section {
+        title: "Stuck agents and limits",
+        how: "Agents that do nothing must be called stuck after the same few iterations, agents that work never; a provider's limit counts nothing and is waited out to the second.",
+        files: &["stuck"],
     },
     Section {
         title: "Strange input",
