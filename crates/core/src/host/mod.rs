@@ -18,6 +18,7 @@ mod prompt;
 mod run;
 mod settings;
 mod sink;
+mod sources;
 mod take_over;
 
 use std::path::Path;

@@ -1,0 +1,243 @@
+//! Where a loop is taken up from: its journal, its state file, or whichever of the two is left.
+
+use std::path::Path;
+
+use descartes_kernel::event::Event;
+use descartes_kernel::sched;
+use descartes_kernel::state::{IterativeLoopState, LoopState};
+use descartes_kernel::transition::{apply, begin};
+use descartes_store::catalog::{self, FindError};
+use descartes_store::journal::{Journal, Recovered};
+use descartes_store::layout::LoopDir;
+use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
+use jiff::Timestamp;
+
+use super::agent::resolve_all;
+use super::open::{first_record, made_up_name, register, working_dir};
+use super::{HostError, HostSettings};
+
+/// A loop named by its id may find another's state file in its place: that is kept, dated.
+pub(super) fn not_of_another(
+    loaded: Option<Loaded>,
+    loop_id: &str,
+    state_file: &mut StateFile,
+    notices: &mut Vec<String>,
+) -> Result<Option<Loaded>, HostError> {
+    let other = loaded.as_ref().and_then(|file| file.state.loop_id.clone());
+    match other.filter(|other| other != loop_id) {
+        None => Ok(loaded),
+        Some(other) => {
+            let aside = state_file.set_aside(Timestamp::now())?;
+            let aside = aside.display();
+            notices.push(format!(
+                "the state file was loop {other}'s: kept as {aside}"
+            ));
+            Ok(None)
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Journal,
+    StateFile,
+}
+
+pub(super) struct Found {
+    pub(super) loop_id: String,
+    pub(super) source: Source,
+}
+
+/// The journal if there is one, else the state file alone; a torn file never stands in the
+/// way of a journal that knows better.
+pub(super) fn find(
+    settings: &HostSettings,
+    state_file: &mut StateFile,
+    named: Option<&str>,
+    notices: &mut Vec<String>,
+) -> Result<Found, HostError> {
+    let path = state_file.path().to_owned();
+    // An id that cannot be one has none.
+    let folder_of = |id: &str| settings.root.loop_dir(id).ok();
+    let has_journal = |id: &str| folder_of(id).is_some_and(|dir| dir.journal().is_file());
+    match state_file.load() {
+        Ok(loaded) => {
+            let origin = loaded.origin;
+            let id = named.map(str::to_owned).or(loaded.state.loop_id);
+            match id {
+                Some(id) if has_journal(&id) => Ok(Found {
+                    loop_id: id,
+                    source: Source::Journal,
+                }),
+                id if named.is_none()
+                    && (matches!(origin, Origin::Edited { .. })
+                        || id.as_deref().is_some_and(|id| folder_of(id).is_none())) =>
+                {
+                    altered_id(settings, &path, id)
+                }
+                Some(id) => {
+                    notices.push(format!(
+                        "no journal of loop {id}: going on from the state file"
+                    ));
+                    Ok(Found {
+                        loop_id: id,
+                        source: Source::StateFile,
+                    })
+                }
+                None => Ok(Found {
+                    loop_id: new_id(),
+                    source: Source::StateFile,
+                }),
+            }
+        }
+        Err(error) => {
+            let id = match named {
+                Some(id) => Some(id.to_owned()),
+                None => by_path(settings, &path)?,
+            };
+            match id {
+                Some(id) if has_journal(&id) => {
+                    notices.push(rebuilt(&error, &path));
+                    Ok(Found {
+                        loop_id: id,
+                        source: Source::Journal,
+                    })
+                }
+                _ => Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A state file of ours that was changed and now names a loop without a journal: whether the
+/// id or the whole file is another's cannot be told, so that nothing is begun from it.
+fn altered_id(
+    settings: &HostSettings,
+    path: &Path,
+    id: Option<String>,
+) -> Result<Found, HostError> {
+    let shown = path.display();
+    let names = match &id {
+        Some(id) => format!("names loop {id}, which has no journal here"),
+        None => "names no loop any more".to_owned(),
+    };
+    let on = match by_path(settings, path)? {
+        Some(was) => format!(
+            "the loop of this file was {was}: `descartes loop resume {was}` goes on from its journal"
+        ),
+        None => "`descartes loop list --all` shows the loops that have one: resume it by its id"
+            .to_owned(),
+    };
+    Err(HostError::refused(
+        format!("the state file {shown} was changed and {names}"),
+        format!("{on}; to go on from the file alone, take \"loop_id\" and \"journal\" out of it"),
+    ))
+}
+
+/// The newest loop on a state file.
+fn by_path(settings: &HostSettings, path: &Path) -> Result<Option<String>, HostError> {
+    match catalog::find(&settings.root, &path.to_string_lossy()) {
+        Ok(entry) => Ok(Some(entry.meta.id)),
+        Err(FindError::Io(error)) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+fn new_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}
+
+fn rebuilt(error: &StateFileError, path: &Path) -> String {
+    match error {
+        StateFileError::Missing(_) => {
+            format!("{} was gone: made anew from the journal", path.display())
+        }
+        other => format!("{other}: made anew from the journal"),
+    }
+}
+
+pub(super) fn fold_journal(
+    dir: &LoopDir,
+    notices: &mut Vec<String>,
+    tasks: &mut Vec<sched::Event>,
+) -> Result<(Journal, LoopState), HostError> {
+    let mut state: Option<LoopState> = None;
+    let mut trouble = None;
+    let (journal, recovered) = Journal::open_with(&dir.journal(), |record| {
+        if let Event::Tasks { event } = &record.event {
+            tasks.push((**event).clone());
+        }
+        let step = match &mut state {
+            None => begin(&record).map(|first| state = Some(first)),
+            Some(state) => apply(state, &record),
+        };
+        if let Err(error) = step {
+            trouble.get_or_insert(error);
+        }
+    })?;
+    if let Some(error) = trouble {
+        return Err(error.into());
+    }
+    let Recovered { cut, .. } = recovered;
+    if let Some(cut) = cut {
+        notices.push(format!("the journal's last line was torn: {cut}"));
+    }
+    match state {
+        Some(state) => Ok((journal, state)),
+        None => Err(HostError::refused(
+            format!("the journal {} is empty", dir.journal().display()),
+            "start anew with `descartes loop start --force`",
+        )),
+    }
+}
+
+/// A state file that is all there is (written by hand, or from another machine): a journal
+/// is begun from it.
+pub(super) fn begin_from_file(
+    settings: &HostSettings,
+    dir: &LoopDir,
+    loop_id: &str,
+    file: &IterativeLoopState,
+    path: &Path,
+) -> Result<(Journal, LoopState), HostError> {
+    let now = Timestamp::now();
+    let mut config = file.config.clone();
+    let work = working_dir(
+        config
+            .working_directory
+            .as_deref()
+            .or_else(|| project_of(path)),
+    )?;
+    config.working_directory = Some(work.clone());
+    config.state_file = Some(path.to_owned());
+    config.check()?;
+    resolve_all(&config, settings)?;
+    let name = file
+        .name
+        .clone()
+        .unwrap_or_else(|| made_up_name(&work, loop_id));
+    let started_at = file.started_at.unwrap_or(now);
+    let family = Default::default();
+    register(settings, loop_id, &name, path, &work, started_at, family)?;
+    let mut journal = Journal::create(&dir.journal())?;
+    let event = Event::LoopCreated {
+        loop_id: loop_id.to_owned(),
+        name,
+        config: Box::new(config),
+        started_at,
+        iterations: file.iteration,
+        summaries: file.iteration_summaries.clone(),
+        ended: file.completed.then(|| file.exit_reason.clone()),
+    };
+    let state = first_record(&mut journal, now, event)?;
+    Ok((journal, state))
+}
+
+/// The project that a state file without a working directory belongs to.
+fn project_of(state_file: &Path) -> Option<&Path> {
+    let folder = state_file.parent()?;
+    match folder.file_name() {
+        Some(name) if name == descartes_store::layout::PROJECT_FOLDER => folder.parent(),
+        _ => Some(folder),
+    }
+}
