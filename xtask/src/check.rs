@@ -14,7 +14,16 @@ pub fn test(rest: &[String]) -> Step {
     )?;
     let extra: Vec<&str> = rest.iter().map(String::as_str).collect();
     if answers("cargo", &["nextest", "--version"]) {
+        // Most tests wait for a process or a grace: twice the processors are busy, not overloaded.
+        let threads = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+        let threads = threads.to_string();
         let mut args = vec!["nextest", "run", "--cargo-profile", PROFILE, "--workspace"];
+        if !extra
+            .iter()
+            .any(|arg| arg.starts_with("-j") || arg.starts_with("--test-threads"))
+        {
+            args.extend(["--test-threads", &threads]);
+        }
         args.extend(extra);
         run("cargo", &args)?;
     } else {
