@@ -5,7 +5,8 @@ use std::time::Duration;
 use descartes_kernel::finding::{Severity, has_errors};
 use descartes_kernel::graph::{OnFail, Proof, TaskStatus};
 use descartes_kernel::roadmap::{
-    self, Defaults, EditError, KNOWN_KEYS, Mark, NewTask, Roadmap, append_task, set_mark, tick,
+    self, Defaults, EditError, KNOWN_KEYS, Mark, NewTask, Roadmap, append_task, mark_of, set_mark,
+    tick,
 };
 use proptest::prelude::*;
 
@@ -470,7 +471,18 @@ proptest! {
         let findings = roadmap::check(&text);
         let lines = text.lines().count() as u32;
         prop_assert!(findings.iter().all(|finding| finding.line <= lines));
-        let _ignored = tick(&text, "a");
+        // What is changed is what was read.
+        let roadmap = roadmap::parse(&text);
+        let of_a: Vec<_> = roadmap.tasks.iter().filter(|task| task.id == "a").collect();
+        prop_assert_eq!(mark_of(&text, "a"), of_a.first().map(|task| task.mark));
+        match tick(&text, "a") {
+            Ok(edit) => prop_assert_eq!((of_a.len(), edit.line), (1, of_a[0].place.line)),
+            Err(EditError::Twice { first, second, .. }) => {
+                prop_assert_eq!((first, second), (of_a[0].place.line, of_a[1].place.line));
+            }
+            Err(EditError::UnknownTask { .. }) => prop_assert_eq!(of_a.len(), 0),
+            Err(_) => prop_assert_eq!(of_a.len(), 1),
+        }
         let _ignored = append_task(&text, &idea("new", "A new one"));
     }
 }

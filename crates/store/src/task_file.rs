@@ -8,6 +8,7 @@
 use crate::ops::{self, IoError, Sync};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -155,13 +156,17 @@ impl TaskFile {
         crate::layout::ensure_folder_of(&self.next)?;
         ops::replace(&self.before, old.as_bytes(), Sync::Lazy)?;
         ops::replace(&self.next, new.as_bytes(), Sync::Durable)?;
-        self.put(file, new)
+        self.put(file, old.as_bytes(), new)
     }
 
-    fn put(&self, file: &File, new: &str) -> Result<(), TaskFileError> {
+    /// Writes what differs from the `old` bytes.
+    fn put(&self, file: &File, old: &[u8], new: &str) -> Result<(), TaskFileError> {
         let write = || {
-            ops::write_all_at(file, new.as_bytes(), 0)?;
-            ops::set_len(file, new.len() as u64)?;
+            let part = differing(old, new.as_bytes());
+            ops::write_all_at(file, &new.as_bytes()[part.clone()], part.start as u64)?;
+            if old.len() != new.len() {
+                ops::set_len(file, new.len() as u64)?;
+            }
             ops::sync_data(file)
         };
         write().map_err(ops::at("write", &self.path))?;
@@ -182,7 +187,7 @@ impl TaskFile {
             if is_torn(&bytes, &before, &next)
                 && let Ok(next) = String::from_utf8(next)
             {
-                self.put(file, &next)?;
+                self.put(file, &bytes, &next)?;
                 return Ok(next);
             }
             ops::remove_file(&self.next)?;
@@ -191,6 +196,29 @@ impl TaskFile {
             path: self.path.clone(),
         })
     }
+}
+
+/// The part of `new` that is written over `old`: one cell where both are as long, else all that
+/// moved.
+fn differing(old: &[u8], new: &[u8]) -> Range<usize> {
+    /// Whole blocks are compared at once.
+    const BLOCK: usize = 4096;
+    let blocks = old.chunks_exact(BLOCK).zip(new.chunks_exact(BLOCK));
+    let begin = BLOCK * blocks.take_while(|(a, b)| a == b).count();
+    let bytes = old[begin..].iter().zip(&new[begin..]);
+    let start = begin + bytes.take_while(|(a, b)| a == b).count();
+    if old.len() != new.len() {
+        return start..new.len();
+    }
+    let blocks = old[start..]
+        .rchunks_exact(BLOCK)
+        .zip(new[start..].rchunks_exact(BLOCK));
+    let end = new.len() - BLOCK * blocks.take_while(|(a, b)| a == b).count();
+    let bytes = old[start..end]
+        .iter()
+        .rev()
+        .zip(new[start..end].iter().rev());
+    start..end - bytes.take_while(|(a, b)| a == b).count()
 }
 
 /// Whether bytes are what is left of writing `next` over `before`, and not a change of somebody
@@ -314,6 +342,20 @@ mod tests {
             assert_eq!(file.read().unwrap(), theirs);
             assert!(!file.next.exists());
         }
+    }
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let old: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
+        for at in [0, 1, 4095, 4096, 9000, 19_999] {
+            let mut new = old.clone();
+            new[at] ^= 1;
+            assert_eq!(differing(&old, &new), at..at + 1);
+            new.push(7);
+            assert_eq!(differing(&old, &new), at..20_001);
+            assert_eq!(differing(&new, &old).start, at);
+        }
+        assert!(differing(&old, &old).is_empty());
     }
 
     #[test]

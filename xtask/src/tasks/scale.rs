@@ -14,31 +14,20 @@ pub fn take(lab: &Lab) -> Rows {
     let program = build::example(lab.form, "descartes-core", "task_scale")?;
     let mut rows = Vec::new();
     for shape in ["chain", "wide", "random"] {
-        let small = ask(&program, &["plan", shape, "10000"])?;
-        let what = format!("10,000 tasks, {shape}: read, check, plan");
-        let times = numbers(&small["ms"]);
-        let best = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let (best, peak) = plan(&program, shape, "10000")?;
+        let what = format!("10,000 tasks, {shape}: read, check, plan, on a processor");
         rows.push(Row::at_most(lab.form, "M11", what, (best, "ms"), 100.0));
-        let peak = small["peak_kib"].as_f64().unwrap_or(f64::NAN) / 1024.0;
         let what = format!("10,000 tasks, {shape}: peak memory");
         rows.push(Row::at_most(lab.form, "M11", what, (peak, "MiB"), 64.0));
-        let large = ask(&program, &["plan", shape, "100000"])?;
-        let most = numbers(&large["ms"])
-            .into_iter()
-            .fold(f64::INFINITY, f64::min);
+        let (most, _) = plan(&program, shape, "100000")?;
         let what = format!("100,000 tasks, {shape}: times the cost of 10,000");
-        rows.push(Row::at_most(
-            lab.form,
-            "M11",
-            what,
-            (most / best, "×"),
-            15.0,
-        ));
+        let ratio = (most / best, "×");
+        rows.push(Row::at_most(lab.form, "M11", what, ratio, 15.0));
     }
     for form in ["scg", "json", "roadmap"] {
         let told = ask(&program, &["edit", form, "10000"])?;
         let (text, durable) = (numbers(&told["text_ms"]), numbers(&told["durable_ms"]));
-        let what = format!("one status in 10,000 tasks ({form}), the text alone");
+        let what = format!("one status in 10,000 tasks ({form}), the text alone, on a processor");
         rows.push(Row::at_most(
             lab.form,
             "M11",
@@ -55,6 +44,20 @@ pub fn take(lab: &Lab) -> Rows {
     }
     rows.push(noop(lab, &program)?);
     Ok(rows)
+}
+
+/// The least of several processes, since each start of a loop is one: milliseconds and MiB.
+fn plan(program: &Path, shape: &str, tasks: &str) -> Result<(f64, f64), Trouble> {
+    let mut least = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..5 {
+        let told = ask(program, &["plan", shape, tasks])?;
+        let number = |name: &str| told[name].as_f64().unwrap_or(f64::NAN);
+        least = (
+            least.0.min(number("ms")),
+            least.1.min(number("peak_kib") / 1024.0),
+        );
+    }
+    Ok(least)
 }
 
 fn ask(program: &Path, words: &[&str]) -> Result<Value, Trouble> {

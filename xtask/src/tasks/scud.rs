@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::scud::{self, Form};
+use serde_json::Value;
 
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 use crate::shell;
 
 pub const VERSION: &str = "1.67.0";
-/// Tasks of ours, and tasks that only scud touches.
-const OURS: u32 = 12;
-const THEIRS: std::ops::RangeInclusive<u32> = 101..=105;
+/// Tasks that only scud touches; ours have smaller numbers.
+const THEIRS: std::ops::RangeInclusive<u32> = 1001..=1005;
 
 fn folder() -> PathBuf {
     let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
@@ -52,8 +52,10 @@ pub fn take(lab: &Lab) -> Rows {
         )]);
     }
     let rounds = lab.form.pick(10, 200);
+    // Enough to keep the loop at work for as long as the writers are.
+    let ours = lab.form.pick(8, 60);
     let trial = Trial::new(lab);
-    prepare(&trial)?;
+    prepare(&trial, ours)?;
     let go = trial.world.root().join("go");
     // Ours all run; the last one waits until scud's writers are done.
     let script = format!(
@@ -61,13 +63,15 @@ pub fn take(lab: &Lab) -> Rows {
         trial.world.root().display(),
         go.display()
     );
-    std::fs::write(trial.world.root().join(format!("hold-{OURS}")), "")
+    std::fs::write(trial.world.root().join(format!("hold-{ours}")), "")
         .map_err(|e| e.to_string())?;
     let agent = trial.agent(&script);
     let mut command =
         trial.descartes(&["loop", "start", "--scud-tag", "auth", "--command", &agent]);
     command.args(["--verify", "true", "--parallel", "2"]);
     let mut host = trial.spawn(command)?;
+    let begun = || statuses(&trial).is_ok_and(|all| all[0].1 != TaskStatus::Pending);
+    descartes_testkit::eventually("the first task begins", Duration::from_secs(60), begun);
     let lost = beside(&trial, rounds)?;
     std::fs::write(&go, "").map_err(|error| error.to_string())?;
     let code = host.code_within(Duration::from_secs(300))?;
@@ -77,29 +81,44 @@ pub fn take(lab: &Lab) -> Rows {
     }
     let open = statuses(&trial)?
         .into_iter()
-        .filter(|(id, status)| *id <= OURS && *status != TaskStatus::Done);
+        .filter(|(id, status)| *id <= ours && *status != TaskStatus::Done);
     lost.extend(open.map(|(id, status)| format!("task {id} is {status} at the end")));
-    let listed = scud(&trial, &["list", "-t", "auth", "--json"])?;
-    if listed.matches("\"done\"").count() < OURS as usize {
-        lost.push(format!("scud does not see what is done: {listed}"));
+    let listed = listed(&trial, "done")?;
+    if listed.len() != ours as usize {
+        lost.push(format!("scud sees as done: {listed:?}"));
+    }
+    let next = scud(&trial, &["next", "-t", "auth", "--spawn"])?;
+    if next.trim() != "null" {
+        lost.push(format!("scud still offers a task: {next}"));
     }
     let what =
         format!("5 processes of scud set-status, {rounds} rounds each, against a running loop");
     Ok(vec![Row::count("scud", what, 5 * rounds, &lost)])
 }
 
-fn prepare(trial: &Trial<'_>) -> Result<(), Trouble> {
+/// The ids that scud itself lists under a status.
+fn listed(trial: &Trial<'_>, status: &str) -> Result<Vec<u32>, Trouble> {
+    let told = scud(trial, &["list", "-t", "auth", "--json"])?;
+    let tasks: Vec<Value> =
+        serde_json::from_str(&told).map_err(|error| format!("{error}: {told}"))?;
+    let ids = tasks.iter().filter(|task| task["status"] == status);
+    Ok(ids
+        .filter_map(|task| task["id"].as_str()?.parse().ok())
+        .collect())
+}
+
+fn prepare(trial: &Trial<'_>, ours: u32) -> Result<(), Trouble> {
     trial.world.git_init();
     scud(trial, &["init"])?;
     let mut text = String::from(
         "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  id_format sequential\n  updated 2025-01-01T00:00:00.000000000+00:00\n}\n\n@nodes\n# id | title | status | complexity | priority\n",
     );
-    for id in (1..=OURS).chain(THEIRS) {
-        let status = if id <= OURS { 'P' } else { 'F' };
+    for id in (1..=ours).chain(THEIRS) {
+        let status = if id <= ours { 'P' } else { 'F' };
         text.push_str(&format!("{id} | Task {id} | {status} | 1 | M\n"));
     }
     text.push_str("\n@edges\n# dependent -> dependency\n");
-    for id in 2..=OURS {
+    for id in 2..=ours {
         text.push_str(&format!("{id} -> {}\n", id - 1));
     }
     std::fs::write(trial.path(".scud/tasks/tasks.scg"), text).map_err(|error| error.to_string())?;
@@ -178,18 +197,30 @@ fn beside(trial: &Trial<'_>, rounds: u64) -> Result<Vec<String>, Trouble> {
         let over = &over;
         let reader = scope.spawn(move || {
             let mut lost = Vec::new();
+            let (mut at_work, mut swarms) = (0_u32, 0_u32);
             while !over.load(Ordering::Relaxed) {
-                if let Err(why) = statuses(trial) {
-                    lost.push(why);
+                lost.extend(statuses(trial).err());
+                // It shows the task that we work on, and keeps its own swarm away from the tag.
+                match listed(trial, "in-progress") {
+                    Ok(ids) => at_work += u32::from(!ids.is_empty()),
+                    Err(why) => lost.push(why),
                 }
+                let swarm = scud(trial, &["swarm", "-t", "auth", "--headless"]);
+                let refused = |why: &Trouble| why.contains("already running for tag");
+                swarms += u32::from(!swarm.is_err_and(|why| refused(&why)));
                 for words in [
                     &["next", "-t", "auth", "--spawn"][..],
                     &["waves", "-t", "auth"],
-                    &["list", "-t", "auth", "--json"],
                 ] {
                     lost.extend(scud(trial, words).err());
                 }
                 std::thread::sleep(Duration::from_millis(50));
+            }
+            if at_work == 0 {
+                lost.push("scud never saw a task in progress".to_owned());
+            }
+            if swarms > 0 {
+                lost.push(format!("{swarms} swarms of scud were not refused"));
             }
             lost
         });

@@ -1,6 +1,7 @@
 //! Tasks of a Markdown roadmap. The file is a person's: of it, one character changes when a task
 //! is finished. Everything else that is known about its tasks is in the loop's journal.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::finding::has_errors;
@@ -67,11 +68,16 @@ impl TaskSource for RoadmapSource {
                 let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
                 self.content(lines.join("\n  "))
             })?;
+        let titles: HashMap<&str, &str> = roadmap
+            .tasks
+            .iter()
+            .map(|task| (task.id.as_str(), task.description.as_str()))
+            .collect();
         let briefs = roadmap
             .tasks
             .iter()
             .map(|task| {
-                let brief = brief(&roadmap, task, &self.defaults);
+                let brief = brief(&roadmap, task, &titles, &self.defaults);
                 (TaskId::from(task.id.as_str()), brief)
             })
             .collect();
@@ -91,8 +97,7 @@ impl TaskSource for RoadmapSource {
     }
 
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
-        let roadmap = roadmap::parse(&self.read()?);
-        match roadmap.task(task).map(|task| task.mark) {
+        match roadmap::mark_of(&self.read()?, task) {
             Some(Mark::Open) => Ok(Claim::Taken),
             Some(mark) => Ok(Claim::Found(mark.status())),
             None => Ok(Claim::Found(TaskStatus::Cancelled)),
@@ -150,7 +155,12 @@ impl TaskSource for RoadmapSource {
     }
 }
 
-fn brief(roadmap: &Roadmap, task: &RoadmapTask, defaults: &Defaults) -> TaskBrief {
+fn brief(
+    roadmap: &Roadmap,
+    task: &RoadmapTask,
+    titles: &HashMap<&str, &str>,
+    defaults: &Defaults,
+) -> TaskBrief {
     let settings = roadmap.settings(task, defaults);
     let mut text = TaskText::from(task);
     text.dependencies = task
@@ -159,9 +169,9 @@ fn brief(roadmap: &Roadmap, task: &RoadmapTask, defaults: &Defaults) -> TaskBrie
         .iter()
         .map(|depends| Delivered {
             id: depends.id.clone(),
-            title: roadmap
-                .task(&depends.id)
-                .map_or_else(String::new, |task| task.description.clone()),
+            title: titles
+                .get(depends.id.as_str())
+                .map_or_else(String::new, |title| (*title).to_owned()),
             delivered: None,
         })
         .collect();

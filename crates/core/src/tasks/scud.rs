@@ -1,10 +1,11 @@
 //! Tasks of a tag in a SCUD project.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::scud::{self, EditError, Form, ScudFile, ScudTag, ScudTask};
+use descartes_kernel::scud::{self, EditError, Form, ScudFile, ScudTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_store::task_file::TaskFile;
 use jiff::Timestamp;
@@ -135,19 +136,24 @@ impl TaskSource for ScudSource {
         self.known = Some((text.clone(), guidance.clone()));
         let file =
             scud::parse(&text, &self.form).map_err(|error| self.content(error.to_string()))?;
-        let findings = file.check(&self.tag);
+        let (findings, graph) = file.checked(&self.tag);
         if has_errors(&findings) {
             return Err(SourceError::findings(self.file.path(), &findings));
         }
-        let (Some(tag), Some(graph)) = (file.tag(&self.tag), file.graph(&self.tag)) else {
+        let Some((tag, graph)) = file.tag(&self.tag).zip(graph) else {
             return Err(self.content(format!("there is no tag `{}`", self.tag)));
         };
         let plan = graph.plan().map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             self.content(lines.join("\n  "))
         })?;
+        let own: HashMap<&str, &ScudTask> = tag
+            .tasks
+            .iter()
+            .map(|task| (task.id.as_str(), task))
+            .collect();
         let brief = |task: &ScudTask| {
-            let mut brief = brief(&file, tag, task);
+            let mut brief = brief(&file, &own, task);
             if let Some(kind) = &task.agent_type {
                 take_template(self.project(), kind, &mut brief);
             }
@@ -266,9 +272,9 @@ fn take_template(project: Option<&Path>, kind: &str, brief: &mut TaskBrief) {
     }
 }
 
-fn brief(file: &ScudFile, tag: &ScudTag, task: &ScudTask) -> TaskBrief {
+fn brief(file: &ScudFile, own: &HashMap<&str, &ScudTask>, task: &ScudTask) -> TaskBrief {
     let told = |id: &str| {
-        let found = tag.task(id).or_else(|| {
+        let found = own.get(id).copied().or_else(|| {
             let (other, local) = id.split_once(':')?;
             file.tag(other)?.task(local)
         });

@@ -71,9 +71,16 @@ impl TaskGraph {
     /// The order of the tasks is the order of their file, and the last word where nothing else
     /// decides which of two tasks comes first.
     pub fn new(nodes: Vec<TaskNode>) -> Self {
+        Self::resolved(nodes, &[])
+    }
+
+    /// As [`TaskGraph::new`], where the caller has found dependencies already: `targets` names
+    /// the tasks of all dependencies, one after the other. Names are dear to look up in large
+    /// graphs.
+    pub(crate) fn resolved(nodes: Vec<TaskNode>, targets: &[Option<TaskIx>]) -> Self {
         let mut problems = Vec::new();
         let index = index_of(&nodes, &mut problems);
-        let own = resolve_dependencies(&nodes, &index, &mut problems);
+        let own = resolve_dependencies(&nodes, &index, targets, &mut problems);
         let (parent, family) = resolve_parents(&nodes, &index, &mut problems);
         let children = Edges::group(nodes.len(), &family);
         let (entrance, groups) = entrances(nodes.len(), &children);
@@ -196,8 +203,10 @@ fn index_of(nodes: &[TaskNode], problems: &mut Vec<Problem>) -> NameMap<TaskId, 
 fn resolve_dependencies(
     nodes: &[TaskNode],
     index: &NameMap<TaskId, TaskIx>,
+    targets: &[Option<TaskIx>],
     problems: &mut Vec<Problem>,
 ) -> Edges {
+    let mut targets = targets.iter().copied();
     let mut pairs = Vec::with_capacity(nodes.iter().map(|node| node.dependencies.len()).sum());
     // The last task that named each task: a repeated dependency is the same one.
     let mut named_by = vec![TaskIx::MAX; nodes.len()];
@@ -205,7 +214,8 @@ fn resolve_dependencies(
         let task = task as TaskIx;
         for dependency in &node.dependencies {
             let place = dependency.place;
-            match index.get(&dependency.id) {
+            let known = targets.next().flatten();
+            match known.or_else(|| index.get(&dependency.id).copied()) {
                 _ if dependency.id == node.id => {
                     problems.push(Problem::SelfDependency {
                         task: node.id.clone(),
@@ -217,10 +227,10 @@ fn resolve_dependencies(
                     dependency: dependency.id.clone(),
                     place,
                 }),
-                Some(target) if named_by[*target as usize] == task => {}
+                Some(target) if named_by[target as usize] == task => {}
                 Some(target) => {
-                    named_by[*target as usize] = task;
-                    pairs.push((task, *target));
+                    named_by[target as usize] = task;
+                    pairs.push((task, target));
                 }
             }
         }

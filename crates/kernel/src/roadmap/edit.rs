@@ -4,7 +4,8 @@ use thiserror::Error;
 
 use super::lines::lines;
 use super::model::{Mark, Roadmap, RoadmapTask};
-use super::parse::parse;
+use super::parse::{heads, parse};
+use super::tasks::Head;
 
 /// A roadmap with something changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +94,8 @@ pub fn set_mark(
     expected: Option<Mark>,
     new: Mark,
 ) -> Result<Edit, EditError> {
-    let roadmap = parse(text);
-    let task = find(&roadmap, id)?;
+    let heads = heads(text);
+    let task = find(&heads, id)?;
     if let Some(expected) = expected.filter(|expected| *expected != task.mark) {
         return Err(EditError::Changed {
             id: id.to_owned(),
@@ -102,12 +103,8 @@ pub fn set_mark(
             found: task.mark,
         });
     }
-    let line = task.place.line;
-    let old = text[task.checkbox..]
-        .chars()
-        .next()
-        .filter(|old| Mark::of(*old) == Some(task.mark));
-    let Some(old) = old else {
+    let line = task.line;
+    let Some(checkbox) = task.checkbox else {
         return Err(EditError::NoCheckbox {
             id: id.to_owned(),
             line,
@@ -115,18 +112,26 @@ pub fn set_mark(
     };
     let mut new_text = text.to_owned();
     if task.mark != new {
-        let end = task.checkbox + old.len_utf8();
-        new_text.replace_range(task.checkbox..end, new.character().encode_utf8(&mut [0; 4]));
+        // Every mark is one byte.
+        let character = new.character();
+        new_text.replace_range(checkbox..=checkbox, character.encode_utf8(&mut [0; 4]));
     }
     Ok(Edit { new_text, line })
 }
 
-fn find<'r>(roadmap: &'r Roadmap, id: &str) -> Result<&'r RoadmapTask, EditError> {
-    let mut all = roadmap.tasks.iter().filter(|task| task.id == id);
+/// The mark of a task, if there is one of that id.
+pub fn mark_of(text: &str, id: &str) -> Option<Mark> {
+    let heads = heads(text);
+    let found = heads.iter().find(|head| head.id == id);
+    found.map(|head| head.mark)
+}
+
+fn find<'r>(heads: &'r [Head<'r>], id: &str) -> Result<&'r Head<'r>, EditError> {
+    let mut all = heads.iter().filter(|head| head.id == id);
     match (all.next(), all.next()) {
         (Some(task), None) => Ok(task),
         (Some(one), Some(two)) => {
-            let (first, second) = (one.place.line, two.place.line);
+            let (first, second) = (one.line, two.line);
             Err(EditError::Twice {
                 id: id.to_owned(),
                 first,
@@ -134,7 +139,7 @@ fn find<'r>(roadmap: &'r Roadmap, id: &str) -> Result<&'r RoadmapTask, EditError
             })
         }
         (None, _) => {
-            let ids = roadmap.tasks.iter().map(|task| task.id.as_str());
+            let ids = heads.iter().map(|head| head.id);
             let near = crate::finding::nearest(id, ids).map(str::to_owned);
             Err(EditError::UnknownTask {
                 id: id.to_owned(),

@@ -28,7 +28,7 @@ mod task_line;
 mod tasks;
 mod value;
 
-pub use edit::{Edit, EditError, NewTask, append_task, set_mark, tick};
+pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{KNOWN_KEYS, Keys};
 pub use model::{Constraints, Criterion, Depends, Mark, Phase, Roadmap, RoadmapTask};

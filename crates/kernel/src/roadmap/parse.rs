@@ -2,6 +2,7 @@
 
 use super::lines::{Kind, Line, lines};
 use super::model::{Depends, Mark, Roadmap, RoadmapTask};
+use super::tasks::Head;
 use super::{sections, tasks};
 use crate::finding::{self, Finding, Place};
 use crate::graph::{Dependency, Rules, TaskGraph, TaskNode, TaskStatus};
@@ -27,6 +28,27 @@ pub fn parse(text: &str) -> Roadmap {
     }
     finding::sort(&mut roadmap.findings);
     roadmap
+}
+
+/// Where the tasks of a roadmap begin, without reading what stands under them.
+pub(super) fn heads(text: &str) -> Vec<Head<'_>> {
+    let all = lines(text, &mut Vec::new());
+    let (before, sections) = split(&all);
+    let of = |kind: SectionKind| {
+        let sections = sections.iter().filter(move |section| section.kind == kind);
+        sections.map(|section| section.lines)
+    };
+    let mut heads = Vec::new();
+    if of(SectionKind::Tasks).next().is_some() {
+        for part in of(SectionKind::Tasks) {
+            tasks::heads(part, &mut heads);
+        }
+    } else {
+        for part in std::iter::once(before).chain(of(SectionKind::Other)) {
+            tasks::heads(part, &mut heads);
+        }
+    }
+    heads
 }
 
 /// Everything that there is to say about a roadmap before it is run, in the order of the file.
@@ -178,12 +200,13 @@ impl Roadmap {
         let mut findings = self.findings.clone();
         findings.extend(graph.check().iter().map(|problem| problem.finding(&graph)));
         for task in &self.tasks {
-            findings.extend(
-                task.keys
-                    .depends
-                    .iter()
-                    .filter_map(|on| self.held_by(task, on)),
-            );
+            let depends = task.keys.depends.iter();
+            findings.extend(depends.filter_map(|on| {
+                let other = graph
+                    .find(&on.id)
+                    .map(|other| &self.tasks[other as usize])?;
+                held_by(task, on, other)
+            }));
         }
         if self.tasks.is_empty() {
             let hint = "write - [ ] **some-id**: what to do, under a heading ## Tasks";
@@ -192,22 +215,21 @@ impl Roadmap {
         finding::sort(&mut findings);
         findings
     }
+}
 
-    /// An open task that waits for one that a person took out.
-    fn held_by(&self, task: &RoadmapTask, on: &Depends) -> Option<Finding> {
-        let other = self.task(&on.id)?;
-        let waits = task.mark.status() == TaskStatus::Pending;
-        let out = matches!(other.mark, Mark::LeftOut | Mark::Stopped);
-        (waits && out).then(|| {
-            let mark = other.mark.character();
-            let message = format!(
-                "task `{}` waits for `{}`, which is marked [{mark}]",
-                task.id, on.id
-            );
-            Finding::warning(on.place, message).hint(format!(
-                "take `{}` out of its dependencies, or open it again",
-                on.id
-            ))
-        })
-    }
+/// An open task that waits for one that a person took out.
+fn held_by(task: &RoadmapTask, on: &Depends, other: &RoadmapTask) -> Option<Finding> {
+    let waits = task.mark.status() == TaskStatus::Pending;
+    let out = matches!(other.mark, Mark::LeftOut | Mark::Stopped);
+    (waits && out).then(|| {
+        let mark = other.mark.character();
+        let message = format!(
+            "task `{}` waits for `{}`, which is marked [{mark}]",
+            task.id, on.id
+        );
+        Finding::warning(on.place, message).hint(format!(
+            "take `{}` out of its dependencies, or open it again",
+            on.id
+        ))
+    })
 }

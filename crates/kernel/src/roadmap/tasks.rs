@@ -20,6 +20,38 @@ pub(super) fn read(lines: &[Line<'_>], roadmap: &mut Roadmap) {
     reader.close();
 }
 
+/// The line on which a task begins, as far as its checkbox is concerned.
+pub(super) struct Head<'a> {
+    pub(super) id: &'a str,
+    pub(super) line: u32,
+    pub(super) mark: Mark,
+    /// The byte of the checkbox's character in the file; `None` where it holds no mark.
+    pub(super) checkbox: Option<usize>,
+}
+
+/// The heads of the tasks that [`read`] finds in these lines.
+pub(super) fn heads<'a>(lines: &[Line<'a>], out: &mut Vec<Head<'a>>) {
+    let mut base = None;
+    for line in lines {
+        let Some((found, name)) = item(line).and_then(|item| Some((item, item.name?))) else {
+            continue;
+        };
+        if line.indent() > *base.get_or_insert(line.indent()) {
+            continue;
+        }
+        let mark = Mark::of(found.mark).filter(|_| found.checkbox.is_some());
+        out.push(Head {
+            id: name.id,
+            line: line.number,
+            mark: mark.unwrap_or_default(),
+            checkbox: found
+                .checkbox
+                .filter(|_| mark.is_some())
+                .map(|at| line.start + at),
+        });
+    }
+}
+
 /// A line that looks like a task with an id.
 pub(super) fn is_task(line: &Line<'_>) -> bool {
     item(line).is_some_and(|item| item.name.is_some())

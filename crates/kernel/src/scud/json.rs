@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::json_span::{Broken, Span, items, member, members, root, string};
+use super::json_span::{Broken, Item, Scan, string};
 use super::model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 use crate::finding::{self, Finding, Place};
 use crate::graph::hash::{NameMap, NameSet};
@@ -12,50 +12,70 @@ use crate::graph::{Priority, TaskStatus, natural_cmp};
 pub(super) struct TagSpan {
     pub(super) name: String,
     pub(super) start: usize,
-    pub(super) tasks: Vec<Span>,
+    pub(super) tasks: Vec<Item>,
 }
 
 /// `tasks.json`: an object of tags, each an object with `tasks`.
 pub(super) fn tags_of_map(text: &str) -> Result<Vec<TagSpan>, ScudError> {
-    let whole = root(text).map_err(|broken| not_whole(text, broken))?;
-    let entries = members(text, whole).map_err(|broken| not_whole(text, broken))?;
+    let mut scan = Scan::new(text);
     let mut tags = Vec::new();
-    for (key, value) in entries {
-        let tasks = list_in(text, value.clone())?.ok_or_else(|| no_list(text, value.start))?;
-        let name = string(text, &key).unwrap_or_default();
-        tags.push(TagSpan {
-            name,
-            start: key.start,
-            tasks,
-        });
+    let mut without = None;
+    let whole = scan.object(|scan, key| {
+        let start = scan.here();
+        match list_in(scan)? {
+            Some(tasks) => tags.push(TagSpan {
+                name: string(text, &key).unwrap_or_default(),
+                start: key.start,
+                tasks,
+            }),
+            None => without = without.or(Some(start)),
+        }
+        Ok(())
+    });
+    whole
+        .and_then(|()| scan.end())
+        .map_err(|broken| not_whole(text, broken))?;
+    match without {
+        Some(start) => Err(no_list(text, start)),
+        None => Ok(tags),
     }
-    Ok(tags)
 }
 
 /// `{tag}.json`: an object with `tasks`, or the list alone.
 pub(super) fn tag_of_file(text: &str, tag: &str) -> Result<TagSpan, ScudError> {
-    let whole = root(text).map_err(|broken| not_whole(text, broken))?;
-    let start = whole.start;
-    let tasks = list_in(text, whole)?.ok_or_else(|| no_list(text, start))?;
+    let mut scan = Scan::new(text);
+    let start = scan.here();
+    let read = list_in(&mut scan).and_then(|tasks| scan.end().map(|()| tasks));
+    let tasks = read.map_err(|broken| not_whole(text, broken))?;
     Ok(TagSpan {
         name: tag.to_owned(),
         start,
-        tasks,
+        tasks: tasks.ok_or_else(|| no_list(text, start))?,
     })
 }
 
-fn list_in(text: &str, span: Span) -> Result<Option<Vec<Span>>, ScudError> {
-    let list = match text.as_bytes()[span.start] {
-        b'[' => Some(span),
-        b'{' => {
-            let entries = members(text, span).map_err(|broken| not_whole(text, broken))?;
-            member(text, &entries, "tasks").filter(|list| text.as_bytes()[list.start] == b'[')
+/// The tasks in the next value: it is their list, or an object that holds it.
+fn list_in(scan: &mut Scan<'_>) -> Result<Option<Vec<Item>>, Broken> {
+    match scan.peek() {
+        Some(b'[') => scan.list().map(Some),
+        Some(b'{') => {
+            let mut tasks = None;
+            scan.object(|scan, key| {
+                // The last member of a name counts, as for other readers.
+                let is_tasks = scan.is_named(&key, "tasks");
+                if is_tasks && scan.peek() == Some(b'[') {
+                    tasks = Some(scan.list()?);
+                    return Ok(());
+                }
+                if is_tasks {
+                    tasks = None;
+                }
+                scan.value().map(|_| ())
+            })?;
+            Ok(tasks)
         }
-        _ => None,
-    };
-    list.map(|list| items(text, list))
-        .transpose()
-        .map_err(|broken| not_whole(text, broken))
+        _ => scan.value().map(|_| None),
+    }
 }
 
 fn not_whole(text: &str, broken: Broken) -> ScudError {
@@ -106,8 +126,8 @@ fn read_file(text: &str, spans: Vec<TagSpan>) -> ScudFile {
         let line = counter.line_at(span.start);
         let mut tasks = Vec::with_capacity(span.tasks.len());
         for task in span.tasks {
-            let line = counter.line_at(task.start);
-            let json = serde_json::from_str(&text[task]).unwrap_or(Value::Null);
+            let line = counter.line_at(task.span.start);
+            let json = serde_json::from_str(&text[task.span]).unwrap_or(Value::Null);
             tasks.extend(read_task(&json, line, &mut file.findings));
         }
         link_families(&mut tasks);

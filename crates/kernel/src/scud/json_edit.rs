@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Form;
 use super::edit::{Cell, Edit, EditError, Wish, cascade, splice};
 use super::json::{TagSpan, id_of, tag_of_file, tags_of_map};
-use super::json_span::{Span, member, members};
+use super::json_span::{Member, Span, key_text};
 use super::model::ScudError;
 use crate::graph::TaskStatus;
 use crate::graph::hash::NameMap;
@@ -73,25 +73,27 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
     let mut places = Vec::with_capacity(tag.tasks.len());
     let mut family = Vec::new();
     let mut lines = (0_usize, 1_u32);
-    for span in &tag.tasks {
+    for task in &tag.tasks {
+        let span = &task.span;
         let between = &text.as_bytes()[lines.0..span.start];
         let line = lines.1 + memchr::memchr_iter(b'\n', between).count() as u32;
         lines = (span.start, line);
-        let broken = |_| EditError::Unreadable {
+        let broken = || EditError::Unreadable {
             line,
             message: "expected a task".to_owned(),
         };
-        let entries = members(text, span.clone()).map_err(broken)?;
-        let raw = |name: &str| member(text, &entries, name).map(|span| &text[span]);
-        let Some(id) = raw("id").and_then(plain) else {
+        let entries = task.members.as_deref().ok_or_else(broken)?;
+        let found = Found::of(text, entries);
+        let raw = |span: &Option<Span>| span.clone().map(|span| &text[span]);
+        let Some(id) = raw(&found.id).and_then(plain) else {
             continue;
         };
-        let status = raw("status")
+        let status = raw(&found.status)
             .and_then(plain)
             .and_then(|word| TaskStatus::from_word(&word));
-        let whole = raw("parent_id").and_then(plain);
+        let whole = raw(&found.parent).and_then(plain);
         family.extend(whole.map(|whole| (id.to_string(), whole.into_owned())));
-        let parts = raw("subtasks").and_then(|list| serde_json::from_str::<Value>(list).ok());
+        let parts = raw(&found.subtasks).and_then(|list| serde_json::from_str::<Value>(list).ok());
         let parts = parts
             .iter()
             .filter_map(Value::as_array)
@@ -104,10 +106,12 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
             status: status.unwrap_or_default(),
             parent: None,
         });
-        let slot = member(text, &entries, "status");
         places.push(Places {
-            status: slot.map_or(Slot::Missing(span.start + 1), Slot::Value),
-            updated: member(text, &entries, "updated_at")
+            status: found
+                .status
+                .map_or(Slot::Missing(span.start + 1), Slot::Value),
+            updated: found
+                .updated
                 .filter(|span| text.as_bytes()[span.start] == b'"'),
         });
     }
@@ -115,6 +119,35 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
         link(&mut cells, &family);
     }
     Ok((cells, places))
+}
+
+/// The members of a task that an edit needs; of two with one name the last, as JSON readers take
+/// it.
+#[derive(Default)]
+struct Found {
+    id: Option<Span>,
+    status: Option<Span>,
+    parent: Option<Span>,
+    subtasks: Option<Span>,
+    updated: Option<Span>,
+}
+
+impl Found {
+    fn of(text: &str, members: &[Member]) -> Self {
+        let mut found = Self::default();
+        for (key, value) in members {
+            let slot = match &*key_text(text, key) {
+                "id" => &mut found.id,
+                "status" => &mut found.status,
+                "parent_id" => &mut found.parent,
+                "subtasks" => &mut found.subtasks,
+                "updated_at" => &mut found.updated,
+                _ => continue,
+            };
+            *slot = Some(value.clone());
+        }
+        found
+    }
 }
 
 /// A string or number as text; most are as they stand in the file.

@@ -1,5 +1,6 @@
 //! Where the values of a JSON text stand, so that one can be changed and the rest kept.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A JSON text that is not whole: the byte at which it stops making sense.
@@ -13,82 +14,116 @@ type Found<T> = Result<T, Broken>;
 /// A value: its place in the text.
 pub(super) type Span = Range<usize>;
 
-/// The members of the object at `span`: key (with its quotes) and value.
-pub(super) fn members(text: &str, span: Span) -> Found<Vec<(Span, Span)>> {
-    let mut scan = Scan {
-        bytes: text.as_bytes(),
-        at: span.start,
-    };
-    let mut members = Vec::new();
-    scan.expect(b'{')?;
-    if scan.peek() == Some(b'}') {
-        return Ok(members);
-    }
-    loop {
-        let key = scan.string()?;
-        scan.expect(b':')?;
-        let value = scan.value()?;
-        members.push((key, value));
-        if !scan.more(b'}')? {
-            return Ok(members);
-        }
-    }
+/// A member of an object: its key, with the quotes, and its value.
+pub(super) type Member = (Span, Span);
+
+/// An item of a list of tasks.
+pub(super) struct Item {
+    pub(super) span: Span,
+    /// What stands in it, where it is an object.
+    pub(super) members: Option<Vec<Member>>,
 }
 
-/// The items of the array at `span`.
-pub(super) fn items(text: &str, span: Span) -> Found<Vec<Span>> {
-    let mut scan = Scan {
-        bytes: text.as_bytes(),
-        at: span.start,
-    };
-    let mut items = Vec::new();
-    scan.expect(b'[')?;
-    if scan.peek() == Some(b']') {
-        return Ok(items);
+/// Goes over a text once, from its begin to its end; what it holds is found on the way.
+pub(super) struct Scan<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+        }
     }
-    loop {
-        items.push(scan.value()?);
-        if !scan.more(b']')? {
+
+    /// Reads an object: `each` is given the key of every member, and reads its value.
+    pub(super) fn object(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Span) -> Found<()>,
+    ) -> Found<()> {
+        self.expect(b'{')?;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            let key = self.string()?;
+            self.expect(b':')?;
+            each(self, key)?;
+            if !self.more(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads a list of objects, with the members of each.
+    pub(super) fn list(&mut self) -> Found<Vec<Item>> {
+        let mut items = Vec::new();
+        self.expect(b'[')?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
             return Ok(items);
         }
+        loop {
+            items.push(self.item()?);
+            if !self.more(b']')? {
+                return Ok(items);
+            }
+        }
+    }
+
+    fn item(&mut self) -> Found<Item> {
+        if self.peek() != Some(b'{') {
+            let (span, members) = (self.value()?, None);
+            return Ok(Item { span, members });
+        }
+        let start = self.at;
+        let mut members = Vec::with_capacity(8);
+        self.object(|scan, key| {
+            members.push((key, scan.value()?));
+            Ok(())
+        })?;
+        Ok(Item {
+            span: start..self.at,
+            members: Some(members),
+        })
+    }
+
+    /// Nothing but white space may follow.
+    pub(super) fn end(&mut self) -> Found<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.broken()),
+        }
+    }
+
+    /// Where the next value begins.
+    pub(super) fn here(&mut self) -> usize {
+        self.peek();
+        self.at
+    }
+
+    pub(super) fn is_named(&self, key: &Span, name: &str) -> bool {
+        key_text(self.text, key) == name
     }
 }
 
-/// The one value that a text holds.
-pub(super) fn root(text: &str) -> Found<Span> {
-    let mut scan = Scan {
-        bytes: text.as_bytes(),
-        at: 0,
-    };
-    let span = scan.value()?;
-    match scan.peek() {
-        None => Ok(span),
-        Some(_) => Err(scan.broken()),
-    }
-}
-
-/// The last member of that name, as JSON readers take it.
-pub(super) fn member(text: &str, members: &[(Span, Span)], name: &str) -> Option<Span> {
-    let found = members
-        .iter()
-        .rev()
-        .find(|(key, _)| is_named(text, key, name));
-    found.map(|(_, value)| value.clone())
-}
-
-fn is_named(text: &str, key: &Span, name: &str) -> bool {
+/// The name of a member; few are written with escapes.
+pub(super) fn key_text<'a>(text: &'a str, key: &Span) -> Cow<'a, str> {
     let raw = &text[key.start + 1..key.end - 1];
-    raw == name || raw.contains('\\') && string(text, key).as_deref() == Some(name)
+    match raw.contains('\\') {
+        true => Cow::Owned(string(text, key).unwrap_or_default()),
+        false => Cow::Borrowed(raw),
+    }
 }
 
 /// The text of a string, read.
 pub(super) fn string(text: &str, span: &Span) -> Option<String> {
     serde_json::from_str(&text[span.clone()]).ok()
-}
-
-struct Scan<'a> {
-    bytes: &'a [u8],
-    at: usize,
 }
 
 impl Scan<'_> {
@@ -97,13 +132,10 @@ impl Scan<'_> {
     }
 
     /// The next byte that is not white space.
-    fn peek(&mut self) -> Option<u8> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let blank = rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace())
-            .count();
-        self.at += blank;
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t' | b'\x0c') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
         self.bytes.get(self.at).copied()
     }
 
@@ -147,8 +179,10 @@ impl Scan<'_> {
     }
 
     /// Skips one value; nesting is counted, not recursed into.
-    fn value(&mut self) -> Found<Span> {
+    pub(super) fn value(&mut self) -> Found<Span> {
         let start = match self.peek() {
+            // The most of all values.
+            Some(b'"') => return self.string(),
             Some(_) => self.at,
             None => return Err(self.broken()),
         };
@@ -195,7 +229,8 @@ impl Scan<'_> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
         let length = rest.iter().take_while(|byte| is_plain(byte)).count();
-        if serde_json::from_slice::<serde::de::IgnoredAny>(&rest[..length]).is_err() {
+        let is_number = matches!(rest[..length], [b'1'..=b'9', ref more @ ..] if more.iter().all(u8::is_ascii_digit));
+        if !is_number && serde_json::from_slice::<serde::de::IgnoredAny>(&rest[..length]).is_err() {
             return Err(self.broken());
         }
         self.at += length;
@@ -208,19 +243,34 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn root(text: &str) -> Found<Span> {
+        let mut scan = Scan::new(text);
+        let span = scan.value()?;
+        scan.end().map(|()| span)
+    }
+
+    fn members(text: &str) -> Found<Vec<Member>> {
+        let mut scan = Scan::new(text);
+        let mut all = Vec::new();
+        scan.object(|scan, key| {
+            all.push((key, scan.value()?));
+            Ok(())
+        })?;
+        scan.end().map(|()| all)
+    }
+
     #[test]
     fn values_are_found_where_they_stand() {
         let text = r#" { "a" : [1, {"x":"]\"}"}, []] , "b":{}, "a":-1.5e3 } "#;
-        let all = members(text, root(text).unwrap()).unwrap();
+        let all = members(text).unwrap();
         let values: Vec<&str> = all.iter().map(|(_, value)| &text[value.clone()]).collect();
         assert_eq!(values, [r#"[1, {"x":"]\"}"}, []]"#, "{}", "-1.5e3"]);
-        assert_eq!(
-            &text[member(text, &all, "a").unwrap()],
-            "-1.5e3",
-            "the last one counts"
-        );
-        let list = items(text, all[0].1.clone()).unwrap();
+        let names: Vec<_> = all.iter().map(|(key, _)| key_text(text, key)).collect();
+        assert_eq!(names, ["a", "b", "a"]);
+        assert_eq!(key_text(r#""\u0061""#, &(0..8)), "a");
+        let list = Scan::new(&text[all[0].1.clone()]).list().unwrap();
         assert_eq!(list.len(), 3);
+        assert_eq!(list[1].members.as_ref().map(Vec::len), Some(1));
     }
 
     #[test]
@@ -265,9 +315,9 @@ mod tests {
         fn every_json_is_whole_and_its_parts_read_back(json in any_json()) {
             for text in [json.to_string(), serde_json::to_string_pretty(&json).unwrap()] {
                 let span = root(&text).unwrap();
-                prop_assert_eq!(&text[span.clone()], text.trim());
+                prop_assert_eq!(&text[span], text.trim());
                 if let Some(object) = json.as_object() {
-                    let all = members(&text, span).unwrap();
+                    let all = members(&text).unwrap();
                     prop_assert_eq!(all.len(), object.len());
                     for ((key, value), (name, wanted)) in all.iter().zip(object) {
                         prop_assert_eq!(&string(&text, key).unwrap(), name);

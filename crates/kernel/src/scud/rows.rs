@@ -1,5 +1,7 @@
 //! Rows of a graph file: edges, families, texts, and the cells of a task.
 
+use std::cell::Cell;
+
 use super::model::{ScudDependency, ScudTask};
 use super::scan::{cells, split_parent};
 use super::scg::Text;
@@ -7,8 +9,33 @@ use crate::finding::{Finding, Place};
 use crate::graph::hash::NameMap;
 use crate::graph::{Priority, TaskStatus};
 
-/// Where each task of the tag stands in the list; of two with one id, the last.
-pub(super) type Index<'a> = NameMap<&'a str, usize>;
+/// Where each task of the tag stands in the list; of two with one id, any.
+#[derive(Default)]
+pub(super) struct Index<'a> {
+    ids: Vec<&'a str>,
+    slots: NameMap<&'a str, usize>,
+    /// What was found last: edges and texts mostly come in the order of the tasks, and a long
+    /// list is quicker to follow than a large table.
+    last: Cell<usize>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn push(&mut self, id: &'a str) {
+        self.slots.insert(id, self.ids.len());
+        self.ids.push(id);
+    }
+
+    fn get(&self, id: &str) -> Option<usize> {
+        let last = self.last.get();
+        let near = [last, last + 1];
+        let near = near
+            .into_iter()
+            .find(|slot| self.ids.get(*slot) == Some(&id));
+        let found = near.or_else(|| self.slots.get(id).copied())?;
+        self.last.set(found);
+        Some(found)
+    }
+}
 
 pub(super) fn take_edge(
     row: &str,
@@ -33,7 +60,7 @@ pub(super) fn take_edge(
     match index.get(dependent.trim()) {
         Some(task) => {
             let id = dependency.trim().to_owned();
-            tasks[*task].dependencies.push(ScudDependency { id, line });
+            tasks[task].dependencies.push(ScudDependency { id, line });
         }
         None => findings.push(Finding::warning(
             place,
@@ -53,7 +80,7 @@ pub(super) fn take_parent(
     findings: &mut Vec<Finding>,
 ) {
     let place = Place::line(line);
-    let Some((parent, children)) = split_parent(row, |id| index.contains_key(id)) else {
+    let Some((parent, children)) = split_parent(row, |id| index.get(id).is_some()) else {
         findings.push(
             Finding::warning(
                 place,
@@ -63,7 +90,7 @@ pub(super) fn take_parent(
         );
         return;
     };
-    let Some(whole) = index.get(parent).copied() else {
+    let Some(whole) = index.get(parent) else {
         findings.push(Finding::warning(
             place,
             format!("SCUD drops this row: there is no task `{parent}`"),
@@ -81,7 +108,7 @@ pub(super) fn take_parent(
         .map(str::trim)
         .filter(|child| !child.is_empty())
     {
-        let Some(part) = index.get(child).copied() else {
+        let Some(part) = index.get(child) else {
             findings.push(Finding::warning(
                 place,
                 format!("there is no subtask `{child}`"),
@@ -117,7 +144,7 @@ pub(super) fn take_text(
         ));
         return;
     };
-    let task = &mut tasks[*task];
+    let task = &mut tasks[task];
     let whole = text.lines.join("\n");
     match text.field {
         "description" => task.description = whole,
@@ -147,7 +174,7 @@ pub(super) fn take_name(
         found.next().unwrap_or_default(),
     );
     match index.get(id) {
-        Some(task) if !name.is_empty() => set(&mut tasks[*task], name.to_owned()),
+        Some(task) if !name.is_empty() => set(&mut tasks[task], name.to_owned()),
         Some(_) => {}
         None => findings.push(Finding::warning(
             Place::line(line),

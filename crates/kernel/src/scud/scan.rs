@@ -132,7 +132,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn item(&mut self, line: &'a str) -> Option<Item<'a>> {
-        let trimmed = line.trim();
+        let (_, trimmed) = trim_at(line);
         match self.state {
             State::Outside if trimmed.is_empty() => None,
             State::Outside if line.starts_with(HEADER) => {
@@ -195,6 +195,7 @@ impl<'a> Iterator for Scanner<'a> {
             };
             let indent = match item {
                 Item::Text(_) => 2,
+                _ if line.starts_with(|c: char| c.is_ascii_graphic()) => 0,
                 _ => line.len() - line.trim_start().len(),
             };
             return Some(Line {
@@ -207,6 +208,23 @@ impl<'a> Iterator for Scanner<'a> {
     }
 }
 
+/// As [`str::trim`], with the byte at which the rest begins; quick where nothing or one space is
+/// to be taken away.
+fn trim_at(text: &str) -> (usize, &str) {
+    let lead = usize::from(text.starts_with(' '));
+    let inner = &text[lead..];
+    let inner = inner.strip_suffix(' ').unwrap_or(inner);
+    let is_plain = match inner.as_bytes() {
+        [one] => one.is_ascii_graphic(),
+        [first, .., last] => first.is_ascii_graphic() && last.is_ascii_graphic(),
+        [] => false,
+    };
+    match is_plain {
+        true => (lead, inner),
+        false => (text.len() - text.trim_start().len(), text.trim()),
+    }
+}
+
 /// The cells of a row, trimmed, each with its place in the row; `\|` and `\\` do not end a cell.
 pub(super) fn cells(row: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let mut next = Some(0);
@@ -215,11 +233,11 @@ pub(super) fn cells(row: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
         let end = cell_end(row, start);
         next = (end < row.len()).then_some(end + 1);
         let cell = &row[start..end];
-        let inner = cell.trim();
+        let (lead, inner) = trim_at(cell);
         // An empty cell has its place after one space, where a value would be written.
         let lead = match inner {
             "" => usize::from(cell.starts_with(' ')),
-            _ => cell.len() - cell.trim_start().len(),
+            _ => lead,
         };
         let lead = start + lead;
         Some((inner, lead..lead + inner.len()))
@@ -241,6 +259,9 @@ fn cell_end(row: &str, start: usize) -> usize {
 
 /// A title as people see it.
 pub(super) fn unescape(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -2,11 +2,11 @@
 
 use super::model::{ScudError, ScudFile, ScudTag, ScudTask};
 use super::rows::{
-    read_complexity, read_priority, read_status, take_edge, take_name, take_parent, take_text,
+    Index, read_complexity, read_priority, read_status, take_edge, take_name, take_parent,
+    take_text,
 };
 use super::scan::{HEADER, Item, Line, Scanner, Section, cells, unescape};
 use crate::finding::{self, Finding, Place};
-use crate::graph::hash::NameMap;
 use crate::graph::natural_cmp;
 
 pub(super) fn parse(text: &str) -> Result<ScudFile, ScudError> {
@@ -88,7 +88,7 @@ struct Phase<'a> {
     tag: Option<&'a str>,
     line: u32,
     tasks: Vec<ScudTask>,
-    index: NameMap<&'a str, usize>,
+    index: Index<'a>,
     edges: Vec<(u32, &'a str)>,
     parents: Vec<(u32, &'a str)>,
     agents: Vec<(u32, &'a str)>,
@@ -176,7 +176,7 @@ impl<'a> Phase<'a> {
             let message = "SCUD drops what stands after the priority when it writes the file";
             findings.push(Finding::note(Place::line(line), message));
         }
-        self.index.insert(id, self.tasks.len());
+        self.index.push(id);
         self.tasks.push(ScudTask {
             id: id.to_owned(),
             title: unescape(title),

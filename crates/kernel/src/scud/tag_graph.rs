@@ -6,47 +6,56 @@
 
 use super::model::{ScudFile, ScudTag, ScudTask};
 use crate::finding::{self, Finding, Place};
-use crate::graph::hash::{NameMap, NameSet};
-use crate::graph::{Dependency, Origin, Problem, TaskGraph, TaskNode, TaskStatus};
+use crate::graph::hash::NameMap;
+use crate::graph::{Dependency, Origin, Problem, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus};
 
 impl ScudFile {
     /// The graph of a tag; `None` where there is no such tag.
     pub fn graph(&self, tag: &str) -> Option<TaskGraph> {
         let tag = self.tag(tag)?;
-        let index = Index::new(self);
-        let mut foreign: Vec<TaskNode> = Vec::new();
-        let mut known: NameSet<String> = NameSet::default();
-        let mut nodes: Vec<TaskNode> = Vec::with_capacity(tag.tasks.len());
-        for task in &tag.tasks {
-            let mut node = node_of(task);
-            for dependency in &task.dependencies {
-                let place = Place::line(dependency.line);
-                let id = match index.resolve(tag, &dependency.id) {
-                    Target::Own(id) => id,
-                    Target::Foreign(node) => {
-                        let id = node.id.to_string();
-                        if known.insert(id.clone()) {
-                            foreign.push(*node);
-                        }
-                        id
-                    }
-                };
-                node.dependencies.push(Dependency {
-                    id: id.into(),
-                    place,
-                });
-            }
-            nodes.push(node);
+        let mut nodes: Vec<TaskNode> = tag.tasks.iter().map(node_of).collect();
+        let ids: Vec<TaskId> = nodes.iter().map(|node| node.id.clone()).collect();
+        let mut own: NameMap<&str, TaskIx> = NameMap::default();
+        for (task, id) in ids.iter().enumerate() {
+            own.entry(id.as_str()).or_insert(task as TaskIx);
         }
-        nodes.extend(foreign);
-        Some(TaskGraph::new(nodes))
+        let mut others = Others {
+            file: self,
+            tag,
+            index: None,
+            known: NameMap::default(),
+            nodes: Vec::new(),
+        };
+        let mut targets = Vec::new();
+        for (task, node) in tag.tasks.iter().zip(&mut nodes) {
+            node.dependencies.reserve_exact(task.dependencies.len());
+            for dependency in &task.dependencies {
+                let target = own.get(dependency.id.as_str()).copied();
+                let id = match target {
+                    Some(task) => ids[task as usize].clone(),
+                    None => others.resolve(&dependency.id, |id| {
+                        own.get(id).map(|task| ids[*task as usize].clone())
+                    }),
+                };
+                targets.push(target);
+                let place = Place::line(dependency.line);
+                node.dependencies.push(Dependency { id, place });
+            }
+        }
+        nodes.extend(others.nodes);
+        Some(TaskGraph::resolved(nodes, &targets))
     }
 
     /// Everything that there is to say about a tag before it is run: what is odd in the file, what
     /// is wrong with the graph, in the order of the file.
     pub fn check(&self, tag: &str) -> Vec<Finding> {
+        self.checked(tag).0
+    }
+
+    /// The findings of [`ScudFile::check`], and the graph that was looked at.
+    pub fn checked(&self, tag: &str) -> (Vec<Finding>, Option<TaskGraph>) {
         let Some((part, graph)) = self.tag(tag).zip(self.graph(tag)) else {
-            return vec![self.unknown_tag(tag)];
+            return (vec![self.unknown_tag(tag)], None);
         };
         let mut findings: Vec<Finding> = self.findings_of(part).cloned().collect();
         findings.extend(graph.check().iter().map(|problem| {
@@ -71,7 +80,7 @@ impl ScudFile {
             findings.push(Finding::error(Place::line(part.line), message).hint("run it with scud"));
         }
         finding::sort(&mut findings);
-        findings
+        (findings, Some(graph))
     }
 
     fn unknown_tag(&self, tag: &str) -> Finding {
@@ -114,6 +123,46 @@ impl ScudFile {
     }
 }
 
+/// Tasks of other tags, as far as a tag waits for them.
+struct Others<'a> {
+    file: &'a ScudFile,
+    tag: &'a ScudTag,
+    /// Made when a tag names another one: most never do.
+    index: Option<Index<'a>>,
+    known: NameMap<&'a str, TaskId>,
+    nodes: Vec<TaskNode>,
+}
+
+impl<'a> Others<'a> {
+    /// The task that is meant by an id which is none of the tag's own.
+    fn resolve(&mut self, id: &'a str, own: impl Fn(&str) -> Option<TaskId>) -> TaskId {
+        if let Some(known) = self.known.get(id) {
+            return known.clone();
+        }
+        let index = self.index.get_or_insert_with(|| Index::new(self.file));
+        for (at, _) in id.match_indices(':') {
+            let (name, local) = (&id[..at], &id[at + 1..]);
+            if let Some(own) = own(local).filter(|_| name == self.tag.name) {
+                return own;
+            }
+            if let Some(task) = index.find(name, local) {
+                let mut node = TaskNode::new(id, task.title.clone());
+                node.origin = Origin::Foreign;
+                node.place = Place::line(task.line);
+                let done = index.is_satisfied(name, task, 0);
+                node.status = if done { TaskStatus::Done } else { task.status };
+                self.known.insert(id, node.id.clone());
+                self.nodes.push(node);
+                break;
+            }
+        }
+        self.known
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| TaskId::from(id))
+    }
+}
+
 /// All tasks of a file by tag and id.
 struct Index<'a> {
     tags: NameMap<&'a str, NameMap<&'a str, &'a ScudTask>>,
@@ -140,28 +189,6 @@ impl<'a> Index<'a> {
         self.tags.get(tag)?.get(id).copied()
     }
 
-    fn resolve(&self, tag: &ScudTag, id: &str) -> Target {
-        if self.find(&tag.name, id).is_some() {
-            return Target::Own(id.to_owned());
-        }
-        for (at, _) in id.match_indices(':') {
-            let (name, local) = (&id[..at], &id[at + 1..]);
-            let Some(task) = self.find(name, local) else {
-                continue;
-            };
-            if name == tag.name {
-                return Target::Own(local.to_owned());
-            }
-            let mut node = TaskNode::new(id, task.title.clone());
-            node.origin = Origin::Foreign;
-            node.place = Place::line(task.line);
-            let done = self.is_satisfied(name, task, 0);
-            node.status = if done { TaskStatus::Done } else { task.status };
-            return Target::Foreign(Box::new(node));
-        }
-        Target::Own(id.to_owned())
-    }
-
     /// Done, or expanded with all subtasks satisfied; deep families are cut off, as a ring is.
     fn is_satisfied(&self, tag: &str, task: &ScudTask, depth: u32) -> bool {
         let part_done = |part: &String| {
@@ -176,12 +203,6 @@ impl<'a> Index<'a> {
             _ => false,
         }
     }
-}
-
-enum Target {
-    /// A task of this tag, or one that is nowhere.
-    Own(String),
-    Foreign(Box<TaskNode>),
 }
 
 fn node_of(task: &ScudTask) -> TaskNode {

@@ -1,0 +1,10 @@
+//! The scheduler of task loops, as a table: what happens, and what follows.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod desk;
+mod limits;
+mod others;
+mod proof;
+mod recovery;
+mod rules;
+mod waves;
