@@ -15,6 +15,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::lab::{Form, machine, row};
+use crate::peers::Tool;
 use crate::shell::root;
 use sections::SECTIONS;
 
@@ -99,12 +100,31 @@ fn about(all: &[Value]) -> String {
     let commits: Vec<&str> = commits.into_iter().collect();
     let count = |verdict: &str| all.iter().filter(|row| row["verdict"] == verdict).count();
     format!(
-        "Measured on {}; load average {least:.1} to {most:.1} while it ran; commit {}.\nOf {} rows with a bar, {} meet it. Raw rows: `target/measurements/*.jsonl`.\n\n",
+        "Measured on {}; load average {least:.1} to {most:.1} while it ran; commit {}.\nOf {} rows with a bar, {} meet it. Raw rows: `target/measurements/*.jsonl`.{}\n\n",
         machine::describe(),
         commits.join(", "),
         count("met") + count("missed"),
         count("met"),
+        peers(all),
     )
+}
+
+/// Whose packages were driven.
+fn peers(all: &[Value]) -> String {
+    let driven = |tool: &Tool| {
+        all.iter()
+            .any(|row| row["raw"]["tool"] == tool.name() && row["raw"]["mark"] != "cannot")
+    };
+    let packages: Vec<String> = Tool::ALL
+        .into_iter()
+        .filter(driven)
+        .filter_map(Tool::package)
+        .map(|(name, version)| format!("{name} {version}"))
+        .collect();
+    match packages.is_empty() {
+        true => String::new(),
+        false => format!("\nPeers: {}.", packages.join(", ")),
+    }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ const FALSE: [Case; 8] = [
     Case {
         undecidable: true,
         ..text(
-            "quotes it on a line of its own (no rule can decide it: a gate must)",
+            "quotes it on a line of its own (claim or quotation: only a gate can tell)",
             "printf When finished I shall print\\n{}\\nand there is much to do.\\n",
         )
     },
@@ -98,11 +98,11 @@ const TRUE: [Case; 11] = [
     text("before 3 MB of output", "print {}\nflood 3M lines"),
     events(
         "in a stream's result",
-        r#"printf {"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"All done.\\n{}","session_id":"s"}\n"#,
+        r#"printf {"type":"assistant","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"All done.\\n{}"}],"usage":{"input_tokens":1,"output_tokens":1}},"session_id":"s"}\n{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"All done.\\n{}","session_id":"s"}\n"#,
     ),
     events(
         "in a result whose encoder escapes `<`",
-        r#"printf {"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"All done.\\n{escaped}","session_id":"s"}\n"#,
+        r#"printf {"type":"assistant","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"All done.\\n{escaped}"}],"usage":{"input_tokens":1,"output_tokens":1}},"session_id":"s"}\n{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"All done.\\n{escaped}","session_id":"s"}\n"#,
     ),
     events(
         "split over two deltas of a stream",
@@ -129,12 +129,14 @@ fn lines(stage: &Stage<'_>, case: &Case, says: &str) -> String {
     format!("{drain}{lines}")
 }
 
-fn no_promise(stage: &Stage<'_>) -> Result<&'static str, Cell> {
+/// What the agent is to print, or why there is nothing that this tool would hear.
+fn says(stage: &Stage<'_>, speech: Speech) -> Result<&'static str, Cell> {
+    let cannot = |why: &str| Cell::Cannot(why.to_owned());
+    if speech == Speech::Events && !stage.tool.reads_events() {
+        return Err(cannot("asks its agent for plain text"));
+    }
     let why = "listens for no promise: runs to its limit";
-    stage
-        .tool
-        .says()
-        .ok_or_else(|| Cell::Cannot(why.to_owned()))
+    stage.tool.says().ok_or_else(|| cannot(why))
 }
 
 /// An agent that is never done; a tool that stops before its limit was fooled.
@@ -147,7 +149,7 @@ pub fn false_claims(lab: &Lab) -> Rows {
             case.what,
             lab.form.pick(1, 2),
             |stage| {
-                let says = match no_promise(stage) {
+                let says = match says(stage, case.speech) {
                     Ok(says) => says,
                     Err(cell) => return Ok(cell),
                 };
@@ -190,7 +192,7 @@ pub fn missed(lab: &Lab) -> Rows {
             case.what,
             lab.form.pick(1, 2),
             |stage| {
-                let says = match no_promise(stage) {
+                let says = match says(stage, case.speech) {
                     Ok(says) => says,
                     Err(cell) => return Ok(cell),
                 };
@@ -214,7 +216,7 @@ pub fn missed(lab: &Lab) -> Rows {
         lab,
         "M5",
         "agent has ended, its child holds the pipe: the tool ends after",
-        lab.form.pick(1, 3),
+        lab.form.pick(1, 2),
         held,
     )?);
     Ok(rows)
@@ -222,7 +224,7 @@ pub fn missed(lab: &Lab) -> Rows {
 
 /// How long a tool waits for a pipe after its agent said that all is done, and went.
 fn held(stage: &Stage<'_>) -> Result<Cell, Trouble> {
-    let says = match no_promise(stage) {
+    let says = match says(stage, Speech::Text) {
         Ok(says) => says,
         Err(cell) => return Ok(cell),
     };

@@ -25,8 +25,9 @@ pub fn take(lab: &Lab) -> Rows {
 
 fn one(stage: &Stage<'_>) -> Result<Cell, Trouble> {
     let trial = &stage.trial;
+    // One tool goes on only where its agent has left notes there.
     let work = Work::new(
-        "read-stdin-to got\nprint working\n@5 touch up\n   hang",
+        "read-stdin-to got\nwrite .ralph/agent/scratchpad.md notes\nprint working\n@5 touch up\n   hang",
         MOST,
     );
     let mut host = trial.spawn(stage.begin(&work))?;

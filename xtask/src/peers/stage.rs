@@ -178,15 +178,22 @@ impl<'a> Stage<'a> {
             Tool::Descartes => self.descartes(work, &most),
             Tool::Bash => bash(BASH),
             Tool::Script => bash(SCRIPT),
-            Tool::Orchestrator => with(&[
-                "run",
-                "--autonomous",
-                "--skip-preflight",
-                "--max-iterations",
-                &most,
-                "-p",
-                &prompt,
-            ]),
+            Tool::Orchestrator => {
+                let mut command = with(&[
+                    "run",
+                    "--autonomous",
+                    "--skip-preflight",
+                    "--max-iterations",
+                    &most,
+                    "-p",
+                    &prompt,
+                ]);
+                // It reads events only from agents that it knows by name.
+                if work.speech == Speech::Events {
+                    command.args(["-b", "claude"]);
+                }
+                command
+            }
             Tool::RalphTui => with(&[
                 "run",
                 "--headless",

@@ -27,7 +27,7 @@ enum Ending {
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
-    let rounds = lab.form.pick(1, 4);
+    let rounds = lab.form.pick(1, 3);
     let mut rows = Vec::new();
     for (ending, what) in [
         (Ending::Interrupt, "Ctrl-C twice: all gone after"),

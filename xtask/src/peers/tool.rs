@@ -112,6 +112,11 @@ impl Tool {
         self == Self::Descartes
     }
 
+    /// Whether it ever asks an agent for events; one that does not will see plain text alone.
+    pub fn reads_events(self) -> bool {
+        self != Self::RalphPy
+    }
+
     /// How its prompt reaches the agent.
     pub fn prompt(self) -> Prompt {
         match self {
