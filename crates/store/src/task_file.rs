@@ -103,8 +103,7 @@ impl TaskFile {
         &self,
         change: impl FnOnce(&str) -> Result<(Option<String>, T), E>,
     ) -> Result<Result<T, E>, TaskFileError> {
-        let file = self.lock()?;
-        let text = self.mended(&file)?;
+        let (file, text) = self.lock_filled()?;
         let (new, answer) = match change(&text) {
             Ok(changed) => changed,
             Err(error) => return Ok(Err(error)),
@@ -113,6 +112,21 @@ impl TaskFile {
             self.write(&file, &text, &new)?;
         }
         Ok(Ok(answer))
+    }
+
+    /// The locked file and its text; one that somebody has just emptied is waited for.
+    fn lock_filled(&self) -> Result<(File, String), TaskFileError> {
+        let since = Instant::now();
+        loop {
+            let file = self.lock()?;
+            let text = self.mended(&file)?;
+            if !text.is_empty() || since.elapsed() > EMPTY {
+                return Ok((file, text));
+            }
+            // The one who emptied it needs the lock to write.
+            drop(file);
+            std::thread::sleep(PAUSE);
+        }
     }
 
     fn lock(&self) -> Result<File, TaskFileError> {
@@ -371,6 +385,23 @@ mod tests {
         assert_eq!(changed.unwrap(), Ok(()));
         free.join().unwrap();
         assert_eq!(file.read().unwrap(), "new");
+    }
+
+    #[test]
+    fn a_file_that_another_program_empties_before_it_writes_is_waited_for() {
+        let (_folder, file) = file();
+        std::fs::write(file.path(), "").unwrap();
+        let path = file.path().to_owned();
+        let other = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(60));
+            let held = OpenOptions::new().write(true).open(&path).unwrap();
+            held.lock().unwrap();
+            ops::write_all(&held, b"one two three").unwrap();
+        });
+        let changed = file.edit(|text| Ok::<_, ()>((Some(text.replace("two", "2")), ())));
+        assert_eq!(changed.unwrap(), Ok(()));
+        other.join().unwrap();
+        assert_eq!(file.read().unwrap(), "one 2 three");
     }
 
     #[test]

@@ -7,18 +7,14 @@ use descartes_testkit::{World, descartes};
 use serde_json::Value;
 
 use crate::common::{claude_result, prints};
+use crate::task_common::repository;
 
 /// A project whose roadmap holds the task `a` with these keys, and a task that is no part of it.
 fn project(keys: &str) -> World {
-    let world = World::new();
-    world.git_init();
     let text = format!(
         "# Roadmap: Keys\n## Tasks\n- [ ] **a**: Do it\n{keys}- [ ] **other**: Something else\n"
     );
-    world.write("ROADMAP.md", &text);
-    world.git(["add", "."]);
-    world.git(["commit", "--quiet", "--message", "roadmap"]);
-    world
+    repository("ROADMAP.md", text)
 }
 
 fn run(world: &World, agent: &str, flags: &[&str]) -> Finished {
@@ -28,14 +24,17 @@ fn run(world: &World, agent: &str, flags: &[&str]) -> Finished {
     world.run_within(command, Duration::from_secs(180))
 }
 
-/// The entry of the task `a` among those that are blocked.
-fn blocked(world: &World) -> Value {
+/// The task `a` is blocked for this reason, after so many attempts.
+#[track_caller]
+fn assert_blocked(world: &World, reason: &str, attempts: u32) {
     let state = std::fs::read_to_string(state_file(world)).unwrap();
     let state: Value = serde_json::from_str(&state).unwrap();
-    let entries = state["blocked_tasks"].as_array().unwrap().clone();
-    let of_a = entries.into_iter().find(|entry| entry["task_id"] == "a");
-    assert!(of_a.is_some(), "{state:#}");
-    of_a.unwrap_or_default()
+    let entries = state["blocked_tasks"].as_array().unwrap();
+    let of_a = entries.iter().find(|entry| entry["task_id"] == "a");
+    let of_a = of_a.unwrap_or_else(|| panic!("a is not blocked: {state:#}"));
+    let told = of_a["reason"].as_str().unwrap();
+    assert!(told.contains(reason), "{of_a}");
+    assert_eq!(of_a["attempts"], attempts, "{of_a}");
 }
 
 fn state_file(world: &World) -> std::path::PathBuf {
@@ -71,15 +70,7 @@ fn max_time_is_for_all_attempts_together_and_blocks_that_task_alone() {
     let_other_work(&world);
     let agent = agent(&world, "append ../../../ran x ;; sleep 1s");
     run(&world, &agent, &["--kill-grace", "100ms"]).assert_code(6);
-    let entry = blocked(&world);
-    assert!(
-        entry["reason"]
-            .as_str()
-            .unwrap()
-            .contains("time budget used up"),
-        "{entry}"
-    );
-    assert_eq!(entry["attempts"], 2);
+    assert_blocked(&world, "time budget used up", 2);
     let text = std::fs::read_to_string(world.project().join("ROADMAP.md")).unwrap();
     assert!(text.contains("- [x] **other**") && text.contains("- [ ] **a**"));
 }
@@ -98,15 +89,7 @@ fn max_cost_is_for_all_attempts_together_and_needs_an_agent_that_tells_it() {
     );
     let flags = ["--backend", "claude", "--permissions", "edit"];
     run(&world, &agent, &flags).assert_code(6);
-    let entry = blocked(&world);
-    assert!(
-        entry["reason"]
-            .as_str()
-            .unwrap()
-            .contains("cost budget used up"),
-        "{entry}"
-    );
-    assert_eq!(entry["attempts"], 2);
+    assert_blocked(&world, "cost budget used up", 2);
 }
 
 #[test]
@@ -115,11 +98,7 @@ fn idle_timeout_ends_a_silent_agent() {
     let_other_work(&world);
     let agent = agent(&world, "hang");
     run(&world, &agent, &["--kill-grace", "100ms"]).assert_code(6);
-    let entry = blocked(&world);
-    assert!(
-        entry["reason"].as_str().unwrap().contains("hung"),
-        "{entry}"
-    );
+    assert_blocked(&world, "hung", 1);
 }
 
 #[test]
@@ -128,15 +107,7 @@ fn abort_promise_is_the_tasks_own() {
     let_other_work(&world);
     let agent = agent(&world, "print it cannot be done ;; promise HOPELESS");
     run(&world, &agent, &[]).assert_code(6);
-    let entry = blocked(&world);
-    assert!(
-        entry["reason"]
-            .as_str()
-            .unwrap()
-            .contains("the agent gave up"),
-        "{entry}"
-    );
-    assert_eq!(entry["attempts"], 1);
+    assert_blocked(&world, "the agent gave up", 1);
 }
 
 #[test]
@@ -148,15 +119,7 @@ fn stuck_after_nudges_and_then_blocks_a_task_without_progress() {
         "save-prompt ../../../prompt-${ITERATION} ;; print thinking",
     );
     run(&world, &agent, &[]).assert_code(6);
-    let entry = blocked(&world);
-    assert!(
-        entry["reason"]
-            .as_str()
-            .unwrap()
-            .contains("without progress"),
-        "{entry}"
-    );
-    assert_eq!(entry["attempts"], 2);
+    assert_blocked(&world, "without progress", 2);
 }
 
 #[test]

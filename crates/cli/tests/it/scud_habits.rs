@@ -18,7 +18,9 @@
 //! | two swarms of one tag | `one_tag_is_run_once_at_a_time` |
 //!
 //! The rest is pure and stands in the kernel's tests: ids of other tags (`scud`), waves in one
-//! order (`scud`, `graph`), lost updates (`store::task_file`, `core::tasks::scud`).
+//! order (`scud`, `graph`). Lost updates, and a file that is empty for a moment: `store::task_file`,
+//! the scheduler's `others`, and `cargo xtask tasks scud` with the real one. Hooks of the user's:
+//! `install`.
 
 use std::fs::File;
 use std::time::{Duration, Instant};

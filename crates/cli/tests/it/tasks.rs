@@ -3,8 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
-use descartes_testkit::world::Finished;
 use descartes_testkit::{World, descartes, eventually};
+
+use crate::task_common::{run, scud_project, statuses};
 
 const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n\
     1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n3 | Wire up | P | 5 | M\n4 | Docs | P | 1 | L\n\n\
@@ -15,12 +16,10 @@ const ROADMAP: &str = "# Roadmap: Tides\n\n## Objective\nPrint the tides.\n\n## 
     - [ ] **print**: Print it\n  - depends: fetch\n  - ralph: true\n  - max_iterations: 4\n";
 
 fn project() -> World {
-    let world = World::new();
-    world.git_init();
-    world.write(".scud/tasks/tasks.scg", TASKS);
+    let world = scud_project(TASKS);
     world.write("ROADMAP.md", ROADMAP);
     world.git(["add", "."]);
-    world.git(["commit", "--quiet", "--message", "tasks"]);
+    world.git(["commit", "--quiet", "--message", "roadmap"]);
     world
 }
 
@@ -28,16 +27,6 @@ fn command(world: &World, words: &[&str]) -> Command {
     let mut command = world.command(descartes());
     command.args(words);
     command
-}
-
-fn run(world: &World, words: &[&str]) -> Finished {
-    world.run_within(command(world, words), Duration::from_secs(180))
-}
-
-fn statuses(world: &World) -> String {
-    let text = std::fs::read_to_string(world.project().join(".scud/tasks/tasks.scg")).unwrap();
-    let rows = text.lines().filter(|line| line.matches('|').count() == 4);
-    rows.filter_map(|row| row.split(" | ").nth(2)).collect()
 }
 
 const WORKS: &str = "write work-${DESCARTES_TASK_ID}.txt done ;; promise";

@@ -6,35 +6,20 @@ use descartes_testkit::world::Finished;
 use descartes_testkit::{World, descartes, eventually};
 use serde_json::Value;
 
+use crate::task_common::{run, scud_project, statuses};
+
 const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n\
     1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n3 | Wire up | P | 5 | M\n\n\
     @edges\n3 -> 1\n3 -> 2\n\n@agents\n1 | builder\n";
 
 fn project() -> World {
-    let world = World::new();
-    world.git_init();
-    world.write(".scud/tasks/tasks.scg", TASKS);
-    world.git(["add", "."]);
-    world.git(["commit", "--quiet", "--message", "tasks"]);
-    world
-}
-
-fn run(world: &World, words: &[&str]) -> Finished {
-    let mut command = world.command(descartes());
-    command.args(words);
-    world.run_within(command, Duration::from_secs(180))
+    scud_project(TASKS)
 }
 
 fn start(world: &World, script: &str, flags: &[&str]) -> Finished {
     let agent = world.agent(script);
     let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
     run(world, &[&words[..], &["--verify", "true"], flags].concat())
-}
-
-fn statuses(world: &World) -> String {
-    let text = std::fs::read_to_string(world.project().join(".scud/tasks/tasks.scg")).unwrap();
-    let rows = text.lines().filter(|line| line.matches('|').count() == 4);
-    rows.filter_map(|row| row.split(" | ").nth(2)).collect()
 }
 
 fn ask(world: &World, sql: &str) -> Value {
