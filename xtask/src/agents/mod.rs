@@ -82,7 +82,7 @@ pub fn run_all(args: &[String]) -> Step {
     }
     let binary = binary()?;
     let server = ModelServer::start().map_err(|error| format!("the model server: {error}"))?;
-    let mut table = Table::default();
+    let mut table = Table::new();
     for cli in clis {
         let version = real_clis::version(cli).unwrap_or_default();
         println!("{} {version}", cli.name());

@@ -2,14 +2,25 @@
 
 use std::time::Duration;
 
-use crate::lab::{Form, Row, Verdict, row};
+use crate::lab::{Form, Row, Verdict, machine, row};
 use crate::shell::Step;
 
 /// All cases so far.
-#[derive(Debug, Default)]
-pub struct Table(Vec<Row>);
+#[derive(Debug)]
+pub struct Table {
+    rows: Vec<Row>,
+    load: f64,
+}
 
 impl Table {
+    /// None yet, on a machine that has so much to do besides.
+    pub fn new() -> Self {
+        Self {
+            rows: Vec::new(),
+            load: machine::load(),
+        }
+    }
+
     /// Adds a case: what was measured, or what was wrong.
     pub fn add(&mut self, agent: &'static str, case: &str, seen: Result<String, String>) {
         let mark = if seen.is_err() { "MISS" } else { "ok" };
@@ -20,19 +31,19 @@ impl Table {
         row.ours = seen.unwrap_or_else(|_| "missed".to_owned());
         "–".clone_into(&mut row.floor);
         "–".clone_into(&mut row.bar);
-        self.0.push(row);
+        self.rows.push(row);
     }
 
     /// Keeps the rows, and fails when a case missed its bar.
     pub fn finish(self, form: Form) -> Step {
-        row::keep_beside(form, "agents", &self.0)?;
+        row::keep_beside(form, "agents", &self.rows, self.load)?;
         let missed: Vec<&str> = self
-            .0
+            .rows
             .iter()
             .filter(|row| matches!(row.verdict, Verdict::Missed(_)))
             .map(|row| row.what.as_str())
             .collect();
-        println!("{} cases, {} missed", self.0.len(), missed.len());
+        println!("{} cases, {} missed", self.rows.len(), missed.len());
         match missed.is_empty() {
             true => Ok(()),
             false => Err(format!("missed: {}", missed.join(", "))),

@@ -141,6 +141,8 @@ pub fn take(
 /// Takes one; what missed, with its reason.
 fn take_one(lab: &Lab, measure: &Measure) -> Result<Vec<String>, String> {
     let begun = std::time::Instant::now();
+    // Before it begins: what it does itself is no excuse.
+    let load = machine::load();
     let rows = match (measure.take)(lab) {
         Ok(rows) => rows,
         Err(trouble) => {
@@ -155,7 +157,7 @@ fn take_one(lab: &Lab, measure: &Measure) -> Result<Vec<String>, String> {
             missed.push(format!("{}: {}: {why}", measure.name, row.what));
         }
     }
-    row::keep(lab.form, measure.name, &rows)?;
+    row::keep(lab.form, measure.name, &rows, load)?;
     println!("  ({:.0} s)", begun.elapsed().as_secs_f64());
     Ok(missed)
 }

@@ -201,8 +201,8 @@ impl Row {
         );
     }
 
-    /// As a line of raw data.
-    pub fn json(&self, form: Form) -> Value {
+    /// As a line of raw data; `load` is what the machine had to do besides.
+    pub fn json(&self, form: Form, load: f64) -> Value {
         let (verdict, why) = match &self.verdict {
             Verdict::Met => ("met", ""),
             Verdict::Missed(why) => ("missed", why.as_str()),
@@ -212,7 +212,7 @@ impl Row {
         json!({
             "measure": self.measure, "what": self.what, "form": form.name(), "tried": self.tried,
             "ours": self.ours, "floor": self.floor, "ratio": self.ratio, "bar": self.bar,
-            "verdict": verdict, "why": why, "load": machine::load(), "commit": machine::commit(),
+            "verdict": verdict, "why": why, "load": load, "commit": machine::commit(),
             "raw": self.raw,
         })
     }
@@ -228,18 +228,18 @@ pub fn folder() -> PathBuf {
 }
 
 /// Writes the rows of a measure, in place of those of its last run.
-pub fn keep(form: Form, name: &str, rows: &[Row]) -> Result<(), String> {
-    let lines: Vec<Value> = rows.iter().map(|row| row.json(form)).collect();
+pub fn keep(form: Form, name: &str, rows: &[Row], load: f64) -> Result<(), String> {
+    let lines: Vec<Value> = rows.iter().map(|row| row.json(form, load)).collect();
     write(form, name, &lines)
 }
 
 /// Writes rows in place of those about the same, and leaves the others as they are: for what is
 /// often done in parts.
-pub fn keep_beside(form: Form, name: &str, rows: &[Row]) -> Result<(), String> {
+pub fn keep_beside(form: Form, name: &str, rows: &[Row], load: f64) -> Result<(), String> {
     let is_new = |old: &Value| rows.iter().any(|row| old["what"] == *row.what);
     let mut lines = read(form, name);
     lines.retain(|old| !is_new(old));
-    lines.extend(rows.iter().map(|row| row.json(form)));
+    lines.extend(rows.iter().map(|row| row.json(form, load)));
     write(form, name, &lines)
 }
 
