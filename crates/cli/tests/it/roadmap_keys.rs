@@ -31,7 +31,8 @@ fn assert_blocked(world: &World, reason: &str, attempts: u32) {
     let state: Value = serde_json::from_str(&state).unwrap();
     let entries = state["blocked_tasks"].as_array().unwrap();
     let of_a = entries.iter().find(|entry| entry["task_id"] == "a");
-    let of_a = of_a.unwrap_or_else(|| panic!("a is not blocked: {state:#}"));
+    assert!(of_a.is_some(), "a is not blocked: {state:#}");
+    let of_a = of_a.unwrap();
     let told = of_a["reason"].as_str().unwrap();
     assert!(told.contains(reason), "{of_a}");
     assert_eq!(of_a["attempts"], attempts, "{of_a}");
