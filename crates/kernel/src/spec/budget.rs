@@ -20,17 +20,19 @@ pub(super) fn fit(text: &str, budget: u64) -> String {
     }
 }
 
-/// As many whole lines as fit; where not even the first does, as much of it as fits.
+/// As many whole lines as fit; where those leave half of the room unused, since a very long line
+/// follows, as much of that line as fits.
 fn head(text: &str, room: u64) -> &str {
     let mut spent = 0;
-    let mut whole_lines = 0;
+    let (mut whole_lines, mut spent_on_them) = (0, 0);
     for (at, character) in text.char_indices() {
         spent += quarters_of(character);
         if spent > room {
-            return &text[..if whole_lines > 0 { whole_lines } else { at }];
+            let enough = 2 * spent_on_them >= room;
+            return &text[..if enough { whole_lines } else { at }];
         }
         if character == '\n' {
-            whole_lines = at + 1;
+            (whole_lines, spent_on_them) = (at + 1, spent);
         }
     }
     text
@@ -57,6 +59,9 @@ mod tests {
             "one line that\n[cut here: 16 tokens in all]"
         );
         assert_eq!(fit(text, 10), "");
+        let paragraph = format!("# A heading\n{}", "word ".repeat(400));
+        let cut = fit(&paragraph, 800);
+        assert!(cut.matches("word").count() > 100, "{cut}");
     }
 
     proptest! {
