@@ -30,7 +30,7 @@ impl Table {
         let mut row = Row::count("agents", format!("{agent}: {case}"), 1, &lost);
         row.ours = seen.unwrap_or_else(|_| "missed".to_owned());
         "–".clone_into(&mut row.floor);
-        "–".clone_into(&mut row.bar);
+        "as it should be".clone_into(&mut row.bar);
         self.rows.push(row);
     }
 
