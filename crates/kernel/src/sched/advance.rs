@@ -16,8 +16,13 @@ impl Scheduler {
     /// Takes inputs that are there at the same time; what is next is decided once all are heard.
     pub fn advance_all(&mut self, inputs: &[Input]) -> Vec<Effect> {
         let mut effects = Vec::new();
+        let taken_up = !self.live && inputs.contains(&Input::Begin);
         for input in inputs {
             self.hear(input, &mut effects);
+        }
+        if taken_up {
+            // A host that died between its record and the file left the file behind.
+            effects.extend(inputs.iter().filter_map(|input| self.said_again(input)));
         }
         self.go_on(&mut effects);
         effects

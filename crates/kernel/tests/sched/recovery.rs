@@ -96,6 +96,31 @@ fn a_done_task_whose_mark_was_lost_with_the_host_stays_done() {
 }
 
 #[test]
+fn marks_that_were_lost_with_the_host_are_set_when_the_next_one_begins() {
+    let nodes = || vec![task("1"), task("2"), task("3").after(["1"])];
+    let config = SchedConfig {
+        max_attempts: 1,
+        ..two_at_a_time()
+    };
+    let mut desk = Desk::new(nodes(), config);
+    desk.begin();
+    desk.through("1");
+    desk.red("2");
+    desk.die(nodes(), config);
+    let file = [
+        TaskStatus::InProgress,
+        TaskStatus::InProgress,
+        TaskStatus::Pending,
+    ];
+    let mut inputs = desk.scheduler.differences(&file);
+    inputs.push(Input::Begin);
+    let effects = desk.scheduler.advance_all(&inputs);
+    let words = desk.write(effects);
+    assert!(words.contains(&"done 1".to_owned()), "{words:?}");
+    assert!(words.contains(&"blocked 2".to_owned()), "{words:?}");
+}
+
+#[test]
 fn a_journal_of_another_file_is_refused() {
     let events = [Event::MergeStarted { task: "1".into() }];
     let error =
