@@ -12,6 +12,7 @@ use crate::feed::{self, Desk};
 use crate::message::{Effect, Message};
 use crate::model::{Chosen, Model, Page, Tab};
 use crate::update::update;
+use crate::view::shown;
 
 /// A window is drawn by then.
 const DRAWN: Duration = Duration::from_millis(16);
@@ -94,9 +95,12 @@ impl App {
                 let opened = feed::open_folder(&desk, &id);
                 Message::Sent(id, opened)
             }),
-            Effect::Focus(id) => operation::focus(id),
-            Effect::FocusNext => operation::focus_next(),
-            Effect::FocusPrevious => operation::focus_previous(),
+            Effect::Focus(id) => operation::focus(id).chain(shown::focused()),
+            Effect::FocusNext => operation::focus_next().chain(shown::focused()),
+            Effect::FocusPrevious => operation::focus_previous().chain(shown::focused()),
+            Effect::Scroll(page, y) => {
+                operation::scroll_by(page.id(), operation::AbsoluteOffset { x: 0.0, y })
+            }
             // No field has this name: the one that has the cursor gives it up.
             Effect::Blur => operation::focus("nothing"),
             Effect::Exit => iced::exit(),

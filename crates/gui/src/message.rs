@@ -14,7 +14,7 @@ use iced::widget::text_editor;
 use jiff::Timestamp;
 
 use crate::model::form::{Field, Permissions};
-use crate::model::{Area, Tab};
+use crate::model::{Area, Page, Tab};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -206,6 +206,8 @@ pub enum Effect {
     FocusNext,
     /// Put the cursor into the field before.
     FocusPrevious,
+    /// Scroll a page by so many points.
+    Scroll(Page, f32),
     /// Take the cursor out of all fields.
     Blur,
     /// Close the window.

@@ -17,8 +17,8 @@ use crate::model::form::Field;
 
 /// A loop that has not answered by then is said to be silent.
 const ANSWER: Duration = Duration::from_secs(5);
-/// Effects that take longer are told as accepted.
-const EFFECT: Duration = Duration::from_secs(2);
+/// Effects that take longer are told as accepted: until then nothing else can be sent.
+const EFFECT: Duration = Duration::from_millis(300);
 
 /// Sends a command; tells what came of it.
 pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String, String> {
@@ -30,6 +30,7 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
         Sent::Signalled { pid } => return Ok(format!("process {pid} was asked to end")),
     };
     match ticket.effect(EFFECT) {
+        Ok(Effect::Done(message)) if message == "done" => Ok(done(command).to_owned()),
         Ok(Effect::Done(message)) => Ok(message),
         Ok(Effect::Pending) => Ok(accepted(command).to_owned()),
         Ok(Effect::HostGone) => Ok("taken; the loop's process is gone".to_owned()),
@@ -37,9 +38,18 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
     }
 }
 
+/// For loops that say no more than that it is done.
+fn done(command: &control::Command) -> &'static str {
+    match command {
+        control::Command::Pause => "it is held",
+        control::Command::Unpause => "it goes on",
+        _ => "done",
+    }
+}
+
 fn accepted(command: &control::Command) -> &'static str {
     match command {
-        control::Command::Pause => "it is held before the next iteration",
+        control::Command::Pause => "it will hold after this iteration",
         control::Command::Cancel { .. } => "the agent is asked to end",
         control::Command::Say { .. } => "the next iteration will be told",
         _ => "taken",

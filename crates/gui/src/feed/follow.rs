@@ -16,6 +16,8 @@ use crate::message::{Followed, Message, Stands};
 
 /// A window cannot be read faster than this, whatever happens.
 const PACE: Duration = Duration::from_millis(60);
+/// Output that never ends is shown so often; what is printed after a silence comes at once.
+const FLOOD: Duration = Duration::from_millis(250);
 /// A loop that could not be read is tried again so often.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A thread whose window has turned to something else ends by then.
@@ -123,6 +125,7 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
     drop(recent);
     let mut changed = true;
     let mut printed = None;
+    let mut shown: Option<Instant> = None;
     while !post.tx.is_closed() {
         let begun = Instant::now();
         for news in follower.news()? {
@@ -136,6 +139,9 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
                 News::Life(_) => changed = true,
             }
         }
+        let early = shown.map_or(Duration::ZERO, |at| FLOOD.saturating_sub(at.elapsed()));
+        // A run that ended shows its last words with its end.
+        let due = changed || early.is_zero();
         if std::mem::take(&mut changed) {
             post.send(Followed::Stands(Box::new(Stands {
                 state: state.clone(),
@@ -143,11 +149,12 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
                 story: story.clone(),
             })));
         }
-        if let Some(run) = printed.take() {
+        if let Some(run) = printed.take_if(|_| due) {
             post.send(Followed::Output(run));
+            shown = Some(Instant::now());
         }
         thread::sleep(PACE.saturating_sub(begun.elapsed()));
-        follower.wait(Some(LINGER));
+        follower.wait(Some(printed.map_or(LINGER, |_| early)));
     }
     Ok(())
 }

@@ -82,6 +82,16 @@ pub enum Page {
     NewLoop,
 }
 
+impl Page {
+    /// The name of what is scrolled on it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Loop => "page of the loop",
+            Self::NewLoop => "form",
+        }
+    }
+}
+
 /// What stands above everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialog {

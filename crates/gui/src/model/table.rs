@@ -107,6 +107,14 @@ impl Table {
         }
     }
 
+    /// Moves no further than needed to show the row of an iteration.
+    pub fn show(&mut self, iteration: u32, total: usize) {
+        let known = self.rows.values().find(|row| row.iteration == iteration);
+        let run = known.map_or(u64::from(iteration), |row| row.run);
+        let run = usize::try_from(run).unwrap_or(usize::MAX);
+        self.list.show(total.saturating_sub(run), total);
+    }
+
     /// Rows that are visible, not there and not asked for: the beginning of what is to be read.
     pub fn missing(&mut self, total: u64, finished: u64) -> Vec<u64> {
         let visible = self

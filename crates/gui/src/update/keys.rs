@@ -7,8 +7,11 @@ use super::{choose, page, press};
 use crate::message::{Button, Effect, Message};
 use crate::model::{Area, Dialog, Model, Page, Tab};
 
+/// Points by which a page is scrolled at once: less than the smallest window shows.
+const SCREEN: f32 = 300.0;
+
 /// Every key and what it does, as the help shows it.
-pub const KEYS: [(&str, &str); 18] = [
+pub const KEYS: [(&str, &str); 20] = [
     ("j, k or Down, Up", "next loop, loop before"),
     ("n", "start a new loop"),
     ("p", "pause, or go on"),
@@ -17,13 +20,15 @@ pub const KEYS: [(&str, &str); 18] = [
     ("r", "retry now, while it waits"),
     ("l", "view logs"),
     ("1, 2, 3, 4", "overview, output, waves, pictures"),
-    ("PgUp, PgDn", "scroll the output"),
-    ("Home, End", "first and last line of the output"),
+    ("PgUp, PgDn, Home, End", "scroll the output, or the page"),
+    ("with Shift", "scroll the history"),
     ("[ and ]", "output of the iteration before, after"),
     ("e", "standard output or error output"),
     ("o", "open the folder of the logs"),
     ("t", "light or dark"),
-    ("Tab, Shift+Tab", "next field, field before"),
+    ("Tab, Shift+Tab", "next field or button, the one before"),
+    ("Enter, Space", "press the button that has the ring"),
+    ("y, n", "yes and no, where it asks"),
     ("Ctrl+Enter", "start the loop of the form"),
     ("Esc", "close, go back, take an error away"),
     ("? and Ctrl+Q", "these keys; close the window"),
@@ -50,13 +55,16 @@ pub fn pressed(model: &mut Model, key: &Key, modifiers: Modifiers) -> Vec<Effect
     }
     match model.dialog {
         Some(Dialog::Cancel) => match key.as_ref() {
-            Key::Named(Named::Enter) | Key::Character("y") => press(model, Button::ReallyCancel),
+            Key::Character("y") => press(model, Button::ReallyCancel),
             Key::Character("n") => press(model, Button::KeepRunning),
             _ => Vec::new(),
         },
         Some(Dialog::Help) => Vec::new(),
+        None if modifiers.shift() && model.page == Page::Loop => {
+            on_history(model, key).unwrap_or_else(|| on_page(model, key))
+        }
         None if model.page == Page::Loop => on_page(model, key),
-        None => Vec::new(),
+        None => scroll(model.page, key),
     }
 }
 
@@ -106,10 +114,38 @@ fn on_page(model: &mut Model, key: &Key) -> Vec<Effect> {
     }
 }
 
+/// The keys of the output, with Shift: the same for the history.
+fn on_history(model: &mut Model, key: &Key) -> Option<Vec<Effect>> {
+    let page = model.chosen.as_ref()?.table.list.fits.floor().max(2.0) - 1.0;
+    let message = match key.as_ref() {
+        Key::Named(Named::PageUp) => Message::Wheel(Area::History, -page),
+        Key::Named(Named::PageDown) => Message::Wheel(Area::History, page),
+        Key::Named(Named::Home) => Message::Drag(Area::History, 0.0),
+        Key::Named(Named::End) => Message::Drag(Area::History, 1.0),
+        _ => return None,
+    };
+    Some(page::update(model, message))
+}
+
+/// A page that is scrolled as a whole.
+fn scroll(page: Page, key: &Key) -> Vec<Effect> {
+    let by = match key.as_ref() {
+        Key::Named(Named::PageUp) => -SCREEN,
+        Key::Named(Named::PageDown) => SCREEN,
+        Key::Named(Named::Home) => -f32::from(u16::MAX),
+        Key::Named(Named::End) => f32::from(u16::MAX),
+        _ => return Vec::new(),
+    };
+    vec![Effect::Scroll(page, by)]
+}
+
 fn on_output(model: &mut Model, key: &Key) -> Vec<Effect> {
     let Some(chosen) = &mut model.chosen else {
         return Vec::new();
     };
+    if matches!(chosen.tab, Tab::Waves | Tab::Pictures) {
+        return scroll(model.page, key);
+    }
     let id = chosen.id.clone();
     let page = chosen.log.fits.floor().max(2.0) - 1.0;
     match key.as_ref() {

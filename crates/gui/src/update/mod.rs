@@ -66,14 +66,12 @@ fn listed(model: &mut Model, fleet: Vec<descartes_client::Brief>) -> Vec<Effect>
             .filter(|child| child.parent.as_ref() == Some(&id));
         ordered.extend(of_top.cloned());
     }
-    let first_time = !std::mem::replace(&mut model.listed, true);
+    model.listed = true;
     model.fleet = ordered;
     model.list.by(0.0, model.fleet.len());
     let newest = model.fleet.first().map(|brief| brief.id.clone());
     match newest {
-        Some(id) if first_time && model.chosen.is_none() && model.page == Page::Loop => {
-            choose(model, id)
-        }
+        Some(id) if model.chosen.is_none() && model.page == Page::Loop => choose(model, id),
         _ => Vec::new(),
     }
 }

@@ -37,13 +37,14 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Tab(tab) => chosen.tab = tab,
         Message::Row(iteration) => {
             chosen.table.chosen = Some(iteration);
+            let total = total(chosen);
+            chosen.table.show(iteration, total);
+            let mut effects = rows(chosen);
             let id = chosen.id.clone();
             let source = chosen.log.source;
-            return vec![Effect::ReadLog(chosen.log.open(
-                &id,
-                Some(iteration),
-                source,
-            ))];
+            let read = chosen.log.open(&id, Some(iteration), source);
+            effects.push(Effect::ReadLog(read));
+            return effects;
         }
         Message::Newest => return newest(chosen),
         Message::Stream(source) => {
@@ -183,7 +184,8 @@ pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
         Button::Unpause if chosen.is_paused() => send(chosen, "Going on …", Command::Unpause),
         Button::Cancel if can_cancel(chosen) => {
             model.dialog = Some(Dialog::Cancel);
-            Vec::new()
+            // The button that ends nothing comes first.
+            vec![Effect::FocusNext]
         }
         Button::ReallyCancel if model.dialog == Some(Dialog::Cancel) => {
             model.dialog = None;

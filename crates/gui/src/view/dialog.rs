@@ -24,14 +24,16 @@ fn cancel(model: &Model) -> Element<'_, Message> {
     let name = model
         .stands()
         .map_or("this loop", |stands| &stands.state.name);
-    let yes = parts::action("Cancel the loop", Some(Button::ReallyCancel));
-    let no = parts::action("Keep running", Some(Button::KeepRunning));
+    let yes = parts::action("Cancel the loop").style(style::danger_button);
+    let yes = parts::does(yes, Message::Press(Button::ReallyCancel));
+    let no = parts::action("Keep running");
+    let no = parts::does(no, Message::Press(Button::KeepRunning));
     column![
         text(format!("Cancel {name}?")).size(17).font(font::STRONG),
         text("Its agent and everything it started are ended. Work in the files stays.")
             .size(13)
             .style(style::ink(Tone::Muted)),
-        row![space::horizontal(), no, yes.style(style::danger_button)].spacing(8),
+        row![space::horizontal(), no, yes].spacing(8),
     ]
     .spacing(14)
     .width(420)
@@ -46,7 +48,7 @@ fn help<'a>() -> Element<'a, Message> {
         ]
         .into()
     });
-    let close = parts::action("Close", Some(Button::Help));
+    let close = parts::does(parts::action("Close"), Message::Press(Button::Help));
     column![
         text("Keys").size(17).font(font::STRONG),
         Column::with_children(lines).spacing(5),

@@ -10,7 +10,7 @@ use super::parts;
 use crate::font;
 use crate::message::{Button, Message};
 use crate::model::form::{Field, Permissions};
-use crate::model::{Agents, Model};
+use crate::model::{Agents, Model, Page};
 use crate::style::{self, Choice, Tone};
 
 /// The form.
@@ -99,16 +99,17 @@ pub fn view(model: &Model) -> Element<'_, Message> {
             line(model, Field::Name, "made up")
         ),
     ]
-    .push(
+    .push(parts::slot(
         form.trouble
             .as_ref()
             .map(|trouble| parts::banner(Tone::Bad, trouble.clone())),
-    )
+    ))
     .push(buttons(model))
     .spacing(10)
     .padding(iced::padding::all(20).right(28))
     .max_width(860);
     scrollable(fields)
+        .id(Page::NewLoop.id())
         .style(style::scroll)
         .width(Fill)
         .height(Fill)
@@ -216,22 +217,22 @@ fn permissions<'a>(chosen: Permissions) -> Element<'a, Message> {
 }
 
 fn chip<'a>(label: String, chosen: impl Into<bool>, message: Message) -> Element<'a, Message> {
-    button(text(label).size(12).wrapping(Wrapping::None))
+    let button = button(text(label).size(12).wrapping(Wrapping::None))
         .padding([4, 10])
-        .style(style::chip(Choice::when(chosen)))
-        .on_press(message)
-        .into()
+        .style(style::chip(Choice::when(chosen)));
+    parts::does(button, message)
 }
 
 fn buttons(model: &Model) -> Element<'_, Message> {
-    let start = match model.form.starting {
-        true => parts::action("Starting …", None),
-        false => parts::action("Start", Some(Button::Start)),
+    let label = match model.form.starting {
+        true => "Starting …",
+        false => "Start",
     };
+    let start = parts::action(label).style(style::main_button);
     row![
         space::horizontal(),
-        parts::action("Back", Some(Button::Back)),
-        start.style(style::main_button),
+        parts::does(parts::action("Back"), Message::Press(Button::Back)),
+        parts::does(start, parts::when(!model.form.starting, Button::Start)),
     ]
     .spacing(8)
     .align_y(Center)

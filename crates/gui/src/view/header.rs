@@ -25,10 +25,12 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
         .push(bar(&head))
         .push(task(&stands.state))
         .spacing(9);
-    column![container(card).padding(14).width(Fill).style(style::card)]
+    let card = container(card).padding(14).width(Fill).style(style::card);
+    let card = column![card]
         .push(waiting(model, &head))
         .push(end(&head))
-        .push(tabs(chosen, &stands.state))
+        .spacing(10);
+    column![card, tabs(chosen, &stands.state)]
         .spacing(10)
         .into()
 }
@@ -51,24 +53,29 @@ fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
 }
 
 fn buttons(chosen: &Chosen) -> Element<'_, Message> {
-    if let Some(doing) = chosen.sending {
-        return parts::small(doing, Tone::Accent).into();
-    }
-    let pause = match chosen.is_paused() && !chosen.is_over() {
-        true => parts::action("Unpause", Some(Button::Unpause)),
-        false => parts::action("Pause", can_pause(chosen).then_some(Button::Pause)),
+    let doing = parts::small(chosen.sending.unwrap_or_default(), Tone::Accent);
+    let ready = chosen.sending.is_none();
+    let (label, pause) = match chosen.is_paused() && !chosen.is_over() {
+        true => ("Unpause", parts::when(ready, Button::Unpause)),
+        false => {
+            let can = ready && can_pause(chosen);
+            ("Pause", parts::when(can, Button::Pause))
+        }
     };
-    let cancel = parts::action("Cancel", can_cancel(chosen).then_some(Button::Cancel));
-    let cancel = match can_cancel(chosen) {
-        true => cancel.style(style::danger_button),
-        false => cancel,
+    let can = ready && can_cancel(chosen);
+    let cancel = match can {
+        true => parts::action("Cancel").style(style::danger_button),
+        false => parts::action("Cancel"),
     };
+    let logs = parts::action("View Logs");
     row![
-        pause,
-        cancel,
-        parts::action("View Logs", Some(Button::ViewLogs))
+        doing,
+        parts::does(parts::action(label), pause),
+        parts::does(cancel, parts::when(can, Button::Cancel)),
+        parts::does(logs, Message::Press(Button::ViewLogs)),
     ]
     .spacing(8)
+    .align_y(Center)
     .into()
 }
 
@@ -149,7 +156,8 @@ fn waiting<'a>(model: &Model, head: &Head) -> Option<Element<'a, Message>> {
     };
     let left = head.wait_left(model.now).unwrap_or_default();
     let words = format!("Waiting for another {}: {why}", words::lasted(left));
-    let retry = parts::action("Retry now", Some(Button::RetryNow));
+    let retry = parts::action("Retry now");
+    let retry = parts::does(retry, Message::Press(Button::RetryNow));
     let line = row![
         text(words)
             .size(13)
@@ -193,11 +201,10 @@ fn tabs<'a>(chosen: &Chosen, state: &LoopState) -> Element<'a, Message> {
         .into_iter()
         .filter(|(tab, _)| *tab != Tab::Waves || state.tasks.is_some());
     let tab = |(tab, label): (Tab, &'a str)| {
-        button(text(label).size(13))
+        let button = button(text(label).size(13))
             .padding([5, 12])
-            .style(style::tab(Choice::when(chosen.tab == tab)))
-            .on_press(Message::Tab(tab))
-            .into()
+            .style(style::tab(Choice::when(chosen.tab == tab)));
+        parts::does(button, Message::Tab(tab))
     };
     Row::with_children(shown.map(tab)).spacing(4).into()
 }
@@ -215,6 +222,7 @@ pub fn note(chosen: &Chosen) -> Option<Element<'_, Message>> {
         .on_input(Message::Note)
         .on_submit(Message::Press(Button::Say));
     let ready = !chosen.note.trim().is_empty() && chosen.sending.is_none();
-    let say = parts::action("Say", ready.then_some(Button::Say)).padding([8, 16]);
+    let say = parts::action("Say").padding([8, 16]);
+    let say = parts::does(say, parts::when(ready, Button::Say));
     Some(row![field, say].spacing(8).into())
 }

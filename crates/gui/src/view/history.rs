@@ -41,9 +41,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Ele
         ROW,
     );
     let body: Element<'_, Message> = match (&chosen.table.trouble, total) {
-        (Some(trouble), _) => container(parts::small(trouble, Tone::Bad))
-            .padding(10)
-            .into(),
+        (Some(trouble), _) => container(parts::trouble(trouble)).padding(10).into(),
         (None, 0) => container(parts::small("No iteration yet", Tone::Muted))
             .padding(10)
             .into(),

@@ -7,6 +7,8 @@ pub mod history;
 pub mod output;
 mod parts;
 pub mod pictures;
+mod reach;
+pub mod shown;
 pub mod sidebar;
 mod waves;
 pub mod words;
@@ -20,21 +22,24 @@ use crate::style::{self, Tone};
 
 /// The whole window.
 pub fn view(model: &Model) -> Element<'_, Message> {
-    let page = match (&model.chosen, model.page) {
-        (_, Page::NewLoop) => form::view(model),
+    let right = match (&model.chosen, model.page) {
+        (_, Page::NewLoop) => under_notice(model, form::view(model)),
         (Some(chosen), Page::Loop) => page(model, chosen),
-        (None, Page::Loop) => welcome(model),
+        (None, Page::Loop) => under_notice(model, welcome(model)),
     };
-    let notice = model.notice.as_ref().map(parts::notice);
-    let right = column![]
-        .push(notice.map(|notice| container(notice).padding([12, 16])))
-        .push(page);
-    let window = row![sidebar::view(model), parts::upright(), right.width(Fill)];
+    let right = container(right).width(Fill);
+    let window = row![sidebar::view(model), parts::upright(), right];
     let window = container(window).width(Fill).height(Fill);
-    match model.dialog {
-        Some(open) => stack![window, dialog::view(model, open)].into(),
-        None => window.into(),
-    }
+    let dialog = model.dialog.map(|open| dialog::view(model, open));
+    stack![reach::ground(window, model.dialog)]
+        .push(dialog)
+        .into()
+}
+
+fn under_notice<'a>(model: &'a Model, page: Element<'a, Message>) -> Element<'a, Message> {
+    let notice = model.notice.as_ref().map(parts::notice);
+    let notice = notice.map(|notice| container(notice).padding([12, 16]));
+    column![parts::slot(notice), page].into()
 }
 
 fn welcome(model: &Model) -> Element<'_, Message> {
@@ -74,13 +79,18 @@ fn page<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
         .trouble
         .as_ref()
         .map(|trouble| parts::banner(Tone::Bad, trouble.clone()));
-    column![]
-        .push(header::view(model, chosen))
-        .push(trouble)
-        .push(body)
-        .push(header::note(chosen))
-        .spacing(12)
-        .padding(16)
-        .height(Fill)
-        .into()
+    let notice = model.notice.as_ref().map(parts::notice);
+    // Below the buttons, which stay where they are when a line comes.
+    let line = |line| container(line).padding(iced::padding::top(12));
+    column![column![
+        header::view(model, chosen),
+        parts::slot(notice.map(line)),
+        parts::slot(trouble.map(line)),
+    ]]
+    .push(body)
+    .push(header::note(chosen))
+    .spacing(12)
+    .padding(16)
+    .height(Fill)
+    .into()
 }

@@ -29,7 +29,7 @@ pub fn view<'a>(_model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> El
     });
     let body = parts::long(Area::Log, Column::with_children(lines), log.thumb(), LINE);
     let body: Element<'_, Message> = match &log.trouble {
-        Some(trouble) => parts::small(trouble, Tone::Bad).into(),
+        Some(trouble) => parts::trouble(trouble),
         None if log.window.lines.is_empty() => {
             let quiet = parts::small("Nothing was printed here", Tone::Muted);
             parts::long(Area::Log, quiet, (0.0, 1.0), LINE)
@@ -58,21 +58,24 @@ fn head<'a>(log: &LogView, stands: &Stands) -> Element<'a, Message> {
         None => "Last output".to_owned(),
     };
     let stream = |label: &'a str, source: Source| {
-        button(text(label).size(12))
+        let button = button(text(label).size(12))
             .padding([2, 8])
-            .style(style::tab(Choice::when(log.source == source)))
-            .on_press(Message::Stream(source))
+            .style(style::tab(Choice::when(log.source == source)));
+        parts::does(button, Message::Stream(source))
     };
     let place = match log.follow {
         Follow::Tail => String::new(),
         Follow::Held => format!("at {:.0} %  of", log.thumb().0 * 100.0),
     };
     let back = (log.iteration.is_some() || log.follow == Follow::Held).then(|| {
-        button(text("Follow").size(12))
+        let button = button(text("Follow").size(12))
             .padding([2, 8])
-            .style(style::plain_button)
-            .on_press(Message::Newest)
+            .style(style::plain_button);
+        parts::does(button, Message::Newest)
     });
+    let folder = button(text("Open folder").size(12))
+        .padding([2, 8])
+        .style(style::tab(Choice::Other));
     let size = format!("{place} {}", show_size(log.window.size));
     row![
         parts::heading(title),
@@ -82,12 +85,7 @@ fn head<'a>(log: &LogView, stands: &Stands) -> Element<'a, Message> {
         parts::small(size, Tone::Muted),
     ]
     .push(back)
-    .push(
-        button(text("Open folder").size(12))
-            .padding([2, 8])
-            .style(style::tab(Choice::Other))
-            .on_press(Message::Press(Button::OpenFolder)),
-    )
+    .push(parts::does(folder, Message::Press(Button::OpenFolder)))
     .spacing(8)
     .align_y(Center)
     .into()

@@ -4,6 +4,7 @@ use iced::widget::text::Wrapping;
 use iced::widget::{Button, Text, button, canvas, container, mouse_area, row, sensor, text};
 use iced::{Element, Fill, Length, Point, Rectangle, Renderer, Size, Theme, mouse};
 
+use super::reach;
 use crate::font;
 use crate::message::{self, Message};
 use crate::model::{Area, Notice};
@@ -18,6 +19,11 @@ pub fn small<'a>(words: impl text::IntoFragment<'a>, tone: Tone) -> Text<'a> {
         .style(style::ink(tone))
 }
 
+/// What is wrong, on as many lines as it takes.
+pub fn trouble(words: &str) -> Element<'_, Message> {
+    text(words).size(12).style(style::ink(Tone::Bad)).into()
+}
+
 /// A heading.
 pub fn heading<'a>(words: impl text::IntoFragment<'a>) -> Text<'a> {
     text(words)
@@ -26,12 +32,25 @@ pub fn heading<'a>(words: impl text::IntoFragment<'a>) -> Text<'a> {
         .wrapping(Wrapping::None)
 }
 
-/// A button with its key.
-pub fn action<'a>(label: &'a str, press: Option<message::Button>) -> Button<'a, Message> {
+/// A button of usual size.
+pub fn action(label: &str) -> Button<'_, Message> {
     button(text(label).size(13).wrapping(Wrapping::None))
         .padding([6, 12])
         .style(style::plain_button)
-        .on_press_maybe(press.map(Message::Press))
+}
+
+/// A button that does this, by mouse and by keyboard.
+pub fn does<'a>(
+    button: Button<'a, Message>,
+    message: impl Into<Option<Message>>,
+) -> Element<'a, Message> {
+    let message = message.into();
+    reach::press(button.on_press_maybe(message.clone()), message)
+}
+
+/// The message of a button, where it can be pressed.
+pub fn when(can: impl Into<bool>, button: message::Button) -> Option<Message> {
+    can.into().then_some(Message::Press(button))
 }
 
 /// A label on a ground of its tone.
@@ -83,6 +102,12 @@ pub fn banner<'a>(tone: Tone, words: String) -> Element<'a, Message> {
         .into()
 }
 
+/// A place for something that comes and goes. What is missing would else have no place at all:
+/// the next thing would take it, and a field would lose the cursor that stands in it.
+pub fn slot<'a>(content: Option<impl Into<Element<'a, Message>>>) -> Element<'a, Message> {
+    container(content.map(Into::into)).width(Fill).into()
+}
+
 /// The line that can be taken away.
 pub fn notice(notice: &Notice) -> Element<'_, Message> {
     let (tone, words) = match notice {
@@ -91,8 +116,8 @@ pub fn notice(notice: &Notice) -> Element<'_, Message> {
     };
     let close = button(text("Dismiss").size(12))
         .padding([2, 8])
-        .style(style::row_button(style::Choice::Other))
-        .on_press(Message::Press(message::Button::Dismiss));
+        .style(style::row_button(style::Choice::Other));
+    let close = does(close, Message::Press(message::Button::Dismiss));
     let words = text(words).size(13).style(style::ink(tone)).width(Fill);
     container(row![words, close].spacing(12).align_y(iced::Center))
         .padding([6, 12])

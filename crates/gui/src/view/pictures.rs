@@ -13,7 +13,7 @@ use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignm
 use super::{parts, words};
 use crate::font;
 use crate::message::{Message, Stands};
-use crate::model::{Area, Chosen, Model};
+use crate::model::{Area, Chosen, Model, Page};
 use crate::style;
 use crate::theme::{Colours, Mode};
 
@@ -47,6 +47,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Ele
         .spacing(12)
         .padding(iced::padding::right(12));
     let page = scrollable(cards)
+        .id(Page::Loop.id())
         .style(style::scroll)
         .width(Fill)
         .height(Fill);

@@ -19,8 +19,8 @@ pub fn view(model: &Model) -> Element<'_, Message> {
     let new = button(text("New loop").size(13).width(Fill).align_x(Center))
         .padding([7, 12])
         .width(Fill)
-        .style(style::main_button)
-        .on_press(Message::Press(Button::NewLoop));
+        .style(style::main_button);
+    let new = parts::does(new, Message::Press(Button::NewLoop));
     let head = row![
         text("descartes").size(17).font(font::STRONG),
         space::horizontal(),
@@ -58,11 +58,10 @@ pub fn view(model: &Model) -> Element<'_, Message> {
 }
 
 fn small_button(label: &str, press: Button) -> Element<'_, Message> {
-    button(text(label).size(12))
+    let button = button(text(label).size(12))
         .padding([3, 7])
-        .style(style::tab(Choice::Other))
-        .on_press(Message::Press(press))
-        .into()
+        .style(style::tab(Choice::Other));
+    parts::does(button, Message::Press(press))
 }
 
 fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {

@@ -11,7 +11,7 @@ use iced::{Center, Element, Fill};
 use super::{parts, words};
 use crate::font;
 use crate::message::{Message, Stands};
-use crate::model::Model;
+use crate::model::{Model, Page};
 use crate::style::{self, Tone};
 
 /// The page.
@@ -25,6 +25,7 @@ pub fn view<'a>(model: &'a Model, stands: &'a Stands) -> Element<'a, Message> {
         .spacing(12)
         .padding(iced::padding::right(12));
     scrollable(page)
+        .id(Page::Loop.id())
         .style(style::scroll)
         .height(Fill)
         .width(Fill)
@@ -92,10 +93,10 @@ fn running<'a>(model: &Model, tasks: &'a TasksState) -> Element<'a, Message> {
         if let Some(task) = tasks.tasks.get(&running.task) {
             let line = task_line(&running.task, task, facts);
             let look = own_loop(model, &running.task).map(|id| {
-                button(text("Look").size(12))
+                let button = button(text("Look").size(12))
                     .padding([2, 8])
-                    .style(style::plain_button)
-                    .on_press(Message::Choose(id))
+                    .style(style::plain_button);
+                parts::does(button, Message::Choose(id))
             });
             lines.push(row![line].push(look).spacing(10).align_y(Center).into());
         }

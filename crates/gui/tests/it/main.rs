@@ -7,4 +7,5 @@
 
 mod agree;
 mod common;
+mod keyboard;
 mod window;
