@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::control::Command;
 use crate::event::{
-    Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts, Verdict,
-    WaitEnd,
+    Cost, Event, FORMAT, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts,
+    Verdict, WaitEnd,
 };
 use crate::state::{
     Claimed, GateSummary, IterationSummary, IterativeLoopState, LoopState, Note, Pause, Phase,
@@ -138,10 +138,16 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
     })
 }
 
+/// Kinds that a later format added are passed over; where what follows makes no sense without
+/// them, that is the reason.
 fn illegal(record: &Record, message: &str) -> IllegalEvent {
+    let message = match record.v > FORMAT {
+        true => format!("written by a newer version of descartes: {message}"),
+        false => message.to_owned(),
+    };
     IllegalEvent {
         seq: record.seq,
-        message: message.to_owned(),
+        message,
     }
 }
 

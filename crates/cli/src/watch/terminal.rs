@@ -123,19 +123,18 @@ mod tests {
     use descartes_testkit::pty::Size;
     use std::time::Duration;
 
-    /// Plays the program that panics; run by the test below, on a terminal.
-    #[test]
-    #[ignore = "needs a terminal of its own"]
-    fn dies_while_it_has_the_terminal() {
-        let _screen = Screen::take(MouseUse::On).unwrap();
-        panic!("the words of the panic");
-    }
+    /// Set, this program is the one that panics, on a terminal of its own.
+    const PLAYS: &str = "TEST_PLAYS_THE_PANIC";
 
     #[test]
     fn a_panic_gives_the_terminal_back_before_its_words() {
+        if std::env::var_os(PLAYS).is_some() {
+            let _screen = Screen::take(MouseUse::On).unwrap();
+            panic!("the words of the panic");
+        }
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(["--ignored", "--nocapture", "--exact"]);
-        command.arg("watch::terminal::tests::dies_while_it_has_the_terminal");
+        command.env(PLAYS, "1").args(["--nocapture", "--exact"]);
+        command.arg("watch::terminal::tests::a_panic_gives_the_terminal_back_before_its_words");
         let mut pty = Pty::spawn(&command, Size::default());
         pty.wait_text("the words of the panic");
         assert!(!pty.is_full_screen());

@@ -37,3 +37,4 @@ mod verbs_look;
 mod verbs_steer;
 mod verbs_work;
 mod watch;
+mod watch_hard;
