@@ -10,6 +10,7 @@ mod bench;
 mod check;
 mod faults;
 mod fuzz;
+mod gui;
 mod lab;
 mod page;
 mod peers;
@@ -34,6 +35,8 @@ cargo xtask COMMAND
   peers     other loops on the same work, beside descartes; `--install` gets them
               [--short] [MEASURE…] | --install [PEER…]
   scud-install   builds the real scud for it, which takes minutes
+  gui       the real window on a hidden display: clicks, speed; skipped where Xvfb is missing
+              [--short] [MEASURE…]
   fuzz      every parser, fed with changed inputs; what breaks it is kept
               [--seconds N] [--seed N] [TARGET…]
   page      writes docs/measurements.md from the rows of the last long runs
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         "scud-install" => tasks::install(),
         "peers" => peers::run(rest),
         "page" => page::run(rest),
+        "gui" => gui::run(rest),
         "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {

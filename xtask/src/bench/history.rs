@@ -107,7 +107,8 @@ fn fill(trial: &Trial<'_>) -> Result<(), Trouble> {
     journal.sync().map_err(|error| said(&error))
 }
 
-fn iteration(number: u32) -> [Event; 3] {
+/// The records of one iteration.
+pub fn iteration(number: u32) -> [Event; 3] {
     let (run, iteration) = (u64::from(number), number);
     let facts = RunFacts {
         ended_by: EndedBy::Exit,

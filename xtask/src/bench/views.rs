@@ -18,7 +18,8 @@ use crate::lab::{Lab, Row, Rows, Trial, Trouble, proc, stats};
 const MEASURE: &str = "views";
 /// What a person may have to wait for.
 const LONG: Duration = Duration::from_secs(30);
-const GIB: u64 = 1 << 30;
+/// Bytes of the longest log.
+pub const HUGE: u64 = 10 << 30;
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
@@ -127,10 +128,8 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
     ))
 }
 
-/// A hundred thousand iterations, the last with ten gigabytes of output (a file with holes).
-fn long_history(lab: &Lab) -> Rows {
-    let trial = Trial::new(lab);
-    history::long(&trial)?;
+/// The log of the last run, to be written anew.
+pub fn newest_log(trial: &Trial<'_>) -> Result<File, Trouble> {
     let runs = trial
         .journals()
         .first()
@@ -138,21 +137,26 @@ fn long_history(lab: &Lab) -> Rows {
         .ok_or("no journal")?
         .join("runs");
     let said = |error: std::io::Error| error.to_string();
-    let mut names: Vec<_> = fs::read_dir(&runs)
-        .map_err(said)?
-        .filter_map(|name| Some(name.ok()?.path()))
-        .collect();
-    names.sort_by_key(|path| {
+    let names = fs::read_dir(&runs).map_err(said)?;
+    let paths = names.filter_map(|name| Some(name.ok()?.path()));
+    let newest = paths.max_by_key(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.and_then(|name| name.parse::<u64>().ok())
     });
-    let log = names.last().ok_or("no run")?.join("stdout.log");
-    let file = File::create(&log).map_err(said)?;
-    let size = 10 * GIB;
+    let log = newest.ok_or("no run")?.join("stdout.log");
+    File::create(&log).map_err(said)
+}
+
+/// A hundred thousand iterations, the last with ten gigabytes of output (a file with holes).
+fn long_history(lab: &Lab) -> Rows {
+    let trial = Trial::new(lab);
+    history::long(&trial)?;
+    let file = newest_log(&trial)?;
+    let said = |error: std::io::Error| error.to_string();
     let put = |text: &str, at: u64| file.write_all_at(text.as_bytes(), at).map_err(said);
     put("the first line\n", 0)?;
-    put("\nthe middle line\nmore\n", size / 2 - 1)?;
-    put("\nthe last line\n", size - 15)?;
+    put("\nthe middle line\nmore\n", HUGE / 2 - 1)?;
+    put("\nthe last line\n", HUGE - 15)?;
 
     let last = history::LAST.to_string();
     // The number of the last one stands in the loop's head, too.

@@ -51,8 +51,20 @@ pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
         descartes,
         faulty,
         agent,
+        window: None,
         seed: seed(form),
     })
+}
+
+/// The desktop window, set aside beside the command line, as both are installed.
+/// `DESCARTES_GUI_BIN` stands in for the build.
+pub fn window(form: Form) -> Result<PathBuf, String> {
+    if let Some(path) = given("DESCARTES_GUI_BIN") {
+        return Ok(path);
+    }
+    let profile = form.pick("ci", "release");
+    cargo(profile, "descartes-gui", &[])?;
+    set_aside(profile, "descartes-gui", "descartes-gui")
 }
 
 fn given(variable: &str) -> Option<PathBuf> {

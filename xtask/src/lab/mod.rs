@@ -55,6 +55,8 @@ pub struct Lab {
     pub faulty: Option<PathBuf>,
     /// The scripted agent.
     pub agent: PathBuf,
+    /// The desktop window, where it is asked for.
+    pub window: Option<PathBuf>,
     /// The seed of everything random.
     pub seed: u64,
 }

@@ -82,7 +82,7 @@ pub const SECTIONS: [Section; 13] = [
     Section {
         title: "Views",
         how: "How soon they show what happens, with long histories and many loops, and what they cost.",
-        files: &["views", "gui"],
+        files: &["views", "window-clicks", "window-speed", "window-load"],
     },
     Section {
         title: "Overhead",

@@ -1,0 +1,273 @@
+//! What a person does at the window, and what came of it.
+
+use std::fs;
+use std::time::Duration;
+
+use descartes_testkit::wait;
+use serde_json::Value;
+
+use super::Window;
+use super::screen::{Part, Screen, WHOLE};
+use crate::lab::{Lab, Row, Rows, Trial, Trouble};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// Places on the page, as they stand in a window that nobody resized.
+const THEME: (u32, u32) = (192, 25);
+const NEW_LOOP: (u32, u32) = (140, 62);
+const FIRST_LOOP: (u32, u32) = (120, 137);
+const PAUSE: (u32, u32) = (944, 43);
+const CANCEL: (u32, u32) = (1016, 43);
+const VIEW_LOGS: (u32, u32) = (1106, 43);
+const REALLY_CANCEL: (u32, u32) = (745, 426);
+const NOTE: (u32, u32) = (600, 745);
+
+/// Right of the list.
+const PAGE: Part = Part {
+    x: 290,
+    y: 10,
+    width: 880,
+    height: 760,
+};
+/// Below the clocks of the page.
+const BODY: Part = Part {
+    x: 290,
+    y: 480,
+    width: 880,
+    height: 230,
+};
+/// The list.
+const LIST: Part = Part {
+    x: 10,
+    y: 110,
+    width: 250,
+    height: 200,
+};
+
+type Act = fn(&Lab) -> Result<(), Trouble>;
+
+/// Takes it.
+pub fn take(lab: &Lab) -> Rows {
+    let acts: [(&str, Act); 4] = [
+        (
+            "a loop from the form: started, paused, spoken to, read, cancelled",
+            steer,
+        ),
+        (
+            "a loop from elsewhere: attached to, steered, left alone at its end",
+            attach,
+        ),
+        ("what is drawn in parts is what is drawn as a whole", parts),
+        (
+            "no display, and one that does not answer: a line and exit code 1",
+            blind,
+        ),
+    ];
+    let row = |(name, act): (&str, Act)| {
+        let lost: Vec<String> = act(lab).err().into_iter().collect();
+        Row::count("window", name, 1, &lost)
+    };
+    Ok(acts.into_iter().map(row).collect())
+}
+
+/// What the command line knows of the only loop.
+fn status(trial: &Trial<'_>) -> Value {
+    let told = trial.run(trial.descartes(&["loop", "status", "--json"]));
+    told.ok()
+        .and_then(|ended| serde_json::from_str(&ended.stdout()).ok())
+        .unwrap_or(Value::Null)
+}
+
+fn until(trial: &Trial<'_>, what: &str, holds: impl Fn(&Value) -> bool) -> Result<(), Trouble> {
+    let mut look = || holds(&status(trial)).then_some(());
+    wait::poll(LONG, &mut look).ok_or_else(|| {
+        let status = status(trial);
+        let keys = ["label", "iteration", "pause", "exit_reason"];
+        let told: Vec<String> = keys.iter().map(|key| status[*key].to_string()).collect();
+        format!("{what}: {}", told.join(", "))
+    })
+}
+
+fn steer(lab: &Lab) -> Result<(), Trouble> {
+    let trial = Trial::new(lab);
+    let window = Window::open(&trial, &["--light"])?;
+    let screen = &window.screen;
+    let agent = trial.agent(
+        "print this is iteration ${ITERATION}\nsave-prompt prompt-${ITERATION}\n\
+         wait-file go-${ITERATION}",
+    );
+
+    let before = screen.quiet(PAGE)?;
+    screen.click(NEW_LOOP)?;
+    let empty = screen.settles(PAGE, &before)?;
+    screen.types(&agent)?;
+    for _ in 0..2 {
+        // A person looks where the cursor is before typing on.
+        screen.settles(PAGE, &empty)?;
+        screen.key("Tab")?;
+    }
+    screen.quiet(PAGE)?;
+    screen.types("go on and on")?;
+    screen.quiet(PAGE)?;
+    let filled = screen.pixels(LIST);
+    screen.photograph("1-form")?;
+    screen.key("ctrl+Return")?;
+    trial.wait_for("prompt-1")?;
+    until(&trial, "not started", |status| status["label"] == "Running")?;
+    let prompt = fs::read_to_string(trial.path("prompt-1")).unwrap_or_default();
+    if !prompt.contains("go on and on") {
+        return Err(format!("another prompt: {prompt}"));
+    }
+    screen.settles(LIST, &filled)?;
+    screen.quiet(PAGE)?;
+    screen.photograph("2-started")?;
+
+    screen.click(PAUSE)?;
+    until(&trial, "not paused", |status| status["pause"] == "asked")?;
+    screen.click(NOTE)?;
+    screen.types("mind the gap")?;
+    screen.key("Return")?;
+    trial.wait_for_events("command_accepted", 2)?;
+    screen.key("Escape")?;
+    screen.quiet(LIST)?;
+    screen.photograph("3-paused")?;
+    trial.world.write("go-1", "");
+    until(&trial, "not held", |status| status["pause"] == "held")?;
+    if trial.world.has("prompt-2") {
+        return Err("it went on though it was paused".to_owned());
+    }
+    // The same button lets it go on.
+    screen.quiet(PAGE)?;
+    screen.click(PAUSE)?;
+    trial.wait_for("prompt-2")?;
+    let prompt = fs::read_to_string(trial.path("prompt-2")).unwrap_or_default();
+    if !prompt.contains("mind the gap") {
+        return Err(format!("the note is not in the prompt: {prompt}"));
+    }
+
+    let before = screen.quiet(BODY)?;
+    screen.click(VIEW_LOGS)?;
+    screen.settles(BODY, &before)?;
+    screen.photograph("4-logs")?;
+    let light = screen.brightness(WHOLE);
+    screen.click(THEME)?;
+    let mut look = || (screen.brightness(WHOLE) < 70).then_some(());
+    wait::poll(LONG, &mut look)
+        .ok_or_else(|| format!("not dark: {} after {light}", screen.brightness(WHOLE)))?;
+    screen.quiet(BODY)?;
+    screen.photograph("5-dark")?;
+    screen.key("t")?;
+    let mut look = || (screen.brightness(WHOLE) > 180).then_some(());
+    wait::poll(LONG, &mut look).ok_or("not light again")?;
+
+    let before = screen.quiet(BODY)?;
+    screen.click(CANCEL)?;
+    screen.settles(BODY, &before)?;
+    screen.photograph("6-cancel")?;
+    if status(&trial)["exit_reason"]["type"] != "running" {
+        return Err("Cancel did not ask".to_owned());
+    }
+    screen.click(REALLY_CANCEL)?;
+    until(&trial, "not cancelled", |status| {
+        status["exit_reason"]["type"] == "user_cancelled"
+    })?;
+    screen.quiet(LIST)?;
+    screen.photograph("7-cancelled")
+}
+
+fn attach(lab: &Lab) -> Result<(), Trouble> {
+    let trial = Trial::new(lab);
+    let mut window = Window::open(&trial, &["--dark"])?;
+    let screen = &window.screen;
+    let empty = screen.quiet(LIST)?;
+    let script = "print this is iteration ${ITERATION}\ntouch up-${ITERATION}\n\
+                  wait-file go-${ITERATION}\n@3 promise";
+    let started = trial.run(trial.start(script, &["--detach", "--name", "elsewhere"]))?;
+    if started.code() != Some(0) {
+        return Err(format!("no loop: {started}"));
+    }
+    trial.wait_for("up-1")?;
+    screen.settles(LIST, &empty)?;
+    screen.click(FIRST_LOOP)?;
+    screen.key("p")?;
+    until(&trial, "not paused", |status| status["pause"] == "asked")?;
+    screen.photograph("8-attached")?;
+    screen.key("p")?;
+    until(&trial, "still paused", |status| status["pause"] != "asked")?;
+    trial.world.write("go-1", "");
+    trial.wait_for("up-2")?;
+
+    screen.key("ctrl+q")?;
+    match window.closed()? {
+        Some(0) => {}
+        other => return Err(format!("the window ended with {other:?}")),
+    }
+    if status(&trial)["label"] != "Running" {
+        return Err("the loop ended with the window".to_owned());
+    }
+    // One that loses its display takes nothing with it either.
+    let mut lost = Window::open(&trial, &["elsewhere"])?;
+    lost.screen.quiet(LIST)?;
+    lost.screen.photograph("9-second")?;
+    lost.screen.hands(&["windowkill", &lost.id])?;
+    lost.closed()?;
+    trial.world.write("go-2", "");
+    trial.world.write("go-3", "");
+    until(&trial, "did not come to its end", |status| {
+        status["exit_reason"]["type"] == "completion_promise_detected" && status["iteration"] == 3
+    })
+}
+
+/// A clock that ticks is drawn in parts. Where that left something behind, a window that is drawn
+/// anew looks different.
+fn parts(lab: &Lab) -> Result<(), Trouble> {
+    let trial = Trial::new(lab);
+    let started = trial.run(trial.start("print begun\ntouch up\nhang", &["--detach"]))?;
+    if started.code() != Some(0) {
+        return Err(format!("no loop: {started}"));
+    }
+    trial.wait_for("up")?;
+    let window = Window::open(&trial, &[])?;
+    let screen = &window.screen;
+    // From seconds to minutes and shorter words again.
+    std::thread::sleep(Duration::from_secs(lab.form.pick(12, 75)));
+    let mut same = false;
+    for _ in 0..8 {
+        same = same || looks_the_same_anew(screen)?;
+    }
+    screen.photograph("10-parts")?;
+    same.then_some(())
+        .ok_or_else(|| "drawn anew, the window looks different".to_owned())
+}
+
+/// Right after a tick the window is drawn anew, twice; the next tick may come too soon.
+fn looks_the_same_anew(screen: &Screen) -> Result<bool, Trouble> {
+    screen.changes(WHOLE, &screen.pixels(WHOLE))?;
+    std::thread::sleep(Duration::from_millis(150));
+    let before = screen.pixels(WHOLE);
+    screen.key("t")?;
+    screen.changes(WHOLE, &before)?;
+    screen.key("t")?;
+    let mut look = || (screen.pixels(WHOLE) == before).then_some(());
+    Ok(wait::poll(Duration::from_millis(600), &mut look).is_some())
+}
+
+fn blind(lab: &Lab) -> Result<(), Trouble> {
+    let trial = Trial::new(lab);
+    let program = super::program(lab)?;
+    let cases = [
+        ("", "there is no display: DISPLAY is not set"),
+        (":4711", "the window cannot be shown"),
+    ];
+    for (display, words) in cases {
+        let mut command = trial.world.command(program);
+        command.env("DISPLAY", display);
+        let ended = trial.run(command)?;
+        let told = ended.stderr();
+        let lines = told.lines().count();
+        if ended.code() != Some(1) || !told.contains(words) || lines != 2 {
+            return Err(format!("DISPLAY={display}: {:?} {told}", ended.code()));
+        }
+    }
+    Ok(())
+}
