@@ -113,6 +113,37 @@ fn a_killed_host_leaves_no_agent_and_is_resumed() {
     assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);
 }
 
+/// The host died after its record of the task and before the box was ticked.
+#[test]
+fn a_tick_that_was_lost_with_its_host_is_made_up_for_and_nothing_is_done_twice() {
+    let world = project("- [ ] **a**: First\n- [ ] **b**: Second\n  - depends: a\n");
+    let script = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x\n\
+        if-file a.txt unless-file ../../../go touch ../../../begun-${DESCARTES_TASK_ID}\n\
+        if-file b.txt unless-file ../../../go hang";
+    let agent = world.agent(script);
+    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+    let mut command = world.descartes(words);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut host = command.spawn().unwrap();
+    eventually(
+        "the second task is at work",
+        Duration::from_secs(60),
+        || world.state().join("begun-b").exists(),
+    );
+    host.kill().unwrap();
+    host.wait().unwrap();
+    eventually("its agent is gone", Duration::from_secs(20), || {
+        world.processes().is_empty()
+    });
+    let text = world.read("ROADMAP.md");
+    assert!(text.contains("- [x] **a**"), "{text}");
+    world.write("ROADMAP.md", text.replace("[x]", "[ ]"));
+    std::fs::write(world.state().join("go"), "").unwrap();
+    run(&world, &words).assert_code(0);
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);
+    assert_eq!(left(&world, "ran"), "a\nb\nb\n");
+}
+
 #[test]
 fn a_looping_task_ends_when_it_is_told_to() {
     let world = project(LOOPING);

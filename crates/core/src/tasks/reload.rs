@@ -69,6 +69,23 @@ impl Runner<'_> {
         }
         inputs
     }
+
+    /// Done tasks whose box a dead host could not tick any more: a file that keeps nothing but
+    /// boxes says no more of them than of a task at work.
+    pub(super) fn lost_marks(&self) -> Vec<Input> {
+        if self.source.keeps() != Keeps::Done {
+            return Vec::new();
+        }
+        let graph = self.loaded.plan.graph();
+        let (ours, file) = (self.sched.statuses(), self.loaded.plan.effective_statuses());
+        let both = ours.iter().zip(&file).enumerate();
+        both.filter(|(_, pair)| *pair == (&TaskStatus::Done, &TaskStatus::Pending))
+            .map(|(task, _)| Input::StatusSeen {
+                task: graph.node(task as TaskIx).id.clone(),
+                status: TaskStatus::InProgress,
+            })
+            .collect()
+    }
 }
 
 fn planned(plan: &Plan) -> Vec<PlannedTask> {

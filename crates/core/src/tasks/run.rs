@@ -143,6 +143,7 @@ impl<'d> Runner<'d> {
         if begun {
             let inputs = self.differences();
             self.inputs.extend(inputs);
+            self.inputs.extend(self.lost_marks());
         }
         self.inputs.push_back(Input::Begin);
         self.heed_person()?;
