@@ -17,6 +17,7 @@ use descartes_store::logs::{GapMarks, read_log};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use super::sink::LateReader;
 use super::{HostError, HostSettings};
 
 /// One agent, ready to be started.
@@ -247,16 +248,17 @@ impl ResolvedAgent {
     }
 
     /// A reader of one run.
-    pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> RunReader {
+    pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> LateReader {
         let spec = self.promise(config);
-        match self.invocation.stream {
-            StreamKind::Text => RunReader::plain(&spec, prompt),
-            _ => match self.invocation.parser() {
+        let (invocation, prompt) = (self.invocation.clone(), prompt.to_owned());
+        LateReader::new(move || match invocation.stream {
+            StreamKind::Text => RunReader::plain(&spec, &prompt),
+            _ => match invocation.parser() {
                 Ok(parser) => RunReader::understood(&spec, parser),
                 // Field paths were checked when the profile was read.
-                Err(_) => RunReader::plain(&spec, prompt),
+                Err(_) => RunReader::plain(&spec, &prompt),
             },
-        }
+        })
     }
 
     fn promise(&self, config: &IterativeLoopConfig) -> PromiseSpec {
@@ -328,8 +330,9 @@ pub(super) fn read_interrupted(
         .get(run.agent as usize)
         .filter(|agent| agent.understood())
     {
-        let mut reader = agent.reader(config, "");
-        if feed(&log, &mut reader).is_ok() {
+        let mut late = agent.reader(config, "");
+        let reader = late.get();
+        if feed(&log, reader).is_ok() {
             report = reader.finish(
                 None,
                 EndedBy::HostLost,

@@ -60,6 +60,15 @@ impl Driver {
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
+        self.owes_housekeeping = true;
+        Ok(())
+    }
+
+    /// What an iteration's end leaves to do, and no agent needs to wait for: the journal has it all.
+    pub(super) fn keep_house(&mut self) -> Result<(), HostError> {
+        if !std::mem::take(&mut self.owes_housekeeping) {
+            return Ok(());
+        }
         self.keep_locks()?;
         self.keep_log_budget()?;
         self.save_or_warn()

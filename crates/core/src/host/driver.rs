@@ -73,6 +73,8 @@ pub(crate) struct Driver {
     pub(crate) lent_until: Option<u32>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
+    /// An iteration is over, and its state file and logs were not looked after yet.
+    pub(crate) owes_housekeeping: bool,
     /// For a task loop: its tasks, until it is driven.
     pub(crate) tasks: Option<Box<Prepared>>,
     /// News of tasks that came while something else was waited for.
@@ -108,7 +110,13 @@ impl Driver {
 
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
-            match self.next_action() {
+            let action = self.next_action();
+            // The next agent starts first; housekeeping is done while it begins.
+            let starts = matches!(action, Action::Start { .. });
+            if !starts {
+                self.keep_house()?;
+            }
+            match action {
                 Action::Start {
                     run,
                     iteration,
@@ -130,6 +138,9 @@ impl Driver {
                     return Ok(self.end());
                 }
                 Action::Over => return Ok(self.end()),
+            }
+            if starts {
+                self.keep_house()?;
             }
         }
     }

@@ -383,7 +383,9 @@ fn read_back(report: PumpReport, exit: Option<ExitStatus>, ended_by: EndedBy) ->
             } = *sink;
             let dropped = stdout.finish().dropped + stderr.finish().dropped;
             (
-                reader.finish(exit, ended_by, Timestamp::now(), &TimeZone::system()),
+                reader
+                    .get()
+                    .finish(exit, ended_by, Timestamp::now(), &TimeZone::system()),
                 dropped,
             )
         }

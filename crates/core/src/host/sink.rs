@@ -25,11 +25,28 @@ impl Pulse {
     }
 }
 
+/// A reader that is made when the first bytes come: no agent waits for it to be ready.
+pub(super) struct LateReader {
+    make: Box<dyn Fn() -> RunReader + Send>,
+    made: Option<RunReader>,
+}
+
+impl LateReader {
+    pub(super) fn new(make: impl Fn() -> RunReader + Send + 'static) -> Self {
+        let make = Box::new(make);
+        Self { make, made: None }
+    }
+
+    pub(super) fn get(&mut self) -> &mut RunReader {
+        self.made.get_or_insert_with(&self.make)
+    }
+}
+
 /// The sink of one run.
 pub(super) struct RunSink {
     pub(super) stdout: LogFile,
     pub(super) stderr: LogFile,
-    pub(super) reader: RunReader,
+    pub(super) reader: LateReader,
     pub(super) pulse: Arc<Pulse>,
     pub(super) clock: Instant,
     pub(super) tx: Sender<Message>,
@@ -60,12 +77,12 @@ impl Sink for RunSink {
         };
         let now = self.clock.elapsed().as_millis() as u64;
         self.pulse.last_output.store(now.max(1), Ordering::Relaxed);
-        self.reader.push(source, bytes, &mut self.notes);
+        self.reader.get().push(source, bytes, &mut self.notes);
         self.report();
     }
 
     fn quiet(&mut self) {
-        self.reader.quiet(&mut self.notes);
+        self.reader.get().quiet(&mut self.notes);
         self.report();
     }
 }
