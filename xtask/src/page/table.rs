@@ -19,12 +19,13 @@ pub fn cell(value: &Value) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// Temporary folders and home folders are nobody's business.
+/// Temporary folders, home folders and where this project lies are nobody's business.
 fn without_paths(text: &str) -> String {
     let end = |c: char| c.is_whitespace() || "\"'`,;:)".contains(c);
     let mut out = String::new();
     let mut rest = text;
-    let starts = ["/tmp/", "/home/", "/root/", "/work/", "/var/"];
+    let here = crate::shell::root().to_string_lossy().into_owned();
+    let starts = ["/tmp/", "/home/", "/root/", "/var/", &here];
     while let Some(at) = starts.iter().filter_map(|start| rest.find(start)).min() {
         let length = rest[at..].find(end).unwrap_or(rest.len() - at);
         let name = rest[at..at + length].rsplit('/').next().unwrap_or("");

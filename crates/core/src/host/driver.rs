@@ -73,8 +73,8 @@ pub(crate) struct Driver {
     pub(crate) lent_until: Option<u32>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
-    /// An iteration is over, and its state file and logs were not looked after yet.
-    pub(crate) owes_housekeeping: bool,
+    /// The run after which the state file and the logs were not looked after yet.
+    pub(crate) housekeeping_for: Option<u64>,
     /// For a task loop: its tasks, until it is driven.
     pub(crate) tasks: Option<Box<Prepared>>,
     /// News of tasks that came while something else was waited for.

@@ -474,7 +474,7 @@ pub(super) fn assemble(
         listeners: Vec::new(),
         lent_until: None,
         alarm: None,
-        owes_housekeeping: false,
+        housekeeping_for: None,
         tasks: None,
         news: VecDeque::new(),
         measured: None,
