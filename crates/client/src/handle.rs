@@ -227,12 +227,11 @@ impl LoopHandle {
                 started_at: self.meta.started_at,
                 iterations: file.iteration,
                 summaries: file.iteration_summaries.clone(),
+                spent: file.spent,
                 ended: file.completed.then(|| file.exit_reason.clone()),
             },
         };
-        let mut state = begin(&first)?;
-        state.spent = file.spent.unwrap_or_default();
-        Ok(state)
+        Ok(begin(&first)?)
     }
 
     /// The journal, for what only it can tell.

@@ -401,6 +401,9 @@ pub enum Event {
         /// Their summaries.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         summaries: Vec<IterationSummary>,
+        /// What they used (taken over from a state file): budgets go on from here.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spent: Option<Spent>,
         /// The end that a state file told of, to be resumed from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<IterativeExitReason>,

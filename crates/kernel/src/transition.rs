@@ -87,6 +87,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         started_at,
         iterations,
         summaries,
+        spent,
         ended,
     } = &record.event
     else {
@@ -111,7 +112,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         pause: Pause::No,
         stop: None,
         wait: None,
-        spent: Spent::default(),
+        spent: spent.unwrap_or_default(),
         failures: 0,
         last_failure: None,
         fatal: None,

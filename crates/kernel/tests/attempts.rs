@@ -59,6 +59,7 @@ impl Sim {
             started_at: now(),
             iterations: 0,
             summaries: vec![],
+            spent: None,
             ended: None,
         };
         Self(begin(&record(0, event)).unwrap())

@@ -45,6 +45,7 @@ impl Loop {
             started_at: now,
             iterations: 0,
             summaries: vec![],
+            spent: None,
             ended: None,
         };
         let first = Record {

@@ -116,6 +116,7 @@ impl Sim {
                 started_at: now,
                 iterations: 0,
                 summaries: vec![],
+                spent: None,
                 ended: None,
             },
         };

@@ -33,6 +33,7 @@ fn records(limit: Option<u32>, events: Vec<Event>) -> Vec<Record> {
         started_at: at(0),
         iterations: 0,
         summaries: Vec::new(),
+        spent: None,
         ended: None,
     };
     let numbered = std::iter::once(created).chain(events).enumerate();

@@ -51,6 +51,7 @@ impl World {
             started_at: at(0),
             iterations: 0,
             summaries: Vec::new(),
+            spent: None,
             ended: None,
         };
         append(&mut journal, 0, &created);

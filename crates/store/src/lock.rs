@@ -15,6 +15,7 @@
 use crate::layout::{BadLoopId, LoopDir, StateRoot, canonical, ensure_folder_of};
 use crate::ops::{self, IoError, Sync};
 use descartes_kernel::event::HostFacts;
+use descartes_kernel::units::show_duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
@@ -43,7 +44,7 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is held by {}", path.display(), describe(holder.as_ref()))]
 pub struct Held {
-    /// The lock file.
+    /// What is held: the state file, or the lock of a loop that was asked for by its id.
     pub path: PathBuf,
     /// Who holds it; unknown for an instant while it is being taken.
     pub holder: Option<Holder>,
@@ -56,7 +57,11 @@ fn describe(holder: Option<&Holder>) -> String {
             since,
             host,
         }) => {
-            format!("loop {loop_id} (pid {}, since {since})", host.pid)
+            let age = Timestamp::now().duration_since(*since);
+            // A clock that was set back makes nothing older than it is.
+            let age = Duration::from_secs(age.as_secs().try_into().unwrap_or(0));
+            let age = show_duration(age);
+            format!("loop {loop_id} (pid {}, for {age})", host.pid)
         }
         None => "a loop that is just starting".to_owned(),
     }
@@ -96,9 +101,10 @@ impl StateLock {
         let state_file = canonical(state_file)?;
         let dir = root.loop_dir(&holder.loop_id)?;
         ensure_folder_of(&state_file)?;
-        let beside = take(&lock_beside(&state_file), holder)?;
-        let by_path = take_in_root(&root.lock_for(&state_file), holder)?;
-        let by_loop = take_in_root(&dir.lock(), holder)?;
+        let named = |error| name_state_file(error, &state_file);
+        let beside = take(&lock_beside(&state_file), holder).map_err(named)?;
+        let by_path = take_in_root(&root.lock_for(&state_file), holder).map_err(named)?;
+        let by_loop = take_in_root(&dir.lock(), holder).map_err(named)?;
         Ok(Self {
             state_file,
             holder: holder.clone(),
@@ -149,9 +155,22 @@ impl AsFd for StateLock {
 /// Who holds a state file; `None` if nobody does. Takes nothing and makes nothing.
 pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, IoError> {
     let state_file = canonical(state_file)?;
-    match probe(&root.lock_for(&state_file))? {
-        Some(held) => Ok(Some(held)),
-        None => probe(&lock_beside(&state_file)),
+    let held = match probe(&root.lock_for(&state_file))? {
+        Some(held) => Some(held),
+        None => probe(&lock_beside(&state_file))?,
+    };
+    let path = state_file;
+    Ok(held.map(|held| Held { path, ..held }))
+}
+
+/// People know the state file, not the files that we lock for it.
+fn name_state_file(error: LockError, state_file: &Path) -> LockError {
+    match error {
+        LockError::Held(held) => LockError::Held(Box::new(Held {
+            path: state_file.to_owned(),
+            ..*held
+        })),
+        other => other,
     }
 }
 

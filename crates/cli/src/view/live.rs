@@ -412,6 +412,7 @@ mod tests {
             started_at: began,
             iterations: 0,
             summaries: vec![],
+            spent: None,
             ended: None,
         };
         let mut state = begin(&Record {

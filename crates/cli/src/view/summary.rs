@@ -178,6 +178,7 @@ mod tests {
             started_at: at,
             iterations: 3,
             summaries: vec![],
+            spent: None,
             ended: None,
         };
         let mut state = begin(&Record {

@@ -348,6 +348,7 @@ mod tests {
             started_at: "2026-01-02T10:00:00Z".parse().unwrap(),
             iterations: 0,
             summaries: vec![],
+            spent: None,
             ended: None,
         }))
         .unwrap()

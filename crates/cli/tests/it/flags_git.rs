@@ -61,6 +61,21 @@ fn branch_is_made_first_by_its_template() {
 }
 
 #[test]
+fn a_branch_that_cannot_be_made_leaves_the_old_state_file_where_it_is() {
+    let world = repository();
+    world.git(["branch", "foo"]);
+    start(&world, WORKS, &[]).assert_code(0);
+    let before = world.read(".descartes/loop-state.json");
+    let flags = ["--force", "--branch", "--branch-template", "foo"];
+    start(&world, WORKS, &flags).assert_code(65);
+    assert_eq!(world.read(".descartes/loop-state.json"), before);
+    let folder = std::fs::read_dir(world.path(".descartes")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut dated = names.filter(|name| name.starts_with("loop-state.json.2"));
+    assert_eq!(dated.next(), None);
+}
+
+#[test]
 fn tag_green_marks_what_was_proven() {
     let world = repository();
     let flags = [

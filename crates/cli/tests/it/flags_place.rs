@@ -1,6 +1,8 @@
 //! Flags that say where a loop works, how it is called and how it is shown.
 
-use descartes_testkit::World;
+use std::time::Duration;
+
+use descartes_testkit::{World, eventually};
 
 use crate::common::{CLAIMS, descartes, json_lines, loops, start, state};
 
@@ -35,18 +37,49 @@ fn name_is_for_lists_and_views() {
 }
 
 #[test]
+fn a_held_state_file_is_refused_with_the_loops_id_pid_and_age() {
+    let world = World::new();
+    let wait = "touch begun\nwait-file go\npromise";
+    start(&world, wait, &["--detach"]).assert_code(0);
+    eventually("the agent", Duration::from_secs(20), || world.has("begun"));
+    let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
+    let status = descartes(&world, &["loop", "status", "--json"]).stdout();
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let pid = &status["pid"];
+    let again = start(&world, CLAIMS, &[]);
+    let resumed = descartes(&world, &["loop", "resume"]);
+    for refused in [&again, &resumed] {
+        refused.assert_code(65);
+        let said = refused.stderr();
+        let held = format!("/.descartes/loop-state.json is held by loop {id} (pid {pid}, for ");
+        assert!(said.contains(&held), "{said}");
+        assert!(said.contains(&format!("loop cancel {id}")), "{said}");
+    }
+    assert!(again.stderr().contains("another --state-file"), "{again}");
+    assert!(!resumed.stderr().contains("--state-file"), "{resumed}");
+    world.write("go", "");
+    eventually("its end", Duration::from_secs(20), || {
+        state(&world)["completed"] == true
+    });
+}
+
+#[test]
 fn force_starts_anew_and_keeps_the_old_file() {
     let world = World::new();
     start(&world, CLAIMS, &[]).assert_code(0);
     let first = state(&world)["loop_id"].clone();
     let refused = start(&world, CLAIMS, &[]);
     refused.assert_code(65);
-    assert!(
-        refused.stderr().contains("--force") && refused.stderr().contains("resume"),
-        "{refused}"
-    );
+    assert!(refused.stderr().contains("--force"), "{refused}");
+    assert!(!refused.stderr().contains("resume"), "{refused}");
     assert_eq!(state(&world)["loop_id"], first);
-    start(&world, CLAIMS, &["--force"]).assert_code(0);
+    start(&world, "print hm", &["--force", "-m", "1"]).assert_code(2);
+    let unfinished = start(&world, CLAIMS, &[]);
+    unfinished.assert_code(65);
+    assert!(
+        unfinished.stderr().contains("--force") && unfinished.stderr().contains("resume"),
+        "{unfinished}"
+    );
     assert_ne!(state(&world)["loop_id"], first);
     let kept = std::fs::read_dir(world.path(".descartes"))
         .unwrap()

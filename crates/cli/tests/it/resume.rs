@@ -179,6 +179,33 @@ fn budgets_of_cost_and_tokens_and_the_model_change() {
 }
 
 #[test]
+fn budgets_go_on_from_the_state_file_where_the_journal_is_gone() {
+    let script = prints(&claude_result("hm"));
+    let claude = ["--backend", "claude", "--permissions", "edit"];
+    let budgets = [
+        ("--max-cost", "0.9", "1.9"),
+        ("--max-tokens", "1500", "3500"),
+    ];
+    for (flag, budget, more) in budgets {
+        let world = World::new();
+        let flags = [
+            &claude[..],
+            &["-m", "9", "--stall-after", "0", flag, budget],
+        ]
+        .concat();
+        start(&world, &script, &flags).assert_code(3);
+        assert_eq!(state(&world)["iteration"], 2);
+        let spent = state(&world)["spent"].clone();
+        std::fs::remove_dir_all(loop_dir(&world)).unwrap();
+        resume(&world, &[]).assert_code(3);
+        assert_eq!(events(&world, "run_started").len(), 0, "{flag}");
+        assert_eq!(state(&world)["spent"], spent, "{flag}");
+        resume(&world, &[flag, more]).assert_code(3);
+        assert_eq!(state(&world)["iteration"], 4, "{flag}");
+    }
+}
+
+#[test]
 fn json_gives_the_records_from_here_on() {
     let world = stopped("@1 print hm\n@2- promise", &[]);
     let before = journal(&world).len() as u64;

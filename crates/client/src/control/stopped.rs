@@ -207,6 +207,6 @@ fn is_done(reason: &IterativeExitReason) -> ClientError {
             "the loop is done ({}): it will not run again",
             reason.sentence()
         ),
-        "start another: descartes loop start",
+        "start another: descartes loop start --force",
     )
 }

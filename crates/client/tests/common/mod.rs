@@ -88,6 +88,7 @@ impl World {
             started_at: now(),
             iterations: 0,
             summaries: vec![],
+            spent: None,
             ended: None,
         };
         let seq = journal.append(now(), &event, Durability::Process).unwrap();

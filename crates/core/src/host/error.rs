@@ -8,7 +8,7 @@ use descartes_store::IoError;
 use descartes_store::catalog::RegisterError;
 use descartes_store::journal::JournalError;
 use descartes_store::layout::BadLoopId;
-use descartes_store::lock::LockError;
+use descartes_store::lock::{Held, LockError};
 use descartes_store::state_file::StateFileError;
 use thiserror::Error;
 
@@ -85,16 +85,21 @@ impl HostError {
             Self::Agent(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
             Self::StateFile(error) => error.hint().map(str::to_owned),
-            Self::Lock(LockError::Held(_)) => Some(
-                "watch it with `descartes loop status`, end it with `descartes loop cancel`, \
-                 or give this loop another --state-file"
-                    .to_owned(),
-            ),
+            Self::Lock(LockError::Held(held)) => Some(ways_with(held)),
             Self::Illegal(_) => {
                 Some("the loop's journal is damaged; start anew with --force".to_owned())
             }
             _ => None,
         }
+    }
+
+    /// A start on a state file that another loop has.
+    pub(crate) fn taken(held: &Held) -> Self {
+        let ways = ways_with(held);
+        Self::refused(
+            held.to_string(),
+            format!("{ways}, or give the new loop another --state-file"),
+        )
     }
 
     /// The process exit code.
@@ -112,6 +117,13 @@ impl HostError {
             _ => exit::ERROR,
         }
     }
+}
+
+/// What can be done with a loop that runs.
+fn ways_with(held: &Held) -> String {
+    let id = held.holder.as_ref().map(|holder| &holder.loop_id);
+    let id = id.map_or_else(String::new, |id| format!(" {id}"));
+    format!("look at it with `descartes loop status{id}`, end it with `descartes loop cancel{id}`")
 }
 
 impl From<ConfigError> for HostError {

@@ -111,13 +111,14 @@ pub(crate) fn create_within(
     let now = Timestamp::now();
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
+    let loop_dir = settings.root.loop_dir(&loop_id)?;
+    let name = new.name.unwrap_or_else(|| made_up_name(&dir, &loop_id));
+    // The last that can be refused: an old state file stays in its place until then.
+    let branch = make_branch(&config, &name, &dir, &loop_dir)?;
     if new.existing != Existing::Refuse && state_file.path().exists() {
         let aside = state_file.set_aside(now)?;
         notices.push(format!("the old state file is kept as {}", aside.display()));
     }
-    let loop_dir = settings.root.loop_dir(&loop_id)?;
-    let name = new.name.unwrap_or_else(|| made_up_name(&dir, &loop_id));
-    let branch = make_branch(&config, &name, &dir, &loop_dir)?;
     ensure_project_folder(&dir)?;
     register(
         &settings,
@@ -136,6 +137,7 @@ pub(crate) fn create_within(
         started_at: now,
         iterations: 0,
         summaries: Vec::new(),
+        spent: None,
         ended: None,
     };
     let state = first_record(&mut journal, now, event)?;
@@ -237,7 +239,7 @@ fn check_existing(
     existing: Existing,
 ) -> Result<(), HostError> {
     if let Some(held) = holder_of(&settings.root, state_file.path())? {
-        return Err(descartes_store::lock::LockError::Held(Box::new(held)).into());
+        return Err(HostError::taken(&held));
     }
     if existing == Existing::KeepDated {
         return Ok(());
@@ -248,17 +250,23 @@ fn check_existing(
         Err(error) => Err(error.into()),
         Ok(loaded) if loaded.state.completed && existing == Existing::KeepEnded => Ok(()),
         Ok(loaded) => {
+            let reason = &loaded.state.exit_reason;
             let how = if loaded.state.completed {
-                format!("has ended ({})", loaded.state.exit_reason.sentence())
+                format!("has ended ({})", reason.sentence())
             } else {
                 format!(
                     "was interrupted after {} iterations",
                     loaded.state.iteration
                 )
             };
+            let done = loaded.state.completed && reason.is_success();
+            let anew = "start anew with --force (the old file is kept)";
             Err(HostError::refused(
                 format!("{path} belongs to a loop that {how}"),
-                "go on with `descartes loop resume`, or start anew with --force (the old file is kept)",
+                match done {
+                    true => anew.to_owned(),
+                    false => format!("go on with `descartes loop resume`, or {anew}"),
+                },
             ))
         }
     }

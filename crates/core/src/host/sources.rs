@@ -227,6 +227,7 @@ pub(super) fn begin_from_file(
         started_at,
         iterations: file.iteration,
         summaries: file.iteration_summaries.clone(),
+        spent: file.spent,
         ended: file.completed.then(|| file.exit_reason.clone()),
     };
     let state = first_record(&mut journal, now, event)?;

@@ -58,6 +58,7 @@ impl Tale {
                 started_at: at,
                 iterations: 0,
                 summaries: vec![],
+                spent: None,
                 ended: None,
             },
         };

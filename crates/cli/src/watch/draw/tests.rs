@@ -61,6 +61,7 @@ fn detail(config: IterativeLoopConfig, events: Vec<Event>, life: Life) -> Detail
         started_at: at(0),
         iterations: 0,
         summaries: Vec::new(),
+        spent: None,
         ended: None,
     };
     let records: Vec<Record> = std::iter::once(created)
