@@ -96,7 +96,9 @@ fn a_watched_status_is_kept_current_until_the_end() {
     });
     world.write("go-1", "");
     pty.wait_text("  Iteration: 1");
-    eventually("both", SOON, || text(&blocks).contains("  Iteration: 1\n"));
+    eventually("both", SOON, || {
+        text(&blocks).contains("  Iteration: 1\n") && text(&lines).lines().count() >= 2
+    });
     world.write("go-2", "");
     assert_eq!(pty.wait(SOON).code(), Some(0));
     let screen = pty.screen();
