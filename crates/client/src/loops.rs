@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::price::Prices;
-use descartes_store::catalog::{self, FindError, LoopEntry};
+use descartes_store::catalog::{self, FindError, LoopEntry, Standing, standing};
 use descartes_store::layout::{EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical};
 use descartes_store::lock::holder_of_loop;
 use descartes_store::state_file::{StateFileError, load};
@@ -49,7 +49,8 @@ pub enum Query {
     Named(String),
     /// By its state file.
     StateFile(PathBuf),
-    /// The one of the default state file in this directory.
+    /// The one of the default state file in this directory; where there is none, the only loop
+    /// of the directory that is not over, else its newest.
     Here(PathBuf),
 }
 
@@ -98,13 +99,32 @@ impl Loops {
             Query::StateFile(path) => self.by_state_file(path),
             Query::Here(dir) => {
                 let path = dir.join(PROJECT_FOLDER).join(STATE_FILE);
-                self.by_state_file(&path).map_err(|error| match error {
-                    ClientError::StateFile(StateFileError::Missing(path)) => {
-                        ClientError::NoneHere(path)
+                match self.by_state_file(&path) {
+                    Err(ClientError::StateFile(StateFileError::Missing(path))) => {
+                        self.without_default(dir, path)
                     }
-                    other => other,
-                })
+                    found => found,
+                }
             }
+        }
+    }
+
+    /// Loops with state files of their own names: those of roadmaps, or where `--state-file` was
+    /// given.
+    fn without_default(&self, dir: &Path, missing: PathBuf) -> Result<LoopHandle, ClientError> {
+        let mut own = self.list(&Scope::Of(dir.to_owned()))?;
+        own.retain(|found| found.parent().is_none() && found.dir.journal().is_file());
+        let mut open = own.clone();
+        open.retain(|found| !matches!(standing(&found.dir), Ok(Standing::Finished(_))));
+        let mut live = open.clone();
+        live.retain(|found| found.holder().is_ok_and(|held| held.is_some()));
+        match (own.first(), open.as_slice(), live.as_slice()) {
+            (None, ..) => Err(ClientError::NoneHere(missing)),
+            (Some(only), [], _) | (_, [only], _) | (_, _, [only]) => Ok(only.clone()),
+            _ => Err(ClientError::Find(FindError::Ambiguous {
+                query: dir.display().to_string(),
+                candidates: open.into_iter().map(|found| found.meta).collect(),
+            })),
         }
     }
 

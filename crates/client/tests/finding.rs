@@ -52,6 +52,28 @@ fn a_loop_is_found_by_id_beginning_name_path_and_directory() {
 }
 
 #[test]
+fn without_a_default_state_file_the_only_open_loop_of_the_directory_is_meant() {
+    let world = world();
+    let here = || world.loops().find(&Query::Here(world.project()));
+    let first = world.made_with("0192aaaa-1", "plan", "roadmap-plan.json", config());
+    assert_eq!(here().unwrap().id(), "0192aaaa-1");
+    let second = world.made_with("0193bbbb-1", "docs", "other.json", config());
+    let text = here().unwrap_err().to_string();
+    assert!(
+        text.contains("0192aaaa-1") && text.contains("0193bbbb-1"),
+        "{text}"
+    );
+    let lock = first.lock();
+    assert_eq!(here().unwrap().id(), "0192aaaa-1");
+    drop((lock, first));
+    std::fs::remove_dir_all(second.dir.path()).unwrap();
+    assert_eq!(here().unwrap().id(), "0192aaaa-1");
+    // The default one comes before all others.
+    world.made("0194cccc-1");
+    assert_eq!(here().unwrap().id(), "0194cccc-1");
+}
+
+#[test]
 fn what_fits_nothing_or_too_much_is_refused_unless_one_of_them_runs() {
     let world = world();
     let fail = |query: Query| world.loops().find(&query).unwrap_err();

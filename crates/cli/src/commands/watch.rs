@@ -3,6 +3,7 @@
 use std::io;
 
 use descartes_client::{ClientError, Query};
+use descartes_store::catalog::FindError;
 
 use super::loops::which;
 use crate::args::loops::WatchArgs;
@@ -47,7 +48,7 @@ pub fn run(
         (None, None, First::Any) => None,
         (None, None, First::Here) => match loops.find(&Query::Here(around.here.clone())) {
             Ok(found) => Some(found),
-            Err(ClientError::NoneHere(_)) => None,
+            Err(ClientError::NoneHere(_) | ClientError::Find(FindError::Ambiguous { .. })) => None,
             Err(error) => return Err(error.into()),
         },
         _ => Some(which::find(&args.which, around, printer)?),

@@ -9,6 +9,9 @@ use super::width::one_line;
 use super::words;
 use crate::style::{Paint, Tone};
 
+/// Shows the loops of tasks.
+const CHILDREN: &str = "descartes loop list --children";
+
 /// How commands name the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
@@ -127,14 +130,25 @@ pub fn next(end: &HostEnd, state: &LoopState, named: &Named) -> Vec<String> {
 /// What to type after an end for this reason.
 pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named) -> Vec<String> {
     let number = iterations.max(1).to_string();
-    let logs = named.command("logs", &number);
+    let of_tasks = state.config.tasks.is_some();
+    let logs = match of_tasks {
+        // Agents speak in the loops of the tasks.
+        true => CHILDREN.to_owned(),
+        false => named.command("logs", &number),
+    };
     let more = state
         .config
         .max_iterations
         .map_or(0, |limit| limit.saturating_mul(2));
     match reason {
         reason if reason.is_success() => {
-            vec![named.command("history", ""), named.command("diff", &number)]
+            let mut next = vec![named.command("history", "")];
+            if of_tasks {
+                next.push(CHILDREN.to_owned());
+            } else if is_in_git(state) {
+                next.push(named.command("diff", &number));
+            }
+            next
         }
         Reason::MaxIterationsReached => {
             vec![
@@ -155,12 +169,19 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
     }
 }
 
+/// Only git keeps what an iteration changed.
+fn is_in_git(state: &LoopState) -> bool {
+    let tree = state.after.as_ref().and_then(|after| after.tree.as_deref());
+    tree.is_some_and(|tree| tree.starts_with("git:"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use descartes_kernel::config::IterativeLoopConfig;
-    use descartes_kernel::event::{Event, FORMAT, Record};
+    use descartes_kernel::event::{Event, FORMAT, Record, TreeFacts};
     use descartes_kernel::state::{GateSummary, IterationSummary};
+    use descartes_kernel::tasks::{TaskFile, TasksConfig};
     use descartes_kernel::transition::begin;
 
     fn state(verify: &[&str]) -> LoopState {
@@ -189,6 +210,10 @@ mod tests {
         })
         .unwrap();
         state.spent.ms = 252_000;
+        state.after = Some(TreeFacts {
+            tree: Some("git:1".into()),
+            ..Default::default()
+        });
         state
     }
 
@@ -227,6 +252,25 @@ mod tests {
           next        descartes loop history
                       descartes loop diff 3
         ");
+    }
+
+    #[test]
+    fn a_command_that_would_be_refused_is_not_suggested() {
+        let done = end(Reason::CompletionPromiseDetected);
+        let mut outside_git = state(&[]);
+        outside_git.after = None;
+        let got = next(&done, &outside_git, &Named::Here);
+        assert_eq!(got, ["descartes loop history"]);
+        let mut of_tasks = state(&[]);
+        let source = TaskFile::Roadmap {
+            file: "R.md".into(),
+            defaults: Default::default(),
+        };
+        of_tasks.config.tasks = Some(Box::new(TasksConfig::new(source)));
+        let got = next(&done, &of_tasks, &Named::As("all".into()));
+        assert_eq!(got, ["descartes loop history all", CHILDREN]);
+        let got = next(&end(Reason::UserCancelled), &of_tasks, &Named::Here);
+        assert_eq!(got, ["descartes loop resume", CHILDREN]);
     }
 
     #[test]

@@ -26,6 +26,13 @@ fn state_file_may_lie_elsewhere() {
     start(&world, CLAIMS, &["-s", "states/one.json"]).assert_code(0);
     assert!(world.has("states/one.json"));
     assert!(!world.has(".descartes/loop-state.json"));
+    // As the only one of its directory it needs no name.
+    for words in [&["status"][..], &["logs"], &["history"]] {
+        descartes(&world, &[&["loop"], words].concat()).assert_code(0);
+    }
+    let resumed = descartes(&world, &["loop", "resume"]);
+    resumed.assert_code(0);
+    assert!(resumed.stderr().contains("done already"), "{resumed}");
 }
 
 #[test]

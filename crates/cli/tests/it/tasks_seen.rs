@@ -59,6 +59,21 @@ fn agents_are_heard_with_their_task_in_front_and_their_loops_stand_under_the_tas
         lines[0].contains("TASK") && lines[3].contains("hello from 3"),
         "{history}"
     );
+    let summary = done.stdout();
+    assert!(!summary.contains("loop diff") && !summary.contains("loop logs"));
+    assert!(summary.contains("loop list --children"), "{summary}");
+    for words in [&["logs"][..], &["logs", "-f"]] {
+        let logs = run(&world, &[&["loop"], words].concat());
+        logs.assert_code(0);
+        assert!(logs.stdout().contains("hello from 3"), "{logs}");
+        assert!(logs.stderr().contains("task 3, loop "), "{logs}");
+    }
+    for words in [&["logs", "3"][..], &["diff", "3"], &["diff"]] {
+        let refused = run(&world, &[&["loop"], words].concat());
+        refused.assert_code(65);
+        assert!(refused.stderr().contains("works on tasks"), "{refused}");
+        assert!(refused.stderr().contains("--children"), "{refused}");
+    }
     let last = run(&world, &["loop", "history", "--last", "1"]).stdout();
     assert_eq!(last.lines().count(), 2, "{last}");
     let sql = "select t.task, i.verdict, i.gates_green from tasks t \

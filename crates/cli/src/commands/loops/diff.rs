@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use descartes_client::{IterationTrees, LoopHandle, Loops, Scope};
+use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
+use descartes_kernel::state::LoopState;
 use serde_json::{Value, json};
 
-use super::which::{find_iteration, loops};
+use super::which::{find_iteration, has_no_iterations, loops};
 use crate::args::loops::DiffArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -21,7 +22,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs it.
 pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, around, printer)?;
-    let trees = found.trees(iteration)?;
+    let trees = found.trees(iteration).map_err(|error| {
+        let of_tasks = |state: LoopState| state.config.tasks.is_some();
+        match &error {
+            ClientError::NoIteration(_) if found.state().is_ok_and(of_tasks) => {
+                has_no_iterations(&found, "diff")
+            }
+            _ => error.into(),
+        }
+    })?;
     let mut tree = open(&found, &loops(around, &found.meta().working_dir, printer)?)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, check_prompt};
 use descartes_store::catalog;
 use descartes_store::host::this_host;
@@ -74,6 +75,20 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
         Some(file) => around.absolute(file),
         None => around.here.join(PROJECT_FOLDER).join(STATE_FILE),
     };
+    if which.state_file.is_none() && !state_file.exists() {
+        let loops = Loops::at(root.clone(), Known::builtin()?);
+        match loops.find(&Query::Here(around.here.clone())) {
+            Ok(found) => {
+                return Ok(Found {
+                    state_file: found.state_file().to_owned(),
+                    id: Some(found.id().to_owned()),
+                    dir: Some(found.meta().working_dir.clone()),
+                });
+            }
+            Err(ClientError::NoneHere(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(Found {
         state_file,
         id: None,

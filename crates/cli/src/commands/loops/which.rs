@@ -79,6 +79,19 @@ pub fn find_iteration(
     Ok((find(&which, around, printer)?, iteration))
 }
 
+/// What is said of a task loop where an iteration of it is asked for.
+pub fn has_no_iterations(found: &LoopHandle, verb: &str) -> CliError {
+    CliError::Refused {
+        message: format!(
+            "loop {} works on tasks: it has no iterations of its own, the loop of each task has",
+            found.name()
+        ),
+        hints: vec![format!(
+            "the loops of its tasks: descartes loop list --children; then: descartes loop {verb} ID"
+        )],
+    }
+}
+
 /// The project that a state file belongs to, as far as its path tells.
 fn project_of(state_file: &Path) -> &Path {
     let folder = state_file.parent().unwrap_or(state_file);

@@ -7,15 +7,15 @@ mod raw;
 
 use std::io::{self, Read, Write};
 
-use descartes_client::ClientError;
 use descartes_client::logs::RunLog;
+use descartes_client::{ClientError, LoopHandle};
 use descartes_kernel::reader::Source;
 use descartes_store::logs::GapMarks;
 
 use self::human::Human;
 use self::json::Json;
 use self::raw::Raw;
-use super::which::find_iteration;
+use super::which::{find_iteration, has_no_iterations};
 use crate::args::loops::LogsArgs;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
@@ -38,6 +38,7 @@ trait Show {
 /// Runs it.
 pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, around, printer)?;
+    let found = with_an_agent(found, iteration, printer)?;
     let mut show: Box<dyn Show> = match (args.raw, args.json) {
         (true, _) => Box::new(Raw::new(args)),
         (false, true) => Box::new(Json::new()),
@@ -55,6 +56,31 @@ pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<
         Ok(()) | Err(Stop::NobodyReads) => Ok(0),
         Err(Stop::Error(error)) => Err(error),
     }
+}
+
+/// A task loop has no agent: the loop of its newest task is shown instead, and said so.
+fn with_an_agent(
+    found: LoopHandle,
+    iteration: Option<u32>,
+    printer: &Printer,
+) -> Result<LoopHandle, CliError> {
+    if found.state()?.config.tasks.is_none() {
+        return Ok(found);
+    }
+    if iteration.is_some() {
+        return Err(has_no_iterations(&found, "logs"));
+    }
+    let Some(child) = found.newest_child()? else {
+        return Err(CliError::Refused {
+            message: format!("loop {} has begun no task yet", found.name()),
+            hints: vec![format!("see: descartes loop status {}", found.name())],
+        });
+    };
+    let (task, id) = (child.task().unwrap_or("?"), child.id());
+    printer.note(&format!(
+        "task {task}, loop {id}; others: descartes loop list --children"
+    ));
+    Ok(child)
 }
 
 /// Why showing ends early.
