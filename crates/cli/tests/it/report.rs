@@ -41,6 +41,7 @@ fn well_formed(page: &str) {
 #[test]
 fn a_page_tells_what_was_asked_how_it_ended_and_on_what_evidence() {
     let world = World::new();
+    world.git_init();
     let gate = "echo checked; test -e done-2";
     let script = format!(
         "append done-${{ITERATION}} x\n{}",
