@@ -54,7 +54,8 @@ fn demo_agent(words: &[OsString]) -> i32 {
 
 fn command(words: Vec<OsString>) -> i32 {
     let environment = Environment::of_process();
-    let cli = match Cli::try_parse_from(with_verb(words.clone())) {
+    let words = with_verb(words);
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => return refused(&error, &words, &environment),
     };
@@ -91,7 +92,7 @@ fn refused(error: &clap::Error, words: &[OsString], environment: &Environment) -
             exit::USAGE
         }
         _ => {
-            let error = from_clap(error);
+            let error = from_clap(error, words);
             printer.error(&error);
             error.exit_code()
         }

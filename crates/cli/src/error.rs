@@ -2,9 +2,11 @@
 //! and the exit code that says so.
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::CommandFactory;
 use descartes_client::ClientError;
 use descartes_core::host::HostError;
 use descartes_core::worktree::WorktreeError;
@@ -14,6 +16,8 @@ use descartes_kernel::outcome::exit;
 use descartes_store::IoError;
 use descartes_store::catalog::FindError;
 use descartes_store::journal::JournalError;
+
+use crate::args::Cli;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -191,7 +195,7 @@ pub fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CliError
 }
 
 /// A parser's error in our own form: one message, hints, exit code 64.
-pub fn from_clap(error: &clap::Error) -> CliError {
+pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
     let rendered = error.render().to_string();
     let mut paragraphs = rendered.trim().split("\n\n");
     let message = paragraphs.next().unwrap_or_default();
@@ -202,24 +206,22 @@ pub fn from_clap(error: &clap::Error) -> CliError {
             hints.push(tip.trim().to_owned());
         }
     }
-    hints.push(format!("see: {} --help", command_of(&rendered)));
+    hints.push(format!("see: {} --help", command_of(words)));
     CliError::Usage { message, hints }
 }
 
-/// The command that the usage line names: its leading words that are no flag or placeholder.
-fn command_of(rendered: &str) -> String {
-    let usage = rendered
-        .lines()
-        .find_map(|line| line.strip_prefix("Usage: "));
-    let plain = |word: &&str| {
-        word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
-    };
-    let words: Vec<&str> = usage
-        .unwrap_or("descartes")
-        .split(' ')
-        .take_while(plain)
-        .collect();
-    words.join(" ")
+/// The command that the words name, as far as they name one. A usage line is not always there.
+fn command_of(words: &[OsString]) -> String {
+    let mut command = Cli::command();
+    let mut names = vec![command.get_name().to_owned()];
+    for word in words.iter().skip(1) {
+        let Some(verb) = command.find_subcommand(word) else {
+            continue;
+        };
+        names.push(verb.get_name().to_owned());
+        command = verb.clone();
+    }
+    names.join(" ")
 }
 
 #[cfg(test)]
@@ -244,9 +246,16 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_read_off_the_usage_line() {
-        let rendered = "error: x\n\nUsage: descartes loop start [OPTIONS]\n\nmore";
-        assert_eq!(command_of(rendered), "descartes loop start");
-        assert_eq!(command_of("error: x"), "descartes");
+    fn the_command_is_read_off_what_was_typed() {
+        for (typed, meant) in [
+            ("descartes loop start -m abc -p x", "descartes loop start"),
+            ("descartes --color never loop nope", "descartes loop"),
+            ("descartes loop say list -s", "descartes loop say"),
+            ("descartes roadmap run --growth x", "descartes roadmap run"),
+            ("descartes nope", "descartes"),
+        ] {
+            let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
+            assert_eq!(command_of(&words), meant);
+        }
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// A value that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{value}` is not a {what}; write {example}")]
+#[error("`{value}` is not {what}; write {example}")]
 pub struct UnitError {
     value: String,
     what: &'static str,
@@ -69,7 +69,7 @@ const DURATION_EXAMPLE: &str = "for example 90s, 30m, 1h30m or 500ms";
 
 /// Reads `90s`, `30m`, `1h30m`, `2d`, `500ms`; a bare number means seconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
-    let fail = || bad(text, "duration", DURATION_EXAMPLE);
+    let fail = || bad(text, "a duration", DURATION_EXAMPLE);
     let trimmed = text.trim();
     if let Ok(secs) = trimmed.parse::<f64>() {
         return Duration::try_from_secs_f64(secs).map_err(|_| fail());
@@ -140,7 +140,7 @@ pub fn show_duration(duration: Duration) -> String {
 
 /// Reads `2GB`, `64MiB`, `512k`, `1000`; decimal and binary units.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    let fail = || bad(text, "size", "for example 500MB, 2GB, 64MiB or unlimited");
+    let fail = || bad(text, "a size", "for example 500MB, 2GB, 64MiB or unlimited");
     let trimmed = text.trim();
     let end = trimmed
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -184,7 +184,7 @@ pub fn show_size(bytes: u64) -> String {
 
 /// Reads `5`, `$5`, `2.50`, `5 USD`.
 pub fn parse_usd(text: &str) -> Result<f64, UnitError> {
-    let fail = || bad(text, "amount of US dollars", "for example 5 or 2.50");
+    let fail = || bad(text, "an amount of US dollars", "for example 5 or 2.50");
     let cleaned = text
         .trim()
         .trim_start_matches('$')
@@ -200,7 +200,7 @@ pub fn parse_usd(text: &str) -> Result<f64, UnitError> {
 
 /// Reads a count with optional `k` or `M`: `200k`, `1.5M`, `100_000`.
 pub fn parse_count(text: &str) -> Result<u64, UnitError> {
-    let fail = || bad(text, "count", "for example 50000, 200k or 1.5M");
+    let fail = || bad(text, "a count", "for example 50000, 200k or 1.5M");
     let cleaned = text.trim().replace(['_', ','], "");
     let (number, scale) = match cleaned.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
@@ -260,7 +260,8 @@ mod tests {
         assert_eq!(parse_count("200k").unwrap(), 200_000);
         assert!(parse_count("0").is_err());
         assert_eq!(parse_usd("$2.50").unwrap(), 2.5);
-        assert!(parse_usd("-1").is_err());
+        let error = parse_usd("-1").unwrap_err().to_string();
+        assert!(error.contains("is not an amount of US dollars"), "{error}");
     }
 
     proptest! {

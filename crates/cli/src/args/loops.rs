@@ -189,7 +189,7 @@ pub struct RewindArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CleanArgs {
     /// Loops whose last sign of life is older than this
-    #[arg(long, value_name = "DUR", default_value = "30d", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", default_value_t = Self::OLDER, value_parser = values::duration)]
     pub older: Secs,
     /// Their journals too, and with them their history
     #[arg(long)]
@@ -200,4 +200,9 @@ pub struct CleanArgs {
     /// Print what was found, or removed, as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl CleanArgs {
+    /// The age that is meant where none is given.
+    pub const OLDER: Secs = Secs::new(30 * 24 * 60 * 60);
 }

@@ -59,7 +59,7 @@ pub struct ChangeArgs {
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub max_tokens: Option<u64>,
     /// Time limit of one iteration
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub timeout: Option<Secs>,
     /// Silence without work that ends an iteration as hung
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
@@ -74,7 +74,7 @@ pub struct ChangeArgs {
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
     /// Time limit of each gate
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub verify_timeout: Option<Secs>,
     /// The task
     #[arg(short, long, value_name = "TEXT", conflicts_with = "prompt_file")]

@@ -56,7 +56,7 @@ pub struct DoneArgs {
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
     /// Time limit of each gate [default: 30m]
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub verify_timeout: Option<Secs>,
     /// What the agent prints, as <promise>TEXT</promise>, when it is done [default: COMPLETE]
     #[arg(long, value_name = "TEXT", conflicts_with = "no_promise")]
@@ -95,7 +95,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub max_tokens: Option<u64>,
     /// Time limit of one iteration
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub timeout: Option<Secs>,
     /// Silence without work that ends an iteration as hung [default: 30m]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
@@ -232,7 +232,7 @@ pub struct PlaceArgs {
     #[arg(short, long, value_name = "FILE")]
     pub state_file: Option<PathBuf>,
     /// A name for lists and views [default: made up]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::name)]
     pub name: Option<String>,
     /// Start anew over a finished or foreign state file; the old one is kept beside it
     #[arg(long)]

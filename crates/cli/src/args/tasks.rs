@@ -39,8 +39,13 @@ pub struct RoadmapFileArgs {
     pub json: bool,
 }
 
-/// `roadmap run`.
+/// `roadmap run`. What the flags it shares with `loop start` do otherwise here is said here.
 #[derive(Args, Clone, Debug)]
+#[command(
+    mut_arg("state_file", |arg| arg.help("The state file [default: .descartes/roadmap-FILE.json there]")),
+    mut_arg("max_iterations", |arg| arg.help("Iterations of all tasks together, or `unlimited` [default: unlimited]")),
+    mut_arg("max_iterations_per_task", |arg| arg.hide(true)),
+)]
 pub struct RoadmapRunArgs {
     /// The roadmap
     #[arg(value_name = "FILE")]
@@ -51,7 +56,7 @@ pub struct RoadmapRunArgs {
     /// The agent: any command, quoted as in a shell
     #[arg(short, long, value_name = "CMD")]
     pub command: Option<String>,
-    /// Attempts of a looping task that does not say otherwise
+    /// Attempts of a looping task that does not say otherwise; any other has one, and its `retries`
     #[arg(long, value_name = "N", default_value = "30", value_parser = values::number)]
     pub ralph_default_iterations: u32,
     /// The promise of a looping task that does not say otherwise

@@ -40,6 +40,25 @@ pub fn duration(text: &str) -> Result<Secs, String> {
         .map_err(|error| error.to_string())
 }
 
+/// Reads a time limit: a duration of which something is left.
+pub fn time_limit(text: &str) -> Result<Secs, String> {
+    match duration(text)? {
+        limit if limit.0.is_zero() => Err(
+            "nothing can be done in no time; write for example 30m, or leave the flag away"
+                .to_owned(),
+        ),
+        limit => Ok(limit),
+    }
+}
+
+/// Reads the name of a loop.
+pub fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("a name is not empty; leave the flag away to have one made up".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Reads a number of iterations or `unlimited`.
 pub fn iterations(text: &str) -> Result<IterationLimit, String> {
     if text.trim().eq_ignore_ascii_case("unlimited") {

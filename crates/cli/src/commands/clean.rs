@@ -32,7 +32,10 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
     let agreed = args.yes || (!args.json && printer.ask("remove?"));
     if !agreed && !args.json {
         printer.talk("nothing was removed");
-        printer.hint("to remove it without a question: descartes clean --yes");
+        let flags = as_typed(args);
+        printer.hint(&format!(
+            "to remove it without a question: descartes clean{flags} --yes"
+        ));
     }
     let kept = match agreed {
         true => clear(&plan, printer),
@@ -47,6 +50,18 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         printer.line(&format!("removed, {} freed", show_size(freed)));
     }
     Ok(i32::from(!kept.is_empty()))
+}
+
+/// The flags that find the same again.
+fn as_typed(args: CleanArgs) -> String {
+    let mut out = match args.older == CleanArgs::OLDER {
+        true => String::new(),
+        false => format!(" --older {}", args.older),
+    };
+    if args.whole {
+        out.push_str(" --whole");
+    }
+    out
 }
 
 /// Removes what can be removed, and gives why the rest cannot.

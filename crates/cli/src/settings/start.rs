@@ -9,6 +9,7 @@ use descartes_kernel::config::{
     IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, Permissions, PromptMode,
 };
 use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::prompt::fill_template;
 use descartes_kernel::tasks::TaskFile;
 use descartes_kernel::units::Secs;
 use descartes_store::config::{Layers, Source};
@@ -51,7 +52,10 @@ pub struct Agent {
 pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliError> {
     let source = match &args.scud.scud_tag {
         Some(tag) => Some(tasks::scud_source(&working_dir(args, around), tag)?),
-        None => None,
+        None => {
+            tasks::refuse_flags(&args.scud.tasks)?;
+            None
+        }
     };
     resolve_for(args, source, around)
 }
@@ -84,6 +88,7 @@ pub fn resolve_for(
         said = tasks::put(&mut config, source, &args.scud.tasks, &layers, around, &dir)?;
     }
     config.check()?;
+    check_branch_template(&config.git)?;
     for file in &config.spec_files {
         prompt::read_text("the spec file", &dir.join(file))?;
     }
@@ -207,6 +212,12 @@ fn git(layers: &Layers) -> Result<LoopGitConfig, CliError> {
         branch_template: value(layers, "branch_template")?.unwrap_or(defaults.branch_template),
         tag_green: value(layers, "tag_green")?.unwrap_or(false),
     })
+}
+
+fn check_branch_template(git: &LoopGitConfig) -> Result<(), CliError> {
+    let filled = fill_template(&git.branch_template, &[]);
+    let hint = "for example --branch-template 'loop/{timestamp}'";
+    filled.map(drop).map_err(|why| CliError::usage(why, hint))
 }
 
 /// A promise from a higher layer wins over `no_promise` in a lower one.

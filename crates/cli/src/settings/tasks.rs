@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use descartes_core::tasks::{find_task_file, found_gates};
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
+use descartes_kernel::scud::{self, Form};
 use descartes_kernel::spec::{LoopSpecConfig, check_template};
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_store::config::{Layers, Source};
@@ -27,9 +29,60 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
             code: exit::REFUSED,
         });
     };
+    check_tag(&file, tag)?;
     Ok(TaskFile::Scud {
         tag: tag.to_owned(),
         file,
+    })
+}
+
+/// Flags of a task loop mean nothing to a loop with one prompt.
+pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
+    let given = [
+        ("--plan", args.plan.is_some()),
+        ("--handoff", args.handoff.is_some()),
+        (
+            "--max-iterations-per-task",
+            args.max_iterations_per_task.is_some(),
+        ),
+        ("--no-sub-agents", args.no_sub_agents),
+        ("--no-auto-commit-waves", args.no_auto_commit_waves),
+        ("--no-wave-barrier", args.no_wave_barrier),
+        ("--spec-template", args.spec_template.is_some()),
+        ("--in-place", args.in_place),
+        ("--parallel", args.parallel.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(CliError::usage(
+            format!("{flag} is for a loop over tasks, and there are none"),
+            format!("name the tasks with --scud-tag TAG, or leave {flag} away"),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A tag that is not in a file which can be read was mistyped; what else may be wrong with the
+/// file is told when its tasks are loaded.
+fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
+    let name = file.file_name().map(|name| name.to_string_lossy());
+    let form = name.and_then(|name| Form::of_file_name(&name));
+    let text = std::fs::read_to_string(file);
+    let Some((form, text)) = form.zip(text.ok()) else {
+        return Ok(());
+    };
+    let Ok(read) = scud::parse(&text, &form) else {
+        return Ok(());
+    };
+    let names: Vec<&str> = read.tag_names().collect();
+    if names.is_empty() || names.contains(&tag) {
+        return Ok(());
+    }
+    Err(CliError::Refused {
+        message: format!("{}: there is no tag `{tag}`", file.display()),
+        hints: vec![match nearest(tag, names.iter().copied()) {
+            Some(near) => format!("did you mean --scud-tag {near}?"),
+            None => format!("there are: {}", names.join(", ")),
+        }],
     })
 }
 
@@ -46,6 +99,19 @@ pub fn put(
     let mut said = Vec::new();
     if config.verify.is_empty() && !roadmap {
         said.push(default_gates(config, dir));
+    }
+    if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
+        return Err(CliError::usage(
+            "without a promise and without a gate, no task can be found done",
+            "add --verify, or leave --no-promise away",
+        ));
+    }
+    if roadmap && args.max_iterations_per_task.is_some() {
+        said.push(
+            "--max-iterations-per-task changes nothing in a roadmap: its tasks have `max_iterations` or \
+             `retries`, and --ralph-default-iterations"
+                .to_owned(),
+        );
     }
     let given = layers.limit("max_iterations");
     let own = given.filter(|limit| matches!(limit.source, Source::Flag(_)));

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use descartes_kernel::agent::Notice;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::promise::PromiseMatch;
-use descartes_store::config::Layers;
+use descartes_store::config::{Layers, Source};
 
 use super::start::Agent;
 
@@ -36,9 +37,12 @@ pub fn all(
     dir: &Path,
 ) -> Vec<String> {
     let mut out: Vec<String> = layers.unknown().iter().map(ToString::to_string).collect();
-    out.extend(agent.invocation.notices.iter().map(ToString::to_string));
+    let notices = agent.invocation.notices.iter();
+    let told = notices.filter(|notice| !granted_for_others(notice, layers));
+    out.extend(told.map(ToString::to_string));
     out.extend(weak_promise(config, agent));
     out.extend(endless(config));
+    out.extend(idle_templates(config, layers));
     out.extend(
         config
             .verify
@@ -49,6 +53,37 @@ pub fn all(
         out.push("--tag-green never tags: there is no gate (add --verify)".to_owned());
     }
     out
+}
+
+/// A project's file grants for whichever agent can be granted something: that this one cannot
+/// is no news. A flag was meant for this agent.
+fn granted_for_others(notice: &Notice, layers: &Layers) -> bool {
+    let permissions = matches!(
+        notice,
+        Notice::NoPermissionFlag { .. } | Notice::PermissionsGiven { .. }
+    );
+    permissions && !by_flag(layers, "permissions")
+}
+
+fn by_flag(layers: &Layers, key: &str) -> bool {
+    let found = layers.get::<toml::Value>(key);
+    found.is_some_and(|found| matches!(found.source, Source::Flag(_)))
+}
+
+fn idle_templates<'a>(
+    config: &'a IterativeLoopConfig,
+    layers: &'a Layers,
+) -> impl Iterator<Item = String> + 'a {
+    let git = &config.git;
+    let pairs = [
+        ("branch_template", "--branch", git.create_branch),
+        ("commit_template", "--auto-commit", git.auto_commit),
+    ];
+    let idle = move |(key, _, used): &(&str, &str, bool)| !used && by_flag(layers, key);
+    pairs.into_iter().filter(idle).map(|(key, needs, _)| {
+        let flag = key.replace('_', "-");
+        format!("--{flag} changes nothing without {needs}")
+    })
 }
 
 fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {

@@ -74,7 +74,23 @@ fn command_lines_that_make_no_loop() {
 
 #[test]
 fn more_values_that_cannot_be() {
-    let table: [(&[&str], &str); 8] = [
+    let table: [(&[&str], &str); 21] = [
+        (&["--plan", "nofile"], "--scud-tag"),
+        (&["--handoff", "nofile"], "--scud-tag"),
+        (&["--parallel"], "--scud-tag"),
+        (&["--in-place"], "--scud-tag"),
+        (&["--no-wave-barrier"], "--scud-tag"),
+        (&["--no-auto-commit-waves"], "--scud-tag"),
+        (&["--no-sub-agents"], "--scud-tag"),
+        (&["--max-iterations-per-task", "2"], "--scud-tag"),
+        (&["--spec-template", "{task}"], "--scud-tag"),
+        (&["--timeout", "0"], "--timeout"),
+        (&["--verify-timeout", "0s"], "--verify-timeout"),
+        (&["--name", " "], "--name"),
+        (
+            &["--branch", "--branch-template", "b{"],
+            "--branch-template",
+        ),
         (&["--completion-promise", "<promise>X</promise>"], "promise"),
         (&["--completion-promise", "BLOCKED"], "both"),
         (&["--max-failures", "0"], "--max-failures 0"),

@@ -127,6 +127,23 @@ fn dry_run_shows_everything_and_writes_nothing() {
 }
 
 #[test]
+fn a_dry_run_tells_of_an_old_state_file_unless_it_is_set_aside() {
+    let world = World::new();
+    start(&world, "promise", &[]).assert_code(0);
+    let dry = start(&world, "promise", &["--dry-run"]);
+    let out = dry.stdout();
+    let lines: Vec<&str> = out.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.contains("state file"))
+        .unwrap();
+    assert!(lines[at + 1].contains("it is there already"), "{dry}");
+    assert!(lines[at + 2].contains("done when"), "{dry}");
+    let forced = start(&world, "promise", &["--dry-run", "--force"]);
+    assert!(!forced.stdout().contains("it is there already"), "{forced}");
+}
+
+#[test]
 fn a_dry_run_is_refused_as_the_start_would_be() {
     let world = World::new();
     for (flags, words) in [

@@ -58,6 +58,13 @@ fn what_the_parser_refuses_is_an_error_with_a_hint_and_exit_code_64() {
     for (arguments, words) in table {
         let run = descartes(&World::new(), arguments);
         run.assert_code(64);
+        let verb = arguments
+            .iter()
+            .copied()
+            .take_while(|w| ["loop", "start"].contains(w));
+        let command = [&["descartes"], &verb.collect::<Vec<_>>()[..]].concat();
+        let see = format!("hint: see: {} --help", command.join(" "));
+        assert!(run.stderr().contains(&see), "{see}: {run}");
         let err = run.stderr();
         assert!(
             err.starts_with("error: ") && err.contains("\nhint: "),

@@ -37,6 +37,37 @@ const LOOPING: &str = "- [ ] **a**: First\n  - ralph: true\n";
 const WORKS: &str = "append ../../../ran ${DESCARTES_TASK_ID} ;; write ${DESCARTES_TASK_ID}.txt x";
 
 #[test]
+fn help_and_dry_run_tell_the_limits_that_hold_for_roadmaps() {
+    let world = project(TWO);
+    let help = run(&world, &["roadmap", "run", "--help"]).stdout();
+    for words in ["roadmap-FILE.json", "[default: unlimited]", "[default: 30]"] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+    for words in ["loop-state.json", "[default: 20]", "[default: 3]"] {
+        assert!(!help.contains(words), "{words}: {help}");
+    }
+    let flags = ["--dry-run", "--max-iterations-per-task", "3"];
+    let dry = roadmap(&world, WORKS, &flags);
+    dry.assert_code(0);
+    let out = dry.stdout();
+    assert!(out.contains("30 for a looping task, 1 and its"), "{dry}");
+    assert!(out.contains("at most unlimited"), "{dry}");
+    assert!(
+        dry.stderr().contains("changes nothing in a roadmap"),
+        "{dry}"
+    );
+}
+
+#[test]
+fn a_spec_of_no_task_names_the_roadmap_again() {
+    let world = project(TWO);
+    let refused = run(&world, &["spec", "nowhere", "--roadmap", "ROADMAP.md"]);
+    refused.assert_code(65);
+    let words = "descartes graph --roadmap ROADMAP.md";
+    assert!(refused.stderr().contains(words), "{refused}");
+}
+
+#[test]
 fn a_roadmap_without_phases_is_run() {
     let world = project(
         "- [ ] **a**: First\n- [X] **b**: Done before\n- [ ] **c**: Third\n  - depends: [a, b]\n  - success: prints [x]\n",

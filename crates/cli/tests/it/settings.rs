@@ -111,6 +111,32 @@ fn unknown_keys_are_warned_of_with_the_nearest_known_one() {
 }
 
 #[test]
+fn settings_of_task_loops_in_a_file_hinder_no_other_loop() {
+    let world = World::new();
+    world.write(
+        ".descartes/config.toml",
+        "parallel = 2\nmax_iterations_per_task = 2\nwave_barrier = false\n\
+         branch_template = \"mine/{timestamp}\"\n",
+    );
+    let run = start(&world, "promise", &[]);
+    run.assert_code(0);
+    assert_eq!(run.stderr(), "");
+}
+
+#[test]
+fn templates_that_nothing_uses_are_warned_of() {
+    for (flags, needs) in [
+        (["--branch-template", "mine/{timestamp}"], "--branch"),
+        (["--commit-template", "step {iteration}"], "--auto-commit"),
+    ] {
+        let run = start(&World::new(), "promise", &flags);
+        run.assert_code(0);
+        let words = format!("warning: {} changes nothing without {needs}", flags[0]);
+        assert!(run.stderr().contains(&words), "{run}");
+    }
+}
+
+#[test]
 fn weak_promises_are_warned_of() {
     let run = start(
         &World::new(),

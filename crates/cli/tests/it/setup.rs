@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use descartes_testkit::World;
+use descartes_testkit::world::bins;
 use serde_json::Value;
 
-use crate::common::{descartes, events, loops};
+use crate::common::{claude_result, descartes, events, loops, prints, start};
 
 #[test]
 fn demo_fails_its_gate_twice_and_then_is_proven_done() {
@@ -36,6 +37,41 @@ fn demo_fails_its_gate_twice_and_then_is_proven_done() {
     descartes(&world, &["demo", "--fast", "--json"]).assert_code(0);
     assert_eq!(loops(&world).len(), 2);
     world.assert_no_survivors();
+}
+
+/// The agent that most people have, with an answer.
+fn fake_claude(world: &World) {
+    let script = world.script(&prints(&claude_result("<promise>COMPLETE</promise>")));
+    let agent = bins::scripted_agent().display();
+    let script = script.display();
+    let program = format!("#!/bin/sh\nSCRIPTED_AGENT_FILE={script} exec {agent} \"$@\"\n");
+    world.program("claude", &program);
+}
+
+#[test]
+fn what_demo_and_init_tell_to_type_next_starts_a_loop() {
+    let world = World::new();
+    fake_claude(&world);
+    let told = descartes(&world, &["demo", "--fast"]).stdout();
+    let hint = told
+        .lines()
+        .find(|line| line.contains("loop start"))
+        .unwrap();
+    let typed = hint.replace("--verify '…'", "--verify 'true'");
+    let words = shell_words::split(&typed).unwrap();
+    let run = world.run(world.descartes(&words[1..]));
+    run.assert_code(0);
+    let world = World::new();
+    fake_claude(&world);
+    world.write("Makefile", "test:\n\ttrue\n");
+    let told = descartes(&world, &["init"]).stdout();
+    let (_, hint) = told.rsplit_once("descartes ").unwrap();
+    let words: Vec<&str> = hint.split_whitespace().collect();
+    descartes(&world, &words).assert_code(0);
+    // What init grants is for agents that can be granted something; others run as they did.
+    let run = start(&world, "promise", &["-s", "other.json"]);
+    run.assert_code(0);
+    assert_eq!(run.stderr(), "");
 }
 
 #[test]

@@ -52,6 +52,30 @@ fn graphs_that_cannot_be_run() {
 }
 
 #[test]
+fn a_mistyped_tag_is_answered_with_those_that_are_there() {
+    let world = scud_project(graph(ROWS, ""));
+    for (tag, hint) in [
+        ("nope", "hint: there are: auth"),
+        ("aut", "did you mean --scud-tag auth?"),
+    ] {
+        let words = ["loop", "start", "-c", "true", "--scud-tag", tag];
+        let refused = run(&world, &words);
+        refused.assert_code(65);
+        assert!(refused.stderr().contains(hint), "{refused}");
+    }
+}
+
+#[test]
+fn a_task_loop_that_could_not_find_any_task_done_is_refused() {
+    let world = scud_project(graph(ROWS, ""));
+    let refused = start(&world, TRACED, &["--no-promise"]);
+    refused.assert_code(64);
+    assert!(refused.stderr().contains("hint: add --verify"), "{refused}");
+    assert_eq!(left(&world, "ran"), "");
+    start(&world, TRACED, &["--no-promise", "--verify", "true"]).assert_code(0);
+}
+
+#[test]
 fn windows_line_ends_stay() {
     let text = graph(ROWS, "@edges\n2 -> 1\n").replace('\n', "\r\n");
     let world = scud_project(&text);

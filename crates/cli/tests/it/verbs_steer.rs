@@ -214,11 +214,12 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
     let before = status(&world)["config"].clone();
     for (arguments, code, words) in [
         (&["set"][..], 64, "nothing to change"),
-        (&["set", "--max-iterations", "0"], 65, "would do nothing"),
+        (&["set", "--max-iterations", "0"], 64, "would do nothing"),
         (&["set", "--max-cost", "5"], 65, "does not"),
         (&["set", "--max-tokens", "5k"], 65, "does not"),
-        (&["set", "--max-failures", "0"], 65, "would stop"),
-        (&["say", " "], 65, "empty"),
+        (&["set", "--max-failures", "0"], 64, "would stop"),
+        (&["set", "--timeout", "0"], 64, "--timeout"),
+        (&["say", " "], 64, "empty"),
         (&["say", "use", "jiff"], 65, "no loop \"jiff\""),
     ] {
         let run = verb(&world, arguments);
@@ -389,6 +390,12 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
         &world,
         &["set", "--max-iterations", "3"],
         "changed: max_iterations; the loop is not running",
+    );
+    says(&world, &["pause"], "pause recorded");
+    says(
+        &world,
+        &["unpause"],
+        "not paused; the loop is not running, go on with `descartes loop resume`",
     );
     says(&world, &["pause"], "pause recorded");
     assert_eq!(state(&world)["config"]["max_iterations"], 3);

@@ -218,6 +218,10 @@ fn clean_lists_first_and_keeps_what_is_not_over() {
     );
     assert!(!listed.stdout().contains("live"), "{listed}");
     assert!(
+        listed.stderr().contains("descartes clean --older 0s --yes"),
+        "{listed}"
+    );
+    assert!(
         listed.stderr().contains("nothing was removed") && dir.join("runs").exists(),
         "{listed}"
     );

@@ -98,6 +98,9 @@ fn config(project: &Project) -> String {
     out.push_str(
         "\n# The agent: a command, or claude, codex, gemini, opencode.\n\
          #default_agent = \"claude\"\n\n\
+         # What it may do without asking, for nobody is there to answer: \"edit\" lets it change files here,\n\
+         # \"all\" lets it do anything (best in a sandbox), \"agent\" leaves it to the agent's own settings.\n\
+         permissions = \"edit\"\n\n\
          max_iterations = 20\n",
     );
     if project.git {
@@ -140,6 +143,7 @@ mod tests {
                 layers.get::<String>("prompt_file").unwrap().value,
                 "PROMPT.md"
             );
+            assert_eq!(layers.get::<String>("permissions").unwrap().value, "edit");
         }
     }
 

@@ -11,6 +11,7 @@ use descartes_store::lock::holder_of;
 
 use crate::error::CliError;
 use crate::printer::Printer;
+use crate::session::order::Over;
 use crate::settings::prompt::read_text;
 use crate::settings::start::Start;
 use crate::settings::surroundings::Surroundings;
@@ -18,7 +19,12 @@ use crate::style::Tone;
 use crate::view::words;
 
 /// Prints it.
-pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<(), CliError> {
+pub fn run(
+    start: &Start,
+    over: Over,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(), CliError> {
     if start.config.tasks.is_some() {
         return super::task_plan::run(&start.config, &start.dir, printer).map(drop);
     }
@@ -47,7 +53,7 @@ pub fn run(start: &Start, around: &Surroundings, printer: &Printer) -> Result<()
         printer.line(&format!("  {line}"));
     }
     printer.line(&title("Plan"));
-    for (label, text) in plan(start, around)? {
+    for (label, text) in plan(start, over, around)? {
         printer.line(&format!("  {label:<18}{text}"));
     }
     let rows = start.layers.rows();
@@ -128,7 +134,11 @@ fn first_prompt(start: &Start, printer: &Printer) -> Result<String, CliError> {
     }))
 }
 
-fn plan(start: &Start, around: &Surroundings) -> Result<Vec<(&'static str, String)>, CliError> {
+fn plan(
+    start: &Start,
+    over: Over,
+    around: &Surroundings,
+) -> Result<Vec<(&'static str, String)>, CliError> {
     let config = &start.config;
     let default = start.dir.join(PROJECT_FOLDER).join(STATE_FILE);
     let state_file = config.state_file.clone().unwrap_or(default);
@@ -136,9 +146,8 @@ fn plan(start: &Start, around: &Surroundings) -> Result<Vec<(&'static str, Strin
         ("backend", config.backend.backend_type.clone()),
         ("working dir", start.dir.display().to_string()),
         ("state file", state_file.display().to_string()),
-        ("done when", done_when(config)),
     ];
-    if state_file.exists() {
+    if state_file.exists() && over == Over::Refuse {
         rows.push((
             "",
             "it is there already: `loop resume`, or --force".to_owned(),
@@ -147,6 +156,7 @@ fn plan(start: &Start, around: &Surroundings) -> Result<Vec<(&'static str, Strin
     if let Some(held) = holder_of(&around.root(&start.dir), &state_file)? {
         rows.push(("", format!("{held}")));
     }
+    rows.push(("done when", done_when(config)));
     rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));
     rows.push(("iterations", format!("at most {}", config.limit_label())));
     let time = |limit: Option<Secs>| {

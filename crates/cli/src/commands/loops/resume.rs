@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use descartes_client::{ClientError, Known, Loops, Query};
-use descartes_kernel::config::{ConfigChange, check_prompt};
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
 use descartes_store::catalog;
 use descartes_store::host::this_host;
 use descartes_store::journal::repair;
@@ -115,7 +115,7 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
         }
         check_prompt(text)?;
     }
-    Ok(ConfigChange {
+    let change = ConfigChange {
         max_iterations: args.max_iterations.map(|limit| limit.0),
         max_duration_secs: args.max_duration,
         max_cost_usd: args.max_cost,
@@ -129,7 +129,16 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
         prompt: text,
         prompt_file: task.file,
         model: args.model.clone(),
-    })
+    };
+    // What could start no loop is refused here, whichever loop is meant.
+    let mut any = IterativeLoopConfig {
+        command: "agent".to_owned(),
+        prompt: "task".to_owned(),
+        ..IterativeLoopConfig::default()
+    };
+    change.apply_to(&mut any);
+    any.check()?;
+    Ok(change)
 }
 
 /// `--repair`: the journal is rewritten with what can be proven, under the loop's lock.

@@ -18,18 +18,18 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
     for warning in &start.warnings {
         printer.warning(warning);
     }
-    if args.show.dry_run {
-        dry_run::run(&start, around, printer)?;
-        let config = start.config.clone();
-        let settings = order(start, Over::Refuse).host_settings(around)?;
-        return Ok(host::examine(&settings, &config).map(|()| 0)?);
-    }
-    let format = Format::asked(args.show);
     let over = if args.place.force {
         Over::SetAside
     } else {
         Over::Refuse
     };
+    if args.show.dry_run {
+        dry_run::run(&start, over, around, printer)?;
+        let config = start.config.clone();
+        let settings = order(start, over).host_settings(around)?;
+        return Ok(host::examine(&settings, &config).map(|()| 0)?);
+    }
+    let format = Format::asked(args.show);
     let order = order(start, over);
     if args.show.detach {
         return background::start(&order, format, printer);

@@ -39,6 +39,12 @@ pub fn unpause(
 
 /// Runs `loop say`.
 pub fn say(args: &SayArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    if args.text.trim().is_empty() {
+        return Err(CliError::usage(
+            "the note is empty",
+            "for example: descartes loop say \"use the jiff crate for dates\"",
+        ));
+    }
     let found =
         find(&args.which, around, printer).map_err(|error| match (error, &args.which.id) {
             (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
@@ -127,10 +133,15 @@ fn deliver(
                 printer.note(notice);
             }
             let resume = format!("descartes loop resume{}", as_typed(which, found));
-            let text = format!(
-                "{}; the loop is not running, it holds from `{resume}` on",
-                recorded_words(command)
-            );
+            let text = match command {
+                Command::Unpause => {
+                    format!("not paused; the loop is not running, go on with `{resume}`")
+                }
+                _ => format!(
+                    "{}; the loop is not running, it holds from `{resume}` on",
+                    recorded_words(command)
+                ),
+            };
             ("recorded", text)
         }
         Sent::Signalled { pid } => ("signalled", format!("sent SIGTERM to process {pid}")),
@@ -181,10 +192,9 @@ fn pending(command: &Command, state: &LoopState) -> String {
 fn recorded_words(command: &Command) -> String {
     match command {
         Command::Pause => "pause recorded".to_owned(),
-        Command::Unpause => "no longer paused".to_owned(),
         Command::Say { .. } => "note recorded".to_owned(),
         Command::Set { .. } => format!("changed: {}", names(command)),
         Command::RetryNow => "the wait is over".to_owned(),
-        Command::Cancel { .. } | Command::Ping => "recorded".to_owned(),
+        Command::Unpause | Command::Cancel { .. } | Command::Ping => "recorded".to_owned(),
     }
 }

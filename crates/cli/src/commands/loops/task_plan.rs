@@ -5,7 +5,7 @@ use std::path::Path;
 use descartes_core::tasks::open_source;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::graph::render;
-use descartes_kernel::tasks::{TasksConfig, WorkPlace};
+use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -33,16 +33,23 @@ pub fn run(config: &IterativeLoopConfig, dir: &Path, printer: &Printer) -> Resul
     Ok(0)
 }
 
+fn attempts(tasks: &TasksConfig) -> String {
+    match &tasks.source {
+        TaskFile::Scud { .. } => format!("{} for each task", tasks.max_iterations_per_task),
+        TaskFile::Roadmap { defaults, .. } => format!(
+            "{} for a looping task, 1 and its retries for any other, unless it says otherwise",
+            defaults.iterations
+        ),
+    }
+}
+
 fn rows(config: &IterativeLoopConfig, tasks: &TasksConfig) -> Vec<(&'static str, String)> {
     let mut rows: Vec<(&str, String)> = config
         .verify
         .iter()
         .map(|gate| ("gate", gate.clone()))
         .collect();
-    rows.push((
-        "attempts",
-        format!("{} for each task", tasks.max_iterations_per_task),
-    ));
+    rows.push(("attempts", attempts(tasks)));
     rows.push(("iterations", format!("at most {}", config.limit_label())));
     rows.push((
         "place",

@@ -9,7 +9,7 @@ use descartes_kernel::spec::{Part, check_template};
 use serde_json::json;
 
 use super::tasks_of;
-use crate::args::tasks::SpecArgs;
+use crate::args::tasks::{SpecArgs, WhichTasks};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::prompt::read_text;
@@ -41,7 +41,7 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
         let ids = loaded.briefs.keys().map(|id| &**id);
         let hint = match nearest(&args.task, ids) {
             Some(near) => format!("did you mean {near}?"),
-            None => "see them with: descartes graph".to_owned(),
+            None => format!("see them with: descartes graph{}", as_typed(&args.which)),
         };
         return Err(CliError::Background {
             message: format!("there is no task `{}`", args.task),
@@ -96,4 +96,14 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
         printer.warning(warning);
     }
     Ok(0)
+}
+
+/// The flags that name the same tasks again.
+fn as_typed(which: &WhichTasks) -> String {
+    let quoted = |word: &str| shell_words::quote(word).into_owned();
+    match (&which.roadmap, &which.scud_tag) {
+        (Some(file), _) => format!(" --roadmap {}", quoted(&file.display().to_string())),
+        (None, Some(tag)) => format!(" --scud-tag {}", quoted(tag)),
+        (None, None) => String::new(),
+    }
 }
