@@ -73,6 +73,7 @@ fn agents_are_heard_with_their_task_in_front_and_their_loops_stand_under_the_tas
         refused.assert_code(65);
         assert!(refused.stderr().contains("works on tasks"), "{refused}");
         assert!(refused.stderr().contains("--children"), "{refused}");
+        assert!(!refused.stderr().contains("loop diff"), "{refused}");
     }
     let last = run(&world, &["loop", "history", "--last", "1"]).stdout();
     assert_eq!(last.lines().count(), 2, "{last}");

@@ -26,7 +26,8 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
         let of_tasks = |state: LoopState| state.config.tasks.is_some();
         match &error {
             ClientError::NoIteration(_) if found.state().is_ok_and(of_tasks) => {
-                has_no_iterations(&found, "diff")
+                // The worktree of a task goes when the task is done; its commits stay.
+                has_no_iterations(&found, "what they committed: git log --stat")
             }
             _ => error.into(),
         }

@@ -80,14 +80,14 @@ pub fn find_iteration(
 }
 
 /// What is said of a task loop where an iteration of it is asked for.
-pub fn has_no_iterations(found: &LoopHandle, verb: &str) -> CliError {
+pub fn has_no_iterations(found: &LoopHandle, then: &str) -> CliError {
     CliError::Refused {
         message: format!(
             "loop {} works on tasks: it has no iterations of its own, the loop of each task has",
             found.name()
         ),
         hints: vec![format!(
-            "the loops of its tasks: descartes loop list --children; then: descartes loop {verb} ID"
+            "the loops of its tasks: descartes loop list --children; {then}"
         )],
     }
 }

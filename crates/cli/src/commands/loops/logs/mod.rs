@@ -68,7 +68,7 @@ fn with_an_agent(
         return Ok(found);
     }
     if iteration.is_some() {
-        return Err(has_no_iterations(&found, "logs"));
+        return Err(has_no_iterations(&found, "then: descartes loop logs ID"));
     }
     let Some(child) = found.newest_child()? else {
         return Err(CliError::Refused {
