@@ -1,11 +1,14 @@
 //! `descartes clean`: what old loops left behind, listed first.
 
+use std::path::PathBuf;
+
 use descartes_kernel::units::{show_duration, show_size};
 use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::args::loops::CleanArgs;
+use crate::commands::doctor::leftovers::{dead_sockets, is_dead};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
@@ -20,12 +23,13 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         false => CleanScope::Logs,
     };
     let plan = plan_clean(&around.root(&around.here), before, scope)?;
+    let sockets = dead_sockets(&around.paths);
     if !args.json {
-        list(&plan, now, args, printer);
+        list(&plan, &sockets, now, args, printer);
     }
-    if plan.items.is_empty() {
+    if plan.items.is_empty() && sockets.is_empty() {
         if args.json {
-            printer.line(&json!({ "items": [], "removed": false }).to_string());
+            printer.line(&json!({ "items": [], "sockets": [], "removed": false }).to_string());
         }
         return Ok(0);
     }
@@ -38,12 +42,12 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         ));
     }
     let kept = match agreed {
-        true => clear(&plan, printer),
+        true => clear(&plan, &sockets, printer),
         false => Vec::new(),
     };
     if args.json {
         let items: Vec<Value> = plan.items.iter().map(as_json).collect();
-        let value = json!({ "items": items, "removed": agreed, "kept": kept });
+        let value = json!({ "items": items, "sockets": sockets, "removed": agreed, "kept": kept });
         printer.line(&value.to_string());
     } else if agreed {
         let freed: u64 = plan.items.iter().map(|item| item.bytes).sum();
@@ -65,7 +69,7 @@ fn as_typed(args: CleanArgs) -> String {
 }
 
 /// Removes what can be removed, and gives why the rest cannot.
-fn clear(plan: &CleanPlan, printer: &Printer) -> Vec<String> {
+fn clear(plan: &CleanPlan, sockets: &[PathBuf], printer: &Printer) -> Vec<String> {
     let mut kept = Vec::new();
     for item in &plan.items {
         if let Err(error) = remove(item) {
@@ -73,10 +77,18 @@ fn clear(plan: &CleanPlan, printer: &Printer) -> Vec<String> {
             kept.push(error.to_string());
         }
     }
+    // A loop may have taken its socket up again while a person was asked.
+    for socket in sockets.iter().filter(|socket| is_dead(socket)) {
+        if let Err(error) = std::fs::remove_file(socket) {
+            let why = format!("cannot remove {}: {error}", socket.display());
+            printer.warning(&why);
+            kept.push(why);
+        }
+    }
     kept
 }
 
-fn list(plan: &CleanPlan, now: Timestamp, args: CleanArgs, printer: &Printer) {
+fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, printer: &Printer) {
     let what = if args.whole {
         "everything of"
     } else {
@@ -99,7 +111,11 @@ fn list(plan: &CleanPlan, now: Timestamp, args: CleanArgs, printer: &Printer) {
             meta.name, meta.id, meta.id
         ));
     }
-    if plan.items.is_empty() {
+    if !sockets.is_empty() {
+        let count = words::plural(sockets.len() as u64, "dead socket");
+        printer.line(&format!("{:>9}  {count} of loops that are gone", ""));
+    }
+    if plan.items.is_empty() && sockets.is_empty() {
         let age = show_duration(args.older.0);
         printer.talk(&format!("nothing to remove that is older than {age}"));
     }

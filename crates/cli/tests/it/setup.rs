@@ -167,6 +167,11 @@ fn doctor_finds_a_missing_identity_a_bad_config_and_leftovers() {
             .filter(|f| f["level"] == "problem")
             .all(|f| f["hint"].is_string())
     );
+    world.write(".descartes/config.toml", "");
+    let cleaned = descartes(&world, &["clean", "--yes"]);
+    cleaned.assert_code(0);
+    assert!(cleaned.stdout().contains("1 dead socket"), "{cleaned}");
+    assert!(!folder.join("0123456789abcdef.sock").exists());
     world.write(".descartes/config.toml", "max_iterations = true\n");
     assert!(
         problems(&doctor(&world, &[]).1)

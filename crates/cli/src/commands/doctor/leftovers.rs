@@ -11,6 +11,7 @@ use descartes_store::lock::holder_of_loop;
 use nix::unistd::Uid;
 
 use super::finding::{Finding, note, ok, problem};
+use crate::view::words;
 
 /// Looks for all of it.
 pub fn look(root: &StateRoot, paths: &EnvPaths) -> Vec<Finding> {
@@ -78,8 +79,14 @@ fn mark_of(environment: &[u8]) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
+fn sockets(paths: &EnvPaths) -> Option<Finding> {
+    let dead = dead_sockets(paths).len() as u64;
+    let message = words::plural(dead, "dead socket");
+    (dead > 0).then(|| problem("leftovers", message, "remove with: descartes clean"))
+}
+
 /// Sockets that nobody listens at.
-fn sockets(paths: &EnvPaths) -> Vec<Finding> {
+pub fn dead_sockets(paths: &EnvPaths) -> Vec<PathBuf> {
     let ours = format!("descartes-{}", Uid::effective());
     let runtime = paths.xdg_runtime_dir.as_ref().filter(|dir| dir.is_dir());
     let mut folders: Vec<PathBuf> = match runtime {
@@ -92,22 +99,19 @@ fn sockets(paths: &EnvPaths) -> Vec<Finding> {
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flatten()
         .flatten();
-    let dead = files.map(|file| file.path()).filter(|path| {
-        let socket = path
-            .extension()
-            .is_some_and(|extension| extension == "sock");
-        let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
-        socket && UnixStream::connect(path).is_err_and(refused)
-    });
-    dead.map(|path| {
-        let path = path.display();
-        problem(
-            "leftovers",
-            format!("dead socket {path}"),
-            format!("remove it with: rm {path}"),
-        )
-    })
-    .collect()
+    files
+        .map(|file| file.path())
+        .filter(|path| is_dead(path))
+        .collect()
+}
+
+/// Whether it is a socket that nobody listens at.
+pub fn is_dead(path: &Path) -> bool {
+    let socket = path
+        .extension()
+        .is_some_and(|extension| extension == "sock");
+    let refused = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
+    socket && UnixStream::connect(path).is_err_and(refused)
 }
 
 /// Loops that are not over and that nobody runs.
@@ -156,9 +160,8 @@ mod tests {
             temp_dir: folder.path().to_owned(),
             ..EnvPaths::default()
         };
-        let found = sockets(&paths);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].message.contains("dead.sock"));
+        assert_eq!(dead_sockets(&paths), [dir.join("dead.sock")]);
+        assert_eq!(sockets(&paths).unwrap().message, "1 dead socket");
         drop(live);
     }
 }

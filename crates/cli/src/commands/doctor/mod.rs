@@ -2,7 +2,7 @@
 
 mod agents;
 mod finding;
-mod leftovers;
+pub mod leftovers;
 mod machine;
 mod streams;
 
