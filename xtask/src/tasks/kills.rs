@@ -84,6 +84,15 @@ pub fn repository(
     Ok(())
 }
 
+/// The tasks that are blocked, with their reasons.
+fn blocked(trial: &Trial<'_>) -> Result<String, Trouble> {
+    let status = trial.run(trial.descartes(&["loop", "status"]))?;
+    let text = status.stdout();
+    let lines = text.lines().map(str::trim);
+    let told: Vec<&str> = lines.filter(|line| line.contains("locked")).collect();
+    Ok(told.join("; "))
+}
+
 fn one(lab: &Lab, seed: u64, most: u64, all: &mut Campaign) -> Result<(), Trouble> {
     let mut chance = Chance::new(seed);
     let trial = Trial::new(lab);
@@ -134,8 +143,9 @@ fn one(lab: &Lab, seed: u64, most: u64, all: &mut Campaign) -> Result<(), Troubl
             // The guards of the one before still sweep.
             65 | 1 => std::thread::sleep(Duration::from_millis(300)),
             other => {
+                let why = blocked(&trial)?;
                 all.lost.push(format!(
-                    "seed {seed}: ended with {other} after {kills} kills"
+                    "seed {seed}: ended with {other} after {kills} kills: {why}"
                 ));
                 return Ok(());
             }
