@@ -52,8 +52,7 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
         not_before,
     };
     let begun = Instant::now();
-    // Once: who comes later may be what one of them cleans up with.
-    let mut asked = false;
+    let mut asked = BTreeSet::new();
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
     loop {
         // Who was met once stays known: its line to the mark is gone when those above it have ended.
@@ -68,11 +67,14 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
             return met.into_values().collect();
         }
         let kill = begun.elapsed() >= GRACE;
-        let asked = std::mem::replace(&mut asked, true);
+        let first = asked.is_empty();
+        let alive: BTreeSet<i32> = left.iter().map(|stat| stat.pid).collect();
         for stat in &left {
+            // A newcomer whose parent lives may be what that parent cleans up with.
+            let is_due = first || !alive.contains(&stat.parent);
             if kill {
                 signal(stat, Signal::SIGKILL);
-            } else if !asked {
+            } else if is_due && asked.insert((stat.pid, stat.start_time)) {
                 signal(stat, Signal::SIGTERM);
                 signal(stat, Signal::SIGCONT);
             }

@@ -129,6 +129,21 @@ impl Repo {
         Ok(out.lines().map(str::to_owned).collect())
     }
 
+    /// Takes away the locks of a git that was killed. For trees of our own alone, while nobody works
+    /// there.
+    pub(super) fn unlock(&self) -> Asked<()> {
+        let folder = PathBuf::from(self.ask(&["rev-parse", "--absolute-git-dir"])?);
+        for name in ["index.lock", "HEAD.lock"] {
+            match fs_err::remove_file(folder.join(name)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error.to_string());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Whether anything differs from HEAD, untracked files included.
     pub(super) fn is_dirty(&self) -> Asked<bool> {
         Ok(!self

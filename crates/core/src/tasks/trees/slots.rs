@@ -18,6 +18,7 @@ impl Trees {
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let repo = self.user.beside(&path);
         if path.join(".git").is_file() && repo.ask(&["rev-parse", "HEAD"]).is_ok() {
+            repo.unlock()?;
             return Ok(repo);
         }
         // What a dead host made half of, or an earlier repository of the same path left.
