@@ -64,7 +64,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What an iteration's end leaves to do, and no agent needs to wait for: the journal has it all.
+    /// What an iteration's end leaves to do once its record is safe.
     pub(super) fn keep_house(&mut self) -> Result<(), HostError> {
         let Some(run) = self.housekeeping_for.take() else {
             return Ok(());

@@ -111,11 +111,8 @@ impl Driver {
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
             let action = self.next_action();
-            // The next agent starts first; housekeeping is done while it begins.
-            let starts = matches!(action, Action::Start { .. });
-            if !starts {
-                self.keep_house()?;
-            }
+            // Before the next agent starts: it may do what it likes in `.descartes/`.
+            self.keep_house()?;
             match action {
                 Action::Start {
                     run,
@@ -138,9 +135,6 @@ impl Driver {
                     return Ok(self.end());
                 }
                 Action::Over => return Ok(self.end()),
-            }
-            if starts {
-                self.keep_house()?;
             }
         }
     }
