@@ -60,17 +60,8 @@ impl Driver {
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
-        self.housekeeping_for = Some(self.state.runs);
-        Ok(())
-    }
-
-    /// What an iteration's end leaves to do once its record is safe.
-    pub(super) fn keep_house(&mut self) -> Result<(), HostError> {
-        let Some(run) = self.housekeeping_for.take() else {
-            return Ok(());
-        };
         self.keep_locks()?;
-        self.keep_log_budget(run)?;
+        self.keep_log_budget()?;
         self.save_or_warn()
     }
 
@@ -93,8 +84,8 @@ impl Driver {
     }
 
     /// Oldest logs go when all of them together outgrow their budget.
-    fn keep_log_budget(&mut self, run: u64) -> Result<(), HostError> {
-        let pruned = self.logs.add(run).unwrap_or_default();
+    fn keep_log_budget(&mut self) -> Result<(), HostError> {
+        let pruned = self.logs.add(self.state.runs).unwrap_or_default();
         for run in pruned {
             let size = show_size(run.bytes);
             self.warn(format!(

@@ -73,8 +73,6 @@ pub(crate) struct Driver {
     pub(crate) lent_until: Option<u32>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
-    /// The run after which the state file and the logs were not looked after yet.
-    pub(crate) housekeeping_for: Option<u64>,
     /// For a task loop: its tasks, until it is driven.
     pub(crate) tasks: Option<Box<Prepared>>,
     /// News of tasks that came while something else was waited for.
@@ -110,10 +108,7 @@ impl Driver {
 
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
-            let action = self.next_action();
-            // Before the next agent starts: it may do what it likes in `.descartes/`.
-            self.keep_house()?;
-            match action {
+            match self.next_action() {
                 Action::Start {
                     run,
                     iteration,

@@ -482,7 +482,6 @@ pub(super) fn assemble(
         listeners: Vec::new(),
         lent_until: None,
         alarm: None,
-        housekeeping_for: None,
         tasks: None,
         news: VecDeque::new(),
         measured: None,
