@@ -21,4 +21,4 @@ pub mod world;
 pub use pty::Pty;
 pub use wait::{eventually, eventually_some};
 pub use world::World;
-pub use world::bins::{descartes, scripted_agent};
+pub use world::bins::{descartes, lie_at, scripted_agent};

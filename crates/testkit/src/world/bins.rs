@@ -3,13 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+static DESCARTES: OnceLock<PathBuf> = OnceLock::new();
+static AGENT: OnceLock<PathBuf> = OnceLock::new();
+
+/// For a harness that built them elsewhere, before any is asked for: where they are.
+pub fn lie_at(descartes: &Path, agent: &Path) {
+    // The first word counts; whoever measures says it once, with what it built.
+    DESCARTES.get_or_init(|| descartes.to_path_buf());
+    AGENT.get_or_init(|| agent.to_path_buf());
+}
+
 /// The `descartes` binary: `DESCARTES_BIN`, else beside the test's own build.
 ///
 /// # Panics
 /// When it has not been built.
 pub fn descartes() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| locate("DESCARTES_BIN", "descartes", "descartes-cli"))
+    DESCARTES.get_or_init(|| locate("DESCARTES_BIN", "descartes", "descartes-cli"))
 }
 
 /// The scripted agent: `DESCARTES_SCRIPTED_AGENT`, else beside the test's own build.
@@ -17,8 +26,7 @@ pub fn descartes() -> &'static Path {
 /// # Panics
 /// When it has not been built.
 pub fn scripted_agent() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
+    AGENT.get_or_init(|| {
         locate(
             "DESCARTES_SCRIPTED_AGENT",
             "descartes-scripted-agent",
