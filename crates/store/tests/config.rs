@@ -246,6 +246,30 @@ fn wrong_values_name_file_line_and_column() {
             "user.toml:2:16: `idle_timeout`: `soon` is not a duration",
         ),
         (
+            "timeout = 0",
+            "user.toml:2:11: `timeout`: nothing can be done in no time; write for example \"30m\"",
+        ),
+        (
+            "max_duration = 0",
+            "user.toml:2:16: `max_duration`: nothing can be done in no time",
+        ),
+        (
+            "verify_timeout = \"0s\"",
+            "user.toml:2:18: `verify_timeout`: nothing can be done in no time",
+        ),
+        (
+            "on_event_timeout = 0.0",
+            "user.toml:2:20: `on_event_timeout`: nothing can be done in no time",
+        ),
+        (
+            "max_iterations = 0",
+            "user.toml:2:18: `max_iterations`: 0 would do nothing; write a number from 1, or \"unlimited\"",
+        ),
+        (
+            "max_failures = 0",
+            "user.toml:2:16: `max_failures`: 0 would do nothing; write a number from 1",
+        ),
+        (
             "max_log = \"big\"",
             "user.toml:2:11: `max_log`: `big` is not a size",
         ),
@@ -309,6 +333,13 @@ fn values_have_the_forms_people_write() {
     assert_eq!(layers.get::<f64>("max_cost").unwrap().value, 2.5);
     assert_eq!(layers.limit("max_log").unwrap().value, Some(1000));
     assert!(layers.get::<String>("model").is_none(), "empty is not set");
+    world.env("DESCARTES_TIMEOUT", "0");
+    let told = world.error();
+    assert!(
+        told.starts_with("DESCARTES_TIMEOUT: nothing can be done in no time"),
+        "{told}"
+    );
+    world.env("DESCARTES_TIMEOUT", "");
     world.env("DESCARTES_AUTO_COMMIT", "perhaps");
     let told = world.error();
     assert_eq!(

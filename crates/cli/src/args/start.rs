@@ -86,7 +86,7 @@ pub struct LimitArgs {
     #[arg(short, long, value_name = "N", value_parser = values::iterations)]
     pub max_iterations: Option<IterationLimit>,
     /// Time budget of the whole loop
-    #[arg(long, value_name = "DUR", value_parser = values::duration)]
+    #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub max_duration: Option<Secs>,
     /// Cost budget of the whole loop
     #[arg(long, value_name = "USD", value_parser = values::usd)]

@@ -1,5 +1,6 @@
 //! One config file: every value checked where it stands.
 
+use super::keys::refuse_zero;
 use super::{ConfigError, Kind, Layers, Source, kind_of};
 use crate::ops::IoError;
 use std::ops::Range;
@@ -67,9 +68,9 @@ pub(super) fn add(
                 }
             }
             (Some(kind), Some(value)) => {
-                let value = kind
-                    .normalise(value)
-                    .map_err(|why| place.error(Some(spanned.span()), format!("`{name}`: {why}")))?;
+                let wrong = |why| place.error(Some(spanned.span()), format!("`{name}`: {why}"));
+                let value = kind.normalise(value).map_err(wrong)?;
+                refuse_zero(name, &value).map_err(wrong)?;
                 layers.put(name, value, &source(line));
             }
             _ => layers.warn(format!("{}:{line}", path.display()), name),

@@ -1,6 +1,7 @@
 //! The keys that a config file may hold, and what their values must be.
 
 use descartes_kernel::units::{parse_count, parse_duration, parse_size, parse_usd};
+use std::time::Duration;
 use toml::Value;
 
 /// What a value must be.
@@ -47,6 +48,7 @@ pub const KEYS: &[(&str, Kind)] = &[
     ("fallback", Kind::Texts),
     ("fresh_context", Kind::Switch),
     ("idle_timeout", Kind::Duration),
+    ("in_place", Kind::Switch),
     ("kill_grace", Kind::Duration),
     ("max_cost", Kind::Dollars),
     ("max_duration", Kind::Duration),
@@ -89,6 +91,48 @@ pub const KEYS: &[(&str, Kind)] = &[
     ("worktree_copy", Kind::Texts),
     ("worktree_setup", Kind::Text),
 ];
+
+/// Limits within which nothing could be done if they were 0.
+const NEVER_ZERO: &[&str] = &[
+    "max_duration",
+    "max_failures",
+    "max_iterations",
+    "max_iterations_per_task",
+    "max_total_iterations",
+    "on_event_timeout",
+    "timeout",
+    "verify_timeout",
+];
+
+/// Refuses a limit of 0 where that makes no sense, as its flag does.
+pub(super) fn refuse_zero(key: &str, value: &Value) -> Result<(), String> {
+    if !NEVER_ZERO.contains(&key) {
+        return Ok(());
+    }
+    match kind_of(key) {
+        Some(Kind::Duration) if duration_of(value).is_some_and(|limit| limit.is_zero()) => Err(
+            "nothing can be done in no time; write for example \"30m\", or leave it away"
+                .to_owned(),
+        ),
+        Some(Kind::Limit) if value.as_integer() == Some(0) => {
+            Err("0 would do nothing; write a number from 1, or \"unlimited\"".to_owned())
+        }
+        Some(Kind::Count) if value.as_integer() == Some(0) => {
+            Err("0 would do nothing; write a number from 1".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The duration that a value stands for; `None` where it stands for none.
+pub(super) fn duration_of(value: &Value) -> Option<Duration> {
+    match value {
+        Value::String(text) => parse_duration(text).ok(),
+        Value::Integer(seconds) => Some(Duration::from_secs((*seconds).try_into().ok()?)),
+        Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
+        _ => None,
+    }
+}
 
 /// What a key's value must be; `None` for a key that is none.
 pub fn kind_of(key: &str) -> Option<Kind> {

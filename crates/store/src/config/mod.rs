@@ -7,7 +7,7 @@ mod keys;
 pub use keys::{KEYS, Kind, kind_of};
 
 use crate::ops::IoError;
-use descartes_kernel::units::{parse_duration, parse_size};
+use descartes_kernel::units::parse_size;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -198,11 +198,12 @@ impl Layers {
         let key = key.to_ascii_lowercase();
         match kind_of(&key) {
             Some(kind) => {
-                let value = kind.read_text(text);
-                let value = value.map_err(|why| ConfigError::Value {
+                let wrong = |why| ConfigError::Value {
                     place: name.to_owned(),
                     why,
-                })?;
+                };
+                let value = kind.read_text(text).map_err(wrong)?;
+                keys::refuse_zero(&key, &value).map_err(wrong)?;
                 self.put(&key, value, &Source::Environment(name.to_owned()));
             }
             // Others may use the prefix too; only what looks like a slip is told.
@@ -275,12 +276,8 @@ impl Layers {
 
     /// A setting of kind [`Kind::Duration`].
     pub fn duration(&self, key: &str) -> Option<Sourced<Duration>> {
-        self.values.get(key)?.clone().map(|value| match value {
-            Value::String(text) => parse_duration(&text).ok(),
-            Value::Integer(seconds) => Some(Duration::from_secs(seconds.try_into().ok()?)),
-            Value::Float(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-            _ => None,
-        })
+        let found = self.values.get(key)?.clone();
+        found.map(|value| keys::duration_of(&value))
     }
 
     /// A setting of kind [`Kind::Limit`] or [`Kind::Size`]; the inner `None` is unlimited.
