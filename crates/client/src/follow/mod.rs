@@ -81,28 +81,46 @@ impl LoopHandle {
     /// The state now, and a follower of everything from there on.
     pub fn follow(&self, output: Output) -> Result<(LoopState, Follower), ClientError> {
         let journal = self.journal("there is nothing to follow")?;
-        let watch = Watch::new(&self.dir);
-        let life = self.life()?;
+        // Before the state is read: what happens from there on is told.
+        let (watch, life) = (Watch::new(&self.dir), self.life()?);
         let (state, offset) = state::read(&journal)?;
-        let mut follower = Follower {
-            handle: self.clone(),
-            dir: self.dir.clone(),
-            journal: JournalReader::open_at(&journal, offset)?,
+        let reader = JournalReader::open_at(&journal, offset)?;
+        let mut follower = Follower::new(self, reader, output, (watch, life));
+        if let Phase::Running(run) = &state.phase {
+            follower.begin_run(run.run, run.iteration);
+        }
+        Ok((state, follower))
+    }
+
+    /// A follower of everything from the loop's first record on.
+    pub fn follow_from_first(&self, output: Output) -> Result<Follower, ClientError> {
+        let journal = self.journal("there is nothing to follow")?;
+        let seen = (Watch::new(&self.dir), self.life()?);
+        let reader = JournalReader::open(&journal)?;
+        Ok(Follower::new(self, reader, output, seen))
+    }
+}
+
+impl Follower {
+    fn new(
+        of: &LoopHandle,
+        journal: JournalReader,
+        output: Output,
+        (watch, life): (Watch, Life),
+    ) -> Self {
+        Self {
+            handle: of.clone(),
+            dir: of.dir.clone(),
+            journal,
             output,
             records: VecDeque::new(),
             tails: None,
             life,
             watch,
             more: true,
-        };
-        if let Phase::Running(run) = &state.phase {
-            follower.begin_run(run.run, run.iteration);
         }
-        Ok((state, follower))
     }
-}
 
-impl Follower {
     /// Whether a process has the loop, as far as it was told.
     pub fn life(&self) -> Life {
         self.life

@@ -16,6 +16,8 @@ struct Following<'a> {
     iteration: Option<u32>,
     args: &'a LogsArgs,
     show: &'a mut dyn Show,
+    /// Runs up to this one were shown before, or are no news.
+    after: u64,
     /// The run that is being shown.
     run: Option<u64>,
     next: Next,
@@ -39,6 +41,7 @@ pub(super) fn run(
         iteration,
         args,
         show,
+        after: 0,
         run: None,
         next: Next::More,
     };
@@ -46,6 +49,30 @@ pub(super) fn run(
     following.catch_up(&mut follower)?;
     following.show.caught_up()?;
     following.go_on(follower)
+}
+
+/// Shows the runs of a loop behind this one, until the loop is given back. Answers with the last
+/// run that was shown.
+pub(super) fn all_after(
+    found: &LoopHandle,
+    after: u64,
+    args: &LogsArgs,
+    show: &mut dyn Show,
+) -> Result<u64, Stop> {
+    let mut follower = found.follow_from_first(Output::All)?;
+    let mut following = Following {
+        found,
+        iteration: None,
+        args,
+        show,
+        after,
+        run: None,
+        next: Next::More,
+    };
+    following.catch_up(&mut follower)?;
+    following.show.caught_up()?;
+    following.go_on(follower)?;
+    Ok(following.after)
 }
 
 impl Following<'_> {
@@ -133,7 +160,9 @@ impl Following<'_> {
                 ..
             } => {
                 let wanted = self.iteration.unwrap_or(*iteration);
-                if *iteration > wanted {
+                if *run <= self.after {
+                    self.end_run()?;
+                } else if *iteration > wanted {
                     self.next = Next::Over;
                 } else if *iteration == wanted {
                     self.show_run(*run, *iteration, *agent)?;
@@ -151,7 +180,7 @@ impl Following<'_> {
     fn show_run(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), Stop> {
         self.end_run()?;
         let log = self.found.log_of_run(run, iteration, agent)?;
-        self.run = Some(run);
+        (self.run, self.after) = (Some(run), self.after.max(run));
         Ok(self.show.begin(&log)?)
     }
 

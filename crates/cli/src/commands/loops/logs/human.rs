@@ -13,6 +13,8 @@ use crate::printer::Printer;
 use crate::style::{Paint, Tone};
 
 pub(super) struct Human {
+    /// What stands in front of an iteration's number in its heading.
+    task: String,
     thoughts: Thoughts,
     tools: Tools,
     paint: Paint,
@@ -35,6 +37,7 @@ impl Human {
             Paint::Plain => Colours::Drop,
         };
         Self {
+            task: String::new(),
             thoughts: match args.thinking {
                 true => Thoughts::Shown,
                 false => Thoughts::Hidden,
@@ -104,6 +107,10 @@ impl Human {
 }
 
 impl Show for Human {
+    fn task(&mut self, task: &str) {
+        self.task = format!("task {task}, ");
+    }
+
     fn begin(&mut self, log: &RunLog) -> io::Result<()> {
         let prose = Prose::new(self.thoughts, self.tools);
         self.speech = log.transcript().map(|transcript| (transcript, prose));
@@ -113,7 +120,7 @@ impl Show for Human {
         if !self.follow {
             return Ok(());
         }
-        let heading = format!("--- iteration {} ---", log.iteration);
+        let heading = format!("--- {}iteration {} ---", self.task, log.iteration);
         let heading = self.paint.text(Tone::Strong, &heading);
         let gap = if self.runs > 1 { "\n" } else { "" };
         self.put(format!("{gap}{heading}\n").as_bytes())

@@ -15,6 +15,7 @@ const LONGEST: usize = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Json {
+    task: Option<String>,
     run: u64,
     iteration: u32,
     parser: Option<Box<dyn StreamParser>>,
@@ -29,6 +30,9 @@ impl Json {
     fn line(&self, source: Source, what: Value) -> io::Result<()> {
         let mut line =
             json!({ "iteration": self.iteration, "run": self.run, "stream": name(source) });
+        if let Some(task) = &self.task {
+            line["task"] = json!(task);
+        }
         if let (Value::Object(line), Value::Object(what)) = (&mut line, what) {
             line.extend(what);
         }
@@ -58,6 +62,10 @@ fn name(source: Source) -> &'static str {
 }
 
 impl Show for Json {
+    fn task(&mut self, task: &str) {
+        self.task = Some(task.to_owned());
+    }
+
     fn begin(&mut self, log: &RunLog) -> io::Result<()> {
         (self.run, self.iteration) = (log.run, log.iteration);
         self.parser = log.parser();

@@ -4,6 +4,7 @@ mod follow;
 mod human;
 mod json;
 mod raw;
+mod tasks;
 
 use std::io::{self, Read, Write};
 
@@ -25,6 +26,8 @@ const CHUNK: usize = 256 << 10;
 
 /// Shows the output of runs. An error means that nobody reads any more.
 trait Show {
+    /// From here on it is the loop of this task that speaks.
+    fn task(&mut self, task: &str);
     /// Another run begins.
     fn begin(&mut self, log: &RunLog) -> io::Result<()>;
     /// Some of its output.
@@ -38,19 +41,20 @@ trait Show {
 /// Runs it.
 pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, around, printer)?;
-    let found = with_an_agent(found, iteration, printer)?;
+    let of_tasks = found.state()?.config.tasks.is_some();
+    if of_tasks && iteration.is_some() {
+        return Err(has_no_iterations(&found, "then: descartes loop logs ID"));
+    }
     let mut show: Box<dyn Show> = match (args.raw, args.json) {
         (true, _) => Box::new(Raw::new(args)),
         (false, true) => Box::new(Json::new()),
         (false, false) => Box::new(Human::new(args, printer)),
     };
-    let shown = match args.follow {
-        true => follow::run(&found, iteration, args, show.as_mut()),
-        false => {
-            let log = found.log(iteration)?;
-            log.check()?;
-            whole(&log, args, show.as_mut())
-        }
+    let shown = match (args.follow, of_tasks) {
+        (true, true) => tasks::follow(&found, args, show.as_mut(), printer),
+        (true, false) => follow::run(&found, iteration, args, show.as_mut()),
+        (false, true) => newest(&tasks::newest(&found, printer)?, None, args, show.as_mut()),
+        (false, false) => newest(&found, iteration, args, show.as_mut()),
     };
     match shown {
         Ok(()) | Err(Stop::NobodyReads) => Ok(0),
@@ -58,29 +62,16 @@ pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<
     }
 }
 
-/// A task loop has no agent: the loop of its newest task is shown instead, and said so.
-fn with_an_agent(
-    found: LoopHandle,
+/// The output of an iteration, or of the newest one.
+fn newest(
+    found: &LoopHandle,
     iteration: Option<u32>,
-    printer: &Printer,
-) -> Result<LoopHandle, CliError> {
-    if found.state()?.config.tasks.is_none() {
-        return Ok(found);
-    }
-    if iteration.is_some() {
-        return Err(has_no_iterations(&found, "then: descartes loop logs ID"));
-    }
-    let Some(child) = found.newest_child()? else {
-        return Err(CliError::Refused {
-            message: format!("loop {} has begun no task yet", found.name()),
-            hints: vec![format!("see: descartes loop status {}", found.name())],
-        });
-    };
-    let (task, id) = (child.task().unwrap_or("?"), child.id());
-    printer.note(&format!(
-        "task {task}, loop {id}; others: descartes loop list --children"
-    ));
-    Ok(child)
+    args: &LogsArgs,
+    show: &mut dyn Show,
+) -> Result<(), Stop> {
+    let log = found.log(iteration)?;
+    log.check()?;
+    whole(&log, args, show)
 }
 
 /// Why showing ends early.

@@ -31,6 +31,8 @@ impl Raw {
 }
 
 impl Show for Raw {
+    fn task(&mut self, _: &str) {}
+
     fn begin(&mut self, _: &RunLog) -> io::Result<()> {
         Ok(())
     }
