@@ -5,7 +5,7 @@ use std::path::Path;
 
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::LoopState;
-use descartes_kernel::transition::{apply, begin, fold_end};
+use descartes_kernel::transition::{Fold, fold_end};
 use descartes_store::journal::{JournalReader, end_from};
 
 use crate::ClientError;
@@ -33,19 +33,10 @@ pub(crate) fn read(journal: &Path) -> Result<(LoopState, u64), ClientError> {
 /// checkpoints.
 pub(crate) fn read_all(journal: &Path) -> Result<(LoopState, u64), ClientError> {
     let mut reader = JournalReader::open(journal)?;
-    let (mut state, mut trouble) = (None::<LoopState>, None);
-    reader.for_each_new(|record| {
-        let step = match &mut state {
-            None => begin(&record).map(|first| state = Some(first)),
-            Some(state) => apply(state, &record),
-        };
-        if let Err(error) = step {
-            trouble.get_or_insert(error);
-        }
-    })?;
-    match (state, trouble) {
-        (_, Some(error)) => Err(error.into()),
-        (Some(state), None) => Ok((state, reader.offset())),
-        (None, None) => Err(ClientError::Empty(journal.to_owned())),
+    let mut fold = Fold::default();
+    reader.for_each_new(|record| fold.push(&record))?;
+    match fold.finish()? {
+        Some(state) => Ok((state, reader.offset())),
+        None => Err(ClientError::Empty(journal.to_owned())),
     }
 }

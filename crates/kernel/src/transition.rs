@@ -78,6 +78,36 @@ pub fn fold_end<'a>(
     Ok(Some(state))
 }
 
+/// Folds a whole journal, record by record. What is wrong with the first record that does not
+/// fit is told at the end; those behind it change nothing.
+#[derive(Debug, Default)]
+pub struct Fold {
+    state: Option<LoopState>,
+    trouble: Option<IllegalEvent>,
+}
+
+impl Fold {
+    /// The next record.
+    pub fn push(&mut self, record: &Record) {
+        if self.trouble.is_some() {
+            return;
+        }
+        let step = match &mut self.state {
+            None => begin(record).map(|first| self.state = Some(first)),
+            Some(state) => apply(state, record),
+        };
+        self.trouble = step.err();
+    }
+
+    /// The state behind the last record; `None` where there was none.
+    pub fn finish(self) -> Result<Option<LoopState>, IllegalEvent> {
+        match self.trouble {
+            Some(error) => Err(error),
+            None => Ok(self.state),
+        }
+    }
+}
+
 /// The state after the first record.
 pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
     let Event::LoopCreated {

@@ -4,9 +4,26 @@ use std::time::Duration;
 
 use descartes_testkit::{World, eventually, process};
 
-use crate::common::{CLAIMS, events, loop_dir, loops, start, state};
+use crate::common::{CLAIMS, descartes, events, loop_dir, loops, start, state};
 
 const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_name_that_a_running_loop_goes_by_is_refused() {
+    let world = World::new();
+    start(&world, "hang", &["--detach", "--name", "auth"]).assert_code(0);
+    let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
+    for flags in [&[][..], &["--detach"]] {
+        let flags = [&["--name", "auth", "-s", "two.json"], flags].concat();
+        let second = start(&world, "promise", &flags);
+        second.assert_code(65);
+        assert!(second.stderr().contains(&id), "{second}");
+        assert!(second.stderr().contains("give another --name"), "{second}");
+        assert!(!world.has("two.json"));
+    }
+    descartes(&world, &["loop", "cancel", "--now", "auth"]).assert_code(0);
+    start(&world, "promise", &["--name", "auth", "-s", "two.json"]).assert_code(0);
+}
 
 #[test]
 fn detach_prints_the_id_and_the_loop_goes_on_alone() {

@@ -6,7 +6,7 @@ use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Agents, Input, react, refusal};
-use descartes_kernel::transition::{apply, begin, edited};
+use descartes_kernel::transition::{Fold, apply, edited};
 use descartes_store::Sync;
 use descartes_store::host::this_host;
 use descartes_store::journal::{Journal, JournalError};
@@ -42,19 +42,9 @@ impl Hold {
             host: this_host(env!("CARGO_PKG_VERSION")),
         };
         let lock = StateLock::acquire(&handle.root, &handle.meta.state_file, &holder)?;
-        let (mut state, mut trouble) = (None::<LoopState>, None);
-        let (journal, recovered) = Journal::open_with(&path, |record| {
-            let step = match &mut state {
-                None => begin(&record).map(|first| state = Some(first)),
-                Some(state) => apply(state, &record),
-            };
-            if let Err(error) = step {
-                trouble.get_or_insert(error);
-            }
-        })?;
-        if let Some(error) = trouble {
-            return Err(error.into());
-        }
+        let mut fold = Fold::default();
+        let (journal, recovered) = Journal::open_with(&path, |record| fold.push(&record))?;
+        let state = fold.finish()?;
         let torn = recovered
             .cut
             .map(|cut| format!("the journal's last line was torn: {cut}"));

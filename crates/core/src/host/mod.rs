@@ -12,6 +12,7 @@ mod error;
 mod gate;
 mod gate_files;
 pub(crate) mod message;
+mod name;
 mod open;
 mod pass_env;
 mod prompt;

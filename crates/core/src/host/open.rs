@@ -11,6 +11,7 @@ use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::step::Agents;
 use descartes_kernel::transition::begin;
+use descartes_kernel::units::plural;
 use descartes_proc::Supervisor;
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::{HostInfo, this_host};
@@ -29,6 +30,7 @@ use super::control::ControlSocket;
 use super::driver::Driver;
 use super::gate_files::gate_files;
 use super::message::Message;
+use super::name::{check_name, unused_name};
 use super::{Host, HostError, HostSettings};
 use crate::tasks;
 use crate::worktree::{Git, Tree, TreeOptions};
@@ -96,6 +98,9 @@ pub(crate) fn create_within(
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     let mut notices = Vec::new();
     check_existing(&settings, &mut state_file, new.existing)?;
+    if let Some(name) = new.name.as_deref().filter(|_| family.is_empty()) {
+        check_name(&settings, name)?;
+    }
     let tasks = match config.tasks.is_some() {
         true => Some(tasks::prepare(
             &config,
@@ -112,7 +117,10 @@ pub(crate) fn create_within(
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
     let loop_dir = settings.root.loop_dir(&loop_id)?;
-    let name = new.name.unwrap_or_else(|| made_up_name(&dir, &loop_id));
+    let name = match new.name {
+        Some(name) => name,
+        None => unused_name(&settings, &dir, &loop_id)?,
+    };
     // The last that can be refused: an old state file stays in its place until then.
     let branch = make_branch(&config, &name, &dir, &loop_dir)?;
     if new.existing != Existing::Refuse && state_file.path().exists() {
@@ -255,8 +263,8 @@ fn check_existing(
                 format!("has ended ({})", reason.sentence())
             } else {
                 format!(
-                    "was interrupted after {} iterations",
-                    loaded.state.iteration
+                    "was interrupted after {}",
+                    plural(u64::from(loaded.state.iteration), "iteration")
                 )
             };
             let done = loaded.state.completed && reason.is_success();
@@ -284,25 +292,6 @@ pub(super) fn take(
         host: facts.clone(),
     };
     Ok(StateLock::acquire(&settings.root, state_file, &holder)?)
-}
-
-/// `project-7f3a`: the folder's name and something to tell loops apart.
-pub(super) fn made_up_name(dir: &Path, loop_id: &str) -> String {
-    let folder = dir
-        .file_name()
-        .map_or_else(|| "loop".into(), |name| name.to_string_lossy());
-    let clean: String = folder
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .collect();
-    let tail = &loop_id[loop_id.len().saturating_sub(4)..];
-    format!("{}-{tail}", clean.trim_matches('-').to_lowercase())
 }
 
 /// Gates that the shell cannot even read are refused now, not after the first iteration.

@@ -5,7 +5,7 @@ use std::path::Path;
 use descartes_kernel::event::Event;
 use descartes_kernel::sched;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
-use descartes_kernel::transition::{apply, begin};
+use descartes_kernel::transition::Fold;
 use descartes_store::catalog::{self, FindError};
 use descartes_store::journal::{Journal, Recovered};
 use descartes_store::layout::LoopDir;
@@ -13,7 +13,8 @@ use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
 
 use super::agent::resolve_all;
-use super::open::{first_record, made_up_name, register, working_dir};
+use super::name::made_up_name;
+use super::open::{first_record, register, working_dir};
 use super::{HostError, HostSettings};
 
 /// A loop named by its id may find another's state file in its place: that is kept, dated.
@@ -161,23 +162,14 @@ pub(super) fn fold_journal(
     notices: &mut Vec<String>,
     tasks: &mut Vec<sched::Event>,
 ) -> Result<(Journal, LoopState), HostError> {
-    let mut state: Option<LoopState> = None;
-    let mut trouble = None;
+    let mut fold = Fold::default();
     let (journal, recovered) = Journal::open_with(&dir.journal(), |record| {
         if let Event::Tasks { event } = &record.event {
             tasks.push((**event).clone());
         }
-        let step = match &mut state {
-            None => begin(&record).map(|first| state = Some(first)),
-            Some(state) => apply(state, &record),
-        };
-        if let Err(error) = step {
-            trouble.get_or_insert(error);
-        }
+        fold.push(&record);
     })?;
-    if let Some(error) = trouble {
-        return Err(error.into());
-    }
+    let state = fold.finish()?;
     let Recovered { cut, .. } = recovered;
     if let Some(cut) = cut {
         notices.push(format!("the journal's last line was torn: {cut}"));

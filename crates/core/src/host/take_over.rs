@@ -11,6 +11,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::{apply, edited};
+use descartes_kernel::units::plural;
 use descartes_proc::{MARK, sweep_marked};
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
@@ -162,9 +163,9 @@ fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), Ho
     let (journal, folder) = (dir.journal(), dir.path());
     Err(HostError::refused(
         format!(
-            "{} ends after {} iterations, but the state file tells of {}: its end was cut off",
+            "{} ends after {}, but the state file tells of {}: its end was cut off",
             journal.display(),
-            state.iterations,
+            plural(u64::from(state.iterations), "iteration"),
             loaded.state.iteration
         ),
         format!(
@@ -186,8 +187,9 @@ fn take_edits(
     }
     if loaded.state.iteration < state.iterations {
         notices.push(format!(
-            "the state file tells of {} iterations, the journal of {}: its count stands",
-            loaded.state.iteration, state.iterations
+            "the state file tells of {}, the journal of {}: its count stands",
+            plural(u64::from(loaded.state.iteration), "iteration"),
+            state.iterations
         ));
     }
     let Some(event) = edited(state, &loaded.state) else {
@@ -259,8 +261,8 @@ fn sweep_leftovers(state: &LoopState, notices: &mut Vec<String>) {
     let ended = sweep_marked(MARK, &state.loop_id, 0, SWEEP_LIMIT);
     if !ended.is_empty() {
         notices.push(format!(
-            "ended {} processes that the dead host had left",
-            ended.len()
+            "ended {} that the dead host had left",
+            plural(ended.len() as u64, "process")
         ));
     }
 }
