@@ -160,8 +160,8 @@ impl LoopHandle {
             .and_then(|last| iteration_of(&last));
         ClientError::NoIteration(match count {
             None => format!("there is no iteration {iteration}: the agent has not run yet"),
-            Some(1) => format!("there is no iteration {iteration}: the loop is at its first"),
-            Some(last) => format!("there is no iteration {iteration}: the loop is at {last}"),
+            Some(1) => format!("there is no iteration {iteration}: there is 1 alone"),
+            Some(last) => format!("there is no iteration {iteration}: there are 1 to {last}"),
         })
     }
 

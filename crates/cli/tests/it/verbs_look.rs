@@ -409,6 +409,22 @@ fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
         many.assert_code(65);
         assert!(many.stderr().contains("fits 2 loops"), "{many}");
     }
+    let ids = |run: &Finished| {
+        run.stderr()
+            .lines()
+            .filter(|line| line.starts_with("  0"))
+            .count()
+    };
+    assert_eq!(ids(&descartes(&world, &["loop", "status", "auth"])), 2);
+    for number in ["0", "00", "7"] {
+        for verb in ["diff", "logs"] {
+            let two = world.path("two.json");
+            let path = two.to_str().unwrap();
+            let none = descartes(&world, &["loop", verb, number, path]);
+            none.assert_code(65);
+            assert!(none.stderr().contains("there is 1 alone"), "{none}");
+        }
+    }
     // Torn, but its journal knows better; without one it is an error with its place.
     world.write(".descartes/loop-state.json", "{\"version\": \"1.0\", ");
     let run = verb(&world, &["status"]);

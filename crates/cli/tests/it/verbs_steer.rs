@@ -64,6 +64,12 @@ fn pause_holds_before_the_next_iteration_and_unpause_goes_on() {
     assert!(!seen(&world, 2));
     says(&world, &["pause"], "paused before iteration 2");
     says(&world, &["unpause", "auth"], "going on");
+    says(
+        &world,
+        &["unpause"],
+        "the loop is not paused: nothing to do",
+    );
+    assert_eq!(events(&world, "unpaused").len(), 1);
     at_iteration(&world, 2);
     // Taken back before it came to anything.
     says(&world, &["pause"], "after iteration 2");
@@ -144,8 +150,6 @@ fn every_flag_of_set_changes_the_running_loop() {
             "test -e x",
             "--verify-timeout",
             "1m",
-            "--model",
-            "m1",
         ],
     );
     run.assert_code(0);
@@ -163,7 +167,6 @@ fn every_flag_of_set_changes_the_running_loop() {
         ("stall_after", 7.into()),
         ("verify", vec!["true", "test -e x"].into()),
         ("verify_timeout_secs", 60.into()),
-        ("model", "m1".into()),
     ] {
         assert_eq!(config[key], value, "{key}");
     }
@@ -186,6 +189,17 @@ fn every_flag_of_set_changes_the_running_loop() {
         state(&world)["exit_reason"]["type"],
         "max_iterations_reached"
     );
+}
+
+#[test]
+fn a_model_is_set_where_the_agent_can_be_told() {
+    let world = World::new();
+    let flags = ["--backend", "claude", "--permissions", "edit"];
+    background(&world, "append seen 1\nhang", &flags);
+    at_iteration(&world, 1);
+    says(&world, &["set", "--model", "m1"], "changed: model");
+    assert_eq!(status(&world)["config"]["model"], "m1");
+    verb(&world, &["cancel", "--now"]).assert_code(0);
 }
 
 #[test]
@@ -219,6 +233,7 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
         (&["set", "--max-tokens", "5k"], 65, "does not"),
         (&["set", "--max-failures", "0"], 64, "would stop"),
         (&["set", "--timeout", "0"], 64, "--timeout"),
+        (&["set", "--model", "m1"], 65, "`generic` has no flag"),
         (&["say", " "], 64, "empty"),
         (&["say", "use", "jiff"], 65, "no loop \"jiff\""),
     ] {
@@ -228,6 +243,7 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
         assert!(run.stderr().contains("\nhint: "), "{run}");
     }
     assert_eq!(status(&world)["config"], before);
+    says(&world, &["set", "--retry-now"], "waits for nothing");
     assert!(events(&world, "command_accepted").is_empty());
     verb(&world, &["cancel", "--now"]).assert_code(0);
 }
@@ -395,7 +411,12 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
     says(
         &world,
         &["unpause"],
-        "not paused; the loop is not running, go on with `descartes loop resume`",
+        "no longer paused; the loop is not running, go on with `descartes loop resume`",
+    );
+    says(
+        &world,
+        &["unpause"],
+        "not paused: nothing to do; the loop is not running",
     );
     says(&world, &["pause"], "pause recorded");
     assert_eq!(state(&world)["config"]["max_iterations"], 3);

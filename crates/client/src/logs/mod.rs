@@ -8,7 +8,7 @@ mod window;
 
 use std::path::PathBuf;
 
-use descartes_kernel::agent::{Choices, Invocation, Profiles, StreamParser, build};
+use descartes_kernel::agent::{Choices, Invocation, Notice, Profiles, StreamParser, build};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::Event;
 use descartes_kernel::reader::Source;
@@ -55,6 +55,33 @@ impl LoopHandle {
         self.log_of_run(run, iteration, agent)
     }
 
+    /// Why none of the loop's agents would be told this model; `None` where one would.
+    pub fn model_not_told(&self, model: &str) -> Result<Option<String>, ClientError> {
+        let config = self.state()?.config;
+        let choices = Choices {
+            model: Some(model.to_owned()),
+            ..Choices::default()
+        };
+        let mut why = None;
+        for agent in 0..=u32::try_from(config.fallback.len()).unwrap_or(0) {
+            let profiles = &self.known.profiles;
+            let Some(found) = invocation(&config, profiles, agent, &choices) else {
+                return Ok(None);
+            };
+            let about_model = |notice: &&Notice| {
+                matches!(
+                    notice,
+                    Notice::NoModelFlag { .. } | Notice::ModelGiven { .. }
+                )
+            };
+            match found.notices.iter().find(about_model) {
+                Some(notice) => why = why.or_else(|| Some(notice.to_string())),
+                None => return Ok(None),
+            }
+        }
+        Ok(why)
+    }
+
     /// The output of a known run of the loop's n-th agent.
     pub fn log_of_run(&self, run: u64, iteration: u32, agent: u32) -> Result<RunLog, ClientError> {
         let config = self.state()?.config;
@@ -73,10 +100,18 @@ pub fn understood(
     profiles: &Profiles,
     agent: u32,
 ) -> Option<Invocation> {
-    let read = |name: &str, words: &[String]| {
-        let invocation = build(profiles.get(name)?, words, &Choices::default());
-        invocation.stream.is_understood().then_some(invocation)
-    };
+    let invocation = invocation(config, profiles, agent, &Choices::default())?;
+    invocation.stream.is_understood().then_some(invocation)
+}
+
+/// The command line of the n-th agent of a loop, as far as its profile is known.
+fn invocation(
+    config: &IterativeLoopConfig,
+    profiles: &Profiles,
+    agent: u32,
+    choices: &Choices,
+) -> Option<Invocation> {
+    let read = |name: &str, words: &[String]| Some(build(profiles.get(name)?, words, choices));
     let Some(fallback) = (agent as usize).checked_sub(1) else {
         let words = std::iter::once(&config.command).chain(&config.args);
         let words: Vec<String> = words.cloned().collect();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use descartes_client::{Effect, LoopHandle, Sent};
 use descartes_kernel::control::Command;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Pause, Phase};
+use descartes_kernel::view::Life;
 use serde_json::json;
 
 use super::which::{as_typed, find};
@@ -76,6 +77,12 @@ pub fn set(args: &SetArgs, around: &Surroundings, printer: &Printer) -> Result<i
         ));
     }
     let found = find(&args.which, around, printer)?;
+    if let Some(model) = &change.model
+        && let Some(message) = found.model_not_told(model)?
+    {
+        let hints = vec!["the model is then chosen by the command or by the agent's own settings: start a loop with another --command".to_owned()];
+        return Err(CliError::Refused { message, hints });
+    }
     if !change.is_empty() {
         let change = Box::new(change);
         let command = Command::Set { change };
@@ -102,6 +109,14 @@ fn deliver(
     printer: &Printer,
 ) -> Result<i32, CliError> {
     let before = found.state()?;
+    if let Some(text) = nothing_to_do(command, &before) {
+        let text = match found.life()? {
+            Life::Alive => text.to_owned(),
+            Life::Gone => format!("{text}; the loop is not running"),
+        };
+        tell(found, ("unchanged", &text), answer, printer);
+        return Ok(0);
+    }
     let (word, text) = match found.send(command)? {
         Sent::Live(mut ticket) => {
             let effect = match (answer.wait, command) {
@@ -135,7 +150,7 @@ fn deliver(
             let resume = format!("descartes loop resume{}", as_typed(which, found));
             let text = match command {
                 Command::Unpause => {
-                    format!("not paused; the loop is not running, go on with `{resume}`")
+                    format!("no longer paused; the loop is not running, go on with `{resume}`")
                 }
                 _ => format!(
                     "{}; the loop is not running, it holds from `{resume}` on",
@@ -146,14 +161,35 @@ fn deliver(
         }
         Sent::Signalled { pid } => ("signalled", format!("sent SIGTERM to process {pid}")),
     };
+    tell(found, (word, &text), answer, printer);
+    Ok(0)
+}
+
+fn tell(found: &LoopHandle, (word, text): (&str, &str), answer: AnswerArgs, printer: &Printer) {
     match answer.json {
         true => {
             let value = json!({ "loop_id": found.id(), "answer": word, "message": text });
             printer.line(&value.to_string());
         }
-        false => printer.line(&text),
+        false => printer.line(text),
     }
-    Ok(0)
+}
+
+/// What is said where a loop that goes on is already as the command would make it. Of a task
+/// loop only its host knows which agents wait.
+fn nothing_to_do(command: &Command, state: &LoopState) -> Option<&'static str> {
+    if matches!(&state.phase, Phase::Finished { reason, .. } if reason.is_success()) {
+        return None; // refused, for it takes no orders any more
+    }
+    match command {
+        Command::Unpause if state.pause == Pause::No => {
+            Some("the loop is not paused: nothing to do")
+        }
+        Command::RetryNow if state.wait.is_none() && state.tasks.is_none() => {
+            Some("the loop waits for nothing: nothing to retry")
+        }
+        _ => None,
+    }
 }
 
 fn names(command: &Command) -> String {

@@ -51,6 +51,9 @@ pub fn find(
     Ok(loops(around, &dir, printer)?.find(&query)?)
 }
 
+/// An all-digit beginning of an id that is shorter than this fits every loop of a year.
+const SHORTEST_ID: usize = 6;
+
 /// The loop and the iteration that are meant: what is a number is the iteration. Ids begin with
 /// a zero, iterations never do.
 pub fn find_iteration(
@@ -60,7 +63,8 @@ pub fn find_iteration(
 ) -> Result<(LoopHandle, Option<u32>), CliError> {
     let (mut iteration, mut id) = (None, None);
     for word in &of.words {
-        let number = word.parse::<u32>().ok().filter(|_| !word.starts_with('0'));
+        let is_id = |word: &str| word.starts_with('0') && word.len() >= SHORTEST_ID;
+        let number = word.parse::<u32>().ok().filter(|_| !is_id(word));
         match number {
             Some(number) if iteration.is_none() => iteration = Some(number),
             _ if id.is_none() && of.state_file.is_none() => id = Some(word.clone()),
