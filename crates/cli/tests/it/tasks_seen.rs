@@ -75,6 +75,20 @@ fn agents_are_heard_with_their_task_in_front_and_their_loops_stand_under_the_tas
         assert!(refused.stderr().contains("--children"), "{refused}");
         assert!(!refused.stderr().contains("loop diff"), "{refused}");
     }
+    let id = rows[3]["loop_id"].as_str().unwrap();
+    let diff = run(&world, &["loop", "diff", id]);
+    diff.assert_code(0);
+    assert!(diff.stdout().contains("+++ b/work-3"), "{diff}");
+    let gone = run(&world, &["loop", "rewind", "1", id]);
+    gone.assert_code(65);
+    assert!(
+        gone.stderr().contains("the worktree of task 3 is gone"),
+        "{gone}"
+    );
+    assert!(
+        gone.stderr().contains(&format!("descartes loop diff {id}")),
+        "{gone}"
+    );
     let last = run(&world, &["loop", "history", "--last", "1"]).stdout();
     assert_eq!(last.lines().count(), 2, "{last}");
     let sql = "select t.task, i.verdict, i.gates_green from tasks t \
@@ -85,6 +99,42 @@ fn agents_are_heard_with_their_task_in_front_and_their_loops_stand_under_the_tas
         "select wave from waves where commit_hash is not null",
     );
     assert_eq!(waves.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn logs_are_followed_from_task_to_task_until_the_task_loop_is_over() {
+    let world = project();
+    let script = "print begin ${DESCARTES_TASK_ID} ;; wait-file ../../../go-${DESCARTES_TASK_ID} 60s ;; \
+        print end ${DESCARTES_TASK_ID} ;; write work-${DESCARTES_TASK_ID} x ;; promise";
+    start(&world, script, &["--detach"]).assert_code(0);
+    let seen = world.root().join("seen");
+    let mut command = world.descartes(["loop", "logs", "-f"]);
+    command.stdout(std::fs::File::create(&seen).unwrap());
+    let mut follower = command.spawn().unwrap();
+    let text = || std::fs::read_to_string(&seen).unwrap();
+    for task in 1..=3 {
+        let begin = format!("--- task {task}, iteration 1 ---\nbegin {task}\n");
+        eventually("it speaks", Duration::from_secs(60), || {
+            text().contains(&begin)
+        });
+        assert!(!text().contains(&format!("end {task}")), "{}", text());
+        assert!(follower.try_wait().unwrap().is_none());
+        std::fs::write(world.state().join(format!("go-{task}")), "").unwrap();
+    }
+    assert!(follower.wait().unwrap().success());
+    let heads = text().matches("--- task ").count();
+    assert_eq!(
+        (heads, text().matches("end ").count()),
+        (3, 3),
+        "{}",
+        text()
+    );
+    assert!(
+        text().ends_with("end 3\n<promise>COMPLETE</promise>\n"),
+        "{}",
+        text()
+    );
+    assert_eq!(statuses(&world), "DDD");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `descartes loop diff`: what an iteration changed in the work tree.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
@@ -32,7 +33,8 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
             _ => error.into(),
         }
     })?;
-    let mut tree = open(&found, &loops(around, &found.meta().working_dir, printer)?)?;
+    let all = loops(around, &found.meta().working_dir, printer)?;
+    let mut tree = open_at(&place_of(&found), &found, &all)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
@@ -68,9 +70,23 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
 /// The loop's work tree, with its snapshots. What descartes itself wrote into it, for this loop
 /// or another, is no part of it: it would be taken for a change, and put back.
 pub fn open(found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
-    let dir = &found.meta().working_dir;
+    open_at(&found.meta().working_dir, found, loops)
+}
+
+/// Where the loop's snapshots can be compared. The worktree of a task goes when its loop is
+/// over; the task loop's own checkout has the same objects.
+fn place_of(found: &LoopHandle) -> PathBuf {
+    let own = &found.meta().working_dir;
+    let parent = || found.beside(found.parent()?).ok();
+    match own.is_dir() {
+        true => own.clone(),
+        false => parent().map_or_else(|| own.clone(), |parent| parent.meta().working_dir.clone()),
+    }
+}
+
+fn open_at(dir: &Path, found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
     let mut apart = vec![loops.root().path().to_owned()];
-    let others = loops.list(&Scope::Of(dir.clone()))?;
+    let others = loops.list(&Scope::Of(dir.to_owned()))?;
     let files = others.iter().map(LoopHandle::state_file);
     for file in files.chain([found.state_file()]) {
         let mut lock = file.as_os_str().to_owned();

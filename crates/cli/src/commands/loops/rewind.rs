@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{Rewound, Snapshot, Tree};
+use descartes_kernel::units::plural;
 use descartes_kernel::view::Life;
 use descartes_store::lock::LockError;
 use jiff::Timestamp;
@@ -17,7 +18,6 @@ use crate::args::loops::RewindArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
-use crate::view::words;
 
 /// A person waits for this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,6 +28,7 @@ const NAMED: usize = 20;
 pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, around, printer)?;
     let all = loops(around, &found.meta().working_dir, printer)?;
+    refuse_without_worktree(&found)?;
     let mut tree = open(&found, &all)?;
     if args.copies {
         return Ok(copies(&tree, args, printer));
@@ -47,7 +48,7 @@ pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Resul
         return Ok(0);
     }
     if !args.yes {
-        let count = words::plural(plan.len() as u64, "file");
+        let count = plural(plan.len() as u64, "file");
         printer.talk(&format!("{count} would change to what {name} left:"));
         for changed in plan.iter().take(NAMED) {
             printer.talk(&format!("  {}", changed.path.display()));
@@ -111,6 +112,20 @@ fn runs(found: &LoopHandle) -> CliError {
     }
 }
 
+/// The worktree of a task goes when its loop is over.
+fn refuse_without_worktree(found: &LoopHandle) -> Result<(), CliError> {
+    match (found.task(), found.meta().working_dir.is_dir()) {
+        (Some(task), false) => Err(CliError::Refused {
+            message: format!("the worktree of task {task} is gone: there is nothing to put back"),
+            hints: vec![format!(
+                "what its loop changed: descartes loop diff {}",
+                found.id()
+            )],
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn refuse_while_running(found: &LoopHandle, all: &Loops) -> Result<(), CliError> {
     let here = Scope::Of(found.meta().working_dir.clone());
     for other in all.list(&here)? {
@@ -164,7 +179,7 @@ fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer:
         });
         return printer.line(&value.to_string());
     }
-    let count = |paths: &[PathBuf]| words::plural(paths.len() as u64, "file");
+    let count = |paths: &[PathBuf]| plural(paths.len() as u64, "file");
     printer.line(&format!(
         "the work tree is as {name} left it: {} written, {} removed",
         count(&rewound.restored),
