@@ -9,8 +9,9 @@
 //! 3. `loops/<id>/lock`: the journal has one writer, also when its state file was copied.
 //!
 //! Nobody waits for a lock while holding another for longer than the short retry, and all take
-//! them in the same order, so nobody waits for ever. Lock files are never deleted. The locks
-//! belong to the open files: a guard that inherits them holds them when its host is gone.
+//! them in the same order, so nobody waits for ever. A lock file is deleted only by who holds
+//! it, and who takes one looks whether it is still the one of that name. The locks belong to the
+//! open files: a guard that inherits them holds them when its host is gone.
 
 use crate::layout::{BadLoopId, LoopDir, StateRoot, canonical, ensure_folder_of};
 use crate::ops::{self, IoError, Sync};
@@ -172,6 +173,26 @@ fn name_state_file(error: LockError, state_file: &Path) -> LockError {
         })),
         other => other,
     }
+}
+
+/// Removes a lock file that nobody holds, while holding it: whoever opened it just before finds
+/// out, and makes it anew.
+pub(crate) fn remove_unheld(path: &Path) -> Result<(), IoError> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(IoError::new("open", path, error)),
+    };
+    match file.try_lock() {
+        Ok(()) if is_at(&file, path)? => ops::remove_file(path),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(IoError::new("lock", path, error)),
+    }
+}
+
+/// Whether anybody holds a lock file.
+pub(crate) fn is_held(path: &Path) -> Result<bool, IoError> {
+    Ok(probe(path)?.is_some())
 }
 
 /// Who holds a loop; `None` if nobody does.

@@ -4,7 +4,8 @@
 use descartes_kernel::event::{Durability, Event};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_store::catalog::{
-    CleanError, CleanScope, FindError, LoopMeta, Standing, find, list, plan_clean, register, remove,
+    CleanError, CleanScope, FindError, LoopMeta, Standing, find, list, plan_clean, register,
+    remove, remove_lock,
 };
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
@@ -162,6 +163,36 @@ fn standing_is_the_lock_and_then_the_last_word_of_the_journal() {
     }
     drop(lock);
     assert_eq!(world.standing("over"), over);
+}
+
+#[test]
+fn locks_that_nobody_holds_go_with_their_state_files() {
+    let world = World::new();
+    let hold = |name: &str| {
+        let holder = Holder {
+            loop_id: name.replace('.', "-"),
+            since: at(5),
+            host: this_host("1"),
+        };
+        StateLock::acquire(&world.root, &world.state_file(name), &holder).unwrap()
+    };
+    world.add("kept", "n", 1, &[finished()]);
+    fs::write(world.state_file("state.json"), "{}").unwrap();
+    let live = hold("live.json");
+    drop((hold("state.json"), hold("gone.json"), hold("taken.json")));
+    let lock = |name: &str| world.root.lock_for(&world.state_file(name));
+    let plan = plan_clean(&world.root, at(0), CleanScope::Logs).unwrap();
+    let mut idle = [lock("gone.json"), lock("taken.json")];
+    idle.sort();
+    assert_eq!(plan.locks, idle);
+    let taken = hold("taken.json");
+    for path in &plan.locks {
+        remove_lock(path).unwrap();
+    }
+    assert!(!lock("gone.json").exists());
+    assert!(lock("taken.json").exists() && lock("live.json").exists());
+    assert!(lock("state.json").exists());
+    drop((live, taken, hold("gone.json")));
 }
 
 #[test]

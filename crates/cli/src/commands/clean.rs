@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use descartes_kernel::units::{show_duration, show_size};
-use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove};
+use descartes_kernel::units::{plural, show_duration, show_size};
+use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -27,9 +27,10 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
     if !args.json {
         list(&plan, &sockets, now, args, printer);
     }
-    if plan.items.is_empty() && sockets.is_empty() {
+    if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         if args.json {
-            printer.line(&json!({ "items": [], "sockets": [], "removed": false }).to_string());
+            let nothing = json!({ "items": [], "sockets": [], "locks": [], "removed": false });
+            printer.line(&nothing.to_string());
         }
         return Ok(0);
     }
@@ -47,7 +48,13 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
     };
     if args.json {
         let items: Vec<Value> = plan.items.iter().map(as_json).collect();
-        let value = json!({ "items": items, "sockets": sockets, "removed": agreed, "kept": kept });
+        let value = json!({
+            "items": items,
+            "sockets": sockets,
+            "locks": plan.locks,
+            "removed": agreed,
+            "kept": kept,
+        });
         printer.line(&value.to_string());
     } else if agreed {
         let freed: u64 = plan.items.iter().map(|item| item.bytes).sum();
@@ -76,6 +83,10 @@ fn clear(plan: &CleanPlan, sockets: &[PathBuf], printer: &Printer) -> Vec<String
             printer.warning(&error.to_string());
             kept.push(error.to_string());
         }
+    }
+    for error in plan.locks.iter().filter_map(|lock| remove_lock(lock).err()) {
+        printer.warning(&error.to_string());
+        kept.push(error.to_string());
     }
     // A loop may have taken its socket up again while a person was asked.
     for socket in sockets.iter().filter(|socket| is_dead(socket)) {
@@ -112,10 +123,14 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
         ));
     }
     if !sockets.is_empty() {
-        let count = words::plural(sockets.len() as u64, "dead socket");
+        let count = plural(sockets.len() as u64, "dead socket");
         printer.line(&format!("{:>9}  {count} of loops that are gone", ""));
     }
-    if plan.items.is_empty() && sockets.is_empty() {
+    if !plan.locks.is_empty() {
+        let count = plural(plan.locks.len() as u64, "lock");
+        printer.line(&format!("{:>9}  {count} of state files that are gone", ""));
+    }
+    if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         let age = show_duration(args.older.0);
         printer.talk(&format!("nothing to remove that is older than {age}"));
     }

@@ -245,6 +245,20 @@ fn clean_lists_first_and_keeps_what_is_not_over() {
     );
     verb(&world, &["logs", "old"]).assert_code(65);
     descartes(&world, &["clean", "--older", "0s", "--whole", "--yes"]).assert_code(0);
+    let locks = || {
+        std::fs::read_dir(world.state().join("locks"))
+            .unwrap()
+            .count()
+    };
+    assert!(locks() > 0);
+    std::fs::remove_dir_all(world.path(".descartes")).unwrap();
+    let cleaned = descartes(&world, &["clean", "--yes"]);
+    cleaned.assert_code(0);
+    assert!(
+        cleaned.stdout().contains("of state files that are gone"),
+        "{cleaned}"
+    );
+    assert_eq!(locks(), 1, "the other state file is there");
     assert!(!dir.exists());
     verb(&world, &["cancel", "live", "--now"]).assert_code(0);
     world.assert_no_survivors();

@@ -1,10 +1,12 @@
 //! Making room: what old loops left behind. Planned first, so that it can be shown.
 
-use super::{LoopMeta, Standing, list, standing};
+use super::{LoopEntry, LoopMeta, Standing, list, standing};
 use crate::layout::{LoopDir, StateRoot};
+use crate::lock::{is_held, remove_unheld};
 use crate::logs::disk_use;
 use crate::ops::{self, IoError};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,8 @@ pub struct CleanPlan {
     pub items: Vec<CleanItem>,
     /// Old loops that are not over: they can be resumed, and nothing of them is removed.
     pub interrupted: Vec<LoopMeta>,
+    /// Locks that nobody holds, of state files that are gone.
+    pub locks: Vec<PathBuf>,
 }
 
 /// A loop whose traces would be removed.
@@ -63,8 +67,12 @@ pub fn plan_clean(
     before: Timestamp,
     scope: CleanScope,
 ) -> Result<CleanPlan, IoError> {
-    let mut plan = CleanPlan::default();
-    for entry in list(root)? {
+    let all = list(root)?;
+    let mut plan = CleanPlan {
+        locks: idle_locks(root, &all)?,
+        ..CleanPlan::default()
+    };
+    for entry in all {
         let last_used = last_used(&entry.dir);
         if last_used >= before {
             continue;
@@ -105,6 +113,29 @@ fn item(
         dir,
         paths,
     })
+}
+
+/// Locks that nobody holds and no state file of ours needs.
+fn idle_locks(root: &StateRoot, all: &[LoopEntry]) -> Result<Vec<PathBuf>, IoError> {
+    let files = all.iter().map(|entry| &entry.meta.state_file);
+    let needed: BTreeSet<PathBuf> = files
+        .filter(|file| file.exists())
+        .map(|file| root.lock_for(file))
+        .collect();
+    let names = std::fs::read_dir(root.locks()).into_iter().flatten();
+    let mut idle = Vec::new();
+    for path in names.filter_map(|name| Some(name.ok()?.path())) {
+        if !needed.contains(&path) && !is_held(&path)? {
+            idle.push(path);
+        }
+    }
+    idle.sort();
+    Ok(idle)
+}
+
+/// Removes a lock of a plan, unless a loop took it meanwhile.
+pub fn remove_lock(path: &Path) -> Result<(), CleanError> {
+    Ok(remove_unheld(path)?)
 }
 
 /// Folders that were begun and never became a loop.

@@ -3,7 +3,7 @@
 mod clean;
 mod find;
 
-pub use clean::{CleanError, CleanItem, CleanPlan, CleanScope, plan_clean, remove};
+pub use clean::{CleanError, CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
 pub use find::{FindError, find};
 
 use crate::journal::{JournalError, find_last};

@@ -86,7 +86,12 @@ impl StateRoot {
     pub fn lock_for(&self, canonical_state_file: &Path) -> PathBuf {
         use std::os::unix::ffi::OsStrExt;
         let name = short_hash(canonical_state_file.as_os_str().as_bytes());
-        self.path.join("locks").join(format!("{name}.lock"))
+        self.locks().join(format!("{name}.lock"))
+    }
+
+    /// The folder of those locks.
+    pub fn locks(&self) -> PathBuf {
+        self.path.join("locks")
     }
 
     /// The folder of one loop.
