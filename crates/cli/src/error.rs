@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use descartes_client::ClientError;
 use descartes_core::host::HostError;
 use descartes_core::worktree::WorktreeError;
@@ -15,6 +16,7 @@ use descartes_kernel::config::ConfigError;
 use descartes_kernel::outcome::exit;
 use descartes_store::IoError;
 use descartes_store::catalog::FindError;
+use descartes_store::config::ConfigError as SettingsError;
 use descartes_store::journal::JournalError;
 
 use crate::args::Cli;
@@ -56,7 +58,7 @@ pub enum CliError {
     Host(#[from] HostError),
     /// The settings cannot be used.
     #[error(transparent)]
-    Settings(#[from] descartes_store::config::ConfigError),
+    Settings(#[from] SettingsError),
     /// A profile cannot be used.
     #[error(transparent)]
     Profile(#[from] ProfileError),
@@ -176,9 +178,13 @@ impl CliError {
             Self::Config(error) => vec![error.hint.clone()],
             Self::Host(error) => error.hint().into_iter().collect(),
             Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
+            Self::Settings(SettingsError::Io(_)) => {
+                vec!["make it a file that you may read, or move it away".to_owned()]
+            }
+            // Whatever reads the settings would end here again.
             Self::Settings(_) | Self::Profile(_) => {
                 vec![
-                    "mend it; every key with its value and source: descartes config show"
+                    "mend it; every key with its default and meaning: descartes config defaults"
                         .to_owned(),
                 ]
             }
@@ -206,8 +212,36 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
             hints.push(tip.trim().to_owned());
         }
     }
-    hints.push(format!("see: {} --help", command_of(words)));
+    let command = command_of(words);
+    hints.extend(meant(error, &command));
+    hints.push(format!("see: {command} --help"));
     CliError::Usage { message, hints }
+}
+
+/// What people mean who forget `loop`, or `--prompt` before the task.
+fn meant(error: &clap::Error, command: &str) -> Option<String> {
+    let context = |kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(word.as_str()),
+        _ => None,
+    };
+    match (error.kind(), command) {
+        (ErrorKind::InvalidSubcommand, "descartes") => {
+            let verb = match context(ContextKind::InvalidSubcommand)? {
+                "run" => "start",
+                verb => verb,
+            };
+            let loops = Cli::command().find_subcommand("loop")?.clone();
+            let verb = loops.find_subcommand(verb)?.get_name().to_owned();
+            Some(format!("did you mean: descartes loop {verb}"))
+        }
+        (ErrorKind::UnknownArgument, "descartes loop start") => {
+            let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            Some(format!(
+                "the task stands in quotes: descartes loop start --prompt \"{word} …\""
+            ))
+        }
+        _ => None,
+    }
 }
 
 /// The command that the words name, as far as they name one. A usage line is not always there.

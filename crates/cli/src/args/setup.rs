@@ -64,6 +64,8 @@ pub enum ConfigVerb {
         #[arg(long)]
         json: bool,
     },
+    /// Print every setting with its default and what it means, as a config file
+    Defaults,
 }
 
 /// `completions`.

@@ -1,6 +1,7 @@
-//! `descartes config show`: every setting with its value and where it comes from.
+//! `descartes config show`: every setting with its value and where it comes from. `descartes
+//! config defaults`: what there is to set, also where a config file cannot be read.
 
-use descartes_store::config::{KEYS, Layers, Row, Source};
+use descartes_store::config::{DEFAULT_TOML, KEYS, Layers, Row, Source};
 use serde_json::json;
 
 use crate::args::setup::ConfigVerb;
@@ -11,7 +12,10 @@ use crate::style::Tone;
 
 /// Runs it.
 pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let ConfigVerb::Show { json } = verb;
+    let ConfigVerb::Show { json } = verb else {
+        printer.data(DEFAULT_TOML);
+        return Ok(0);
+    };
     let layers = around.layers(&around.here)?;
     for unknown in layers.unknown() {
         printer.warning(&unknown.to_string());

@@ -80,7 +80,7 @@ pub fn resolve_for(
     let chosen = agent::choose(args.task.command.as_deref(), &layers, &profiles)?;
     let task = match source {
         Some(_) => Task::default(),
-        None => task(args, &layers, around, &dir)?,
+        None => task(args, &layers, around, &dir).and_then(given)?,
     };
     let mut config = config(args, &layers, around, &dir, &chosen, task)?;
     let mut said = Vec::new();
@@ -112,23 +112,34 @@ pub fn resolve_for(
     })
 }
 
+/// Nothing at all is another slip than an empty text.
+fn given(task: Option<Task>) -> Result<Task, CliError> {
+    task.ok_or_else(|| {
+        CliError::usage(
+            "there is no prompt: what is the agent to do?",
+            "for example: descartes loop start --prompt \"Make every test pass\", or --prompt-file PROMPT.md (`descartes init` writes one)",
+        )
+    })
+}
+
 fn task(
     args: &StartArgs,
     layers: &Layers,
     around: &Surroundings,
     dir: &Path,
-) -> Result<Task, CliError> {
+) -> Result<Option<Task>, CliError> {
     if let Some(PromptMode::None) = value(layers, "prompt_mode")? {
-        return Ok(Task::default());
+        return Ok(Some(Task::default()));
     }
     let given = args.task.prompt.as_deref();
     match (
         &args.task.prompt_file,
         value::<PathBuf>(layers, "prompt_file")?,
     ) {
-        (Some(file), _) => prompt::task(given, Some(file), &around.here),
+        (None, None) if given.is_none() => Ok(None),
+        (Some(file), _) => prompt::task(given, Some(file), &around.here).map(Some),
         // A path in a config file is relative to the project.
-        (None, file) => prompt::task(given, file.as_deref(), dir),
+        (None, file) => prompt::task(given, file.as_deref(), dir).map(Some),
     }
 }
 

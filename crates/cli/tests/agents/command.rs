@@ -50,6 +50,19 @@ fn the_list_says_what_is_installed_in_which_version_and_what_was_tested() {
 }
 
 #[test]
+fn a_program_of_the_folder_is_tested_from_there() {
+    let world = World::new();
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exit 0\necho hello > hello.txt\necho '<promise>COMPLETE</promise>'\n";
+    std::fs::rename(world.program("own-agent", script), world.path("agent.sh")).unwrap();
+    for command in ["./agent.sh", "sh agent.sh"] {
+        let own = format!("[agents.own]\ncommand = {command:?}\nprompt_mode = \"stdin\"\n");
+        world.write(".descartes/config.toml", own);
+        agents(&world, &["test", "own"]).assert_code(0);
+    }
+    assert!(!world.has("hello.txt"));
+}
+
+#[test]
 fn a_profile_is_shown_as_it_stands_after_the_config() {
     let world = World::new();
     world.write(

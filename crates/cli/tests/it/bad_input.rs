@@ -23,6 +23,22 @@ fn assert_refused(world: &World, run: &Finished, code: i32, words: &str) {
 }
 
 #[test]
+fn what_newcomers_type_is_answered_with_what_they_mean() {
+    let world = World::new();
+    for (words, meant) in [
+        (&["start", "-p", "x"][..], "descartes loop start"),
+        (&["run"], "descartes loop start"),
+        (&["status"], "descartes loop status"),
+        (&["loop", "start", "fix", "it"], "--prompt \"fix …\""),
+        (&["loop", "start"], "descartes init"),
+        (&["loop", "start", "-p", "x", "--max-duration", "0"], "30m"),
+    ] {
+        let run = descartes(&world, words);
+        assert_refused(&world, &run, 64, meant);
+    }
+}
+
+#[test]
 fn command_lines_that_make_no_loop() {
     let table: [(&[&str], i32, &str); 12] = [
         (&["--command", "my 'agent", "-p", "x"], 64, "quot"),
@@ -34,7 +50,7 @@ fn command_lines_that_make_no_loop() {
         ),
         (&["--command", "./plain.txt", "-p", "x"], 1, "plain.txt"),
         (&["--command", "true", "-p", " "], 64, "prompt is empty"),
-        (&["--command", "true"], 64, "prompt is empty"),
+        (&["--command", "true"], 64, "there is no prompt"),
         (&["--command", "true", "--prompt-file", "nul.md"], 64, "NUL"),
         (
             &["--command", "true", "--prompt-file", "none.md"],

@@ -111,6 +111,34 @@ fn unknown_keys_are_warned_of_with_the_nearest_known_one() {
 }
 
 #[test]
+fn what_is_hinted_at_works_with_the_settings_that_do_not() {
+    let world = World::new();
+    for (text, place) in [
+        (
+            "timeout = 0\n",
+            "config.toml:1:11: `timeout`: nothing can be done",
+        ),
+        ("max_iterations = \n", "config.toml:1:"),
+        ("[agents.x]\nstream = \"y\"\n", "agent `x`"),
+    ] {
+        world.write(".descartes/config.toml", text);
+        let run = start(&world, CLAIMS, &[]);
+        run.assert_code(64);
+        assert!(run.stderr().contains(place), "{run}");
+        let hint = run.stderr().lines().last().unwrap().to_owned();
+        let (_, words) = hint.rsplit_once("descartes ").expect(&hint);
+        let hinted = descartes(&world, &words.split(' ').collect::<Vec<_>>());
+        hinted.assert_code(0);
+        assert!(hinted.stdout().contains("max_iterations"), "{hinted}");
+    }
+    std::fs::remove_file(world.path(".descartes/config.toml")).unwrap();
+    std::fs::create_dir(world.path(".descartes/config.toml")).unwrap();
+    let run = start(&world, CLAIMS, &[]);
+    run.assert_code(64);
+    assert!(run.stderr().contains("move it away"), "{run}");
+}
+
+#[test]
 fn settings_of_task_loops_in_a_file_hinder_no_other_loop() {
     let world = World::new();
     world.write(

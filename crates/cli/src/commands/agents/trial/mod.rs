@@ -3,6 +3,7 @@
 mod report;
 mod scratch;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub fn run(
         ));
     }
     let scratch = Scratch::make(&around.paths.temp_dir)?;
-    let (config, invocation) = config(args, profile, &scratch);
+    let (config, invocation) = config(args, profile, &scratch, &around.here);
     let order = order(args, config, around);
     let settings = HostSettings {
         // Nobody looks for this loop in a list.
@@ -87,6 +88,7 @@ fn config(
     args: &TestArgs,
     profile: &Profile,
     scratch: &Scratch,
+    here: &Path,
 ) -> (IterativeLoopConfig, Invocation) {
     // Enough for the task, where the agent knows such a thing.
     let default = match &profile.permissions.edit {
@@ -100,6 +102,7 @@ fn config(
         prompt_mode: None,
     };
     let words = shell_words::split(&profile.command).unwrap_or_default();
+    let words = as_seen_from(here, words);
     let invocation = build(profile, &words, &choices);
     let timeout = args.timeout.unwrap_or(Secs(TIMEOUT));
     let config = IterativeLoopConfig {
@@ -121,6 +124,21 @@ fn config(
         ..IterativeLoopConfig::default()
     };
     (config, invocation)
+}
+
+/// A program or script of the folder that is asked from, named so that it is found from the
+/// scratch folder too.
+fn as_seen_from(here: &Path, words: Vec<String>) -> Vec<String> {
+    let absolute = |(at, word): (usize, String)| {
+        // A program without a slash is looked for on the PATH.
+        let is_path = word.contains('/') || at > 0;
+        let file = here.join(&word);
+        match is_path && file.is_file() {
+            true => file.to_string_lossy().into_owned(),
+            false => word,
+        }
+    };
+    words.into_iter().enumerate().map(absolute).collect()
 }
 
 fn order(args: &TestArgs, config: IterativeLoopConfig, around: &Surroundings) -> Order {

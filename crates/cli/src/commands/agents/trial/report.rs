@@ -2,6 +2,7 @@
 
 use descartes_kernel::agent::{Invocation, Profile, Reports, VersionSeen};
 use descartes_kernel::event::{EndedBy, LimitKind, RunFacts};
+use descartes_kernel::units::plural;
 use serde::Serialize;
 
 use super::super::installed::Installed;
@@ -146,7 +147,7 @@ fn stream(seen: &Seen<'_>, facts: &RunFacts) -> Line {
         ),
         (true, lines) => problem(
             "stream",
-            format!("{} not understood", words::plural(lines, "line")),
+            format!("{} not understood", plural(lines, "line")),
             Some(
                 "an older or newer version? the text fallback: add its text format to the command"
                     .to_owned(),
