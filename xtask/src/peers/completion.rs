@@ -139,79 +139,68 @@ fn says(stage: &Stage<'_>, speech: Speech) -> Result<&'static str, Cell> {
     stage.tool.says().ok_or_else(|| cannot(why))
 }
 
-/// An agent that is never done; a tool that stops before its limit was fooled.
-pub fn false_claims(lab: &Lab) -> Rows {
+/// Plays every case to every tool that can hear it.
+fn play(
+    lab: &Lab,
+    cases: &[Case],
+    once: impl Fn(&Stage<'_>, &Case, &str) -> Result<Cell, Trouble>,
+) -> Rows {
     let mut rows = Vec::new();
-    for case in &FALSE {
-        rows.extend(with_all(
-            lab,
-            "M4",
-            case.what,
-            lab.form.pick(1, 2),
-            |stage| {
-                let says = match says(stage, case.speech) {
-                    Ok(says) => says,
-                    Err(cell) => return Ok(cell),
-                };
-                let script = lines(stage, case, says);
-                let work = Work {
-                    speech: case.speech,
-                    gate: case.gate,
-                    ..Work::new(&script, 3)
-                };
-                let ended = stage.trial.run(stage.begin(&work))?;
-                Ok(match (stage.starts(), ended.code()) {
-                    (3, Some(0)) if stage.tool == Tool::Descartes => {
-                        Cell::Wrong("called done at the limit".to_owned())
-                    }
-                    (3, _) => Cell::Right("goes on".to_owned()),
-                    (1 | 2, _) if case.undecidable => Cell::Seen("called done".to_owned()),
-                    // Nobody can be held to a check that he cannot be given.
-                    (1 | 2, _) if case.gate.is_some() && !stage.tool.has_gates() => {
-                        Cell::Seen("called done; takes no check".to_owned())
-                    }
-                    (1 | 2, _) if ended.code() != Some(0) => {
-                        Cell::Wrong(format!("broke off ({})", ended.status))
-                    }
-                    (1 | 2, _) => Cell::Wrong("called done".to_owned()),
-                    (starts, _) => return Err(format!("{starts} starts; {ended}")),
-                })
-            },
-        )?);
+    for case in cases {
+        let heard = |stage: &Stage<'_>| match says(stage, case.speech) {
+            Ok(says) => once(stage, case, &lines(stage, case, says)),
+            Err(cell) => Ok(cell),
+        };
+        let rounds = lab.form.pick(1, 2);
+        rows.extend(with_all(lab, "M4", case.what, rounds, heard)?);
     }
     Ok(rows)
 }
 
+/// An agent that is never done; a tool that stops before its limit was fooled.
+pub fn false_claims(lab: &Lab) -> Rows {
+    play(lab, &FALSE, |stage, case, script| {
+        let work = Work {
+            speech: case.speech,
+            gate: case.gate,
+            ..Work::new(script, 3)
+        };
+        let ended = stage.trial.run(stage.begin(&work))?;
+        Ok(match (stage.starts(), ended.code()) {
+            (3, Some(0)) if stage.tool == Tool::Descartes => {
+                Cell::Wrong("called done at the limit".to_owned())
+            }
+            (3, _) => Cell::Right("goes on".to_owned()),
+            (1 | 2, _) if case.undecidable => Cell::Seen("called done".to_owned()),
+            // Nobody can be held to a check that he cannot be given.
+            (1 | 2, _) if case.gate.is_some() && !stage.tool.has_gates() => {
+                Cell::Seen("called done; takes no check".to_owned())
+            }
+            (1 | 2, _) if ended.code() != Some(0) => {
+                Cell::Wrong(format!("broke off ({})", ended.status))
+            }
+            (1 | 2, _) => Cell::Wrong("called done".to_owned()),
+            (starts, _) => return Err(format!("{starts} starts; {ended}")),
+        })
+    })
+}
+
 /// An agent that is done in its second iteration.
 pub fn missed(lab: &Lab) -> Rows {
-    let mut rows = Vec::new();
-    for case in &TRUE {
-        rows.extend(with_all(
-            lab,
-            "M4",
-            case.what,
-            lab.form.pick(1, 2),
-            |stage| {
-                let says = match says(stage, case.speech) {
-                    Ok(says) => says,
-                    Err(cell) => return Ok(cell),
-                };
-                let lines = lines(stage, case, says);
-                let script = format!("@1 read-stdin-to got\nprint working\n@2-\n{lines}");
-                let work = Work {
-                    speech: case.speech,
-                    ..Work::new(&script, 4)
-                };
-                let ended = stage.trial.run(stage.begin(&work))?;
-                Ok(match stage.starts() {
-                    2 if ended.code() == Some(0) => Cell::Right("heard".to_owned()),
-                    2 => Cell::Wrong(format!("broke off ({})", ended.status)),
-                    4 => Cell::Wrong("missed".to_owned()),
-                    starts => return Err(format!("{starts} starts; {ended}")),
-                })
-            },
-        )?);
-    }
+    let mut rows = play(lab, &TRUE, |stage, case, lines| {
+        let script = format!("@1 read-stdin-to got\nprint working\n@2-\n{lines}");
+        let work = Work {
+            speech: case.speech,
+            ..Work::new(&script, 4)
+        };
+        let ended = stage.trial.run(stage.begin(&work))?;
+        Ok(match stage.starts() {
+            2 if ended.code() == Some(0) => Cell::Right("heard".to_owned()),
+            2 => Cell::Wrong(format!("broke off ({})", ended.status)),
+            4 => Cell::Wrong("missed".to_owned()),
+            starts => return Err(format!("{starts} starts; {ended}")),
+        })
+    })?;
     rows.extend(with_all(
         lab,
         "M5",

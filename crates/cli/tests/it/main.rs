@@ -37,4 +37,5 @@ mod verbs_look;
 mod verbs_steer;
 mod verbs_work;
 mod watch;
+mod watch_common;
 mod watch_hard;

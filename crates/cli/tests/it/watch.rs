@@ -1,46 +1,16 @@
 //! The full-screen view on a real terminal: keys typed, the screen read, loops really steered.
 
-use std::time::Duration;
-
 use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::common::{descartes, events, loop_dir, loops, start};
-
-const SOON: Duration = Duration::from_secs(20);
+use crate::watch_common::{SOON, background, quits, sees, watch, watch_with};
 
 /// An agent that says something, keeps its prompt, and waits for leave to end.
 const PATIENT: &str =
     "print words of ${ITERATION}\nsave-prompt prompt-${ITERATION} arg\nwait-file go-${ITERATION}";
-
-fn background(world: &World, script: &str, flags: &[&str]) {
-    let all = [flags, &["--detach", "--name", "auth"]].concat();
-    start(world, script, &all).assert_code(0);
-}
-
-fn watch_with(world: &World, arguments: &[&str], size: Size) -> Pty {
-    let mut command = world.descartes(arguments);
-    command.env("LC_ALL", "C.UTF-8");
-    Pty::spawn(&command, size)
-}
-
-fn watch(world: &World) -> Pty {
-    watch_with(world, &["watch"], Size::default())
-}
-
-#[track_caller]
-fn sees(pty: &Pty, words: &str) {
-    pty.wait_screen(SOON, |screen| screen.contains(words));
-}
-
-#[track_caller]
-fn quits(pty: &mut Pty) {
-    pty.send("q");
-    assert_eq!(pty.wait(SOON).code(), Some(0));
-    assert!(!pty.is_full_screen());
-}
 
 #[test]
 fn a_loop_is_paused_told_something_and_cancelled() {

@@ -1,42 +1,12 @@
 //! The full-screen view when things are not as they should be: limits, loops that do not answer,
 //! journals from tomorrow, terminals without colour, and a shell that wants its terminal back.
 
-use std::process::Command;
-use std::time::Duration;
-
 use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World, eventually, eventually_some, process};
 use nix::sys::signal::Signal;
 
 use crate::common::{claude_result, descartes, events, loop_dir, start};
-
-const SOON: Duration = Duration::from_secs(40);
-
-fn background(world: &World, script: &str, flags: &[&str]) {
-    let all = [flags, &["--detach", "--name", "auth"]].concat();
-    start(world, script, &all).assert_code(0);
-}
-
-fn on_terminal(command: &mut Command) -> Pty {
-    command.env("LC_ALL", "C.UTF-8");
-    Pty::spawn(command, Size::default())
-}
-
-fn watch(world: &World) -> Pty {
-    on_terminal(&mut world.descartes(["watch"]))
-}
-
-#[track_caller]
-fn sees(pty: &Pty, words: &str) {
-    pty.wait_screen(SOON, |screen| screen.contains(words));
-}
-
-#[track_caller]
-fn quits(pty: &mut Pty) {
-    pty.send("q");
-    assert_eq!(pty.wait(SOON).code(), Some(0));
-    assert!(!pty.is_full_screen());
-}
+use crate::watch_common::{SOON, background, on_terminal, quits, sees, watch};
 
 #[test]
 fn a_wait_for_the_provider_counts_down_and_a_key_ends_it() {
@@ -130,7 +100,10 @@ fn without_colours_nothing_is_coloured_and_nothing_is_lost() {
             .filter(|code| matches!(code.parse(), Ok(30..=38 | 40..=48 | 90..=107)))
             .count()
     };
-    let mut plain = on_terminal(world.descartes(["watch"]).env("NO_COLOR", "1"));
+    let mut plain = on_terminal(
+        world.descartes(["watch"]).env("NO_COLOR", "1"),
+        Size::default(),
+    );
     sees(&plain, "Completed (promise)");
     quits(&mut plain);
     assert_eq!(colours(&plain), 0);
@@ -146,7 +119,7 @@ fn in_a_shell(world: &World) -> Pty {
     shell
         .args(["--norc", "--noprofile", "-i"])
         .env("PS1", "ready> ");
-    let mut pty = on_terminal(&mut shell);
+    let mut pty = on_terminal(&mut shell, Size::default());
     sees(&pty, "ready> ");
     pty.send("stty -g > before\n");
     let program = descartes_testkit::descartes();
