@@ -16,6 +16,7 @@ pub use crate::provider_limit::{LimitKind, LimitTold};
 use crate::sched;
 use crate::state::{IterationSummary, LoopState, Spent};
 use crate::tasks::{Landing, PlannedTask};
+use crate::units::plural;
 
 /// The version of the journal's format.
 pub const FORMAT: u32 = 1;
@@ -324,6 +325,18 @@ pub enum WaitReason {
     Limit(LimitTold),
     /// So many failures in a row.
     Failures(u32),
+}
+
+impl WaitReason {
+    /// Why, for a person.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Limit(limit) => limit.words.clone(),
+            Self::Failures(count) => {
+                format!("{} in a row", plural(u64::from(*count), "failure"))
+            }
+        }
+    }
 }
 
 /// What ended a wait.

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::event::{Event, Record, StopBy, WaitReason};
+use crate::event::{Event, Record, StopBy};
 use crate::outcome::IterativeExitReason;
 use crate::sched::{self, Next};
 use crate::tasks::Landing;
@@ -85,10 +85,7 @@ impl Notice {
             )),
             Event::WaitStarted { until, reason } => {
                 let long = until.duration_since(record.at).as_secs() >= LONG_WAIT_SECS;
-                let why = match reason {
-                    WaitReason::Limit(limit) => limit.words.clone(),
-                    WaitReason::Failures(n) => format!("{n} failures in a row"),
-                };
+                let why = reason.words();
                 long.then(|| Self {
                     until: Some(*until),
                     ..plain(NoticeKind::Waiting, format!("waits: {why}"))
@@ -135,6 +132,7 @@ fn kind_of(reason: &IterativeExitReason) -> NoticeKind {
 mod tests {
     use super::*;
     use crate::event::FORMAT;
+    use crate::event::WaitReason;
 
     fn notice(event: Event) -> Option<Notice> {
         Notice::of(&Record {

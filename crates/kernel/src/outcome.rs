@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::plural;
+
 /// Exit codes that are no outcome of a loop but of the command line itself.
 pub mod exit {
     /// A usage error: wrong flags or values.
@@ -157,20 +159,16 @@ impl IterativeExitReason {
                 iterations,
                 evidence,
             } => {
-                format!("stalled: {iterations} iterations without progress ({evidence})")
+                let still = plural(u64::from(*iterations), "iteration");
+                format!("stalled: {still} without progress ({evidence})")
             }
             Self::AgentBlocked { message } => format!("blocked by the agent: {message}"),
             Self::AgentFailed { failures, last } => {
-                let times = if *failures == 1 {
-                    "once"
-                } else {
-                    "times in a row"
+                let times = match failures {
+                    1 => "once".to_owned(),
+                    many => format!("{many} times in a row"),
                 };
-                if *failures == 1 {
-                    format!("the agent failed {times}: {last}")
-                } else {
-                    format!("the agent failed {failures} {times}: {last}")
-                }
+                format!("the agent failed {times}: {last}")
             }
             Self::TasksBlocked { tasks } => format!("tasks blocked: {}", tasks.join(", ")),
             Self::Error { message } => format!("error: {message}"),
@@ -182,6 +180,20 @@ impl IterativeExitReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_agree_with_their_counts() {
+        let stalled = |iterations| {
+            let evidence = "x".to_owned();
+            IterativeExitReason::Stalled {
+                iterations,
+                evidence,
+            }
+            .sentence()
+        };
+        assert_eq!(stalled(1), "stalled: 1 iteration without progress (x)");
+        assert_eq!(stalled(2), "stalled: 2 iterations without progress (x)");
+    }
 
     #[test]
     fn exit_codes_are_the_documented_table() {

@@ -3,6 +3,7 @@
 use crate::event::{ExitStatus, GateEnd, GateFacts};
 use crate::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
 use crate::state::{Claimed, Refusal};
+use crate::units::plural;
 
 /// Whether and how the context block is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,9 +143,10 @@ fn refusal_section(refusal: &Refusal) -> String {
 
 fn nudge_section(still: u32) -> String {
     format!(
-        "NO PROGRESS SEEN: in the last {still} iterations no file, commit or check changed.\n\
+        "NO PROGRESS SEEN: in the last {} no file, commit or check changed.\n\
          - Say what blocks you, then try a different approach\n\
-         - Take the smallest next step that changes a file or turns a check green"
+         - Take the smallest next step that changes a file or turns a check green",
+        plural(u64::from(still), "iteration")
     )
 }
 

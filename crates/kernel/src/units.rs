@@ -166,6 +166,15 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     }
 }
 
+/// A count with its noun: `1 file`, `2 files`, `0 processes`.
+pub fn plural(count: u64, one: &str) -> String {
+    match (count, one.ends_with('s')) {
+        (1, _) => format!("1 {one}"),
+        (_, true) => format!("{count} {one}es"),
+        (_, false) => format!("{count} {one}s"),
+    }
+}
+
 /// Writes a size in decimal units: `1.5 GB`.
 pub fn show_size(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
@@ -249,6 +258,14 @@ mod tests {
             let error = parse_duration(text).unwrap_err().to_string();
             assert!(error.contains("30m"), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn nouns_agree_with_their_counts() {
+        let count = |count| [plural(count, "iteration"), plural(count, "process")];
+        assert_eq!(count(0), ["0 iterations", "0 processes"]);
+        assert_eq!(count(1), ["1 iteration", "1 process"]);
+        assert_eq!(count(2), ["2 iterations", "2 processes"]);
     }
 
     #[test]

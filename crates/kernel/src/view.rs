@@ -18,7 +18,7 @@ use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::state::{IterationSummary, LoopState, Pause, Phase, Spent};
 use crate::tasks::{Landing, TasksState};
-use crate::units::show_duration;
+use crate::units::{plural, show_duration};
 
 /// Whether the loop's process is alive, as found by its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -103,10 +103,7 @@ impl Status {
 impl crate::state::Wait {
     /// Why, for a person.
     pub fn why(&self) -> String {
-        match &self.reason {
-            crate::event::WaitReason::Limit(limit) => limit.words.clone(),
-            crate::event::WaitReason::Failures(n) => format!("{n} failures in a row"),
-        }
+        self.reason.words()
     }
 }
 
@@ -438,8 +435,9 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
     if let Some(wave) = tasks.current_wave() {
         let (done, total) = tasks.wave_count(wave);
         lines.push(format!(
-            "  Wave: {wave} of {} ({done}/{total} tasks)",
-            tasks.waves
+            "  Wave: {wave} of {} ({done}/{})",
+            tasks.waves,
+            plural(total as u64, "task")
         ));
     }
     for running in &tasks.running {
@@ -467,8 +465,11 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
     }
     for blocked in &tasks.blocked {
         lines.push(format!(
-            "  Blocked: {} {} after {} attempts: {}",
-            blocked.task_id, blocked.title, blocked.attempts, blocked.reason
+            "  Blocked: {} {} after {}: {}",
+            blocked.task_id,
+            blocked.title,
+            plural(u64::from(blocked.attempts), "attempt"),
+            blocked.reason
         ));
     }
     if let Some(Landing::Ready { branch, why, .. }) = &tasks.landing {

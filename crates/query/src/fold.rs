@@ -93,10 +93,11 @@ impl<'c> Fold<'c> {
                 params![id, *run as i64, limit.words, retry_at.to_string()],
             ),
             Event::WaitStarted { until, reason } => {
-                let (why, words) = match reason {
-                    WaitReason::Limit(limit) => ("limit", limit.words.clone()),
-                    WaitReason::Failures(n) => ("failures", format!("{n} failures in a row")),
+                let why = match reason {
+                    WaitReason::Limit(_) => "limit",
+                    WaitReason::Failures(_) => "failures",
                 };
+                let words = reason.words();
                 self.run(
                     "insert into waits (loop_id, started_at, until, why, words) \
                      values (?1, ?2, ?3, ?4, ?5)",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::width::{cut_end, cut_start, one_line, width};
 use super::words;
 use crate::style::{Paint, Tone};
+use descartes_kernel::units::plural;
 
 /// What is going on.
 #[derive(Clone, Debug, PartialEq)]
@@ -201,7 +202,8 @@ fn title(facts: &Facts, room: usize) -> Piece {
             waves,
             ..
         } = tasks;
-        let long = format!("{done} of {total} tasks, wave {wave} of {waves}");
+        let all = plural(u64::from(*total), "task");
+        let long = format!("{done} of {all}, wave {wave} of {waves}");
         let text = match width(&long) + 8 <= room {
             true => long,
             false => format!("{done}/{total}"),

@@ -4,6 +4,7 @@ use descartes_core::host::HostEnd;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::LoopState;
+use descartes_kernel::units::plural;
 
 use super::width::one_line;
 use super::words;
@@ -72,10 +73,7 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
         }
         Reason::CompletionPromiseDetected if gates > 0 => (
             Tone::Good,
-            format!(
-                "done: {claim}, proven by {}",
-                words::plural(gates as u64, "gate")
-            ),
+            format!("done: {claim}, proven by {}", plural(gates as u64, "gate")),
         ),
         Reason::CompletionPromiseDetected => (
             Tone::Good,

@@ -6,7 +6,7 @@ use descartes_kernel::event::{
     EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
 };
 use descartes_kernel::state::LoopState;
-use descartes_kernel::units::{Secs, cut_str, show_size};
+use descartes_kernel::units::{Secs, cut_str, plural, show_size};
 use jiff::tz::TimeZone;
 
 use super::width::one_line;
@@ -95,7 +95,8 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
         Event::Nudged { iterations } => line(
             Tone::Warn,
             format!(
-                "no progress in {iterations} iterations: the agent is told, and stopped at twice as many"
+                "no progress in {}: the agent is told, and stopped at twice as many",
+                plural(u64::from(*iterations), "iteration")
             ),
         ),
         Event::Tasks { event } => super::tasks::talk(event, state),
@@ -161,7 +162,7 @@ fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
         ));
     }
     if facts.leftovers > 0 {
-        let left = words::plural(facts.leftovers, "process").replace("processs", "processes");
+        let left = plural(facts.leftovers, "process");
         out.extend(line(
             Tone::Dim,
             format!("ended {left} that it had left behind"),
@@ -230,7 +231,7 @@ fn finished(
 ) -> Vec<Talk> {
     let mut notes = Vec::new();
     if let Some(files) = files {
-        notes.push(format!("{} changed", words::plural(files.into(), "file")));
+        notes.push(format!("{} changed", plural(files.into(), "file")));
     }
     if let Some(commit) = commit {
         notes.push(format!("commit {}", cut_str(commit, 8)));
@@ -262,12 +263,7 @@ fn finished(
 
 /// Why a loop waits, in one line.
 pub fn why_waiting(reason: &WaitReason) -> String {
-    match reason {
-        WaitReason::Limit(limit) => one_line(&limit.words),
-        WaitReason::Failures(count) => {
-            format!("{} in a row", words::plural(u64::from(*count), "failure"))
-        }
-    }
+    one_line(&reason.words())
 }
 
 fn told(command: &Command) -> Vec<Talk> {
@@ -300,7 +296,7 @@ pub fn opening(state: &LoopState) -> String {
     if state.iterations > 0 {
         parts.push(format!(
             "{} done before",
-            words::plural(state.iterations.into(), "iteration")
+            plural(state.iterations.into(), "iteration")
         ));
     }
     parts.push(words::command(config));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{ExitStatus, GateEnd, RunFacts};
 use descartes_kernel::state::Spent;
-use descartes_kernel::units::show_duration;
+use descartes_kernel::units::{plural, show_duration};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -57,7 +57,7 @@ pub fn gate_end(end: GateEnd) -> String {
 /// A count of tokens, short.
 pub fn tokens(count: u64) -> String {
     match count {
-        0..1_000 => format!("{count} tokens"),
+        0..1_000 => plural(count, "token"),
         1_000..1_000_000 => format!("{:.1}k tokens", count as f64 / 1e3),
         _ => format!("{:.2}M tokens", count as f64 / 1e6),
     }
@@ -95,15 +95,6 @@ pub fn command(config: &IterativeLoopConfig) -> String {
     match line.strip_prefix(config.command.as_str()) {
         Some(rest) if !name.is_empty() => one_line(&format!("{name}{rest}")),
         _ => one_line(&line),
-    }
-}
-
-/// `1 file`, `2 files`.
-pub fn plural(count: u64, one: &str) -> String {
-    if count == 1 {
-        format!("1 {one}")
-    } else {
-        format!("{count} {one}s")
     }
 }
 

@@ -10,6 +10,7 @@ use crate::font;
 use crate::message::{Button, Message};
 use crate::model::{Area, Model, Page};
 use crate::style::{self, Choice, Tone};
+use descartes_kernel::units::plural;
 
 /// Height of a loop in the list.
 pub const ROW: f32 = 52.0;
@@ -39,10 +40,7 @@ pub fn view(model: &Model) -> Element<'_, Message> {
         model.list.thumb(total),
         ROW,
     );
-    let count = match total {
-        1 => "1 loop".to_owned(),
-        n => format!("{n} loops"),
-    };
+    let count = plural(total as u64, "loop");
     let content = column![
         container(head).padding(iced::padding::left(4)),
         new,
@@ -109,7 +107,9 @@ fn progress(brief: &Brief) -> String {
     match &brief.standing {
         Err(_) => String::new(),
         Ok(standing) => match (standing.tasks, standing.limit) {
-            (Some((done, total)), _) => format!("{done}/{total} tasks"),
+            (Some((done, total)), _) => {
+                format!("{done}/{}", plural(total as u64, "task"))
+            }
             (None, Some(limit)) => {
                 format!("{}/{}", standing.iterations, limit.max(standing.iterations))
             }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TaskEntry, TasksState};
+use descartes_kernel::units::plural;
 use descartes_kernel::view::{WaveRow, WaveStands, waves};
 use iced::widget::{Column, button, column, container, progress_bar, row, scrollable, text};
 use iced::{Center, Element, Fill};
@@ -44,11 +45,11 @@ fn summary<'a>(tasks: &TasksState) -> Element<'a, Message> {
     let (done, total) = tasks.count();
     let wave = match tasks.current_wave() {
         Some(wave) => format!("Wave {wave} of {}", tasks.waves),
-        None => format!("{} waves", tasks.waves),
+        None => plural(u64::from(tasks.waves), "wave"),
     };
     row![
         text(wave).size(16).font(font::STRONG),
-        text(format!("{done} of {total} tasks done"))
+        text(format!("{done} of {} done", plural(total as u64, "task")))
             .size(13)
             .style(style::ink(Tone::Muted)),
     ]
@@ -160,10 +161,7 @@ fn blocked<'a>(tasks: &'a TasksState) -> Option<Element<'a, Message>> {
         return None;
     }
     let lines = tasks.blocked.iter().map(|task| {
-        let attempts = match task.attempts {
-            1 => "after 1 attempt".to_owned(),
-            n => format!("after {n} attempts"),
-        };
+        let attempts = format!("after {}", plural(u64::from(task.attempts), "attempt"));
         column![
             row![
                 text(format!("{}  {}", task.task_id, task.title)).size(13),

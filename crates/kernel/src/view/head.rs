@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Life, Status};
 use crate::state::{LoopState, Phase, Spent};
+use crate::units::plural;
 
 /// What stands at the top.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,7 +57,9 @@ impl Head {
     /// `iteration 9 of at most 20`, `iteration 9, no limit`, `3 of 7 tasks done`.
     pub fn progress(&self) -> String {
         match (self.tasks, self.limit) {
-            (Some((done, total)), _) => format!("{done} of {total} tasks done"),
+            (Some((done, total)), _) => {
+                format!("{done} of {} done", plural(total as u64, "task"))
+            }
             (None, Some(limit)) => format!("iteration {} of at most {limit}", self.iteration),
             (None, None) => format!("iteration {}, no limit", self.iteration),
         }

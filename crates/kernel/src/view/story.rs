@@ -10,6 +10,7 @@ use super::{History, HistoryRow};
 use crate::control::{Command, CommandId};
 use crate::event::{Event, Record, WaitEnd};
 use crate::state::{LoopState, Wait};
+use crate::units::plural;
 
 /// A wait for a provider, or after failures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -194,7 +195,8 @@ fn remark(event: &Event) -> Option<String> {
     Some(match event {
         Event::Warning { message } => message.clone(),
         Event::Nudged { iterations } => {
-            format!("{iterations} iterations without progress: the agent was told")
+            let still = plural(u64::from(*iterations), "iteration");
+            format!("{still} without progress: the agent was told")
         }
         Event::ConfigChanged { by, .. } => format!("settings were changed ({by})"),
         Event::StateEdited { .. } => "the state file was edited by hand".to_owned(),

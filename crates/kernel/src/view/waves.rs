@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::graph::{TaskId, TaskStatus};
 use crate::tasks::{TaskEntry, TasksState};
+use crate::units::plural;
 
 /// Where a wave stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,13 +38,12 @@ pub struct WaveRow {
 impl WaveRow {
     /// `Complete (3 tasks)`, `In Progress (2/4 tasks)`, `Pending (3 tasks)`.
     pub fn label(&self) -> String {
-        let noun = if self.total == 1 { "task" } else { "tasks" };
-        let (done, total) = (self.done, self.total);
+        let (done, tasks) = (self.done, plural(self.total as u64, "task"));
         match self.stands {
-            WaveStands::Pending => format!("Pending ({total} {noun})"),
-            WaveStands::InProgress => format!("In Progress ({done}/{total} {noun})"),
-            WaveStands::Complete => format!("Complete ({total} {noun})"),
-            WaveStands::Stuck => format!("Blocked ({done}/{total} {noun})"),
+            WaveStands::Pending => format!("Pending ({tasks})"),
+            WaveStands::InProgress => format!("In Progress ({done}/{tasks})"),
+            WaveStands::Complete => format!("Complete ({tasks})"),
+            WaveStands::Stuck => format!("Blocked ({done}/{tasks})"),
         }
     }
 

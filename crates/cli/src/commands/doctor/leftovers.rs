@@ -11,7 +11,7 @@ use descartes_store::lock::holder_of_loop;
 use nix::unistd::Uid;
 
 use super::finding::{Finding, note, ok, problem};
-use crate::view::words;
+use descartes_kernel::units::plural;
 
 /// Looks for all of it.
 pub fn look(root: &StateRoot, paths: &EnvPaths) -> Vec<Finding> {
@@ -81,7 +81,7 @@ fn mark_of(environment: &[u8]) -> Option<String> {
 
 fn sockets(paths: &EnvPaths) -> Option<Finding> {
     let dead = dead_sockets(paths).len() as u64;
-    let message = words::plural(dead, "dead socket");
+    let message = plural(dead, "dead socket");
     (dead > 0).then(|| problem("leftovers", message, "remove with: descartes clean"))
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use descartes_client::{From, Known, LoopHandle, Loops, Scope};
 use descartes_kernel::agent::Profiles;
+use descartes_kernel::units::plural;
 use descartes_store::layout::StateRoot;
 
 use super::finding::{Finding, note};
-use crate::view::words;
 
 /// The newest loops are looked at, the last iterations of each.
 const LOOPS: usize = 10;
@@ -33,7 +33,7 @@ pub fn look(root: &StateRoot, profiles: &Profiles) -> Vec<Finding> {
         }
     }
     let tell = |(agent, (lines, name)): (String, (u64, String))| {
-        let lines = words::plural(lines, "line");
+        let lines = plural(lines, "line");
         let message =
             format!("{agent}: {lines} of its stream not understood of late, in loop {name}");
         let hint = format!(

@@ -6,7 +6,7 @@ use descartes_client::{Effect, LoopHandle, Sent, Ticket};
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Phase;
-use descartes_kernel::units::show_duration;
+use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::Life;
 use descartes_proc::{Fate, MARK, sweep_marked};
 use serde_json::json;
@@ -16,7 +16,6 @@ use crate::args::loops::CancelArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
-use crate::view::words;
 
 /// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
 const BEYOND_GRACE: Duration = Duration::from_secs(60);
@@ -103,7 +102,7 @@ fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<Done, 
         }
     }
     let state = found.state()?;
-    let done = words::plural(state.iterations.into(), "iteration");
+    let done = plural(state.iterations.into(), "iteration");
     match &state.phase {
         Phase::Finished { reason, .. } => Ok(Done {
             how: "effective",
@@ -155,8 +154,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<Done, CliError> {
             .filter(|one| one.fate == Fate::Survived)
             .count();
         if ended.len() > left {
-            let count = words::plural((ended.len() - left) as u64, "process")
-                .replace("processs", "processes");
+            let count = plural((ended.len() - left) as u64, "process");
             text.push_str(&format!("; ended {count} that its dead host had left"));
         }
         if left > 0 {

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use descartes_client::{From, LoopHandle};
 use descartes_kernel::event::{EndedBy, Verdict};
 use descartes_kernel::tasks::RunningTask;
+use descartes_kernel::units::plural;
 use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
 
 use super::which::find;
@@ -140,10 +141,7 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
     let preview = one_line(row.error.as_deref().unwrap_or(&row.preview));
     let preview = match row.trouble {
         0 => preview,
-        lines => format!(
-            "[{} not understood] {preview}",
-            words::plural(lines, "line")
-        ),
+        lines => format!("[{} not understood] {preview}", plural(lines, "line")),
     };
     out.push(cut_end(&preview, PREVIEW));
     out.join("  ").trim_end().to_owned()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
-use descartes_kernel::units::show_duration;
+use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::{Life, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn line(found: &LoopHandle, now: Timestamp) -> Line {
             let done = match &look.state.tasks {
                 Some(tasks) => {
                     let (done, total) = tasks.count();
-                    format!("{done}/{total} tasks")
+                    format!("{done}/{}", plural(total as u64, "task"))
                 }
                 None => format!("{}{limit}", look.state.iterations),
             };

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
+use descartes_kernel::units::plural;
 use descartes_store::catalog;
 use descartes_store::host::this_host;
 use descartes_store::journal::repair;
@@ -157,8 +158,8 @@ fn mend(found: &Found, root: &StateRoot, printer: &Printer) -> Result<(), CliErr
         .map_err(descartes_core::host::HostError::from)?;
     let done = repair(&entry.dir.journal())?;
     printer.note(&format!(
-        "the journal was mended: {} lines kept, {} corrected, {} lost; the damaged one is {}",
-        done.kept,
+        "the journal was mended: {} kept, {} corrected, {} lost; the damaged one is {}",
+        plural(done.kept, "line"),
         done.corrected,
         done.lost.len(),
         done.copy.display()

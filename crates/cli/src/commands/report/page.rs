@@ -4,6 +4,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::picture::{Clock, style_sheet};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
+use descartes_kernel::units::plural;
 use descartes_kernel::view::{GateRow, Head, HistoryRow, Status, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -171,7 +172,10 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
     }
     rows.push((
         "limit",
-        text(&format!("{} iterations", config.limit_label())),
+        text(&match config.max_iterations {
+            Some(limit) => plural(u64::from(limit), "iteration"),
+            None => "unlimited iterations".to_owned(),
+        }),
     ));
     if let Some(limit) = config.max_duration_secs {
         rows.push(("time budget", limit.to_string()));

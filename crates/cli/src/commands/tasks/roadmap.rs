@@ -6,6 +6,7 @@ use descartes_kernel::finding::Severity;
 use descartes_kernel::roadmap::{self, Mark, Roadmap};
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
+use descartes_kernel::units::plural;
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
@@ -153,8 +154,9 @@ fn check(
     if findings.is_empty() {
         let tasks = roadmap::parse(&text).tasks.len();
         printer.line(&format!(
-            "{}: {tasks} tasks, nothing to say",
-            args.file.display()
+            "{}: {}, nothing to say",
+            args.file.display(),
+            plural(tasks as u64, "task")
         ));
     }
     Ok(i32::from(bad))
@@ -222,9 +224,10 @@ fn status(
     };
     let iterations = state.as_ref().map_or(0, |state| state.iteration);
     printer.line(&format!(
-        "{}: {done} of {} tasks done, {iterations} iterations, {now}",
+        "{}: {done} of {} done, {}, {now}",
         args.file.display(),
-        rows.len()
+        plural(rows.len() as u64, "task"),
+        plural(u64::from(iterations), "iteration")
     ));
     for (id, status, note) in rows {
         let note = match note.is_empty() {

@@ -2,7 +2,7 @@
 
 use descartes_core::host::HostError;
 use descartes_core::tasks::{Piece, Whereabouts, survey};
-use descartes_kernel::units::show_size;
+use descartes_kernel::units::{plural, show_size};
 
 use crate::args::tasks::WorkArgs;
 use crate::error::CliError;
@@ -31,15 +31,18 @@ pub fn run(args: &WorkArgs, around: &Surroundings, printer: &Printer) -> Result<
 
 fn line(piece: &Piece) -> String {
     let what = &piece.what;
+    let count = |commits| plural(u64::from(commits), "commit");
     match &piece.at {
         Whereabouts::Branch { name, commits } => {
-            format!("{what:<24}on {name}, {commits} commits ahead")
+            format!("{what:<24}on {name}, {} ahead", count(*commits))
         }
         Whereabouts::Ready { name, commits } => {
-            format!("{what:<24}ready to land ({commits} commits): git merge --ff-only {name}")
+            let count = count(*commits);
+            format!("{what:<24}ready to land ({count}): git merge --ff-only {name}")
         }
         Whereabouts::Merged { commits } => {
-            format!("{what:<24}merged and proven, not landed yet ({commits} commits)")
+            let count = count(*commits);
+            format!("{what:<24}merged and proven, not landed yet ({count})")
         }
         Whereabouts::Worktree {
             path,
@@ -48,7 +51,7 @@ fn line(piece: &Piece) -> String {
         } => {
             let state = match changed {
                 0 => "clean".to_owned(),
-                n => format!("{n} changed files"),
+                n => plural(*n as u64, "changed file"),
             };
             format!(
                 "{what:<24}worktree {} ({}, {state})",

@@ -6,6 +6,7 @@ use super::{Context, flat, toned, wrapped};
 use crate::style::Tone;
 use crate::view::words;
 use crate::watch::app::App;
+use descartes_kernel::units::plural;
 
 /// The lines.
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
@@ -68,10 +69,7 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     }
     let missing = gates.len().saturating_sub(row.gates.len());
     if missing > 0 {
-        lines.push(dim(format!(
-            "{} not run",
-            words::plural(missing as u64, "gate")
-        )));
+        lines.push(dim(format!("{} not run", plural(missing as u64, "gate"))));
     }
     lines
 }

@@ -1,6 +1,7 @@
 //! The graph of tasks in wave columns: who stands in which wave, and what it waits for.
 
 use descartes_kernel::tasks::TasksState;
+use descartes_kernel::units::plural;
 use descartes_kernel::view::waves;
 use ratatui::text::{Line, Span};
 
@@ -51,7 +52,7 @@ pub fn lines(
         .collect();
     let hidden = all.len() - shown.len();
     if hidden > 0 {
-        let more = crate::view::words::plural(hidden as u64, "wave");
+        let more = plural(hidden as u64, "wave");
         let text = format!("{more} more: [ and ] move the columns");
         lines.push(Line::from(toned(theme, Tone::Dim, text)));
     }

@@ -2,6 +2,7 @@
 
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TasksState};
+use descartes_kernel::units::plural;
 use descartes_kernel::view::{WaveStands, waves};
 use ratatui::text::{Line, Span};
 
@@ -99,7 +100,7 @@ fn blocked(tasks: &TasksState, context: &Context, columns: usize) -> Vec<Line<'s
     let theme = &context.theme;
     let mut lines = Vec::new();
     for blocked in &tasks.blocked {
-        let attempts = words::plural(u64::from(blocked.attempts), "attempt");
+        let attempts = plural(u64::from(blocked.attempts), "attempt");
         let head = format!(
             "{} {} (blocked after {attempts})",
             blocked.task_id, blocked.title

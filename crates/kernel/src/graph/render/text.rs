@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{shorten, status_of};
 use crate::graph::{Plan, TaskIx, TaskStatus};
+use crate::units::plural;
 
 /// Waves with their tasks, one a line.
 pub fn text(plan: &Plan, statuses: &[TaskStatus]) -> String {
@@ -21,11 +22,11 @@ pub fn text(plan: &Plan, statuses: &[TaskStatus]) -> String {
             .iter()
             .filter(|task| status_of(plan, statuses, **task) == TaskStatus::Done);
         let (done, total) = (done.count(), wave.len());
-        let plural = if total == 1 { "task" } else { "tasks" };
         let head = format!(
-            "wave {} of {}: {done} of {total} {plural} done",
+            "wave {} of {}: {done} of {} done",
             number + 1,
-            waves.len()
+            waves.len(),
+            plural(total as u64, "task")
         );
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{head}");
