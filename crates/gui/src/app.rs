@@ -9,15 +9,11 @@ use iced::{Element, Event, Subscription, Task, Theme, event, time, window};
 use jiff::Timestamp;
 
 use crate::feed::{self, Desk};
-use crate::message::{Effect, Message};
-use crate::model::{Chosen, Model, Page, Tab};
+use crate::message::{Effect, Followed, Message};
+use crate::model::{Model, Page, Tab};
 use crate::update::update;
-use crate::view::shown;
-
-/// A window is drawn by then.
-const DRAWN: Duration = Duration::from_millis(16);
-/// Or by then, on a machine with too much to do.
-const DRAWN_LATE: Duration = Duration::from_millis(90);
+use crate::view::drawn::Drawn;
+use crate::view::{reach, shown};
 
 /// The window with its desk.
 #[derive(Debug)]
@@ -27,6 +23,7 @@ pub struct App {
     desk: Desk,
     /// Which of two shades that look the same is behind everything.
     shade: Shade,
+    drawn: Drawn,
 }
 
 /// Only what differs from the frame before is drawn, and changed text is not always seen to
@@ -55,21 +52,26 @@ impl App {
             model,
             desk,
             shade: Shade::default(),
+            drawn: Drawn::default(),
         }
+    }
+
+    /// Where there is no graphics card, a drawn window stays in the buffer of the connection to
+    /// the display until something else is asked of it: the last change would be seen with the
+    /// next one. So, whenever it is drawn, the window's place is asked for, which sends everything
+    /// on its way. The question waits until the drawing is over: one thread does both.
+    pub fn sent_off(&self) -> Task<Message> {
+        let place = || window::oldest().and_then(window::position).discard();
+        Task::stream(self.drawn.times()).then(move |()| place())
     }
 
     /// Takes what happened, and sets going what is to be done.
     pub fn update(&mut self, message: Message) -> Task<Message> {
-        // A clock that ticks is a few figures, drawn as such; pictures move with it.
-        let pictures = |chosen: &Chosen| chosen.tab == Tab::Pictures;
-        let still = matches!(message, Message::Tick(_))
-            && !self.model.chosen.as_ref().is_some_and(pictures);
-        if !still {
+        if !is_still(&self.model, &message) {
             self.shade = self.shade.other();
         }
         let effects = update(&mut self.model, message);
-        let tasks = effects.into_iter().map(|effect| self.perform(effect));
-        Task::batch(tasks.chain([flushed()]))
+        Task::batch(effects.into_iter().map(|effect| self.perform(effect)))
     }
 
     fn perform(&self, effect: Effect) -> Task<Message> {
@@ -109,7 +111,7 @@ impl App {
 
     /// What is seen.
     pub fn view(&self) -> Element<'_, Message> {
-        crate::view::view(&self.model)
+        reach::watched(crate::view::view(&self.model), &self.drawn)
     }
 
     /// What is listened to.
@@ -150,6 +152,21 @@ impl App {
     }
 }
 
+/// Whether the window looks the same after this, but for a few figures, which are drawn as such.
+fn is_still(model: &Model, message: &Message) -> bool {
+    let chosen = model.chosen.as_ref();
+    match message {
+        // Pictures move with the clock.
+        Message::Tick(_) => !chosen.is_some_and(|chosen| chosen.tab == Tab::Pictures),
+        // What was printed is read first, and comes with another message.
+        Message::Followed(_, Followed::Output(_)) => true,
+        Message::Log(request, Ok(read)) if request.anchor.is_none() => {
+            chosen.is_some_and(|chosen| chosen.log.shows(read))
+        }
+        _ => false,
+    }
+}
+
 /// A clock that nobody reads need not tick: seconds matter only while something is under way.
 fn tick(model: &Model) -> Duration {
     let busy = model
@@ -185,15 +202,6 @@ fn heard(event: Event, status: event::Status, _window: window::Id) -> Option<Mes
         (Event::Window(window::Event::CloseRequested), _) => Some(Message::Close),
         _ => None,
     }
-}
-
-/// Where there is no graphics card, a drawn window stays in the buffer of the connection to the
-/// display until something else is asked of it: the last change would be seen with the next
-/// one. So the window's place is asked for, which sends everything on its way, once it is drawn.
-fn flushed() -> Task<Message> {
-    let place = || window::oldest().and_then(window::position).discard();
-    let after = |wait| Task::future(tokio::time::sleep(wait)).then(move |()| place());
-    Task::batch([after(DRAWN), after(DRAWN_LATE)])
 }
 
 /// Work on a thread of its own.

@@ -149,7 +149,11 @@ fn open(start: Start, desk: Desk) -> i32 {
             first.get_or_insert(line);
         }
     }));
-    let boot = move || App::new(start.model(), desk.clone());
+    let boot = move || {
+        let app = App::new(start.model(), desk.clone());
+        let shown = app.sent_off();
+        (app, shown)
+    };
     let mut application = iced::application(boot, App::update, App::view)
         .title(App::title)
         .theme(App::theme)

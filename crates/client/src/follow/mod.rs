@@ -59,6 +59,8 @@ pub enum Output {
     All,
     /// The newest: a view that is far behind skips ahead.
     Newest,
+    /// Only that there is more, for a view that reads the logs itself: all of it is skipped.
+    Growth,
 }
 
 /// Follows one loop. Every record comes after the output that was printed before it.

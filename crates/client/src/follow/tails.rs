@@ -45,8 +45,13 @@ impl Tails {
     }
 
     pub(super) fn read(&mut self, output: Output, news: &mut Vec<News>) -> Read {
-        if output == Output::Newest {
-            self.catch_up(news);
+        match output {
+            Output::No | Output::All => {}
+            Output::Newest => self.catch_up(FAR_BEHIND, LANDING, news),
+            Output::Growth => {
+                self.catch_up(0, 0, news);
+                return Read::All;
+            }
         }
         let mut left = Read::All;
         for (source, tail) in &mut self.tails {
@@ -68,13 +73,14 @@ impl Tails {
         left
     }
 
-    fn catch_up(&mut self, news: &mut Vec<News>) {
+    /// Skips what is more than `far` behind, up to the last `landing` bytes.
+    fn catch_up(&mut self, far: u64, landing: u64, news: &mut Vec<News>) {
         for at in 0..self.tails.len() {
             let (source, tail) = &self.tails[at];
             let (source, path) = (*source, self.path(*source));
             let length = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-            if length.saturating_sub(tail.offset()) > FAR_BEHIND {
-                let landing = length - LANDING;
+            if length.saturating_sub(tail.offset()) > far {
+                let landing = length - landing;
                 news.push(News::Skipped {
                     run: self.run,
                     iteration: self.iteration,

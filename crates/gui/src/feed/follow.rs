@@ -3,7 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_client::{ClientError, Fleet, LoopHandle, News, Output};
 use descartes_kernel::transition::apply;
@@ -11,13 +11,20 @@ use descartes_kernel::view::Story;
 use iced::Subscription;
 use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
+use super::pace::Pace;
 use super::{Desk, words};
 use crate::message::{Followed, Message, Stands};
 
-/// A window cannot be read faster than this, whatever happens.
-const PACE: Duration = Duration::from_millis(60);
-/// Output that never ends is shown so often; what is printed after a silence comes at once.
-const FLOOD: Duration = Duration::from_millis(250);
+/// What happened is shown at once; what happens again and again, as often as can be read.
+const RECORDS: Pace = Pace::new(0.3, Duration::from_millis(50), Duration::from_millis(250));
+/// Output that never ends is looked at, not read; what is printed after a silence comes at once.
+const OUTPUT: Pace = Pace::new(0.05, Duration::from_millis(150), Duration::from_secs(1));
+/// Records seldom come alone: those that follow at once are shown together.
+const BURST: Duration = Duration::from_millis(4);
+/// Beside output that never ends, records are looked for so often.
+const FLOOD: Duration = Duration::from_millis(30);
+/// The list comes after the loop that is looked at.
+const LIST_BURST: Duration = Duration::from_millis(25);
 /// A loop that could not be read is tried again so often.
 const AGAIN: Duration = Duration::from_secs(2);
 /// A thread whose window has turned to something else ends by then.
@@ -53,18 +60,18 @@ pub fn fleet(desk: &Desk) -> Subscription<Message> {
 
 fn watch_fleet(desk: &Desk, tx: &UnboundedSender<Message>) {
     let mut fleet = Fleet::new(desk.loops.clone());
-    let mut last = None;
+    let (mut last, mut pace) = (None, RECORDS);
     while !tx.is_closed() {
-        let begun = Instant::now();
         let look = fleet.look().map_err(|error| words(&error));
         if last.as_ref() != Some(&look) {
             if tx.unbounded_send(Message::Fleet(look.clone())).is_err() {
                 return;
             }
             last = Some(look);
+            pace.shown();
         }
         fleet.wait(Some(LINGER));
-        thread::sleep(PACE.saturating_sub(begun.elapsed()));
+        thread::sleep(pace.left().max(LIST_BURST));
     }
 }
 
@@ -117,17 +124,15 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
     let handle: LoopHandle = desk.handle(&post.id)?;
     // Before the state: what is written in between then comes twice, not never.
     let recent = handle.recent(RECENT)?;
-    let (mut state, mut follower) = handle.follow(Output::Newest)?;
+    let (mut state, mut follower) = handle.follow(Output::Growth)?;
     let mut story = Story::new(KEPT);
     let known = recent.iter().filter(|record| record.seq <= state.seq);
     known.for_each(|record| story.push(record));
     story.take_state(&state);
     drop(recent);
-    let mut changed = true;
-    let mut printed = None;
-    let mut shown: Option<Instant> = None;
+    let (mut changed, mut printed) = (true, None);
+    let (mut records, mut output) = (RECORDS, OUTPUT);
     while !post.tx.is_closed() {
-        let begun = Instant::now();
         for news in follower.news()? {
             match news {
                 News::Record(record) => {
@@ -139,22 +144,23 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
                 News::Life(_) => changed = true,
             }
         }
-        let early = shown.map_or(Duration::ZERO, |at| FLOOD.saturating_sub(at.elapsed()));
         // A run that ended shows its last words with its end.
-        let due = changed || early.is_zero();
+        let due = changed || output.left().is_zero();
         if std::mem::take(&mut changed) {
             post.send(Followed::Stands(Box::new(Stands {
                 state: state.clone(),
                 life: follower.life(),
                 story: story.clone(),
             })));
+            records.shown();
         }
         if let Some(run) = printed.take_if(|_| due) {
             post.send(Followed::Output(run));
-            shown = Some(Instant::now());
+            output.shown();
         }
-        thread::sleep(PACE.saturating_sub(begun.elapsed()));
-        follower.wait(Some(printed.map_or(LINGER, |_| early)));
+        follower.wait(Some(printed.map_or(LINGER, |_| output.left())));
+        let burst = printed.map_or(BURST, |_| FLOOD);
+        thread::sleep(records.left().max(burst));
     }
     Ok(())
 }

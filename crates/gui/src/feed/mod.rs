@@ -3,6 +3,7 @@
 
 mod act;
 mod follow;
+mod pace;
 mod read;
 
 use std::collections::HashMap;

@@ -127,6 +127,11 @@ impl LogView {
         again.then(|| self.ask(&request.id, Place::End, None))
     }
 
+    /// Whether it shows the end of this already.
+    pub fn shows(&self, read: &LogWindow) -> bool {
+        self.trouble.is_none() && self.top == self.last_top() && self.window == *read
+    }
+
     fn last_top(&self) -> usize {
         let fits = (self.fits.floor().max(1.0)) as usize;
         self.window.lines.len().saturating_sub(fits)

@@ -1,13 +1,14 @@
 //! What is seen. Nothing is decided here.
 
 mod dialog;
+pub mod drawn;
 mod form;
 mod header;
 pub mod history;
 pub mod output;
 mod parts;
 pub mod pictures;
-mod reach;
+pub mod reach;
 pub mod shown;
 pub mod sidebar;
 mod waves;

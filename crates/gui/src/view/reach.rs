@@ -9,6 +9,7 @@ use iced_core::widget::operation::{Focusable, Operation};
 use iced_core::widget::{Tree, tree};
 use iced_core::{Clipboard, Layout, Shell, Widget, border, layout, overlay};
 
+use super::drawn::Drawn;
 use crate::message::Message;
 use crate::model::Dialog;
 use crate::theme::Colours;
@@ -33,6 +34,16 @@ pub fn ground<'a>(
     Element::new(Reach { content, part })
 }
 
+/// All of it: tells whenever it is drawn.
+pub fn watched<'a>(
+    content: impl Into<Element<'a, Message>>,
+    drawn: &Drawn,
+) -> Element<'a, Message> {
+    let part = Part::Watched(drawn.clone());
+    let content = content.into();
+    Element::new(Reach { content, part })
+}
+
 struct Reach<'a> {
     content: Element<'a, Message>,
     part: Part,
@@ -46,6 +57,8 @@ enum Part {
     Still,
     /// It stands behind a dialog.
     Behind,
+    /// It is nothing to the keyboard, and tells when it is drawn.
+    Watched(Drawn),
 }
 
 /// Whether the keyboard is at it.
@@ -183,6 +196,9 @@ impl Widget<Message, Theme, Renderer> for Reach<'_> {
         content.draw(tree, renderer, theme, style, layout, cursor, viewport);
         if state.focused {
             ring(renderer, theme, layout.bounds());
+        }
+        if let Part::Watched(drawn) = &self.part {
+            drawn.tell();
         }
     }
 
