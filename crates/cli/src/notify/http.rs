@@ -1,8 +1,11 @@
 //! A POST, and no more of HTTP than that: no redirects, no encodings, no kept connections.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
+
+/// So much of an answer is read.
+const LINE: usize = 4096;
 
 /// Sends `body` to an address that begins with `http://`; any status from 200 to 299 will do.
 pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
@@ -19,11 +22,8 @@ pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
     stream
         .write_all(request.as_bytes())
         .map_err(|error| format!("cannot send to {authority}: {error}"))?;
-    set_limits(&stream, end)?;
-    let mut line = String::new();
-    // A line without an end is no answer.
-    let read = BufReader::new(stream.take(4096)).read_line(&mut line);
-    read.map_err(|error| format!("no answer of {authority}: {error}"))?;
+    let line = first_line(&mut stream, end)
+        .map_err(|error| format!("no answer of {authority}: {error}"))?;
     let status = line
         .split(' ')
         .nth(1)
@@ -35,6 +35,24 @@ pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
             "{authority} answered with something else than HTTP"
         )),
     }
+}
+
+/// The first line of an answer. One that drips in is waited for no longer than one that does not
+/// come; a line without an end is cut.
+fn first_line(stream: &mut TcpStream, end: Instant) -> io::Result<String> {
+    let (mut line, mut piece) = (Vec::new(), [0; 512]);
+    while line.len() < LINE && !line.contains(&b'\n') {
+        if Instant::now() >= end {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left(end)))?;
+        match stream.read(&mut piece)? {
+            0 => break,
+            read => line.extend_from_slice(&piece[..read]),
+        }
+    }
+    let line = line.split(|byte| *byte == b'\n').next();
+    Ok(String::from_utf8_lossy(line.unwrap_or_default()).into_owned())
 }
 
 /// `host:port` and the path. A port that is not named is 80.

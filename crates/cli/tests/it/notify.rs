@@ -105,6 +105,86 @@ fn a_webhook_hears_of_a_blocked_agent_without_its_secrets() {
     assert!(!text.contains("a1B2c3D4"), "{text}");
 }
 
+/// Reads one request to its end.
+fn request(stream: &mut std::net::TcpStream) -> String {
+    let (mut text, mut piece) = (String::new(), [0; 4096]);
+    while !text.ends_with("}\n") {
+        let read = stream.read(&mut piece).unwrap();
+        assert!(read > 0, "cut off: {text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    text
+}
+
+#[test]
+fn a_webhook_that_is_down_for_a_moment_hears_of_it_with_the_next_try() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    let (heard, rx) = channel();
+    std::thread::spawn(move || {
+        for answer in ["500 Internal Server Error", "200 OK"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let text = request(&mut stream);
+            let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+            stream.write_all(answer.as_bytes()).unwrap();
+            heard.send(text).unwrap();
+        }
+        // A third try would be one too many.
+        listener.set_nonblocking(true).unwrap();
+        std::thread::sleep(Duration::from_secs(6));
+        assert!(listener.accept().is_err());
+        heard.send("no more".to_owned()).unwrap();
+    });
+    configure(&world, &format!("on_event = \"http://{place}/hook\"\n"));
+    start(&world, "promise", &["--name", "auth"]).assert_code(0);
+    let first = rx.recv_timeout(SOON).unwrap();
+    let second = rx.recv_timeout(SOON).unwrap();
+    assert!(first.contains("\"event\":\"ended\""), "{first}");
+    assert_eq!(first, second, "the same is told again");
+    assert_eq!(rx.recv_timeout(SOON).unwrap(), "no more");
+    assert!(!loop_dir(&world).join("notify.log").exists(), "it was told");
+}
+
+#[test]
+fn a_webhook_that_takes_the_event_and_never_answers_holds_up_no_loop() {
+    let world = World::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap();
+    let (heard, rx) = channel();
+    std::thread::spawn(move || {
+        // One that is not even read, and one that drips a byte now and then, without an end.
+        let (kept, _) = listener.accept().unwrap();
+        let (mut dripping, _) = listener.accept().unwrap();
+        request(&mut dripping);
+        let mut drops = 0;
+        while dripping.write_all(b"H").is_ok() {
+            drops += 1;
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        drop(kept);
+        heard.send(drops).unwrap();
+    });
+    configure(
+        &world,
+        &format!(
+            "on_event_timeout = \"2s\"\non_event = [\"http://{place}/a\", \"http://{place}/b\"]\n"
+        ),
+    );
+    let begun = Instant::now();
+    start(&world, "promise", &["--detach"]).assert_code(0);
+    eventually("the lock", SOON, || {
+        descartes(&world, &["loop", "status", "--json"])
+            .stdout()
+            .contains("\"pid\":null")
+    });
+    assert_eq!(events(&world, "loop_finished").len(), 1);
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    // It is given up after its time, however much comes.
+    let drops: u32 = rx.recv_timeout(SOON).unwrap();
+    assert!((5..150).contains(&drops), "{drops}");
+}
+
 #[test]
 fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
     let world = World::new();

@@ -92,6 +92,38 @@ fn a_page_tells_what_was_asked_how_it_ended_and_on_what_evidence() {
     descartes(&world, &["report", "nobody"]).assert_code(65);
 }
 
+/// The lines of each iteration, as the page has them.
+fn lines(page: &str) -> Vec<String> {
+    let rows = page.split("<details class=\"iteration\"><summary>").skip(1);
+    let cell = |row: &str| {
+        let cell = row.split("<span>").nth(5).unwrap_or_default();
+        cell.split('<').next().unwrap_or_default().to_owned()
+    };
+    rows.map(cell).collect()
+}
+
+#[test]
+fn each_iteration_tells_how_many_lines_it_changed_where_git_knows() {
+    let world = World::new();
+    world.git_init();
+    let script = "@1 write README.md new\n@1 write notes.txt one\n@2 write notes.txt two\n\
+                  @4 append notes.txt more";
+    start(&world, script, &["-m", "4", "--name", "auth"]).assert_code(2);
+    let page = report(&world);
+    assert_eq!(lines(&page)[..3], ["+2 −1", "+1 −1", "+0 −0"], "{page}");
+    assert!(lines(&page)[3].starts_with('+'), "{page}");
+    assert!(
+        page.contains("<dt>lines changed</dt><dd>+2 −1</dd>"),
+        "{page}"
+    );
+    // Without git, and where its objects are gone, nothing is made up.
+    std::fs::remove_dir_all(loop_dir(&world).join("objects")).unwrap();
+    assert_eq!(lines(&report(&world))[1], "–");
+    let plain = World::new();
+    start(&plain, "append seen x", &["-m", "1"]).assert_code(2);
+    assert_eq!(lines(&report(&plain)), ["–"]);
+}
+
 #[test]
 fn a_hostile_prompt_and_agent_stay_words_and_secrets_stay_secret() {
     let world = World::new();

@@ -10,6 +10,7 @@ use super::error::{Stop, WorktreeError};
 use super::git::Git;
 use super::git_tree::GitTree;
 use super::ground::Ground;
+use super::lines::{Change, Lines};
 use super::plain::Plain;
 use super::repo::{PATIENCE, Repo};
 use super::rewind::{self, Rewound};
@@ -202,6 +203,15 @@ impl Tree {
     ) -> Result<Vec<Changed>, WorktreeError> {
         self.repo("a list of changed files")?
             .changed_files(from, to)
+    }
+
+    /// How many lines each of these changed, in order; `None` where it cannot be told, or not
+    /// within the budget.
+    pub fn lines(&self, changes: &[Change], budget: Duration) -> Vec<Option<Lines>> {
+        match self.repo("a count of lines") {
+            Ok(repo) => repo.lines(changes, budget),
+            Err(_) => vec![None; changes.len()],
+        }
     }
 
     /// Puts the work tree back to a snapshot. Before anything is touched, the work tree as it is

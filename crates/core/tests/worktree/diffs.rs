@@ -1,9 +1,10 @@
 //! What changed between two snapshots.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use descartes_core::worktree::{
-    ChangeStatus, Changed, DiffColour, DiffOptions, DiffShape, Snapshot, TreeHash,
+    Change, ChangeStatus, Changed, DiffColour, DiffOptions, DiffShape, Lines, Snapshot, TreeHash,
 };
 
 use crate::world::{World, snap};
@@ -48,6 +49,52 @@ fn a_diff_shows_files_that_git_does_not_track() {
             changed("src/b.txt", ChangeStatus::Removed),
         ]
     );
+}
+
+#[test]
+fn lines_are_counted_for_many_changes_at_once_and_what_git_does_not_know_stays_unknown() {
+    let world = World::repository();
+    let mut tree = world.tree();
+    let first = snap(&mut tree);
+    world.write("a.txt", "one\ntwo\nthree\n");
+    world.write("picture", b"\0\x01\n\x02\n");
+    let second = snap(&mut tree);
+    world.remove("src/b.txt");
+    let third = snap(&mut tree);
+    let lost = TreeHash::Git {
+        tree: "1".repeat(40),
+        nested: None,
+    };
+    let reason = "it was not measured".to_owned();
+    let unknown = Snapshot::recorded(None, TreeHash::Unknown { reason });
+    let between = |from: &Snapshot, to: &Snapshot| Change::Between(from.clone(), to.clone());
+    let mut changes = vec![
+        between(&first, &second),
+        between(&first, &Snapshot::recorded(None, lost)),
+        between(&unknown, &second),
+        between(&second, &third),
+        between(&third, &third),
+        Change::Commit(first.head.clone().unwrap()),
+        Change::Commit("HEAD --output=stolen".to_owned()),
+        Change::Commit("2".repeat(40)),
+        Change::Commit("abc".to_owned()),
+    ];
+    // More than one git is asked.
+    changes.extend((0..200).map(|_| between(&first, &third)));
+    let lines = |added, removed| Some(Lines { added, removed });
+    let counted = tree.lines(&changes, Duration::from_secs(60));
+    let (special, many) = counted.split_at(9);
+    assert_eq!(
+        special[..5],
+        [lines(3, 1), None, None, lines(0, 1), lines(0, 0)]
+    );
+    assert!(
+        special[5].is_some_and(|lines| lines.added >= 2),
+        "{special:?}"
+    );
+    assert_eq!(special[6..], [None, None, None]);
+    assert_eq!(many, vec![lines(3, 2); 200]);
+    assert_eq!(tree.lines(&changes[..1], Duration::ZERO), [None]);
 }
 
 #[test]

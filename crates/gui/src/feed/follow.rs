@@ -16,9 +16,14 @@ use super::{Desk, words};
 use crate::message::{Followed, Message, Stands};
 
 /// What happened is shown at once; what happens again and again, as often as can be read.
-const RECORDS: Pace = Pace::new(0.3, Duration::from_millis(50), Duration::from_millis(250));
+const RECORDS: Pace = Pace::new(
+    0.2,
+    Duration::from_millis(40),
+    Duration::from_millis(250),
+    4,
+);
 /// Output that never ends is looked at, not read; what is printed after a silence comes at once.
-const OUTPUT: Pace = Pace::new(0.05, Duration::from_millis(150), Duration::from_secs(1));
+const OUTPUT: Pace = Pace::new(0.05, Duration::from_millis(150), Duration::from_secs(1), 0);
 /// Records seldom come alone: those that follow at once are shown together.
 const BURST: Duration = Duration::from_millis(4);
 /// Beside output that never ends, records are looked for so often.

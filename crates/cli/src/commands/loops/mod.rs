@@ -2,7 +2,7 @@
 //! arguments beside it, and a file here.
 
 mod cancel;
-mod diff;
+pub mod diff;
 mod dry_run;
 mod history;
 mod list;

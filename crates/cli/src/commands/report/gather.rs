@@ -2,6 +2,7 @@
 //! much as stands before the damage.
 
 use descartes_client::LoopHandle;
+use descartes_core::worktree::Lines;
 use descartes_kernel::event::Record;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::{apply, begin};
@@ -21,6 +22,8 @@ pub struct Gathered {
     pub life: Life,
     /// Iterations, waits, notes, remarks.
     pub story: Story,
+    /// How many lines each row of the story changed, where that is known.
+    pub lines: Vec<Option<Lines>>,
     /// Attempts at tasks.
     pub lanes: TaskLanes,
     /// What could not be read, and what a person should know of the files.
@@ -35,6 +38,7 @@ impl Gathered {
             state: None,
             life: Life::Gone,
             story: Story::new(KEEP),
+            lines: Vec::new(),
             lanes: TaskLanes::default(),
             troubles: Vec::new(),
         };

@@ -1,5 +1,6 @@
 //! What became of each iteration: one line, and on a click its gates, cost and words.
 
+use descartes_core::worktree::Lines;
 use descartes_kernel::event::{EndedBy, GateEnd, Progress, Verdict};
 use descartes_kernel::view::{GateRow, HistoryRow, Life, NoteRow, show_cost, show_tokens};
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use super::html::{block, code, facts, pill, section, text};
 use crate::view::words;
 
 /// More would make a page that no browser likes.
-const SHOWN: usize = 500;
+pub const SHOWN: usize = 500;
 
 /// The section.
 pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> String {
@@ -33,22 +34,30 @@ pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> Strin
         ));
     }
     out.push_str(HEADS);
-    for row in rows.iter().skip(rows.len().saturating_sub(SHOWN)) {
-        out.push_str(&iteration(row, None, gathered, zone, now));
+    let lines = gathered
+        .lines
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(None));
+    let first = rows.len().saturating_sub(SHOWN);
+    for (row, lines) in rows.iter().zip(lines).skip(first) {
+        out.push_str(&iteration(row, None, lines, gathered, zone, now));
     }
     if let Some(row) = current {
-        out.push_str(&iteration(row, Some(gathered.life), gathered, zone, now));
+        let alive = Some(gathered.life);
+        out.push_str(&iteration(row, alive, None, gathered, zone, now));
     }
     section("Iterations", &out)
 }
 
 const HEADS: &str = "<div class=\"heads\"><span>#</span><span>result</span><span>gates</span>\
-                     <span>time</span><span>tokens</span><span>cost</span><span>words</span></div>\n";
+                     <span>time</span><span>lines</span><span>tokens</span><span>cost</span><span>words</span></div>\n";
 
 /// `under_way` is given for the row that is not over.
 fn iteration(
     row: &HistoryRow,
     under_way: Option<Life>,
+    lines: Option<Lines>,
     gathered: &Gathered,
     zone: &TimeZone,
     now: Timestamp,
@@ -67,16 +76,18 @@ fn iteration(
     };
     format!(
         "<details class=\"iteration\"><summary><span>{}</span><span>{}</span><span>{}</span>\
-         <span>{}</span><span>{}</span><span>{}</span><span class=\"what\">{}</span></summary>\n\
+         <span>{}</span><span>{}</span><span>{}</span><span>{}</span>\
+         <span class=\"what\">{}</span></summary>\n\
          <div class=\"body\">\n{}</div></details>\n",
         row.iteration,
         pill(class, result),
         gates(row),
         duration,
+        size(lines),
         show_tokens(row.tokens),
         show_cost(row.cost),
         text(&said.chars().take(160).collect::<String>()),
-        body(row, gathered, zone, now),
+        body(row, lines, gathered, zone, now),
     )
 }
 
@@ -105,7 +116,13 @@ fn gates(row: &HistoryRow) -> String {
     }
 }
 
-fn body(row: &HistoryRow, gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> String {
+fn body(
+    row: &HistoryRow,
+    lines: Option<Lines>,
+    gathered: &Gathered,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> String {
     let mut rows = vec![("started", text(&words::clock(row.started_at, now, zone)))];
     if let Some(code) = row.exit {
         rows.push(("exit code", code.to_string()));
@@ -117,6 +134,7 @@ fn body(row: &HistoryRow, gathered: &Gathered, zone: &TimeZone, now: Timestamp) 
     };
     rows.push(("promise", claim.to_owned()));
     rows.push(("files changed", files(row)));
+    rows.push(("lines changed", size(lines)));
     rows.push(("evidence", evidence(row)));
     if let Some(commit) = &row.commit {
         rows.push(("commit", code(commit)));
@@ -152,6 +170,14 @@ fn files(row: &HistoryRow) -> String {
     match row.files {
         None => "?".to_owned(),
         Some(count) => count.to_string(),
+    }
+}
+
+/// The size of a diff, as people know it.
+fn size(lines: Option<Lines>) -> String {
+    match lines {
+        None => "–".to_owned(),
+        Some(Lines { added, removed }) => format!("+{added} −{removed}"),
     }
 }
 

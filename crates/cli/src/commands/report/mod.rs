@@ -4,6 +4,7 @@
 mod gather;
 mod html;
 mod iterations;
+mod lines;
 mod page;
 mod pictures;
 mod tasks;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::gather::Gathered;
-use super::loops::which::find;
+use super::loops::which::{find, loops};
 use crate::args::report::ReportArgs;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
@@ -27,7 +28,11 @@ const FILE: &str = "report.html";
 /// Runs it.
 pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, around, printer)?;
-    let gathered = Gathered::of(&found);
+    let mut gathered = Gathered::of(&found);
+    // A page without them is better than none.
+    if let Ok(loops) = loops(around, &found.meta().working_dir, printer) {
+        gathered.lines = lines::measure(&gathered.story, &found, &loops);
+    }
     let page = page::page(&gathered, Timestamp::now(), &TimeZone::system());
     if args.output.as_deref() == Some(Path::new("-")) {
         printer.data(&page);
