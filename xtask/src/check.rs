@@ -98,5 +98,6 @@ pub fn ci() -> Step {
     crate::faults::run(&short)?;
     crate::bench::run(&short)?;
     crate::tasks::run(&short)?;
-    crate::agents::run_all(&short)
+    crate::agents::run_all(&short)?;
+    crate::gui::run(&short)
 }

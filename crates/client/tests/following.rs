@@ -105,6 +105,7 @@ fn a_run_under_way_is_told_from_its_beginning_and_a_long_one_in_pieces() {
     print(&made.dir.run(run).stdout(), &big);
     let (_, mut all) = world.find("auth").follow(Output::All).unwrap();
     let (_, mut newest) = world.find("auth").follow(Output::Newest).unwrap();
+    let (_, mut growth) = world.find("auth").follow(Output::Growth).unwrap();
     let (_, mut none) = world.find("auth").follow(Output::No).unwrap();
     let first = all.news().unwrap();
     let News::Output { bytes, .. } = &first[0] else {
@@ -125,6 +126,16 @@ fn a_run_under_way_is_told_from_its_beginning_and_a_long_one_in_pieces() {
     let story = story(&until(&mut newest, "iteration_finished"));
     assert_eq!(story[0], format!("skipped {}", big.len() - (64 << 10)));
     assert_eq!(length(&until(&mut none, "iteration_finished")), 0);
+    let told = until(&mut growth, "iteration_finished");
+    assert_eq!(
+        length(&told),
+        0,
+        "nothing is read for one who reads by himself"
+    );
+    assert_eq!(
+        self::story(&told)[..2],
+        [format!("skipped {}", big.len()), "agent_ended".to_owned()]
+    );
 }
 
 #[test]

@@ -216,3 +216,57 @@ fn aside(work: impl FnOnce() -> Message + Send + 'static) -> Task<Message> {
         Err(_) => Task::none(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::LogRequest;
+    use crate::model::Chosen;
+    use crate::theme::Mode;
+    use descartes_client::logs::{LogLine, LogWindow, Place};
+    use descartes_kernel::reader::Source;
+
+    fn window(text: &str) -> LogWindow {
+        LogWindow {
+            lines: vec![LogLine {
+                offset: 0,
+                text: text.to_owned(),
+            }],
+            size: 8,
+            end: 8,
+            ..LogWindow::default()
+        }
+    }
+
+    #[test]
+    fn only_what_changes_the_window_has_it_drawn_as_a_whole() {
+        let mut model = Model::new(Timestamp::UNIX_EPOCH, Mode::Light, "/".to_owned());
+        model.chosen = Some(Chosen::new("a".to_owned()));
+        let request = LogRequest {
+            id: "a".to_owned(),
+            iteration: None,
+            source: Source::Stdout,
+            place: Place::End,
+            anchor: None,
+        };
+        let read = |text: &str| Message::Log(request.clone(), Ok(window(text)));
+        let printed = Message::Followed("a".to_owned(), Followed::Output(1));
+        assert!(is_still(&model, &printed));
+        assert!(!is_still(&model, &read("one")));
+        update(&mut model, read("one"));
+        assert!(is_still(&model, &read("one")), "it is there already");
+        assert!(!is_still(&model, &read("two")));
+        let scrolled = LogRequest {
+            anchor: Some((0, 0)),
+            ..request.clone()
+        };
+        assert!(!is_still(
+            &model,
+            &Message::Log(scrolled, Ok(window("one")))
+        ));
+        let tick = Message::Tick(Timestamp::UNIX_EPOCH);
+        assert!(is_still(&model, &tick));
+        update(&mut model, Message::Tab(Tab::Pictures));
+        assert!(!is_still(&model, &tick), "pictures move with the clock");
+    }
+}

@@ -7,20 +7,11 @@ use descartes_testkit::wait;
 use serde_json::Value;
 
 use super::Window;
+use super::places::{CANCEL, FIRST_LOOP, NEW_LOOP, NOTE, PAUSE, REALLY_CANCEL, THEME, VIEW_LOGS};
 use super::screen::{Part, Screen, WHOLE};
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 
 const LONG: Duration = Duration::from_secs(30);
-
-/// Places on the page, as they stand in a window that nobody resized.
-const THEME: (u32, u32) = (192, 25);
-const NEW_LOOP: (u32, u32) = (140, 62);
-const FIRST_LOOP: (u32, u32) = (120, 137);
-const PAUSE: (u32, u32) = (944, 43);
-const CANCEL: (u32, u32) = (1016, 43);
-const VIEW_LOGS: (u32, u32) = (1106, 43);
-const REALLY_CANCEL: (u32, u32) = (745, 426);
-const NOTE: (u32, u32) = (600, 745);
 
 /// Right of the list.
 const PAGE: Part = Part {
@@ -230,7 +221,7 @@ fn parts(lab: &Lab) -> Result<(), Trouble> {
     let window = Window::open(&trial, &[])?;
     let screen = &window.screen;
     // From seconds to minutes and shorter words again.
-    std::thread::sleep(Duration::from_secs(lab.form.pick(12, 75)));
+    std::thread::sleep(Duration::from_secs(lab.form.pick(3, 75)));
     let mut same = false;
     for _ in 0..8 {
         same = same || looks_the_same_anew(screen)?;

@@ -30,7 +30,7 @@ fn idle(lab: &Lab) -> Result<Row, Trouble> {
     trial.wait_for("up")?;
     let window = Window::open(&trial, &[])?;
     window.screen.quiet(CONTENT)?;
-    let seconds = lab.form.pick(10, 60);
+    let seconds = lab.form.pick(6, 60);
     let (cpu, _) = share(window.pid(), seconds);
     trial.world.end_all();
     Ok(Row::at_most(
@@ -57,7 +57,7 @@ fn many(lab: &Lab) -> Rows {
     }
     let window = Window::open(&trial, &[])?;
     thread::sleep(Duration::from_secs(2));
-    let (cpu, drawing) = share(window.pid(), lab.form.pick(5, 30));
+    let (cpu, drawing) = share(window.pid(), lab.form.pick(4, 30));
     window.screen.photograph("15-many")?;
     drop(window);
     trial.world.end_all();

@@ -3,12 +3,15 @@
 
 mod clicks;
 mod load;
+// The window's own tests hold these to its layout.
+#[path = "../../../crates/gui/tests/it/places.rs"]
+mod places;
 mod screen;
 mod speed;
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use descartes_testkit::wait;
@@ -39,24 +42,39 @@ const MEASURES: &[Measure] = &[
 /// What it takes, beside the libraries of the window, with the packages of Debian and Ubuntu.
 const NEEDED: [(&str, &str); 2] = [("Xvfb", "xvfb"), ("xdotool", "xdotool")];
 
-/// `gui [--short] [MEASURE…]`. Where there is no Xvfb it says so and is content.
+/// `gui [--short] [MEASURE…]`. Where no window can be shown or driven it says so and is content.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let there = |name: &str| answers("sh", &["-c", &format!("command -v {name}")]);
     let missing = NEEDED.iter().filter(|(name, _)| !there(name));
     let (names, packages): (Vec<&str>, Vec<&str>) = missing.copied().unzip();
     if !names.is_empty() {
+        let are = if names.len() == 1 { "is" } else { "are" };
         println!(
-            "skipped: the window is not driven here, {} missing; on Debian and Ubuntu: \
-             apt-get install {}",
+            "skipped: {} {are} not installed (Debian and Ubuntu: apt-get install {})",
             names.join(" and "),
             packages.join(" ")
         );
         return Ok(());
     }
     let mut lab = build::lab(form, Faults::Not)?;
-    lab.window = Some(build::window(form)?);
+    let window = build::window(form)?;
+    if let Some(trouble) = unable(&window) {
+        println!("skipped: {trouble}");
+        return Ok(());
+    }
+    lab.window = Some(window);
     lab::take(&lab, MEASURES, &wanted, Again::Once)
+}
+
+/// What the window itself lacks here: it looks for its libraries before it looks for a display.
+fn unable(window: &Path) -> Option<String> {
+    let output = Command::new(window).env_remove("DISPLAY").output().ok()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lacks = |line: &&str| line.contains("libraries that are missing");
+    said.lines()
+        .find(lacks)
+        .map(|line| line.trim_start_matches("error: ").to_owned())
 }
 
 fn program(lab: &Lab) -> Result<&Path, Trouble> {

@@ -62,7 +62,9 @@ impl Screen {
         let folder = TempDir::new().map_err(|error| error.to_string())?;
         let mut server = Command::new("Xvfb")
             // Without the flag it begins anew, and turns clients away, when the last one leaves.
-            .args(["-noreset", "-displayfd", "1", "-nolisten", "tcp", "-fbdir"])
+            .args(["-noreset", "-displayfd", "1", "-nolisten", "tcp"])
+            // A pointer on the screen is put back a while after what is under it was drawn.
+            .args(["-nocursor", "-fbdir"])
             .arg(folder.path())
             .args(["-screen", "0", &format!("{WIDTH}x{HEIGHT}x24")])
             .stdout(Stdio::piped())

@@ -9,7 +9,7 @@ use super::{Desk, words};
 use crate::message::{HistoryPart, LogRequest};
 
 /// Bytes of a log that are read at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 128 << 10;
 
 /// So many rows of a history, from a run on.
 pub fn history(desk: &Desk, id: &str, from: u64, count: u64) -> Result<HistoryPart, String> {

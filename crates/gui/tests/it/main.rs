@@ -8,4 +8,6 @@
 mod agree;
 mod common;
 mod keyboard;
+mod places;
+mod pointer;
 mod window;

@@ -1,15 +1,22 @@
 //! The window without a display: clicks, typed text, pictures.
-use crate::common::{Tale, Window, at_work, config};
+use std::pin::pin;
+
+use crate::common::{SIZE, Tale, Window, at_work, config, now};
 use descartes_gui::message::{Agent, Effect, Followed, Message, Refused};
 use descartes_gui::model::form::Field;
-use descartes_gui::model::{Area, Dialog, Tab};
+use descartes_gui::model::{Area, Dialog, Model, Tab};
 use descartes_gui::theme::Mode;
+use descartes_gui::view::drawn::Drawn;
+use descartes_gui::view::reach::watched;
+use descartes_gui::view::view;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::view::Life;
+use iced::futures::{FutureExt, StreamExt};
 use iced::keyboard::key::Named;
 use iced::keyboard::{Key, Modifiers};
+use iced_test::Simulator;
 use jiff::SignedDuration;
 
 fn key(window: &mut Window, key: &str) {
@@ -473,5 +480,20 @@ fn light_and_dark_look_as_they_did() {
         let lines: Vec<String> = (1..40).map(|n| format!("step {n}: cargo test")).collect();
         window.printed(&lines.iter().map(String::as_str).collect::<Vec<_>>());
         window.assert_looks_like(name);
+    }
+}
+
+#[test]
+fn whoever_waits_for_the_window_to_be_drawn_is_told_each_time() {
+    let drawn = Drawn::default();
+    let mut times = pin!(drawn.times());
+    let model = Model::new(now(), Mode::Light, "/".to_owned());
+    let page = watched(view(&model), &drawn);
+    let mut screen = Simulator::with_size(iced::Settings::default(), SIZE, page);
+    assert!(times.next().now_or_never().is_none(), "not drawn yet");
+    for _ in 0..2 {
+        screen.snapshot(&Mode::Light.theme()).unwrap();
+        assert!(times.next().now_or_never().is_some());
+        assert!(times.next().now_or_never().is_none(), "once");
     }
 }
