@@ -70,7 +70,9 @@ impl StartError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StartError::NotFound(_) => Some("install it, or give its full path"),
+            StartError::NotFound(_) => {
+                Some("install it, or give its full path; what is installed: descartes agents")
+            }
             StartError::NotExecutable(..) => {
                 Some("make it executable (chmod +x), or name its interpreter: `sh agent.sh`")
             }

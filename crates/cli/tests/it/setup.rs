@@ -33,9 +33,14 @@ fn demo_fails_its_gate_twice_and_then_is_proven_done() {
         .find_map(|line| line.trim().strip_prefix("cd "))
         .unwrap();
     assert!(std::path::Path::new(folder).join("roman.sh").is_file());
+    assert!(run.stderr().contains("not on your PATH"), "{run}");
+    world.program("descartes", "#!/bin/sh\n");
     // A second demo has a folder of its own; neither asks for a key or the network.
+    let second = descartes(&world, &["demo", "--fast"]);
+    second.assert_code(0);
+    assert!(!second.stderr().contains("PATH"), "{second}");
     descartes(&world, &["demo", "--fast", "--json"]).assert_code(0);
-    assert_eq!(loops(&world).len(), 2);
+    assert_eq!(loops(&world).len(), 3);
     world.assert_no_survivors();
 }
 

@@ -10,6 +10,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::units::Secs;
 
 use crate::args::setup::DemoArgs;
+use crate::commands::agents::installed::program;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::session::foreground::{self, Format};
@@ -46,6 +47,12 @@ pub fn run(args: DemoArgs, around: &Surroundings, printer: &Printer) -> Result<i
     let code = foreground::run(order(&dir, args), format, &inside, printer)?;
     if format == Format::Story {
         printer.line(&closing(&dir, printer));
+        if program("descartes", around).is_none() {
+            printer.hint(&format!(
+                "`descartes` is not on your PATH: type {} instead, or put it there",
+                this_program().display()
+            ));
+        }
     }
     Ok(code)
 }

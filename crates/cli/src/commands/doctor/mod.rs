@@ -48,14 +48,14 @@ fn configuration(around: &Surroundings) -> Result<(Layers, Profiles, Vec<Finding
                 problem(
                     "config",
                     unknown.to_string(),
-                    "it has no effect; known keys: descartes config show",
+                    "it has no effect; known keys: descartes config defaults",
                 )
             }));
             Ok((layers, profiles, out))
         }
         Err(error) => {
             let layers = Layers::load(&ConfigPlaces::default())?;
-            let hint = "mend the file; all keys with an explanation: descartes config show";
+            let hint = "mend the file; all keys with an explanation: descartes config defaults";
             let finding = problem("config", error.to_string(), hint);
             Ok((layers, Profiles::builtin()?, vec![finding]))
         }

@@ -76,7 +76,7 @@ const SPECS: &str = "# Specs\n\n\
 
 fn config(project: &Project) -> String {
     let mut out = String::from(
-        "# Settings of this project. All keys and their defaults: descartes config show\n\
+        "# Settings of this project. All keys and their defaults: descartes config defaults\n\
          # This folder keeps itself out of git; to share this file: git add -f .descartes/config.toml\n\n\
          # The task, read again at every iteration.\n\
          prompt_file = \"PROMPT.md\"\n\n",
