@@ -241,6 +241,8 @@ fn a_task_loop_is_told_with_its_waves_blocked_tasks_commits_and_pictures() {
     ] {
         assert!(page.contains(words), "{words}:\n{page}");
     }
+    // Each attempt wrote one line, in a worktree that is gone by now.
+    assert_eq!(lines(&page), ["+1 −0", "+1 −0"]);
     // Task 3 stands behind task 2: one edge.
     let graph = page.split("aria-label=\"Tasks by wave\"").nth(1).unwrap();
     let graph = graph.split("</svg>").next().unwrap();

@@ -34,7 +34,7 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
         }
     })?;
     let all = loops(around, &found.meta().working_dir, printer)?;
-    let mut tree = open_at(&place_of(&found), &found, &all)?;
+    let mut tree = open_to_compare(&found, &all)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
@@ -71,6 +71,11 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
 /// or another, is no part of it: it would be taken for a change, and put back.
 pub fn open(found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
     open_at(&found.meta().working_dir, found, loops)
+}
+
+/// The loop's snapshots, to be compared and no more.
+pub fn open_to_compare(found: &LoopHandle, loops: &Loops) -> Result<Tree, CliError> {
+    open_at(&place_of(found), found, loops)
 }
 
 /// Where the loop's snapshots can be compared. The worktree of a task goes when its loop is
