@@ -201,6 +201,13 @@ fn repositories_that_cannot_carry_worktrees_are_told() {
     assert!(said(&refused).contains("--in-place"), "{}", said(&refused));
     start(&world, WORKS, &["--verify", "true", "--in-place"]).assert_code(0);
     assert_eq!(statuses(&world), "DD");
+
+    let world = World::new();
+    world.write(".scud/tasks/tasks.scg", graph(ROWS, ""));
+    world.write(".descartes/config.toml", "in_place = true\n");
+    start(&world, WORKS, &["--verify", "true"]).assert_code(0);
+    assert_eq!(statuses(&world), "DD");
+    assert!(world.has("work-1"));
 }
 
 #[test]
