@@ -260,7 +260,7 @@ fn check_existing(
         Ok(loaded) => {
             let reason = &loaded.state.exit_reason;
             let how = if loaded.state.completed {
-                format!("has ended ({})", reason.sentence())
+                format!("has ended: {}", reason.sentence())
             } else {
                 format!(
                     "was interrupted after {}",
