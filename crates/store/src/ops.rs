@@ -218,6 +218,21 @@ pub(crate) fn replace_shared(path: &Path, bytes: &[u8], sync: Sync) -> Result<()
 }
 
 fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
+    stage_at(staged, bytes, sync)?;
+    put(staged, path, sync)
+}
+
+/// The first half of [`replace`]: the temporary file.
+pub(crate) fn stage(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
+    stage_at(&beside(path, ".tmp"), bytes, sync)
+}
+
+/// The second half of [`replace`]: the temporary file takes its place.
+pub(crate) fn put_staged(path: &Path, sync: Sync) -> Result<(), IoError> {
+    put(&beside(path, ".tmp"), path, sync)
+}
+
+fn stage_at(staged: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
     let write = || {
         let file = open(private().write(true).create(true).truncate(true), staged)?;
         write_all(&file, bytes)?;
@@ -226,11 +241,14 @@ fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Resu
             Sync::Lazy => Ok(()),
         }
     };
-    if let Err(error) = write() {
+    write().map_err(|error| {
         // Best effort: the first error is the one that counts.
         let _ = std::fs::remove_file(staged);
-        return Err(IoError::new("write", staged, error));
-    }
+        IoError::new("write", staged, error)
+    })
+}
+
+fn put(staged: &Path, path: &Path, sync: Sync) -> Result<(), IoError> {
     match sync {
         Sync::Durable => {
             rename(staged, path)?;

@@ -100,6 +100,13 @@ pub struct StateFile {
     left: Option<Stamp>,
 }
 
+/// A new version of a state file that lies beside it.
+#[derive(Debug)]
+pub struct Staged {
+    text: Vec<u8>,
+    sync: Sync,
+}
+
 /// Tells one version of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -149,17 +156,46 @@ impl StateFile {
         seq: u64,
         sync: Sync,
     ) -> Result<(), StateFileError> {
+        let staged = self.stage(state, seq, sync)?;
+        self.put(&staged)
+    }
+
+    /// The first part of [`save`](Self::save), while the journal is still on its way to the disk:
+    /// the new file is written beside the old one.
+    pub fn stage(
+        &self,
+        state: &IterativeLoopState,
+        seq: u64,
+        sync: Sync,
+    ) -> Result<Staged, StateFileError> {
         let text = render(state, seq)
             .map_err(|error| IoError::new("write", &self.path, std::io::Error::other(error)))?;
-        if let Err(error) = ops::replace(&self.path, &text, sync) {
+        self.retry(|| ops::stage(&self.path, &text, sync))?;
+        Ok(Staged { text, sync })
+    }
+
+    /// The second: it takes the old one's place.
+    pub fn put(&mut self, staged: &Staged) -> Result<(), StateFileError> {
+        let Staged { text, sync } = staged;
+        if let Err(error) = ops::put_staged(&self.path, *sync) {
             if !error.is_missing() {
                 return Err(error.into());
             }
-            ensure_folder_of(&self.path)?;
-            ops::replace(&self.path, &text, sync)?;
+            self.retry(|| ops::replace(&self.path, text, *sync))?;
         }
         self.left = stamp(&self.path);
         Ok(())
+    }
+
+    /// Makes the folder anew where it is gone.
+    fn retry(&self, write: impl Fn() -> Result<(), IoError>) -> Result<(), IoError> {
+        match write() {
+            Err(error) if error.is_missing() => {
+                ensure_folder_of(&self.path)?;
+                write()
+            }
+            done => done,
+        }
     }
 
     /// Whether somebody else wrote or deleted it since.

@@ -52,6 +52,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
     if !cost.is_empty() {
         rows.push(("cost", cost.join(", ")));
     }
+    rows.extend(end.trouble.clone().map(|words| ("warning", words)));
     rows.extend(
         next.iter()
             .enumerate()
@@ -221,6 +222,7 @@ mod tests {
             stop: None,
             iterations: 3,
             completion: Some("COMPLETE".into()),
+            trouble: None,
         }
     }
 

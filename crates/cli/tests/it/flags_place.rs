@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use descartes_testkit::{World, eventually};
 
-use crate::common::{CLAIMS, descartes, json_lines, loops, start, state};
+use crate::common::{CLAIMS, descartes, events, json_lines, loop_dir, loops, start, state};
 
 #[test]
 fn working_dir_is_where_the_agent_and_the_gates_run() {
@@ -33,6 +33,43 @@ fn state_file_may_lie_elsewhere() {
     let resumed = descartes(&world, &["loop", "resume"]);
     resumed.assert_code(0);
     assert!(resumed.stderr().contains("done already"), "{resumed}");
+}
+
+#[test]
+fn a_file_in_the_place_of_the_state_folder_is_told_and_stops_nothing() {
+    let world = World::new();
+    let agent = "@1 rm .descartes\n@1 touch .descartes\n@1-3 print working\n@4- promise";
+    let run = start(&world, agent, &[]);
+    run.assert_code(0);
+    for (words, times) in [
+        ("the lock beside the state file cannot be kept", 1),
+        // And once more at the end.
+        ("the state file is not up to date", 2),
+    ] {
+        assert_eq!(run.stdout().matches(words).count(), times, "{words}\n{run}");
+    }
+    assert!(world.path(".descartes").is_file(), "the agent's file stays");
+    assert_eq!(events(&world, "iteration_finished").len(), 4);
+}
+
+#[test]
+fn the_next_prompt_and_folder_are_there_before_the_next_agent_and_none_after_the_last() {
+    let world = World::new();
+    start(&world, "@1-2 print working\n@3- promise", &[]).assert_code(0);
+    let entries = |folder: &str| {
+        let names = std::fs::read_dir(loop_dir(&world).join(folder)).unwrap();
+        let mut names: Vec<String> = names
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(entries("runs"), ["0001", "0002", "0003"]);
+    assert_eq!(
+        entries("prompts").len(),
+        3,
+        "one each, and nothing half-made"
+    );
 }
 
 #[test]

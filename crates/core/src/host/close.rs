@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use descartes_kernel::event::{Event, TreeFacts, Verdict};
+use descartes_kernel::event::{Durability, Event, TreeFacts, Verdict};
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
-use descartes_kernel::step::{ClosingFacts, Input};
+use descartes_kernel::step::{Action, ClosingFacts, Input, react};
 use jiff::Timestamp;
 
 use descartes_kernel::units::show_size;
+use descartes_store::lock::LockError;
 
 use super::HostError;
 use super::driver::Driver;
 use super::gate_files::gate_files;
+use super::house::{Left, NextRun};
 use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
@@ -51,49 +53,111 @@ impl Driver {
                 after = self.measure();
             }
         }
-        self.input(&Input::Closed(ClosingFacts {
+        self.record_end(ClosingFacts {
             after,
             files,
             commit,
-        }))?;
+        })?;
         self.mark();
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
-        self.keep_locks()?;
-        self.keep_log_budget()?;
-        self.save_or_warn()
+        Ok(())
     }
 
-    /// The state file is a projection: where it cannot be written the loop goes on, and says so.
-    pub(crate) fn save_or_warn(&mut self) -> Result<(), HostError> {
-        match self.save_state() {
-            Ok(()) => {
-                self.save_trouble = None;
-                Ok(())
-            }
-            Err(error) => {
-                let message = format!("the state file is not up to date: {error}");
-                if self.save_trouble.as_ref() == Some(&message) {
-                    return Ok(());
-                }
-                self.save_trouble = Some(message.clone());
-                self.warn(message)
-            }
+    /// Writes the end of the iteration down. While the disk takes the record, the rest of the
+    /// house is put in order beside it; the state file is put in its place after that.
+    fn record_end(&mut self, closing: ClosingFacts) -> Result<(), HostError> {
+        let now = Timestamp::now();
+        let events = react(&self.state, &Input::Closed(closing), self.policy, now);
+        let mut records = Vec::with_capacity(events.len());
+        for event in events {
+            records.push(self.write(event, Durability::Process)?);
         }
-    }
-
-    /// Oldest logs go when all of them together outgrow their budget.
-    fn keep_log_budget(&mut self) -> Result<(), HostError> {
-        let pruned = self.logs.add(self.state.runs).unwrap_or_default();
-        for run in pruned {
+        let ready = self.house.put_in_order(Left {
+            state: self.state.project(&self.kept),
+            seq: self.state.seq,
+            run: self.state.runs,
+            next: self.next_run(),
+        });
+        self.journal.sync()?;
+        for record in &records {
+            self.tell_of(record);
+        }
+        let ready = ready
+            .recv()
+            .map_err(|_| HostError::Internal("the thread beside the driver was lost".to_owned()))?;
+        self.told_lock(ready.lock)?;
+        for run in ready.pruned {
             let size = show_size(run.bytes);
             self.warn(format!(
                 "the log of run {} was removed to make room ({size})",
                 run.run
             ))?;
         }
-        Ok(())
+        // Only now: it never tells of what a power cut could take back.
+        let saved = ready
+            .staged
+            .and_then(|staged| self.house.rooms().state_file.put(&staged));
+        self.told_save(saved.map_err(HostError::from))?;
+        self.checkpoint()
+    }
+
+    /// What can be made for the next run before its start is decided.
+    fn next_run(&self) -> Option<NextRun> {
+        let Action::Start {
+            run,
+            iteration,
+            agent,
+        } = self.next_action()
+        else {
+            return None;
+        };
+        // A backend of the library user's own is asked once.
+        if self.settings.backend.is_some() {
+            return None;
+        }
+        let prompt = self.compose(iteration, agent).ok()?.text;
+        let dir = self.dir.clone();
+        Some(NextRun { dir, run, prompt })
+    }
+
+    /// The state file is a projection: where it cannot be written the loop goes on, and says so.
+    pub(crate) fn save_or_warn(&mut self) -> Result<(), HostError> {
+        let saved = self.save_state();
+        self.told_save(saved)
+    }
+
+    /// The same where nothing can be said any more: the journal has the loop's end, and a state
+    /// file that lacks it makes it no other.
+    pub(crate) fn save_last(&mut self) {
+        let saved = self.save_state();
+        self.said.state_file.news(save_trouble(saved));
+    }
+
+    fn told_save(&mut self, saved: Result<(), HostError>) -> Result<(), HostError> {
+        let news = self.said.state_file.news(save_trouble(saved));
+        news.map_or(Ok(()), |words| self.warn(words))
+    }
+
+    /// An agent may have deleted the lock beside the state file.
+    pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
+        let kept = self.house.rooms().lock.keep();
+        self.told_lock(kept)
+    }
+
+    /// The lock in the state root stands, which no agent can delete: where the other cannot be made
+    /// anew the loop goes on, and says so. Unless somebody else holds it.
+    fn told_lock(&mut self, kept: Result<(), LockError>) -> Result<(), HostError> {
+        let words = match kept {
+            Ok(()) => None,
+            Err(LockError::Io(error)) => Some(format!(
+                "the lock beside the state file cannot be kept: {error}"
+            )),
+            Err(error) => return Err(error.into()),
+        };
+        let news = self.said.lock.news(words);
+        news.map_or(Ok(()), |words| self.warn(words))
     }
 
     /// Makes what is there now the point that the next iteration's changes are counted from.
@@ -177,6 +241,11 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+fn save_trouble(saved: Result<(), HostError>) -> Option<String> {
+    let error = saved.err()?;
+    Some(format!("the state file is not up to date: {error}"))
 }
 
 fn facts_of(snapshot: &Snapshot) -> TreeFacts {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
-use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
+use descartes_kernel::event::{Durability, Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
@@ -16,15 +16,13 @@ use descartes_proc::{Ending, Supervisor};
 use descartes_store::Sync;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
-use descartes_store::lock::StateLock;
-use descartes_store::logs::LoopLogs;
-use descartes_store::state_file::StateFile;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
 use super::control::{ControlSocket, Reply};
+use super::house::{House, Troubles};
 use super::message::Message;
 use super::run::LiveRun;
 use super::{HostEnd, HostError, HostSettings};
@@ -41,7 +39,6 @@ const HANDLE_CHECK: Duration = Duration::from_millis(50);
 pub(crate) struct Driver {
     pub(crate) state: LoopState,
     pub(crate) journal: Journal,
-    pub(crate) lock: StateLock,
     pub(crate) dir: LoopDir,
     /// Unknown fields of the state file, kept.
     pub(crate) kept: Map<String, Value>,
@@ -63,9 +60,9 @@ pub(crate) struct Driver {
     pub(crate) reported_gate_files: BTreeSet<(String, Option<String>)>,
     pub(crate) warned_spec: bool,
     pub(crate) warned_prompt: bool,
-    pub(crate) save_trouble: Option<String>,
-    pub(crate) logs: LoopLogs,
-    pub(crate) state_file: StateFile,
+    /// What was said last of the state file and of its lock.
+    pub(crate) said: Troubles,
+    pub(crate) house: House,
     /// Numbers of trees, gates included; only the supervisor sees them.
     pub(crate) trees: u64,
     pub(crate) listeners: Vec<super::Listener>,
@@ -98,7 +95,7 @@ impl Driver {
         end
     }
 
-    fn next_action(&self) -> Action {
+    pub(super) fn next_action(&self) -> Action {
         let now = Timestamp::now();
         match self.lent_until {
             Some(until) => plan_attempt(&self.state, self.policy, until, now),
@@ -122,11 +119,11 @@ impl Driver {
                 Action::Finish(reason) => self.finish(reason)?,
                 Action::Leave(by) => {
                     self.append(Event::Interrupted { by })?;
-                    self.save_state()?;
+                    self.save_last();
                     return Ok(self.end());
                 }
                 Action::HandBack => {
-                    self.save_state()?;
+                    self.save_last();
                     return Ok(self.end());
                 }
                 Action::Over => return Ok(self.end()),
@@ -140,12 +137,13 @@ impl Driver {
             stop: self.state.stop,
             iterations: self.state.iterations,
             completion: self.state.completion.as_ref().map(|c| c.1.clone()),
+            trouble: self.said.state_file.last(),
         }
     }
 
     pub(crate) fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
         self.append(Event::LoopFinished { reason })?;
-        self.save_state()?;
+        self.save_last();
         let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();
         for id in settled {
             self.append(Event::CommandEffective { id })?;
@@ -215,6 +213,17 @@ impl Driver {
     /// Journal first, then the state, then everybody who watches.
     pub(crate) fn append(&mut self, event: Event) -> Result<(), HostError> {
         let durability = event.durability();
+        let record = self.write(event, durability)?;
+        self.tell_of(&record);
+        Ok(())
+    }
+
+    /// Journal and state; nobody has been told yet.
+    pub(super) fn write(
+        &mut self,
+        event: Event,
+        durability: Durability,
+    ) -> Result<Record, HostError> {
         let now = Timestamp::now();
         let seq = self.journal.append(now, &event, durability)?;
         let record = Record {
@@ -224,11 +233,14 @@ impl Driver {
             event,
         };
         apply(&mut self.state, &record)?;
-        self.tell(&record);
+        Ok(record)
+    }
+
+    pub(super) fn tell_of(&mut self, record: &Record) {
+        self.tell(record);
         if let Event::CommandEffective { id } = record.event {
             self.answer_effective(id);
         }
-        Ok(())
     }
 
     fn tell(&mut self, record: &Record) {
@@ -439,17 +451,18 @@ impl Driver {
     }
 
     pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
-        if let Some(event) = checkpoint(&self.state) {
-            self.append(event)?;
-        }
+        self.checkpoint()?;
         // The journal is the durable one; this is its fold, made anew from it if lost.
         let state = self.state.project(&self.kept);
-        self.state_file.save(&state, self.state.seq, Sync::Lazy)?;
+        let mut rooms = self.house.rooms();
+        rooms.state_file.save(&state, self.state.seq, Sync::Lazy)?;
         Ok(())
     }
 
-    /// An agent may have deleted the lock beside the state file.
-    pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
-        self.lock.keep().map_err(HostError::from)
+    pub(super) fn checkpoint(&mut self) -> Result<(), HostError> {
+        match checkpoint(&self.state) {
+            Some(event) => self.append(event),
+            None => Ok(()),
+        }
     }
 }

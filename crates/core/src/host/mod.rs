@@ -11,6 +11,7 @@ pub(crate) mod driver;
 mod error;
 mod gate;
 mod gate_files;
+mod house;
 pub(crate) mod message;
 mod name;
 mod open;
@@ -82,7 +83,7 @@ impl Host {
 
     /// Its state file.
     pub fn state_file(&self) -> &Path {
-        self.driver.state_file.path()
+        self.driver.house.state_file()
     }
 
     /// What was found and mended on the way, to be said aloud.
@@ -142,6 +143,8 @@ pub struct HostEnd {
     pub iterations: u32,
     /// The promise as it stood.
     pub completion: Option<String>,
+    /// What is wrong with the state file, which the journal makes anew.
+    pub trouble: Option<String>,
 }
 
 impl HostEnd {

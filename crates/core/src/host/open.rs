@@ -29,6 +29,7 @@ use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
 use super::driver::Driver;
 use super::gate_files::gate_files;
+use super::house::{House, Rooms, Troubles};
 use super::message::Message;
 use super::name::{check_name, unused_name};
 use super::{Host, HostError, HostSettings};
@@ -452,7 +453,6 @@ pub(super) fn assemble(
     let mut driver = Driver {
         state: held.state,
         journal: held.journal,
-        lock: held.lock,
         dir: held.dir,
         kept: held.kept,
         settings,
@@ -477,9 +477,12 @@ pub(super) fn assemble(
         reported_gate_files: BTreeSet::new(),
         warned_spec: false,
         warned_prompt: false,
-        save_trouble: None,
-        logs,
-        state_file: held.state_file,
+        said: Troubles::default(),
+        house: House::new(Rooms {
+            lock: held.lock,
+            state_file: held.state_file,
+            logs,
+        }),
     };
     driver.append(Event::HostStarted { host: held.facts })?;
     Ok(Host { driver, notices })

@@ -22,21 +22,48 @@ pub(super) struct BuiltPrompt {
     pub(super) notes: Vec<CommandId>,
 }
 
+/// A prompt that was put together, and nothing more.
+pub(super) struct Composed {
+    pub(super) text: String,
+    warning: Option<String>,
+}
+
 impl Driver {
+    /// Puts the prompt together and keeps it as it is sent.
     pub(super) fn build_prompt(
         &mut self,
         iteration: u32,
         agent: u32,
     ) -> Result<BuiltPrompt, HostError> {
         debug_assert!(matches!(self.state.phase, Phase::Ready));
+        let Composed { text, warning } = self.compose(iteration, agent)?;
+        if let Some(warning) = warning
+            && !self.warned_spec
+        {
+            self.warned_spec = true;
+            self.warn(warning)?;
+        }
+        let hash = store_prompt(&self.dir, &text, Sync::Lazy)
+            .map_err(|error| HostError::Prompt(error.to_string()))?;
+        let path = prompt_path(&self.dir, &hash);
+        let notes = self.state.notes.iter().map(|note| note.id).collect();
+        Ok(BuiltPrompt {
+            text,
+            hash,
+            path,
+            notes,
+        })
+    }
+
+    pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
         let task = self.task()?;
-        let spec = self.spec_block()?;
+        let (spec, warning) = self.spec_block()?;
         let config = &self.state.config;
         let understood = self.agents[agent as usize].understood();
         let hint = config.promise_hint.unwrap_or(understood);
-        let own = self.settings.backend.is_some();
-        let fresh = config.fresh_context_mode || !config.include_iteration_context || own;
-        let notes: Vec<CommandId> = self.state.notes.iter().map(|note| note.id).collect();
+        let own = self.settings.backend.as_ref();
+        let fresh = config.fresh_context_mode || !config.include_iteration_context || own.is_some();
+        let notes = self.state.notes.iter();
         let text = build(&PromptParts {
             spec: spec.as_deref(),
             task: &task,
@@ -54,27 +81,14 @@ impl Driver {
                 ContextStyle::Full
             },
             refusal: self.state.refusal.as_ref(),
-            notes: self
-                .state
-                .notes
-                .iter()
-                .map(|note| note.text.as_str())
-                .collect(),
+            notes: notes.map(|note| note.text.as_str()).collect(),
             nudge: self.state.nudge.then_some(self.state.still),
         });
-        let text = match &self.settings.backend {
+        let text = match own {
             Some(own) => own.format_prompt(&text, iteration - 1, config.max_iterations),
             None => text,
         };
-        let stored = store_prompt(&self.dir, &text, Sync::Lazy)
-            .map_err(|error| HostError::Prompt(error.to_string()))?;
-        let path = prompt_path(&self.dir, &stored);
-        Ok(BuiltPrompt {
-            text,
-            hash: stored,
-            path,
-            notes,
-        })
+        Ok(Composed { text, warning })
     }
 
     /// The task: given, or read again from its file so that editing it steers the loop.
@@ -96,10 +110,11 @@ impl Driver {
         Ok(text)
     }
 
-    fn spec_block(&mut self) -> Result<Option<String>, HostError> {
+    /// What the specification files say, and what is to be said of their size.
+    fn spec_block(&self) -> Result<(Option<String>, Option<String>), HostError> {
         let config = &self.state.config;
         if config.spec_files.is_empty() {
-            return Ok(config.spec_prefix.clone());
+            return Ok((config.spec_prefix.clone(), None));
         }
         let dir = self.working_dir();
         let mut files = Vec::new();
@@ -114,12 +129,6 @@ impl Driver {
             &files,
             config.max_spec_tokens,
         );
-        if let Some(warning) = built.warning
-            && !self.warned_spec
-        {
-            self.warned_spec = true;
-            self.warn(warning)?;
-        }
-        Ok(Some(built.text))
+        Ok((Some(built.text), built.warning))
     }
 }

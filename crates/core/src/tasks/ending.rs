@@ -62,7 +62,7 @@ impl Runner<'_> {
             && !by.ends_loop()
         {
             self.d.append(Event::Interrupted { by })?;
-            self.d.save_state()?;
+            self.d.save_last();
             return Ok(self.d.end());
         }
         self.say_held(&ended.account)?;

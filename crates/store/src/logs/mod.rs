@@ -16,4 +16,4 @@ pub(crate) use prune::disk_use;
 pub use prune::{LoopLogs, PrunedRun};
 pub use reader::{GapMarks, LogReader, read_log};
 pub use tail::{LogTail, tail};
-pub use writer::{LogFile, LogStatus, Stopped};
+pub use writer::{LogFile, LogStatus, Stopped, expect_run};

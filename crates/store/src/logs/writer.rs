@@ -1,7 +1,8 @@
 //! Writing a log, within its budget and without ever failing its caller.
 
 use super::gaps::Gaps;
-use crate::ops::{self, Sync};
+use crate::layout::RunDir;
+use crate::ops::{self, IoError, Sync};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,15 @@ pub struct Stopped {
     pub at: u64,
     /// What the system said.
     pub why: String,
+}
+
+/// Makes the folder of a run that is to start soon, with an empty log of its standard output: the
+/// first bytes need not wait for that. What is there already stays.
+pub fn expect_run(folder: &RunDir) -> Result<(), IoError> {
+    ops::make_dir(folder.path(), Sync::Lazy)?;
+    let path = folder.stdout();
+    let made = ops::open(ops::private().write(true).create(true), &path);
+    made.map(drop).map_err(ops::at("create", &path))
 }
 
 impl LogFile {
