@@ -40,6 +40,8 @@ pub enum Channel {
 ///
 /// It comes back in the [`PumpReport`]; `(sink as Box<dyn Any>).downcast::<T>()` gives its own type.
 pub trait Sink: Any + Send {
+    /// Called first of all, while the agent is starting.
+    fn begin(&mut self) {}
     /// Some bytes, cut anywhere.
     fn chunk(&mut self, channel: Channel, bytes: &[u8]);
     /// Nothing has come for about 100 ms; told once after bytes.
@@ -222,6 +224,7 @@ impl Worker {
 
     fn pump(&mut self, job: Job) -> PumpReport {
         let mut sink = job.sink;
+        sink.begin();
         let mut pipes = [
             Pipe::new(Channel::Stdout, job.stdout),
             Pipe::new(Channel::Stderr, job.stderr),

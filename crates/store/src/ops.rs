@@ -218,21 +218,6 @@ pub(crate) fn replace_shared(path: &Path, bytes: &[u8], sync: Sync) -> Result<()
 }
 
 fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
-    stage_at(staged, bytes, sync)?;
-    put(staged, path, sync)
-}
-
-/// The first half of [`replace`]: the temporary file.
-pub(crate) fn stage(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
-    stage_at(&beside(path, ".tmp"), bytes, sync)
-}
-
-/// The second half of [`replace`]: the temporary file takes its place.
-pub(crate) fn put_staged(path: &Path, sync: Sync) -> Result<(), IoError> {
-    put(&beside(path, ".tmp"), path, sync)
-}
-
-fn stage_at(staged: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
     let write = || {
         let file = open(private().write(true).create(true).truncate(true), staged)?;
         write_all(&file, bytes)?;
@@ -241,14 +226,11 @@ fn stage_at(staged: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
             Sync::Lazy => Ok(()),
         }
     };
-    write().map_err(|error| {
+    if let Err(error) = write() {
         // Best effort: the first error is the one that counts.
         let _ = std::fs::remove_file(staged);
-        IoError::new("write", staged, error)
-    })
-}
-
-fn put(staged: &Path, path: &Path, sync: Sync) -> Result<(), IoError> {
+        return Err(IoError::new("write", staged, error));
+    }
     match sync {
         Sync::Durable => {
             rename(staged, path)?;
@@ -262,6 +244,14 @@ fn put(staged: &Path, path: &Path, sync: Sync) -> Result<(), IoError> {
 /// plain rename, ext4 writes the new one out first, which takes longer than all else in the gap
 /// between two iterations.
 fn exchange(staged: &Path, path: &Path) -> Result<(), IoError> {
+    swap(staged, path)?;
+    // The new one is in place, whatever becomes of the old: it is used again, or removed.
+    let _ = remove_file(staged);
+    Ok(())
+}
+
+/// The same, where the old one may be left behind under the new one's name.
+pub(crate) fn swap(staged: &Path, path: &Path) -> Result<(), IoError> {
     // A folder would be exchanged as gladly.
     if !std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
         return rename(staged, path);
@@ -277,11 +267,7 @@ fn exchange(staged: &Path, path: &Path) -> Result<(), IoError> {
         .map_err(io::Error::from)
     });
     match swapped {
-        Ok(()) => {
-            // The new one is in place, whatever becomes of the old: it is used again, or removed.
-            let _ = remove_file(staged);
-            Ok(())
-        }
+        Ok(()) => Ok(()),
         // It is gone by now, or the file system cannot.
         Err(error) if refuses_exchange(&error) => rename(staged, path),
         Err(error) => Err(IoError::new("put in place", path, error)),

@@ -2,8 +2,9 @@
 
 use crate::layout::{LoopDir, hex};
 use crate::ops::{self, IoError, Sync};
+use crate::spare::Spare;
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The name a prompt is stored under.
 pub fn prompt_hash(text: &str) -> String {
@@ -14,12 +15,25 @@ pub fn prompt_hash(text: &str) -> String {
 pub fn store_prompt(dir: &LoopDir, text: &str, sync: Sync) -> Result<String, IoError> {
     let hash = prompt_hash(text);
     let path = prompt_path(dir, &hash);
-    let whole = std::fs::metadata(&path).is_ok_and(|meta| meta.len() == text.len() as u64);
-    if !whole {
+    if !is_whole(&path, text) {
         ops::make_dir(&dir.prompts(), sync)?;
         ops::replace_shared(&path, text.as_bytes(), sync)?;
     }
     Ok(hash)
+}
+
+/// The same without waiting for the disk, and without making a file where the spare one will do.
+pub fn store_prompt_in(dir: &LoopDir, text: &str, spare: Spare) -> Result<String, IoError> {
+    let hash = prompt_hash(text);
+    let path = prompt_path(dir, &hash);
+    if is_whole(&path, text) || spare.put(&path, text.as_bytes()).is_ok() {
+        return Ok(hash);
+    }
+    store_prompt(dir, text, Sync::Lazy)
+}
+
+fn is_whole(path: &Path, text: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.len() == text.len() as u64)
 }
 
 /// Where the prompt with this hash is stored.

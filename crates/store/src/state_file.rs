@@ -6,6 +6,7 @@
 
 use crate::layout::{canonical, ensure_folder_of, hex};
 use crate::ops::{self, IoError, Sync};
+use crate::spare::Spare;
 use descartes_kernel::state::IterativeLoopState;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -100,13 +101,6 @@ pub struct StateFile {
     left: Option<Stamp>,
 }
 
-/// A new version of a state file that lies beside it.
-#[derive(Debug)]
-pub struct Staged {
-    text: Vec<u8>,
-    sync: Sync,
-}
-
 /// Tells one version of a file from another without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
@@ -156,46 +150,41 @@ impl StateFile {
         seq: u64,
         sync: Sync,
     ) -> Result<(), StateFileError> {
-        let staged = self.stage(state, seq, sync)?;
-        self.put(&staged)
+        let text = self.render(state, seq)?;
+        self.replace(&text, sync)
     }
 
-    /// The first part of [`save`](Self::save), while the journal is still on its way to the disk:
-    /// the new file is written beside the old one.
-    pub fn stage(
-        &self,
+    /// As [`save`](Self::save), without waiting for the disk and without making a file, where the
+    /// spare one can take its place.
+    pub fn save_in(
+        &mut self,
         state: &IterativeLoopState,
         seq: u64,
-        sync: Sync,
-    ) -> Result<Staged, StateFileError> {
-        let text = render(state, seq)
-            .map_err(|error| IoError::new("write", &self.path, std::io::Error::other(error)))?;
-        self.retry(|| ops::stage(&self.path, &text, sync))?;
-        Ok(Staged { text, sync })
-    }
-
-    /// The second: it takes the old one's place.
-    pub fn put(&mut self, staged: &Staged) -> Result<(), StateFileError> {
-        let Staged { text, sync } = staged;
-        if let Err(error) = ops::put_staged(&self.path, *sync) {
-            if !error.is_missing() {
-                return Err(error.into());
-            }
-            self.retry(|| ops::replace(&self.path, text, *sync))?;
+        spare: Spare,
+    ) -> Result<(), StateFileError> {
+        let text = self.render(state, seq)?;
+        if spare.put(&self.path, &text).is_err() {
+            return self.replace(&text, Sync::Lazy);
         }
         self.left = stamp(&self.path);
         Ok(())
     }
 
-    /// Makes the folder anew where it is gone.
-    fn retry(&self, write: impl Fn() -> Result<(), IoError>) -> Result<(), IoError> {
-        match write() {
-            Err(error) if error.is_missing() => {
-                ensure_folder_of(&self.path)?;
-                write()
+    fn render(&self, state: &IterativeLoopState, seq: u64) -> Result<Vec<u8>, IoError> {
+        render(state, seq)
+            .map_err(|error| IoError::new("write", &self.path, std::io::Error::other(error)))
+    }
+
+    fn replace(&mut self, text: &[u8], sync: Sync) -> Result<(), StateFileError> {
+        if let Err(error) = ops::replace(&self.path, text, sync) {
+            if !error.is_missing() {
+                return Err(error.into());
             }
-            done => done,
+            ensure_folder_of(&self.path)?;
+            ops::replace(&self.path, text, sync)?;
         }
+        self.left = stamp(&self.path);
+        Ok(())
     }
 
     /// Whether somebody else wrote or deleted it since.

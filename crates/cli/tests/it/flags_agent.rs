@@ -40,6 +40,24 @@ fn prompt_file_is_read_again_at_every_iteration() {
 }
 
 #[test]
+fn a_prompt_file_that_the_agent_removed_ends_the_loop_and_the_state_file_says_so() {
+    let world = World::new();
+    world.write("TASK.md", "do it");
+    let agent = world.agent("print working\nrm TASK.md");
+    let words = ["loop", "start", "-c", &agent, "--prompt-file", "TASK.md"];
+    let ended = descartes(&world, &words);
+    ended.assert_code(1);
+    assert!(ended.stdout().contains("cannot read the prompt"), "{ended}");
+    let state = state(&world);
+    assert_eq!(state["iteration"], 1);
+    assert_eq!(state["completed"], true);
+    assert!(
+        state["exit_reason"].to_string().contains("TASK.md"),
+        "{state}"
+    );
+}
+
+#[test]
 fn prompt_file_dash_reads_standard_input_once() {
     let world = World::new();
     world.write("task", "from a pipe");

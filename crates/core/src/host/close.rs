@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use descartes_kernel::event::{Durability, Event, TreeFacts, Verdict};
+use descartes_kernel::event::{Event, TreeFacts, Verdict};
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
-use descartes_kernel::step::{Action, ClosingFacts, Input, react};
+use descartes_kernel::step::{Action, ClosingFacts, Input};
 use jiff::Timestamp;
 
 use descartes_kernel::units::show_size;
@@ -14,7 +14,6 @@ use descartes_store::lock::LockError;
 use super::HostError;
 use super::driver::Driver;
 use super::gate_files::gate_files;
-use super::house::{Left, NextRun};
 use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
@@ -53,73 +52,39 @@ impl Driver {
                 after = self.measure();
             }
         }
-        self.record_end(ClosingFacts {
+        self.input(&Input::Closed(ClosingFacts {
             after,
             files,
             commit,
-        })?;
+        }))?;
+        self.house.run_is_over(self.state.runs);
         self.mark();
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
-        Ok(())
+        self.begin_save()?;
+        self.keep_locks()?;
+        match self.next_action() {
+            // It goes on beside the preparations, and is there before the agent.
+            Action::Start { run, .. } => {
+                self.house.expect_run(run);
+                Ok(())
+            }
+            _ => self.end_save(),
+        }
     }
 
-    /// Writes the end of the iteration down. While the disk takes the record, the rest of the
-    /// house is put in order beside it; the state file is put in its place after that.
-    fn record_end(&mut self, closing: ClosingFacts) -> Result<(), HostError> {
-        let now = Timestamp::now();
-        let events = react(&self.state, &Input::Closed(closing), self.policy, now);
-        let mut records = Vec::with_capacity(events.len());
-        for event in events {
-            records.push(self.write(event, Durability::Process)?);
-        }
-        let ready = self.house.put_in_order(Left {
-            state: self.state.project(&self.kept),
-            seq: self.state.seq,
-            run: self.state.runs,
-            next: self.next_run(),
-        });
-        self.journal.sync()?;
-        for record in &records {
-            self.tell_of(record);
-        }
-        let ready = ready
-            .recv()
-            .map_err(|_| HostError::Internal("the thread beside the driver was lost".to_owned()))?;
-        self.told_lock(ready.lock)?;
-        for run in ready.pruned {
+    /// The logs of the run that is over; said when some had to go. While an agent works, and at the
+    /// end.
+    pub(super) fn count_logs(&mut self) -> Result<(), HostError> {
+        for run in self.house.count_logs() {
             let size = show_size(run.bytes);
             self.warn(format!(
                 "the log of run {} was removed to make room ({size})",
                 run.run
             ))?;
         }
-        // Only now: it never tells of what a power cut could take back.
-        let saved = ready
-            .staged
-            .and_then(|staged| self.house.rooms().state_file.put(&staged));
-        self.told_save(saved.map_err(HostError::from))?;
-        self.checkpoint()
-    }
-
-    /// What can be made for the next run before its start is decided.
-    fn next_run(&self) -> Option<NextRun> {
-        let Action::Start {
-            run,
-            iteration,
-            agent,
-        } = self.next_action()
-        else {
-            return None;
-        };
-        // A backend of the library user's own is asked once.
-        if self.settings.backend.is_some() {
-            return None;
-        }
-        let prompt = self.compose(iteration, agent).ok()?.text;
-        let dir = self.dir.clone();
-        Some(NextRun { dir, run, prompt })
+        Ok(())
     }
 
     /// The state file is a projection: where it cannot be written the loop goes on, and says so.
@@ -135,6 +100,14 @@ impl Driver {
         self.said.state_file.news(save_trouble(saved));
     }
 
+    /// Waits for a save that was begun.
+    pub(super) fn end_save(&mut self) -> Result<(), HostError> {
+        match self.house.saved() {
+            Some(saved) => self.told_save(saved),
+            None => Ok(()),
+        }
+    }
+
     fn told_save(&mut self, saved: Result<(), HostError>) -> Result<(), HostError> {
         let news = self.said.state_file.news(save_trouble(saved));
         news.map_or(Ok(()), |words| self.warn(words))
@@ -142,7 +115,7 @@ impl Driver {
 
     /// An agent may have deleted the lock beside the state file.
     pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
-        let kept = self.house.rooms().lock.keep();
+        let kept = self.house.lock.keep();
         self.told_lock(kept)
     }
 

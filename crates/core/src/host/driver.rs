@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
-use descartes_kernel::event::{Durability, Event, Record, StopBy, TreeFacts};
+use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, Supervisor};
-use descartes_store::Sync;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
@@ -118,11 +117,13 @@ impl Driver {
                 Action::Hold => self.hold()?,
                 Action::Finish(reason) => self.finish(reason)?,
                 Action::Leave(by) => {
+                    self.count_logs()?;
                     self.append(Event::Interrupted { by })?;
                     self.save_last();
                     return Ok(self.end());
                 }
                 Action::HandBack => {
+                    self.count_logs()?;
                     self.save_last();
                     return Ok(self.end());
                 }
@@ -142,6 +143,7 @@ impl Driver {
     }
 
     pub(crate) fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
+        self.count_logs()?;
         self.append(Event::LoopFinished { reason })?;
         self.save_last();
         let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();
@@ -213,17 +215,6 @@ impl Driver {
     /// Journal first, then the state, then everybody who watches.
     pub(crate) fn append(&mut self, event: Event) -> Result<(), HostError> {
         let durability = event.durability();
-        let record = self.write(event, durability)?;
-        self.tell_of(&record);
-        Ok(())
-    }
-
-    /// Journal and state; nobody has been told yet.
-    pub(super) fn write(
-        &mut self,
-        event: Event,
-        durability: Durability,
-    ) -> Result<Record, HostError> {
         let now = Timestamp::now();
         let seq = self.journal.append(now, &event, durability)?;
         let record = Record {
@@ -233,14 +224,11 @@ impl Driver {
             event,
         };
         apply(&mut self.state, &record)?;
-        Ok(record)
-    }
-
-    pub(super) fn tell_of(&mut self, record: &Record) {
-        self.tell(record);
+        self.tell(&record);
         if let Event::CommandEffective { id } = record.event {
             self.answer_effective(id);
         }
+        Ok(())
     }
 
     fn tell(&mut self, record: &Record) {
@@ -451,18 +439,17 @@ impl Driver {
     }
 
     pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
-        self.checkpoint()?;
-        // The journal is the durable one; this is its fold, made anew from it if lost.
-        let state = self.state.project(&self.kept);
-        let mut rooms = self.house.rooms();
-        rooms.state_file.save(&state, self.state.seq, Sync::Lazy)?;
-        Ok(())
+        self.begin_save()?;
+        self.house.saved().unwrap_or(Ok(()))
     }
 
-    pub(super) fn checkpoint(&mut self) -> Result<(), HostError> {
-        match checkpoint(&self.state) {
-            Some(event) => self.append(event),
-            None => Ok(()),
+    /// The journal is the durable one; the state file is its fold, made anew from it if lost.
+    pub(super) fn begin_save(&mut self) -> Result<(), HostError> {
+        if let Some(event) = checkpoint(&self.state) {
+            self.append(event)?;
         }
+        let state = self.state.project(&self.kept);
+        self.house.save(state, self.state.seq);
+        Ok(())
     }
 }

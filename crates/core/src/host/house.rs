@@ -1,114 +1,195 @@
-//! What lies around the journal: the state file, the lock beside it, the budget of the logs, the
-//! next run's prompt and folder.
-//!
-//! Making a file takes longer than a durable append, so all that an iteration's end and the next
-//! one's start need is made in a thread of its own, while the journal waits for the disk.
+//! What lies around the journal: the state file, the lock beside it, the budget of the logs, and
+//! files made ahead for the next iteration, in a thread of their own.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use descartes_kernel::state::IterativeLoopState;
-use descartes_store::Sync;
 use descartes_store::layout::LoopDir;
-use descartes_store::lock::{LockError, StateLock};
+use descartes_store::lock::StateLock;
 use descartes_store::logs::{LoopLogs, PrunedRun, expect_run};
-use descartes_store::prompts::store_prompt;
-use descartes_store::state_file::{Staged, StateFile, StateFileError};
+use descartes_store::prompts::{store_prompt, store_prompt_in};
+use descartes_store::spare::{self, Spare};
+use descartes_store::state_file::{StateFile, StateFileError};
+use descartes_store::{IoError, Sync};
 
-/// What a host looks after at each iteration's end.
+use super::HostError;
+
+/// The names of the spare files.
+const STATE: &str = "state";
+const PROMPT: &str = "prompt";
+
+/// What a host looks after.
 pub(crate) struct House {
-    state_file: PathBuf,
-    rooms: Arc<Mutex<Rooms>>,
+    pub(crate) lock: StateLock,
+    path: PathBuf,
+    /// Held by whoever saves it.
+    state_file: Arc<Mutex<StateFile>>,
+    /// The answer of a save that was begun.
+    saving: Option<Receiver<Result<(), StateFileError>>>,
+    dir: LoopDir,
+    logs: LoopLogs,
+    /// The run whose logs are not counted yet.
+    uncounted: Option<u64>,
+    spares: Spares,
     aside: Option<Aside>,
 }
 
-/// What only one at a time may use.
-pub(crate) struct Rooms {
-    pub(crate) lock: StateLock,
-    pub(crate) state_file: StateFile,
-    pub(crate) logs: LoopLogs,
+/// Files made ahead, as far as they are ready.
+struct Spares {
+    made: Receiver<(Use, Spare)>,
+    makes: Sender<(Use, Spare)>,
+    state: Option<Spare>,
+    prompt: Option<Spare>,
 }
 
-/// What an iteration leaves to be put in order.
-pub(super) struct Left {
-    pub(super) state: IterativeLoopState,
-    pub(super) seq: u64,
-    pub(super) run: u64,
-    pub(super) next: Option<NextRun>,
+/// What a spare file is for.
+enum Use {
+    State,
+    Prompt,
 }
 
-/// The run that will start, unless something comes in between.
-pub(super) struct NextRun {
-    pub(super) dir: LoopDir,
-    pub(super) run: u64,
-    pub(super) prompt: String,
-}
+impl Spares {
+    fn new() -> Self {
+        let (makes, made) = channel();
+        Self {
+            made,
+            makes,
+            state: None,
+            prompt: None,
+        }
+    }
 
-/// How it went. The state file lies ready beside its place.
-pub(super) struct Ready {
-    pub(super) lock: Result<(), LockError>,
-    pub(super) pruned: Vec<PrunedRun>,
-    pub(super) staged: Result<Staged, StateFileError>,
+    /// Takes in what has been made by now.
+    fn look(&mut self) {
+        for (what, spare) in self.made.try_iter() {
+            match what {
+                Use::State => self.state = Some(spare),
+                Use::Prompt => self.prompt = Some(spare),
+            }
+        }
+    }
 }
 
 impl House {
-    pub(super) fn new(rooms: Rooms) -> Self {
+    pub(super) fn new(
+        dir: LoopDir,
+        lock: StateLock,
+        state_file: StateFile,
+        logs: LoopLogs,
+    ) -> Self {
         Self {
-            state_file: rooms.state_file.path().to_owned(),
-            rooms: Arc::new(Mutex::new(rooms)),
+            lock,
+            path: state_file.path().to_owned(),
+            state_file: Arc::new(Mutex::new(state_file)),
+            saving: None,
+            dir,
+            logs,
+            uncounted: None,
+            spares: Spares::new(),
             aside: None,
         }
     }
 
     /// Where the state file really lies.
     pub(super) fn state_file(&self) -> &Path {
-        &self.state_file
+        &self.path
     }
 
-    pub(crate) fn rooms(&self) -> MutexGuard<'_, Rooms> {
-        enter(&self.rooms)
+    /// Begins to replace the state file, beside what the caller does until it asks
+    /// [`saved`](Self::saved).
+    pub(super) fn save(&mut self, state: IterativeLoopState, seq: u64) {
+        self.spares.look();
+        let spare = self.spares.state.take();
+        let file = Arc::clone(&self.state_file);
+        let (answer, saving) = channel();
+        self.saving = Some(saving);
+        self.aside(move || {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let saved = match spare {
+                Some(spare) => file.save_in(&state, seq, spare),
+                None => file.save(&state, seq, Sync::Lazy),
+            };
+            // Nobody asks any more where the host has given up.
+            let _ = answer.send(saved);
+        });
     }
 
-    /// Begins to put things in order. The answer comes when what the next start needs is there;
-    /// nothing comes where the thread was lost.
-    pub(super) fn put_in_order(&mut self, left: Left) -> Receiver<Ready> {
-        let (done, ready) = channel();
-        let rooms = Arc::clone(&self.rooms);
-        self.aside
-            .get_or_insert_with(Aside::new)
-            .run(Box::new(move || {
-                let Left {
-                    state,
-                    seq,
-                    run,
-                    next,
-                } = left;
-                let mut rooms = enter(&rooms);
-                let news = Ready {
-                    lock: rooms.lock.keep(),
-                    // What cannot be counted or removed now is met again with the next run.
-                    pruned: rooms.logs.add(run).unwrap_or_default(),
-                    staged: rooms.state_file.stage(&state, seq, Sync::Lazy),
-                };
-                drop(rooms);
-                // Trouble with these is met again, and told, when they are needed.
-                if let Some(next) = &next {
-                    let _ = store_prompt(&next.dir, &next.prompt, Sync::Lazy);
-                }
-                // The driver may have given up.
-                let _ = done.send(news);
-                if let Some(next) = &next {
-                    let _ = expect_run(&next.dir.run(next.run));
-                }
-            }));
-        ready
+    /// Waits for the save that was begun last; `None` where none was.
+    pub(super) fn saved(&mut self) -> Option<Result<(), HostError>> {
+        let answer = self.saving.take()?.recv();
+        let lost = || HostError::Internal("the thread that saves the state was lost".to_owned());
+        Some(answer.map_err(|_| lost()).and_then(|saved| Ok(saved?)))
+    }
+
+    /// Keeps a prompt as it is sent; gives its hash.
+    pub(super) fn store_prompt(&mut self, text: &str) -> Result<String, IoError> {
+        self.spares.look();
+        match self.spares.prompt.take() {
+            Some(spare) => store_prompt_in(&self.dir, text, spare),
+            None => store_prompt(&self.dir, text, Sync::Lazy),
+        }
+    }
+
+    /// An agent works now: what the end of its iteration and the next one need is made.
+    pub(super) fn make_spares(&mut self) {
+        self.spares.look();
+        let wanted = [
+            (self.spares.state.is_none(), Use::State, STATE),
+            (self.spares.prompt.is_none(), Use::Prompt, PROMPT),
+        ];
+        for (wanted, what, name) in wanted {
+            let (path, makes) = (self.dir.spare(name), self.spares.makes.clone());
+            if wanted {
+                self.aside(move || {
+                    // Where it cannot be made now, it is made when it is needed, and told.
+                    if let Ok(spare) = Spare::make(path) {
+                        let _ = makes.send((what, spare));
+                    }
+                });
+            }
+        }
+    }
+
+    /// This run is about to start.
+    pub(super) fn expect_run(&mut self, run: u64) {
+        let folder = self.dir.run(run);
+        self.aside(move || {
+            // As with spare files.
+            let _ = expect_run(&folder);
+        });
+    }
+
+    /// This run is over; its logs are counted soon.
+    pub(super) fn run_is_over(&mut self, run: u64) {
+        self.uncounted = Some(run);
+    }
+
+    /// Counts the logs of the last run; the oldest ones go when all outgrow their budget.
+    pub(super) fn count_logs(&mut self) -> Vec<PrunedRun> {
+        match self.uncounted.take() {
+            // What cannot be counted or removed now is met again with the next run.
+            Some(run) => self.logs.add(run).unwrap_or_default(),
+            None => Vec::new(),
+        }
+    }
+
+    fn aside(&mut self, job: impl FnOnce() + Send + 'static) {
+        self.aside.get_or_insert_with(Aside::new).run(Box::new(job));
     }
 }
 
-fn enter(rooms: &Mutex<Rooms>) -> MutexGuard<'_, Rooms> {
-    rooms.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for House {
+    fn drop(&mut self) {
+        if self.aside.take().is_some() {
+            for name in [STATE, PROMPT] {
+                // Empty, or an old state: it does no harm.
+                let _ = spare::remove(&self.dir.spare(name));
+            }
+        }
+    }
 }
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -29,7 +29,7 @@ use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
 use super::driver::Driver;
 use super::gate_files::gate_files;
-use super::house::{House, Rooms, Troubles};
+use super::house::{House, Troubles};
 use super::message::Message;
 use super::name::{check_name, unused_name};
 use super::{Host, HostError, HostSettings};
@@ -453,7 +453,7 @@ pub(super) fn assemble(
     let mut driver = Driver {
         state: held.state,
         journal: held.journal,
-        dir: held.dir,
+        dir: held.dir.clone(),
         kept: held.kept,
         settings,
         agents,
@@ -478,11 +478,7 @@ pub(super) fn assemble(
         warned_spec: false,
         warned_prompt: false,
         said: Troubles::default(),
-        house: House::new(Rooms {
-            lock: held.lock,
-            state_file: held.state_file,
-            logs,
-        }),
+        house: House::new(held.dir.clone(), held.lock, held.state_file, logs),
     };
     driver.append(Event::HostStarted { host: held.facts })?;
     Ok(Host { driver, notices })

@@ -8,8 +8,7 @@ use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, sp
 use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::Phase;
 
-use descartes_store::Sync;
-use descartes_store::prompts::{prompt_path, store_prompt};
+use descartes_store::prompts::prompt_path;
 
 use super::HostError;
 use super::driver::Driver;
@@ -43,8 +42,8 @@ impl Driver {
             self.warned_spec = true;
             self.warn(warning)?;
         }
-        let hash = store_prompt(&self.dir, &text, Sync::Lazy)
-            .map_err(|error| HostError::Prompt(error.to_string()))?;
+        let stored = self.house.store_prompt(&text);
+        let hash = stored.map_err(|error| HostError::Prompt(error.to_string()))?;
         let path = prompt_path(&self.dir, &hash);
         let notes = self.state.notes.iter().map(|note| note.id).collect();
         Ok(BuiltPrompt {

@@ -63,12 +63,12 @@ impl Driver {
         let before = self.measure_before();
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
-            Err(HostError::Prompt(message)) => return self.input(&Input::Broken(message)),
+            Err(HostError::Prompt(message)) => return self.broken(message),
             Err(error) => return Err(error),
         };
         let launch = match self.launch(iteration, agent, &prompt) {
             Ok(launch) => launch,
-            Err(HostError::Prompt(message)) => return self.input(&Input::Broken(message)),
+            Err(HostError::Prompt(message)) => return self.broken(message),
             Err(error) => return Err(error),
         };
         self.append(Event::RunStarted {
@@ -84,10 +84,21 @@ impl Driver {
         for event in settled_by_start(&self.state, &prompt.notes) {
             self.append(event)?;
         }
+        self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
-            Ok(()) => Ok(()),
-            Err(error) => self.input(&Input::Broken(start_message(&error))),
+            Ok(()) => {
+                self.house.make_spares();
+                self.count_logs()
+            }
+            Err(error) => self.broken(start_message(&error)),
         }
+    }
+
+    /// The loop ends here: no agent can be started.
+    fn broken(&mut self, message: String) -> Result<(), HostError> {
+        self.input(&Input::Broken(message))?;
+        self.save_last();
+        Ok(())
     }
 
     fn spawn(

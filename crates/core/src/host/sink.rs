@@ -25,7 +25,7 @@ impl Pulse {
     }
 }
 
-/// A reader that is made when the first bytes come: no agent waits for it to be ready.
+/// A reader that is made on the pump's thread: no agent waits for it to be ready.
 pub(super) struct LateReader {
     make: Box<dyn Fn() -> RunReader + Send>,
     made: Option<RunReader>,
@@ -64,6 +64,12 @@ impl RunSink {
 }
 
 impl Sink for RunSink {
+    /// What the first bytes would else wait for.
+    fn begin(&mut self) {
+        self.stdout.ready();
+        self.reader.get();
+    }
+
     fn chunk(&mut self, channel: Channel, bytes: &[u8]) {
         let source = match channel {
             Channel::Stdout => {

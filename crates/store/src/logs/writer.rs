@@ -63,6 +63,13 @@ impl LogFile {
         }
     }
 
+    /// Opens it before its first byte comes, where it is expected; trouble is met again with that.
+    pub fn ready(&mut self) {
+        if self.file.is_none() && self.path.exists() {
+            self.file = make(&self.path).ok();
+        }
+    }
+
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
