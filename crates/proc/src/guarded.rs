@@ -91,15 +91,21 @@ impl Guarded {
         launch: &Launch,
         order: &Order,
         fds: [BorrowedFd<'_>; 3],
+        meanwhile: impl FnOnce(),
     ) -> Result<Started, StartError> {
         orphans::reap_dead_orphans();
         let bytes = wire::start(run, order);
+        let mut meanwhile = Some(meanwhile);
         for _ in 0..ATTEMPTS {
             let guard = match self.guard.take() {
                 Some(guard) => guard,
                 None => self.new_guard()?,
             };
-            let answer = guard.order(run, &bytes, &fds);
+            let answer = guard.order(run, &bytes, &fds, || {
+                if let Some(meanwhile) = meanwhile.take() {
+                    meanwhile();
+                }
+            });
             if let Answer::Started(_) | Answer::Refused(_) = answer {
                 self.guard = Some(guard);
             } else {

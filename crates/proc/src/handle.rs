@@ -73,8 +73,14 @@ impl Handle {
         }
     }
 
-    /// Gives an order and waits for the answer.
-    pub(crate) fn order(&self, run: u64, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Answer {
+    /// Gives an order, does something else meanwhile, and waits for the answer.
+    pub(crate) fn order(
+        &self,
+        run: u64,
+        bytes: &[u8],
+        fds: &[BorrowedFd<'_>],
+        meanwhile: impl FnOnce(),
+    ) -> Answer {
         let mut state = self.watch.lock();
         if state.lost {
             return Answer::NotTaken;
@@ -87,7 +93,10 @@ impl Handle {
             .as_ref()
             .map(|control| wire::send(control, bytes, fds));
         let answer = match sent {
-            Some(Ok(())) => self.hear().and_then(|frame| self.understand(&frame)),
+            Some(Ok(())) => {
+                meanwhile();
+                self.hear().and_then(|frame| self.understand(&frame))
+            }
             Some(Err(error)) => Err(error),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };

@@ -44,6 +44,7 @@ pub use orphans::{OrphanSweep, become_subreaper, sweep_children};
 pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
+pub use sys::work_in_idle_moments;
 
 /// The variable that marks every process of a loop, in the environment of its agents.
 pub const MARK: &str = "DESCARTES_LOOP_ID";

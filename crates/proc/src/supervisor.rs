@@ -70,6 +70,18 @@ impl Supervisor {
         launch: &Launch,
         sink: Box<dyn Sink>,
     ) -> Result<Started, StartError> {
+        self.start_while(run, launch, sink, || {})
+    }
+
+    /// As [`start`](Self::start); `meanwhile` is done while the guard starts the agent. Afterwards
+    /// the agent may have this processor for as long as it likes.
+    pub fn start_while(
+        &mut self,
+        run: u64,
+        launch: &Launch,
+        sink: Box<dyn Sink>,
+        meanwhile: impl FnOnce(),
+    ) -> Result<Started, StartError> {
         if self.is_busy() {
             return Err(StartError::Busy);
         }
@@ -83,13 +95,20 @@ impl Supervisor {
             None => Pump::new()?,
         };
         let fds = [stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
-        let started = match &mut self.keeper {
-            Keeper::Guarded(guarded) => guarded.start(run, launch, &order, fds),
-            Keeper::Direct(direct) => direct.start(run, launch, order, fds),
-        };
-        if started.is_ok() {
+        let begin = || {
             pump.begin(stdout, stderr, sink);
-        }
+            meanwhile();
+        };
+        let started = match &mut self.keeper {
+            Keeper::Guarded(guarded) => guarded.start(run, launch, &order, fds, begin),
+            Keeper::Direct(direct) => {
+                let started = direct.start(run, launch, order, fds);
+                if started.is_ok() {
+                    begin();
+                }
+                started
+            }
+        };
         self.pump = Some(pump);
         started
     }

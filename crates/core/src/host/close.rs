@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use descartes_kernel::units::show_size;
 use descartes_store::lock::LockError;
+use descartes_store::logs::PrunedRun;
 
 use super::HostError;
 use super::driver::Driver;
@@ -62,22 +63,25 @@ impl Driver {
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
+        let pruned = self.house.pruned();
+        self.told_pruned(pruned)?;
         self.begin_save()?;
         self.keep_locks()?;
         match self.next_action() {
             // It goes on beside the preparations, and is there before the agent.
-            Action::Start { run, .. } => {
-                self.house.expect_run(run);
-                Ok(())
-            }
+            Action::Start { .. } => Ok(()),
             _ => self.end_save(),
         }
     }
 
-    /// The logs of the run that is over; said when some had to go. While an agent works, and at the
-    /// end.
-    pub(super) fn count_logs(&mut self) -> Result<(), HostError> {
-        for run in self.house.count_logs() {
+    /// Says which logs had to go at last.
+    pub(super) fn settle_logs(&mut self) -> Result<(), HostError> {
+        let pruned = self.house.pruned_at_last();
+        self.told_pruned(pruned)
+    }
+
+    fn told_pruned(&mut self, pruned: Vec<PrunedRun>) -> Result<(), HostError> {
+        for run in pruned {
             let size = show_size(run.bytes);
             self.warn(format!(
                 "the log of run {} was removed to make room ({size})",

@@ -117,13 +117,13 @@ impl Driver {
                 Action::Hold => self.hold()?,
                 Action::Finish(reason) => self.finish(reason)?,
                 Action::Leave(by) => {
-                    self.count_logs()?;
+                    self.settle_logs()?;
                     self.append(Event::Interrupted { by })?;
                     self.save_last();
                     return Ok(self.end());
                 }
                 Action::HandBack => {
-                    self.count_logs()?;
+                    self.settle_logs()?;
                     self.save_last();
                     return Ok(self.end());
                 }
@@ -143,7 +143,7 @@ impl Driver {
     }
 
     pub(crate) fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
-        self.count_logs()?;
+        self.settle_logs()?;
         self.append(Event::LoopFinished { reason })?;
         self.save_last();
         let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();

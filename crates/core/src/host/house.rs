@@ -1,12 +1,14 @@
 //! What lies around the journal: the state file, the lock beside it, the budget of the logs, and
-//! files made ahead for the next iteration, in a thread of their own.
+//! files made ahead for the next iteration. Saving and making go on beside the driver.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use descartes_kernel::state::IterativeLoopState;
+use descartes_proc::work_in_idle_moments;
 use descartes_store::layout::LoopDir;
 use descartes_store::lock::StateLock;
 use descartes_store::logs::{LoopLogs, PrunedRun, expect_run};
@@ -17,9 +19,14 @@ use descartes_store::{IoError, Sync};
 
 use super::HostError;
 
-/// The names of the spare files.
-const STATE: &str = "state";
-const PROMPT: &str = "prompt";
+/// In folders of their own: who makes a file holds its folder for as long.
+fn spare_state(dir: &LoopDir) -> PathBuf {
+    dir.path().join("spare-state")
+}
+
+fn spare_prompt(dir: &LoopDir) -> PathBuf {
+    dir.prompts().join("spare")
+}
 
 /// What a host looks after.
 pub(crate) struct House {
@@ -30,11 +37,13 @@ pub(crate) struct House {
     /// The answer of a save that was begun.
     saving: Option<Receiver<Result<(), StateFileError>>>,
     dir: LoopDir,
-    logs: LoopLogs,
-    /// The run whose logs are not counted yet.
-    uncounted: Option<u64>,
+    logs: Logs,
     spares: Spares,
-    aside: Option<Aside>,
+    /// Two threads: a save does not wait for files that are being made.
+    saver: Option<Aside>,
+    maker: Option<Aside>,
+    /// Nothing is to be made any more.
+    closed: Arc<AtomicBool>,
 }
 
 /// Files made ahead, as far as they are ready.
@@ -73,6 +82,41 @@ impl Spares {
     }
 }
 
+/// The budget of all logs.
+struct Logs {
+    budget: Arc<Mutex<LoopLogs>>,
+    /// The run whose logs are not counted yet.
+    uncounted: Option<u64>,
+    /// Those that had to go.
+    pruned: Receiver<PrunedRun>,
+    prunes: Sender<PrunedRun>,
+}
+
+impl Logs {
+    fn new(budget: LoopLogs) -> Self {
+        let (prunes, pruned) = channel();
+        Self {
+            budget: Arc::new(Mutex::new(budget)),
+            uncounted: None,
+            pruned,
+            prunes,
+        }
+    }
+
+    /// Counts the logs of the last run; the oldest ones go when all outgrow their budget.
+    fn count(&mut self) -> Option<impl FnOnce() + Send + 'static> {
+        let run = self.uncounted.take()?;
+        let (budget, prunes) = (Arc::clone(&self.budget), self.prunes.clone());
+        Some(move || {
+            let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
+            // What cannot be counted or removed now is met again with the next run.
+            for gone in budget.add(run).unwrap_or_default() {
+                let _ = prunes.send(gone);
+            }
+        })
+    }
+}
+
 impl House {
     pub(super) fn new(
         dir: LoopDir,
@@ -86,10 +130,11 @@ impl House {
             state_file: Arc::new(Mutex::new(state_file)),
             saving: None,
             dir,
-            logs,
-            uncounted: None,
+            logs: Logs::new(logs),
             spares: Spares::new(),
-            aside: None,
+            saver: None,
+            maker: None,
+            closed: Arc::default(),
         }
     }
 
@@ -106,7 +151,7 @@ impl House {
         let file = Arc::clone(&self.state_file);
         let (answer, saving) = channel();
         self.saving = Some(saving);
-        self.aside(move || {
+        self.saver().run(Box::new(move || {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
             let saved = match spare {
                 Some(spare) => file.save_in(&state, seq, spare),
@@ -114,7 +159,7 @@ impl House {
             };
             // Nobody asks any more where the host has given up.
             let _ = answer.send(saved);
-        });
+        }));
     }
 
     /// Waits for the save that was begun last; `None` where none was.
@@ -133,17 +178,31 @@ impl House {
         }
     }
 
-    /// An agent works now: what the end of its iteration and the next one need is made.
-    pub(super) fn make_spares(&mut self) {
+    /// The agent of this run is being started: the folder of its output is made, then what the end
+    /// of its iteration and the next one need; and the logs of the last one are counted.
+    pub(super) fn make_ahead(&mut self, run: u64) {
+        let folder = self.dir.run(run);
+        self.make(move || {
+            // Where it cannot be made now, the first bytes meet the same trouble, and it is told.
+            let _ = expect_run(&folder);
+        });
         self.spares.look();
         let wanted = [
-            (self.spares.state.is_none(), Use::State, STATE),
-            (self.spares.prompt.is_none(), Use::Prompt, PROMPT),
+            (
+                self.spares.state.is_none(),
+                Use::State,
+                spare_state(&self.dir),
+            ),
+            (
+                self.spares.prompt.is_none(),
+                Use::Prompt,
+                spare_prompt(&self.dir),
+            ),
         ];
-        for (wanted, what, name) in wanted {
-            let (path, makes) = (self.dir.spare(name), self.spares.makes.clone());
+        for (wanted, what, path) in wanted {
+            let makes = self.spares.makes.clone();
             if wanted {
-                self.aside(move || {
+                self.make(move || {
                     // Where it cannot be made now, it is made when it is needed, and told.
                     if let Ok(spare) = Spare::make(path) {
                         let _ = makes.send((what, spare));
@@ -151,43 +210,60 @@ impl House {
                 });
             }
         }
-    }
-
-    /// This run is about to start.
-    pub(super) fn expect_run(&mut self, run: u64) {
-        let folder = self.dir.run(run);
-        self.aside(move || {
-            // As with spare files.
-            let _ = expect_run(&folder);
-        });
-    }
-
-    /// This run is over; its logs are counted soon.
-    pub(super) fn run_is_over(&mut self, run: u64) {
-        self.uncounted = Some(run);
-    }
-
-    /// Counts the logs of the last run; the oldest ones go when all outgrow their budget.
-    pub(super) fn count_logs(&mut self) -> Vec<PrunedRun> {
-        match self.uncounted.take() {
-            // What cannot be counted or removed now is met again with the next run.
-            Some(run) => self.logs.add(run).unwrap_or_default(),
-            None => Vec::new(),
+        if let Some(count) = self.logs.count() {
+            self.saver().run(Box::new(count));
         }
     }
 
-    fn aside(&mut self, job: impl FnOnce() + Send + 'static) {
-        self.aside.get_or_insert_with(Aside::new).run(Box::new(job));
+    /// This run is over; its logs are counted when the next one starts, or at the end.
+    pub(super) fn run_is_over(&mut self, run: u64) {
+        self.logs.uncounted = Some(run);
+    }
+
+    /// The logs that had to go, as far as is known.
+    pub(super) fn pruned(&self) -> Vec<PrunedRun> {
+        self.logs.pruned.try_iter().collect()
+    }
+
+    /// All of them: there is no next run.
+    pub(super) fn pruned_at_last(&mut self) -> Vec<PrunedRun> {
+        // Joined: whatever was being counted is counted.
+        self.saver = None;
+        if let Some(count) = self.logs.count() {
+            count();
+        }
+        self.pruned()
+    }
+
+    fn saver(&mut self) -> &Aside {
+        self.saver.get_or_insert_with(|| Aside::new("saver", || {}))
+    }
+
+    /// Nobody waits for these: on a busy machine they may take their time.
+    fn make(&mut self, job: impl FnOnce() + Send + 'static) {
+        let closed = Arc::clone(&self.closed);
+        let maker = self
+            .maker
+            .get_or_insert_with(|| Aside::new("maker", work_in_idle_moments));
+        maker.run(Box::new(move || {
+            if !closed.load(Ordering::Acquire) {
+                job();
+            }
+        }));
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        if self.aside.take().is_some() {
-            for name in [STATE, PROMPT] {
-                // Empty, or an old state: it does no harm.
-                let _ = spare::remove(&self.dir.spare(name));
-            }
+        drop(self.saver.take());
+        let Some(maker) = self.maker.take() else {
+            return;
+        };
+        self.closed.store(true, Ordering::Release);
+        maker.leave();
+        for path in [spare_state(&self.dir), spare_prompt(&self.dir)] {
+            // Empty, or an old state: it does no harm.
+            let _ = spare::remove(&path);
         }
     }
 }
@@ -202,10 +278,13 @@ struct Aside {
 
 impl Aside {
     /// Where no thread can be had, jobs are done by whoever gives them.
-    fn new() -> Self {
+    fn new(name: &str, begin: fn()) -> Self {
         let (jobs, given) = channel::<Job>();
-        let named = thread::Builder::new().name("house".to_owned());
-        match named.spawn(move || given.into_iter().for_each(|job| job())) {
+        let named = thread::Builder::new().name(name.to_owned());
+        match named.spawn(move || {
+            begin();
+            given.into_iter().for_each(|job| job());
+        }) {
             Ok(thread) => Self {
                 jobs: Some(jobs),
                 thread: Some(thread),
@@ -225,6 +304,13 @@ impl Aside {
         if let Some(job) = refused {
             job();
         }
+    }
+}
+
+impl Aside {
+    /// Does not wait for it.
+    fn leave(mut self) {
+        self.thread = None;
     }
 }
 

@@ -86,10 +86,7 @@ impl Driver {
         }
         self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
-            Ok(()) => {
-                self.house.make_spares();
-                self.count_logs()
-            }
+            Ok(()) => Ok(()),
             Err(error) => self.broken(start_message(&error)),
         }
     }
@@ -123,7 +120,10 @@ impl Driver {
             notes: Vec::new(),
         };
         let began = Instant::now();
-        self.supervisor.start(self.trees, launch, Box::new(sink))?;
+        let house = &mut self.house;
+        let meanwhile = || house.make_ahead(run);
+        self.supervisor
+            .start_while(self.trees, launch, Box::new(sink), meanwhile)?;
         let mut watch = Watch::new(self.watch_limits(), self.mono());
         if let Some(share) = self.agents[agent as usize].idle_share() {
             watch.idles_at(share);

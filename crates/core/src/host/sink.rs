@@ -66,7 +66,6 @@ impl RunSink {
 impl Sink for RunSink {
     /// What the first bytes would else wait for.
     fn begin(&mut self) {
-        self.stdout.ready();
         self.reader.get();
     }
 

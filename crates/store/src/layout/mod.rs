@@ -148,11 +148,6 @@ impl LoopDir {
         self.path.join("prompts")
     }
 
-    /// Where a file is made ahead.
-    pub fn spare(&self, what: &str) -> PathBuf {
-        self.path.join(format!("spare-{what}"))
-    }
-
     /// The folders of all runs.
     pub fn runs(&self) -> PathBuf {
         self.path.join("runs")

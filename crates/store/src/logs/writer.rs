@@ -41,8 +41,8 @@ pub struct Stopped {
     pub why: String,
 }
 
-/// Makes the folder of a run that is to start soon, with an empty log of its standard output: the
-/// first bytes need not wait for that. What is there already stays.
+/// Makes the folder of a run that is starting, with an empty log of its standard output: the first
+/// bytes need not wait for that. What is there already stays.
 pub fn expect_run(folder: &RunDir) -> Result<(), IoError> {
     ops::make_dir(folder.path(), Sync::Lazy)?;
     let path = folder.stdout();
@@ -60,13 +60,6 @@ impl LogFile {
             offered: 0,
             stopped: None,
             gaps: Gaps::default(),
-        }
-    }
-
-    /// Opens it before its first byte comes, where it is expected; trouble is met again with that.
-    pub fn ready(&mut self) {
-        if self.file.is_none() && self.path.exists() {
-            self.file = make(&self.path).ok();
         }
     }
 
