@@ -1,12 +1,12 @@
 //! The agents of a task loop's tasks, seen through the task loop's own view: every line of their
 //! output with the task in front of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use descartes_client::logs::{Mask, Thoughts};
-use descartes_client::{Follower, LoopHandle, News, Output};
+use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::event::Event;
 use descartes_kernel::reader::Source;
@@ -14,6 +14,7 @@ use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::show_size;
 use descartes_kernel::view::Life;
+use jiff::Timestamp;
 
 use super::voice::Voice;
 
@@ -27,6 +28,9 @@ pub struct Children {
     thoughts: Thoughts,
     profiles: Arc<Profiles>,
     open: BTreeMap<u32, Child>,
+    since: Timestamp,
+    /// Loops that were followed before.
+    known: BTreeSet<String>,
 }
 
 struct Child {
@@ -67,14 +71,15 @@ impl Children {
             thoughts,
             profiles,
             open: BTreeMap::new(),
+            since: Timestamp::now(),
+            known: BTreeSet::new(),
         }
     }
 
     /// Begins to follow the loop of a task. One that cannot be followed is not shown; the task
     /// loop tells what became of it all the same.
     pub fn follow(&mut self, task: &str, slot: u32, loop_id: &str) {
-        let found = self.parent.beside(loop_id);
-        let Ok((state, follower)) = found.and_then(|child| child.follow(self.output)) else {
+        let Ok((state, follower)) = self.attach(loop_id) else {
             return;
         };
         let child = Child {
@@ -87,6 +92,18 @@ impl Children {
             err: Stream::default(),
         };
         self.open.insert(slot, child);
+    }
+
+    /// A loop that is younger than the view is shown from its beginning: a quick agent may be done
+    /// before it is looked for. Of an older one, earlier attempts were shown before.
+    fn attach(&mut self, loop_id: &str) -> Result<(LoopState, Follower), ClientError> {
+        let child = self.parent.beside(loop_id)?;
+        let state = child.state()?;
+        let first = self.known.insert(loop_id.to_owned());
+        if first && state.started_at >= self.since {
+            return Ok((state, child.follow_from_first(self.output)?));
+        }
+        child.follow(self.output)
     }
 
     /// What is new.
