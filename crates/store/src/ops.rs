@@ -244,17 +244,28 @@ fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Resu
 /// plain rename, ext4 writes the new one out first, which takes longer than all else in the gap
 /// between two iterations.
 fn exchange(staged: &Path, path: &Path) -> Result<(), IoError> {
-    swap(staged, path)?;
-    // The new one is in place, whatever becomes of the old: it is used again, or removed.
-    let _ = remove_file(staged);
+    if swap(staged, path)? == Old::Left {
+        // The new one is in place, whatever becomes of the old: it is used again, or removed.
+        let _ = remove_file(staged);
+    }
     Ok(())
 }
 
-/// The same, where the old one may be left behind under the new one's name.
-pub(crate) fn swap(staged: &Path, path: &Path) -> Result<(), IoError> {
+/// What became of a file that was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Old {
+    /// It is left under the new one's former name.
+    Left,
+    /// It is gone, or there was none.
+    Gone,
+}
+
+/// The same, where the old one may be left.
+pub(crate) fn swap(staged: &Path, path: &Path) -> Result<Old, IoError> {
+    let rename = || rename(staged, path).map(|()| Old::Gone);
     // A folder would be exchanged as gladly.
     if !std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
-        return rename(staged, path);
+        return rename();
     }
     let swapped = pass().and_then(|()| {
         renameat2(
@@ -267,9 +278,9 @@ pub(crate) fn swap(staged: &Path, path: &Path) -> Result<(), IoError> {
         .map_err(io::Error::from)
     });
     match swapped {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(Old::Left),
         // It is gone by now, or the file system cannot.
-        Err(error) if refuses_exchange(&error) => rename(staged, path),
+        Err(error) if refuses_exchange(&error) => rename(),
         Err(error) => Err(IoError::new("put in place", path, error)),
     }
 }

@@ -26,7 +26,7 @@ impl Spare {
         let Self(spare) = self;
         let write = || ops::write_all(&ops::open(ops::private().write(true), &spare)?, bytes);
         write().map_err(ops::at("write", &spare))?;
-        ops::swap(&spare, path)
+        ops::swap(&spare, path).map(drop)
     }
 }
 
