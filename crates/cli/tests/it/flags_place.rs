@@ -53,7 +53,7 @@ fn a_file_in_the_place_of_the_state_folder_is_told_and_stops_nothing() {
 }
 
 #[test]
-fn the_next_prompt_and_folder_are_there_before_the_next_agent_and_none_after_the_last() {
+fn nothing_that_was_made_ahead_is_left_when_a_loop_is_over() {
     let world = World::new();
     start(&world, "@1-2 print working\n@3- promise", &[]).assert_code(0);
     let entries = |folder: &str| {

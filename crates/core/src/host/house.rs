@@ -200,12 +200,16 @@ impl House {
             ),
         ];
         for (wanted, what, path) in wanted {
-            let makes = self.spares.makes.clone();
+            let (makes, closed) = (self.spares.makes.clone(), Arc::clone(&self.closed));
             if wanted {
                 self.make(move || {
                     // Where it cannot be made now, it is made when it is needed, and told.
-                    if let Ok(spare) = Spare::make(path) {
+                    if let Ok(spare) = Spare::make(path.clone()) {
                         let _ = makes.send((what, spare));
+                    }
+                    // The house was closed, and swept, in between.
+                    if closed.load(Ordering::Acquire) {
+                        let _ = spare::remove(&path);
                     }
                 });
             }
@@ -305,9 +309,7 @@ impl Aside {
             job();
         }
     }
-}
 
-impl Aside {
     /// Does not wait for it.
     fn leave(mut self) {
         self.thread = None;
