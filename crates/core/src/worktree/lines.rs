@@ -17,6 +17,8 @@ pub enum Change {
     Between(Snapshot, Snapshot),
     /// What a commit changed.
     Commit(String),
+    /// Nothing that git could be asked about.
+    Unknown,
 }
 
 /// The size of a change. Files that hold no text count for nothing.
@@ -69,6 +71,7 @@ fn question(change: &Change) -> Option<String> {
             let hex = hash.bytes().all(|byte| byte.is_ascii_hexdigit());
             (hex && matches!(hash.len(), 40 | 64)).then(|| hash.clone())
         }
+        Change::Unknown => None,
     }
 }
 

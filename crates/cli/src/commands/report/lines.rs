@@ -111,6 +111,7 @@ fn change(row: &HistoryRow, next: Option<&HistoryRow>) -> Change {
         (Some(before), Some(after), _) => {
             Change::Between(recorded(Some(before)), recorded(Some(after)))
         }
-        (_, _, commit) => Change::Commit(commit.clone().unwrap_or_default()),
+        (_, _, Some(commit)) => Change::Commit(commit.clone()),
+        (_, _, None) => Change::Unknown,
     }
 }
