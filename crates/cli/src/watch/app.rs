@@ -10,6 +10,7 @@ use descartes_kernel::reader::Source;
 use descartes_kernel::view::Life;
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
+use super::keys::Places;
 use super::list::{Entry, Kind, Show, arrange};
 use crate::style::Tone;
 
@@ -119,7 +120,7 @@ pub struct App {
     pub row: Option<u64>,
     pub source: Source,
     pub place: LogPlace,
-    /// Lines that gates, notes and tasks are scrolled by.
+    /// Lines that gates, notes and tasks are scrolled by; [`END`]: their end is followed.
     pub scroll: usize,
     /// Wave columns that the graph is moved by.
     pub column: usize,
@@ -131,7 +132,12 @@ pub struct App {
     pub listed: bool,
     /// Lines of the pane as last drawn: how far a page goes.
     pub page: usize,
+    /// Lines that gates, notes and tasks as last drawn could be scrolled by.
+    pub last_scroll: usize,
 }
+
+/// Further than anything can be scrolled.
+pub const END: usize = usize::MAX;
 
 impl App {
     /// Nothing yet; this loop is chosen once it is known.
@@ -159,6 +165,7 @@ impl App {
             trouble: None,
             listed: false,
             page: 10,
+            last_scroll: 0,
         }
     }
 
@@ -217,6 +224,12 @@ impl App {
         self.entries
             .iter()
             .position(|entry| entry.brief.id == chosen)
+    }
+
+    /// Takes where things were drawn.
+    pub fn drawn(&mut self, places: &Places) {
+        self.page = places.page;
+        self.last_scroll = places.last_scroll;
     }
 
     /// Looks at another loop.

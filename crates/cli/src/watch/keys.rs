@@ -4,7 +4,7 @@ use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::Pause;
 
-use super::app::{Act, App, Dialog, Focus, Tab};
+use super::app::{Act, App, Dialog, END, Focus, Tab};
 use super::detail::LogPlace;
 use super::input::{Key, Mouse};
 use super::list::{Kind, Show};
@@ -56,6 +56,8 @@ pub struct Places {
     pub rows: Option<(u16, u64)>,
     /// Lines that fit into the pane.
     pub page: usize,
+    /// Lines that the pane can be scrolled by.
+    pub last_scroll: usize,
 }
 
 /// Takes a key; tells what has to be done outside.
@@ -317,7 +319,11 @@ fn moved(app: &mut App, way: Way, by: usize) {
         }
         (Focus::Pane, Tab::History | Tab::Plots) => select(app, way, by),
         (Focus::Pane, Tab::Output) => scroll_log(app, way, by),
-        (Focus::Pane, _) => app.scroll = way.from(app.scroll, by),
+        (Focus::Pane, _) => {
+            // From where the screen stands, however far beyond it an earlier key went.
+            let now = app.scroll.min(app.last_scroll);
+            app.scroll = way.from(now, by).min(app.last_scroll);
+        }
     }
 }
 
@@ -368,7 +374,12 @@ fn jump(app: &mut App, share: u16) {
                 share => LogPlace::Share(share),
             };
         }
-        (Focus::Pane, _) => app.scroll = if share == 0 { 0 } else { usize::MAX / 2 },
+        (Focus::Pane, _) => {
+            app.scroll = match share {
+                1000 => END,
+                share => app.last_scroll * usize::from(share) / 1000,
+            };
+        }
     }
 }
 

@@ -275,7 +275,7 @@ impl Watch {
         self.terminal
             .terminal
             .draw(|frame| *places = draw::draw(frame, app, &context))?;
-        self.app.page = self.places.page;
+        self.app.drawn(&self.places);
         Ok(())
     }
 

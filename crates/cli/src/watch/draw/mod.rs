@@ -136,41 +136,33 @@ fn pane_of(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, plac
             places.page = usize::from(rows.height);
         }
         Tab::Output => output::draw(frame, app, context, rest),
-        Tab::Gates => scrolled(
-            frame,
-            app,
-            context,
-            rest,
-            gates::lines(app, context, rest.width),
-        ),
+        Tab::Gates => {
+            let lines = gates::lines(app, context, rest.width);
+            places.last_scroll = scrolled(frame, app, context, rest, lines);
+        }
         Tab::Plots => plots::draw(frame, app, context, rest),
-        Tab::Notes => scrolled(
-            frame,
-            app,
-            context,
-            rest,
-            notes::lines(app, context, rest.width),
-        ),
-        Tab::Tasks => scrolled(
-            frame,
-            app,
-            context,
-            rest,
-            tasks::lines(app, context, rest.width),
-        ),
+        Tab::Notes => {
+            let lines = notes::lines(app, context, rest.width);
+            places.last_scroll = scrolled(frame, app, context, rest, lines);
+        }
+        Tab::Tasks => {
+            let lines = tasks::lines(app, context, rest.width);
+            places.last_scroll = scrolled(frame, app, context, rest, lines);
+        }
     }
 }
 
-/// Lines that may be more than fit.
+/// Lines that may be more than fit; how far they can be scrolled.
 fn scrolled(
     frame: &mut Frame<'_>,
     app: &App,
     context: &Context,
     area: Rect,
     lines: Vec<Line<'static>>,
-) {
+) -> usize {
     let (all, fit) = (lines.len(), usize::from(area.height));
-    let top = app.scroll.min(all.saturating_sub(fit));
+    let last = all.saturating_sub(fit);
+    let top = app.scroll.min(last);
     let mut shown: Vec<Line<'static>> = lines.into_iter().skip(top).take(fit).collect();
     if top + fit < all
         && let Some(last) = shown.last_mut()
@@ -179,6 +171,7 @@ fn scrolled(
         *last = Line::styled(more, context.theme.tone(Tone::Dim));
     }
     put(frame, area, shown);
+    last
 }
 
 /// Puts lines into an area; what does not fit is cut.

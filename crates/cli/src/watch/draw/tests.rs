@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::watch::app::Dialog;
 use crate::watch::detail::{Detail, LogPlace, LogView, LoopView, Rows};
+use crate::watch::input::Key;
+use crate::watch::keys;
 use crate::watch::list::tests::brief;
 use crate::watch::theme::{Charset, Depth};
 
@@ -46,6 +48,15 @@ fn screen_of(app: &App, size: (u16, u16), charset: Charset) -> String {
         line.trim_end().to_owned()
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+fn places_of(app: &App, size: (u16, u16)) -> Places {
+    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    let mut places = Places::default();
+    terminal
+        .draw(|frame| places = draw(frame, app, &context(Charset::Utf8)))
+        .unwrap();
+    places
 }
 
 fn screen(app: &App) -> String {
@@ -226,6 +237,50 @@ fn notes_waits_and_remarks() {
     let mut app = app();
     app.tab = Tab::Notes;
     insta::assert_snapshot!(screen(&app));
+}
+
+#[test]
+fn notes_that_do_not_fit_are_scrolled_from_where_the_screen_stands() {
+    let mut app = app();
+    let remarks = |count: usize| {
+        let message = |number| json!({"kind": "warning", "message": format!("remark {number}.")});
+        let events = (0..count).map(message).map(event).collect();
+        detail(config(), events, Life::Alive)
+    };
+    app.take_detail(remarks(60));
+    app.tab = Tab::Notes;
+    let shown = |app: &mut App, keys: &str| -> String {
+        for typed in keys.chars() {
+            let places = places_of(app, (80, 24));
+            app.drawn(&places);
+            keys::key(app, Key::Char(typed), &places);
+        }
+        screen(app)
+    };
+    let top = shown(&mut app, "");
+    assert!(
+        top.contains("remark 0.") && top.contains("lines more"),
+        "{top}"
+    );
+    let middle = shown(&mut app, "m");
+    assert!(
+        middle.contains("remark 30.") && !middle.contains("remark 59."),
+        "{middle}"
+    );
+    let end = shown(&mut app, "G");
+    assert!(end.contains("remark 59.") && !end.contains("more"), "{end}");
+    // Keys beyond the end are no debt.
+    assert!(shown(&mut app, "jjjk").contains("… 2 lines more"));
+    assert!(shown(&mut app, "Gk").contains("… 2 lines more"));
+    // The end is followed, a place is kept.
+    shown(&mut app, "G");
+    app.take_detail(remarks(80));
+    assert!(screen(&app).contains("remark 79."));
+    shown(&mut app, "k");
+    app.take_detail(remarks(100));
+    assert!(!screen(&app).contains("remark 79."));
+    assert_eq!(shown(&mut app, "g"), shown(&mut app, "k"));
+    assert!(screen(&app).contains("remark 0."));
 }
 
 #[test]
