@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what it costs, and how quickly it lets go.
 
 pub mod corpus;
+pub mod crowd;
 pub mod gap;
 pub mod history;
 pub mod idle;

@@ -12,10 +12,11 @@ use descartes_testkit::Pty;
 use descartes_testkit::pty::Size;
 use nix::sys::signal::Signal;
 
-use super::history;
+use super::{crowd, history};
 use crate::lab::{Lab, Row, Rows, Trial, Trouble, proc, stats};
 
-const MEASURE: &str = "views";
+/// Its name in rows.
+pub const MEASURE: &str = "views";
 /// What a person may have to wait for.
 const LONG: Duration = Duration::from_secs(30);
 /// Bytes of the longest log.
@@ -26,11 +27,12 @@ pub fn take(lab: &Lab) -> Rows {
     let mut rows = idle(lab)?;
     rows.push(latency(lab)?);
     rows.extend(long_history(lab)?);
-    rows.push(many(lab)?);
+    rows.extend(crowd::take(lab)?);
     Ok(rows)
 }
 
-fn watch(trial: &Trial<'_>, words: &[&str]) -> Pty {
+/// A view on a terminal of its own.
+pub fn watch(trial: &Trial<'_>, words: &[&str]) -> Pty {
     let mut command = trial.descartes(words);
     command.env("LC_ALL", "C.UTF-8");
     let size = Size {
@@ -41,7 +43,7 @@ fn watch(trial: &Trial<'_>, words: &[&str]) -> Pty {
 }
 
 /// Milliseconds until the screen holds these words.
-fn until(pty: &Pty, since: Instant, words: &str) -> Result<f64, Trouble> {
+pub fn until(pty: &Pty, since: Instant, words: &str) -> Result<f64, Trouble> {
     while !pty.screen().contains(words) {
         if since.elapsed() > LONG {
             return Err(format!("`{words}` never came:\n{}", pty.screen()));
@@ -57,7 +59,8 @@ fn pressed(pty: &mut Pty, keys: &str, words: &str) -> Result<f64, Trouble> {
     until(pty, since, words)
 }
 
-fn quit(mut pty: Pty) -> Result<(), Trouble> {
+/// Leaves the view.
+pub fn quit(mut pty: Pty) -> Result<(), Trouble> {
     pty.send("q");
     let ended = pty.wait(LONG);
     match ended.code() {
@@ -67,7 +70,7 @@ fn quit(mut pty: Pty) -> Result<(), Trouble> {
 }
 
 /// Processor time of a process over a while, in percent of one core.
-fn share(pid: i32, seconds: u64) -> f64 {
+pub fn share(pid: i32, seconds: u64) -> f64 {
     let before = proc::cpu_seconds(pid);
     thread::sleep(Duration::from_secs(seconds));
     (proc::cpu_seconds(pid) - before) / seconds as f64 * 100.0
@@ -102,7 +105,8 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
     let path = trial.journals().into_iter().next().ok_or("no journal")?;
     let mut pty = watch(&trial, &["watch"]);
     until(&pty, Instant::now(), "Iteration limit reached")?;
-    pressed(&mut pty, "5", "Remarks")?;
+    // In the pane, whose end is followed: only the newest fit.
+    pressed(&mut pty, "5lG", "Remarks")?;
     let (mut journal, _, _) = Journal::open(&path).map_err(|error| said(&error))?;
     let mut times = Vec::new();
     for number in 0..lab.form.pick(20, 100) {
@@ -114,8 +118,6 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
         let since = Instant::now();
         let appended = journal.append(at, &event, event.durability());
         appended.map_err(|error| said(&error))?;
-        // Only the newest fit; the last line is always among them.
-        pty.send("G");
         times.push(until(&pty, since, &message)?);
     }
     quit(pty)?;
@@ -202,48 +204,4 @@ fn long_history(lab: &Lab) -> Rows {
         100.0,
     ));
     Ok(rows)
-}
-
-/// Many loops, some of them printing as fast as they can.
-fn many(lab: &Lab) -> Result<Row, Trouble> {
-    let (silent, loud) = lab.form.pick((6, 3), (30, 20));
-    let trial = Trial::new(lab);
-    for number in 0..silent + loud {
-        let script = match number < silent {
-            true => "touch up-${PID}\nhang",
-            false => "flood 1000GB lines",
-        };
-        let file = format!("loop-{number}.json");
-        let flags = [
-            "--detach",
-            "--state-file",
-            &file,
-            "--max-log",
-            "64MB",
-            "--kill-grace",
-            "0s",
-        ];
-        let started = trial.run(trial.start(script, &flags))?;
-        if started.code() != Some(0) {
-            return Err(started.to_string());
-        }
-    }
-    let pty = watch(&trial, &["watch"]);
-    let all = format!("{} running", silent + loud);
-    until(&pty, Instant::now(), &all)?;
-    // The newest is chosen, and it prints.
-    until(&pty, Instant::now(), "following")?;
-    let cpu = share(pty.pid(), lab.form.pick(5, 30));
-    quit(pty)?;
-    trial.world.end_all();
-    Ok(Row::at_most(
-        lab.form,
-        MEASURE,
-        format!(
-            "{} loops, {loud} printing hard: processor of the view",
-            silent + loud
-        ),
-        (cpu, "%"),
-        10.0,
-    ))
 }
