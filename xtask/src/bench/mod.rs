@@ -13,7 +13,7 @@ pub mod stuck;
 pub mod views;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Measure};
+use crate::lab::{self, Measure};
 
 const MEASURES: &[Measure] = &[
     Measure {
@@ -72,5 +72,5 @@ const MEASURES: &[Measure] = &[
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let lab = build::lab(form, Faults::Not)?;
-    lab::take(&lab, MEASURES, &wanted, Again::Once)
+    lab::take(&lab, MEASURES, &wanted)
 }

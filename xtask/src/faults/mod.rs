@@ -14,7 +14,7 @@ pub mod storage;
 pub mod writes;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Measure};
+use crate::lab::{self, Measure};
 
 const CAMPAIGNS: &[Measure] = &[
     Measure {
@@ -74,5 +74,5 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, CAMPAIGNS)?;
     let needs = wanted.is_empty() || wanted.iter().any(|name| name == "writes" || name == "slow");
     let lab = build::lab(form, if needs { Faults::Wanted } else { Faults::Not })?;
-    lab::take(&lab, CAMPAIGNS, &wanted, Again::Never)
+    lab::take(&lab, CAMPAIGNS, &wanted)
 }

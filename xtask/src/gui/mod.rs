@@ -18,7 +18,7 @@ use descartes_testkit::wait;
 
 use self::screen::Screen;
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Lab, Measure, Trial, Trouble};
+use crate::lab::{self, Lab, Measure, Trial, Trouble};
 use crate::shell::answers;
 
 const MEASURES: &[Measure] = &[
@@ -64,7 +64,7 @@ pub fn run(rest: &[String]) -> Result<(), String> {
         return Ok(());
     }
     lab.window = Some(window);
-    lab::take(&lab, MEASURES, &wanted, Again::Once)
+    lab::take(&lab, MEASURES, &wanted)
 }
 
 /// What the window itself lacks here: it looks for its libraries before it looks for a display.

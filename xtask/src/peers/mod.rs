@@ -15,7 +15,7 @@ pub mod tool;
 use serde_json::json;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Lab, Measure, Row, Rows, Trouble, Verdict};
+use crate::lab::{self, Lab, Measure, Row, Rows, Trouble, Verdict};
 use stage::Stage;
 pub use tool::Tool;
 
@@ -54,7 +54,7 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     }
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let lab = build::lab(form, Faults::Not)?;
-    lab::take(&lab, MEASURES, &wanted, Again::Once)
+    lab::take(&lab, MEASURES, &wanted)
 }
 
 /// What a tool did with a piece of work.

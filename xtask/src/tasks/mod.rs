@@ -6,7 +6,7 @@ mod schedule;
 mod scud;
 
 use crate::lab::build::{self, Faults};
-use crate::lab::{self, Again, Measure};
+use crate::lab::{self, Measure};
 
 pub use scud::{VERSION as SCUD_VERSION, install, program as scud_program};
 
@@ -33,15 +33,9 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
-/// So many of them are times; the others are counts.
-const TIMES: usize = 2;
-
 /// `tasks [--short] [MEASURE…]`.
 pub fn run(rest: &[String]) -> Result<(), String> {
     let (form, wanted) = lab::wanted(rest, MEASURES)?;
     let lab = build::lab(form, Faults::Not)?;
-    let (times, counts) = MEASURES.split_at(TIMES);
-    let times = lab::take(&lab, times, &wanted, Again::Once);
-    let counts = lab::take(&lab, counts, &wanted, Again::Never);
-    times.and(counts)
+    lab::take(&lab, MEASURES, &wanted)
 }

@@ -162,7 +162,9 @@ fn a_running_a_killed_and_a_damaged_loop_are_told_as_far_as_they_can_be_read() {
     );
     assert!(page.contains("descartes loop say"), "{page}");
     world.write("go-1", "");
-    eventually("iteration 2", SOON, || world.read("seen").len() >= 2);
+    eventually("iteration 2", SOON, || {
+        world.read("seen").lines().count() >= 2
+    });
     let status = descartes(&world, &["loop", "status", "--json"]).stdout();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     let pid = i32::try_from(status["pid"].as_u64().unwrap()).unwrap();
