@@ -3,9 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use descartes_kernel::state::IterativeLoopState;
 use descartes_proc::work_in_idle_moments;
@@ -18,6 +17,7 @@ use descartes_store::state_file::{StateFile, StateFileError};
 use descartes_store::{IoError, Sync};
 
 use super::HostError;
+use super::aside::Aside;
 
 /// In folders of their own: who makes a file holds its folder for as long.
 fn spare_state(dir: &LoopDir) -> PathBuf {
@@ -268,59 +268,6 @@ impl Drop for House {
         for path in [spare_state(&self.dir), spare_prompt(&self.dir)] {
             // Empty, or an old state: it does no harm.
             let _ = spare::remove(&path);
-        }
-    }
-}
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// A thread that does one job after the other. Dropped, it finishes what it was given.
-struct Aside {
-    jobs: Option<Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Aside {
-    /// Where no thread can be had, jobs are done by whoever gives them.
-    fn new(name: &str, begin: fn()) -> Self {
-        let (jobs, given) = channel::<Job>();
-        let named = thread::Builder::new().name(name.to_owned());
-        match named.spawn(move || {
-            begin();
-            given.into_iter().for_each(|job| job());
-        }) {
-            Ok(thread) => Self {
-                jobs: Some(jobs),
-                thread: Some(thread),
-            },
-            Err(_) => Self {
-                jobs: None,
-                thread: None,
-            },
-        }
-    }
-
-    fn run(&self, job: Job) {
-        let refused = match &self.jobs {
-            Some(jobs) => jobs.send(job).err().map(|SendError(job)| job),
-            None => Some(job),
-        };
-        if let Some(job) = refused {
-            job();
-        }
-    }
-
-    /// Does not wait for it.
-    fn leave(mut self) {
-        self.thread = None;
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
         }
     }
 }

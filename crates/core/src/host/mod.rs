@@ -5,6 +5,7 @@
 
 mod agent;
 mod alarm;
+mod aside;
 mod close;
 pub(crate) mod control;
 pub(crate) mod driver;

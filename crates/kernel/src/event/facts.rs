@@ -1,0 +1,373 @@
+//! What was found out about agents, gates, work trees and hosts, as the journal keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::Budget;
+use crate::provider_limit::LimitTold;
+use crate::units::plural;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// With this code.
+    Code(i32),
+    /// Of this signal.
+    Signal(i32),
+}
+
+impl ExitStatus {
+    /// The code a shell would show: 128 + n for signal n.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    /// Whether it is code 0.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+/// What ended a run of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The agent exited by itself.
+    Exit,
+    /// It had sent its final result and stayed.
+    Result,
+    /// Its promise stood and it was silent since.
+    Promise,
+    /// The wall limit of an iteration.
+    Timeout,
+    /// It hung: no output, no work.
+    Idle,
+    /// It told a limit or error that it would wait on for ever.
+    Gave,
+    /// A budget of the loop was used up.
+    Budget(Budget),
+    /// A person or signal.
+    Cancel,
+    /// The guard of its process tree was killed.
+    GuardLost,
+    /// The host died; found at the next start.
+    HostLost,
+}
+
+/// Tokens of a run, as the agent told them; unknown stays unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    /// Read by the model, caches aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Written by the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Read from a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Written to a cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+}
+
+impl Tokens {
+    /// Everything that counts against `--max-tokens`; `None` where nothing was told.
+    pub fn total(&self) -> Option<u64> {
+        [self.input, self.output, self.cache_read, self.cache_write]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| a.saturating_add(b))
+    }
+}
+
+/// Dollars in millionths, so that sums are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Millionths of a US dollar.
+    pub micros: u64,
+    /// From a price table, not from the agent: shown with `~`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// What is known of a run once its tree is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// What ended it.
+    pub ended_by: EndedBy,
+    /// How the agent's process ended; unknown when its guard was lost.
+    pub exit: Option<ExitStatus>,
+    /// From start to the end of its tree.
+    pub duration_ms: u64,
+    /// Bytes on standard output.
+    pub stdout_bytes: u64,
+    /// Bytes on standard error.
+    pub stderr_bytes: u64,
+    /// First characters of what it said.
+    pub preview: String,
+    /// The promise as it stood, where it was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// The agent's words, where it said that it cannot be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<String>,
+    /// An error that the agent told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A provider's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitTold>,
+    /// An understood agent that neither said nor did anything.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub idle_hands: bool,
+    /// Tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// Processes it had left behind, ended by the sweep.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub leftovers: u64,
+    /// Processes that could not be ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<u32>,
+    /// Bytes that the log's budget or a full disk dropped.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_dropped: u64,
+    /// Lines of its stream that could not be understood.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trouble: u64,
+    /// Tools that were denied to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl RunFacts {
+    /// A failure, unless evidence of work says otherwise.
+    pub fn failure(&self) -> Option<String> {
+        match self.ended_by {
+            EndedBy::Timeout => return Some("ended by its time limit".to_owned()),
+            EndedBy::Idle => return Some("hung: no output and no work".to_owned()),
+            EndedBy::GuardLost => return Some("the guard of its processes was killed".to_owned()),
+            EndedBy::HostLost => return Some("descartes itself was killed".to_owned()),
+            _ => {}
+        }
+        if let Some(error) = &self.error {
+            return Some(error.clone());
+        }
+        if !self.denied.is_empty() {
+            let rules = self.denied.join(", ");
+            return Some(format!(
+                "tools were denied to it: {rules}; allow them with --permissions"
+            ));
+        }
+        if self.idle_hands {
+            return Some("the agent said and did nothing".to_owned());
+        }
+        match (self.ended_by, self.exit) {
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(0)) | None) => None,
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(code))) => {
+                Some(format!("exit code {code}"))
+            }
+            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Signal(signal))) => {
+                Some(format!("died of signal {signal}"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// How a gate ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateEnd {
+    /// It ended by itself.
+    Exit(ExitStatus),
+    /// Its time was up.
+    Timeout,
+    /// The loop was stopped while it ran.
+    Cancelled,
+}
+
+/// One gate run on record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GateFacts {
+    /// Which one, from 0.
+    pub gate: u32,
+    /// What was run.
+    pub command: String,
+    /// How it ended.
+    pub end: GateEnd,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The last of its output, at most 4 KiB.
+    pub tail: String,
+    /// The work tree before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_before: Option<String>,
+    /// The work tree after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree_after: Option<String>,
+}
+
+impl GateFacts {
+    /// Whether it was green.
+    pub fn passed(&self) -> bool {
+        matches!(self.end, GateEnd::Exit(status) if status.is_success())
+    }
+}
+
+/// What the work tree says about an iteration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TreeFacts {
+    /// HEAD, in git.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Hash of the work tree's content; `None` where it could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Why it could not be measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// Open items in the plan, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_items: Option<u32>,
+}
+
+/// Evidence of progress in one iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// Something moved; what.
+    Moved(Vec<String>),
+    /// Nothing moved.
+    None,
+    /// It could not be measured; why.
+    Unknown(String),
+}
+
+/// What the kernel made of an iteration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Proven done by promise (and gates).
+    Promise,
+    /// Done by gates alone.
+    Gates,
+    /// Done by exit code alone.
+    Success,
+    /// Claimed, and refused by a gate.
+    Refused,
+    /// The agent said that it cannot be done.
+    Blocked(String),
+    /// A failed iteration: no work and an error.
+    Failed(String),
+    /// Work goes on.
+    Worked,
+    /// It was stopped before it could be judged.
+    Stopped,
+}
+
+/// Why a loop waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// A provider's limit, in the agent's words.
+    Limit(LimitTold),
+    /// So many failures in a row.
+    Failures(u32),
+}
+
+impl WaitReason {
+    /// Why, for a person.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Limit(limit) => limit.words.clone(),
+            Self::Failures(count) => {
+                format!("{} in a row", plural(u64::from(*count), "failure"))
+            }
+        }
+    }
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitEnd {
+    /// The clock.
+    Elapsed,
+    /// A person, who wants to try again now.
+    Retry,
+    /// A stop of the loop.
+    Stop,
+}
+
+/// Who asked for the loop's end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopBy {
+    /// Ctrl-C: this iteration is finished first.
+    Interrupt,
+    /// Ctrl-C again: the agent is ended.
+    InterruptAgain,
+    /// SIGTERM.
+    Terminate,
+    /// The terminal was closed.
+    HangUp,
+    /// `loop cancel`.
+    Cancel,
+    /// The library's cancellation handle.
+    Handle,
+}
+
+impl StopBy {
+    /// Whether the loop ends as cancelled (else it is interrupted, to be resumed).
+    pub fn ends_loop(self) -> bool {
+        self != Self::HangUp
+    }
+}
+
+/// What a host wrote down about itself when it took a loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostFacts {
+    /// Process id.
+    pub pid: u32,
+    /// Its start time in clock ticks since boot: a pid alone can be used again.
+    pub start_time: u64,
+    /// Which boot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Which pid namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid_ns: Option<u64>,
+    /// Version of descartes.
+    pub version: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_nobody_told_are_unknown_and_not_zero() {
+        assert_eq!(Tokens::default().total(), None);
+        let told = Tokens {
+            input: Some(3),
+            cache_read: Some(4),
+            ..Tokens::default()
+        };
+        assert_eq!(told.total(), Some(7));
+    }
+}

@@ -1,0 +1,104 @@
+//! What an iteration came to.
+
+use std::collections::BTreeSet;
+
+use super::ClosingFacts;
+use crate::event::{EndedBy, GateEnd, GateFacts, Progress, RunFacts, Verdict};
+use crate::graph::Proof;
+use crate::state::LoopState;
+
+/// What an iteration came to. The promise is a claim; the gate is the fact.
+pub(super) fn judge(
+    state: &LoopState,
+    facts: &RunFacts,
+    gates: &[GateFacts],
+    progress: &Progress,
+    closing: &ClosingFacts,
+) -> Verdict {
+    if facts.ended_by == EndedBy::Cancel || gates.iter().any(|g| g.end == GateEnd::Cancelled) {
+        return Verdict::Stopped;
+    }
+    if let Some(message) = &facts.abort {
+        return Verdict::Blocked(message.clone());
+    }
+    let wanted: BTreeSet<u32> = (0..state.config.verify.len() as u32).collect();
+    let green: BTreeSet<u32> = gates
+        .iter()
+        .filter(|g| g.passed())
+        .map(|g| g.gate)
+        .collect();
+    let proven = green == wanted;
+    let failure = facts.failure();
+    if let Some(proof @ (Proof::Work | Proof::Exit)) = state.config.proof {
+        let changed = run_changed(state, closing);
+        let gates = match (wanted.is_empty(), proven) {
+            (true, _) => Proven::NoGate,
+            (_, true) => Proven::Green,
+            (_, false) => Proven::Red,
+        };
+        return judge_attempt(proof, facts, gates, changed, failure);
+    }
+    if state.config.completion_promise.is_some() {
+        if facts.claim.is_some() {
+            return match failure.filter(|_| state.config.proof.is_some()) {
+                // A task's agent that fails has not done it, whatever it claimed before.
+                Some(why) => Verdict::Failed(why),
+                None if proven => Verdict::Promise,
+                None => Verdict::Refused,
+            };
+        }
+    } else if !wanted.is_empty() {
+        if proven {
+            return Verdict::Gates;
+        }
+    } else if failure.is_none() && facts.exit.is_some_and(|exit| exit.is_success()) {
+        return Verdict::Success;
+    }
+    match (failure, progress) {
+        (Some(_), Progress::Moved(_)) | (None, _) => Verdict::Worked,
+        (Some(why), _) => Verdict::Failed(why),
+    }
+}
+
+/// What the gates say about an attempt at a task.
+#[derive(Clone, Copy)]
+enum Proven {
+    NoGate,
+    Green,
+    Red,
+}
+
+/// Whether the agent left another tree or commit than it found.
+fn run_changed(state: &LoopState, closing: &ClosingFacts) -> bool {
+    let Some(run) = state.run() else { return false };
+    let (before, after) = (&run.before, &closing.after);
+    let differs = |old: &Option<String>, new: &Option<String>| matches!((old, new), (Some(old), Some(new)) if old != new);
+    before.head != after.head || differs(&before.tree, &after.tree)
+}
+
+/// What an attempt at a task came to: the agent ended well, did something or claimed to have,
+/// and every gate is green. Where there is no gate the promise is needed.
+fn judge_attempt(
+    proof: Proof,
+    facts: &RunFacts,
+    gates: Proven,
+    changed: bool,
+    failure: Option<String>,
+) -> Verdict {
+    let claimed = facts.claim.is_some();
+    if let Some(why) = failure {
+        return Verdict::Failed(why);
+    }
+    match (gates, proof) {
+        (Proven::Red, _) if claimed => Verdict::Refused,
+        (Proven::Red, _) => Verdict::Worked,
+        (_, _) if claimed => Verdict::Promise,
+        (Proven::Green, Proof::Exit) => Verdict::Gates,
+        (Proven::NoGate, Proof::Exit) => Verdict::Success,
+        (Proven::Green, _) if changed => Verdict::Gates,
+        (Proven::NoGate, _) if changed => {
+            Verdict::Failed("there is no gate, and the agent did not claim the promise".to_owned())
+        }
+        _ => Verdict::Failed("the agent changed nothing and claimed nothing".to_owned()),
+    }
+}

@@ -1,0 +1,247 @@
+//! What happened, as events.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::judge::judge;
+use super::{Agents, ClosingFacts, Input, all_limited_until, stall_after};
+use crate::config::{ConfigError, check_prompt};
+use crate::control::Command;
+use crate::event::{
+    EndedBy, Event, LimitKind, LimitTold, Progress, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
+};
+use crate::limits::{failure_wait, limit_wait};
+use crate::outcome::IterativeExitReason;
+use crate::progress::evidence;
+use crate::state::{LoopState, Pause, Phase, RunInfo};
+
+/// Turns what happened into events. Nothing is changed here.
+pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
+    match input {
+        Input::RunEnded(facts) => run_ended(state, facts, agents, now),
+        Input::GateEnded(facts) => match state.run() {
+            Some(run) => {
+                vec![Event::GateFinished {
+                    iteration: run.iteration,
+                    facts: facts.clone(),
+                }]
+            }
+            None => Vec::new(),
+        },
+        Input::Closed(closing) => closed(state, closing, agents, now),
+        Input::WaitElapsed => wait_over(state, WaitEnd::Elapsed),
+        Input::Held => held(state),
+        Input::Stop(by) => stop(state, *by),
+        Input::Command(command) => command_events(state, command),
+        Input::Broken(message) => {
+            vec![Event::LoopFinished {
+                reason: IterativeExitReason::Error {
+                    message: message.clone(),
+                },
+            }]
+        }
+    }
+}
+
+fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp) -> Vec<Event> {
+    let Some(run) = state.run() else {
+        return Vec::new();
+    };
+    let ended = Event::AgentEnded {
+        run: run.run,
+        iteration: run.iteration,
+        facts: Box::new(facts.clone()),
+    };
+    match &facts.limit {
+        // A claim, or a person's stop, stands above a limit that was told beside it.
+        Some(limit) if limit.kind != LimitKind::Login && counts_as_limited(facts) => {
+            let retry_at = limit
+                .until
+                .filter(|until| *until > now)
+                .unwrap_or_else(|| later(now, limit_wait(state.limit_runs + 1)));
+            let discarded = Event::RunDiscarded {
+                run: run.run,
+                iteration: run.iteration,
+                limit: limit.clone(),
+                retry_at,
+            };
+            let wait = limit_wait_event(state, run, limit, retry_at, agents, now);
+            [ended, discarded].into_iter().chain(wait).collect()
+        }
+        _ => vec![ended],
+    }
+}
+
+fn counts_as_limited(facts: &RunFacts) -> bool {
+    facts.claim.is_none() && facts.abort.is_none() && facts.ended_by != EndedBy::Cancel
+}
+
+/// With a fallback that is free the loop goes on at once; else it waits for the first.
+fn limit_wait_event(
+    state: &LoopState,
+    run: &RunInfo,
+    limit: &LimitTold,
+    retry_at: Timestamp,
+    agents: Agents,
+    now: Timestamp,
+) -> Option<Event> {
+    let mut limited = state.limited.clone();
+    limited.insert(run.agent, retry_at);
+    let until = all_limited_until(&limited, agents, now)?;
+    Some(Event::WaitStarted {
+        until,
+        reason: WaitReason::Limit(limit.clone()),
+    })
+}
+
+fn later(now: Timestamp, wait: Duration) -> Timestamp {
+    now.checked_add(wait).unwrap_or(now)
+}
+
+fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timestamp) -> Vec<Event> {
+    let Phase::Judging { run, facts, gates } = &state.phase else {
+        return Vec::new();
+    };
+    let progress = evidence(
+        &run.before,
+        &closing.after,
+        &state.trees,
+        state.red.as_ref(),
+        gates,
+    );
+    let verdict = judge(state, facts, gates, &progress, closing);
+    let spent_ms = facts.duration_ms + gates.iter().map(|g| g.duration_ms).sum::<u64>();
+    let mut events = vec![Event::IterationFinished {
+        iteration: run.iteration,
+        run: run.run,
+        verdict: verdict.clone(),
+        progress: progress.clone(),
+        after: closing.after.clone(),
+        files: closing.files,
+        commit: closing.commit.clone(),
+        spent_ms,
+    }];
+    if let Verdict::Failed(_) = verdict {
+        let failures = state.failures + 1;
+        let wait = failure_wait(state.config.failure_backoff_secs.0, failures);
+        let login = facts
+            .limit
+            .as_ref()
+            .is_some_and(|l| l.kind == LimitKind::Login);
+        let another = agents.count > 1;
+        if failures < state.config.max_failures && !login && !wait.is_zero() && !another {
+            let reason = WaitReason::Failures(failures);
+            events.push(Event::WaitStarted {
+                until: later(now, wait),
+                reason,
+            });
+        }
+    }
+    let after = stall_after(state, agents);
+    if after > 0 && progress == Progress::None && state.still + 1 == after {
+        events.push(Event::Nudged {
+            iterations: state.still + 1,
+        });
+    }
+    events
+}
+
+fn wait_over(state: &LoopState, by: WaitEnd) -> Vec<Event> {
+    match state.wait {
+        Some(_) => vec![Event::WaitEnded { by }],
+        None => Vec::new(),
+    }
+}
+
+fn held(state: &LoopState) -> Vec<Event> {
+    if state.pause != Pause::Asked {
+        return Vec::new();
+    }
+    let mut events = vec![Event::Paused];
+    events.extend(effective(state, |command| *command == Command::Pause));
+    events
+}
+
+fn effective(state: &LoopState, which: impl Fn(&Command) -> bool) -> Vec<Event> {
+    let ids = state
+        .pending
+        .iter()
+        .filter(|(_, command)| which(command))
+        .map(|(id, _)| *id);
+    ids.map(|id| Event::CommandEffective { id }).collect()
+}
+
+fn stop(state: &LoopState, by: StopBy) -> Vec<Event> {
+    let mut events = Vec::new();
+    // A stronger wish replaces a weaker one; the same wish twice changes nothing here.
+    if state.stop.is_none() || (state.stop == Some(StopBy::Interrupt) && by != StopBy::Interrupt) {
+        events.push(Event::StopRequested { by });
+    }
+    events.extend(wait_over(state, WaitEnd::Stop));
+    events
+}
+
+/// Why a command is not taken, if it is not.
+pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
+    match command {
+        Command::Say { text } if text.trim().is_empty() => Some(ConfigError {
+            message: "the note is empty".to_owned(),
+            hint: "say something: descartes loop say \"use the new parser\"".to_owned(),
+        }),
+        Command::Say { text } => check_prompt(text).err(),
+        Command::Set { change } => {
+            let mut config = state.config.clone();
+            change.apply_to(&mut config);
+            config.check().err()
+        }
+        _ => None,
+    }
+}
+
+fn command_events(state: &LoopState, command: &Command) -> Vec<Event> {
+    let id = state.next_command;
+    let mut events = vec![Event::CommandAccepted {
+        id,
+        command: command.clone(),
+    }];
+    match command {
+        Command::Pause => {
+            let holds = state.pause == Pause::Held;
+            if holds {
+                events.push(Event::CommandEffective { id });
+            }
+        }
+        Command::Unpause => {
+            events.push(Event::Unpaused);
+            // A pause that was asked for and taken back will never happen: it is settled.
+            events.extend(effective(state, |command| *command == Command::Pause));
+            events.push(Event::CommandEffective { id });
+        }
+        Command::Set { change } => {
+            events.push(Event::ConfigChanged {
+                change: (**change).clone(),
+                by: "set".to_owned(),
+            });
+            events.push(Event::CommandEffective { id });
+        }
+        Command::RetryNow => {
+            events.extend(wait_over(state, WaitEnd::Retry));
+            events.push(Event::CommandEffective { id });
+        }
+        Command::Cancel { .. } => events.extend(stop(state, StopBy::Cancel)),
+        Command::Say { .. } => {}
+        Command::Ping => return Vec::new(),
+    }
+    events
+}
+
+/// Commands that are settled by the loop's end or by the start of a run.
+pub fn settled_by_start(state: &LoopState, notes: &[u64]) -> Vec<Event> {
+    let ids = state
+        .pending
+        .iter()
+        .map(|(id, _)| *id)
+        .filter(|id| notes.contains(id));
+    ids.map(|id| Event::CommandEffective { id }).collect()
+}

@@ -1,0 +1,297 @@
+//! Runs and iterations: what their records change.
+
+use jiff::Timestamp;
+
+use super::{IllegalEvent, illegal};
+use crate::event::{
+    Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts, Verdict,
+};
+use crate::state::{
+    Claimed, GateSummary, IterationSummary, LoopState, Phase, Refusal, RunInfo, Spent,
+};
+
+pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::RunStarted {
+        run,
+        iteration,
+        agent,
+        guard_pid,
+        before,
+        notes,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    if state.phase != Phase::Ready {
+        return Err(illegal(record, "a run started while another was not over"));
+    }
+    if *run != state.runs + 1 || *iteration != state.iterations + 1 {
+        return Err(illegal(record, "run and iteration numbers must follow on"));
+    }
+    state.runs = *run;
+    state.wait = None;
+    state.nudge = false;
+    state.notes.retain(|note| !notes.contains(&note.id));
+    state.phase = Phase::Running(RunInfo {
+        run: *run,
+        iteration: *iteration,
+        agent: *agent,
+        guard_pid: *guard_pid,
+        started_at: record.at,
+        before: before.clone(),
+    });
+    Ok(())
+}
+
+pub(super) fn agent_ended(
+    state: &mut LoopState,
+    record: &Record,
+    run: u64,
+    facts: &RunFacts,
+) -> Result<(), IllegalEvent> {
+    match &state.phase {
+        Phase::Running(info) if info.run == run => {
+            state.phase = Phase::Judging {
+                run: info.clone(),
+                facts: Box::new(facts.clone()),
+                gates: Vec::new(),
+            };
+            Ok(())
+        }
+        _ => Err(illegal(record, "an agent ended that was not running")),
+    }
+}
+
+/// Trees that are remembered: enough to see an agent that goes to and fro.
+const TREES: usize = 8;
+
+fn remember_tree(state: &mut LoopState, after: &TreeFacts) {
+    if let Some(tree) = &after.tree
+        && state.trees.back() != Some(tree)
+    {
+        state.trees.push_back(tree.clone());
+        if state.trees.len() > TREES {
+            state.trees.pop_front();
+        }
+    }
+}
+
+pub(super) fn iteration_finished(
+    state: &mut LoopState,
+    record: &Record,
+) -> Result<(), IllegalEvent> {
+    let Event::IterationFinished {
+        iteration,
+        verdict,
+        progress,
+        after,
+        files,
+        spent_ms,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    let (run, facts, gates) = match std::mem::replace(&mut state.phase, Phase::Ready) {
+        Phase::Judging { run, facts, gates } if run.iteration == *iteration => (run, facts, gates),
+        other => {
+            state.phase = other;
+            return Err(illegal(record, "an iteration finished that was not judged"));
+        }
+    };
+    state.iterations = *iteration;
+    state.spent.ms += spent_ms;
+    spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
+    count_failure(state, run.agent, &facts, verdict);
+    match progress {
+        Progress::None => state.still += 1,
+        Progress::Moved(_) => state.still = 0,
+        Progress::Unknown(_) => {}
+    }
+    remember_tree(state, after);
+    if !gates.is_empty() {
+        state.red = Some(
+            gates
+                .iter()
+                .filter(|g| !g.passed())
+                .map(|g| g.gate)
+                .collect(),
+        );
+    }
+    state.refusal = refusal(&gates, facts.claim.is_some());
+    state.limit_runs = 0;
+    state.after = Some(after.clone());
+    if matches!(
+        verdict,
+        Verdict::Promise | Verdict::Gates | Verdict::Success
+    ) {
+        state.completion = Some((record.at, facts.claim.clone().unwrap_or_default()));
+    }
+    state.verdict = Some(verdict.clone());
+    state.remember(summary(&run, &facts, &gates, verdict, *files, record.at));
+    Ok(())
+}
+
+fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &Verdict) {
+    match verdict {
+        Verdict::Failed(why) => {
+            state.failures += 1;
+            *state.agent_failures.entry(agent).or_default() += 1;
+            state.last_failure = Some(why.clone());
+            if let Some(limit) = &facts.limit
+                && limit.kind == crate::event::LimitKind::Login
+            {
+                state.fatal = Some(limit.words.clone());
+            }
+        }
+        Verdict::Stopped => {}
+        _ => {
+            state.failures = 0;
+            state.agent_failures.remove(&agent);
+            state.last_failure = None;
+        }
+    }
+}
+
+fn refusal(gates: &[GateFacts], claimed: bool) -> Option<Refusal> {
+    let red = gates
+        .iter()
+        .find(|gate| !gate.passed() && gate.end != GateEnd::Cancelled)?;
+    let claimed = if claimed { Claimed::Yes } else { Claimed::No };
+    Some(Refusal {
+        gate: red.clone(),
+        claimed,
+    })
+}
+
+fn summary(
+    run: &RunInfo,
+    facts: &RunFacts,
+    gates: &[GateFacts],
+    verdict: &Verdict,
+    files: Option<u32>,
+    at: Timestamp,
+) -> IterationSummary {
+    let gate = |g: &GateFacts| GateSummary {
+        command: g.command.clone(),
+        exit_code: match g.end {
+            GateEnd::Exit(status) => Some(status.shell_code()),
+            _ => None,
+        },
+        duration_ms: g.duration_ms,
+    };
+    IterationSummary {
+        iteration: run.iteration - 1,
+        started_at: Some(run.started_at),
+        completed_at: Some(at),
+        exit_code: facts.exit.map(|e| e.shell_code()),
+        output_preview: facts.preview.clone(),
+        promise_checked: true,
+        ended_by: Some(facts.ended_by),
+        verdict: Some(verdict.clone()),
+        gates: gates.iter().map(gate).collect(),
+        files,
+        tokens: facts.tokens.and_then(|t| t.total()),
+        cost_usd: facts.cost.map(|c| c.micros as f64 / 1e6),
+        extra: Default::default(),
+    }
+}
+
+/// A run of a task's agent: counted as one of the loop's own.
+pub(super) fn task_run(
+    state: &mut LoopState,
+    task: &str,
+    summary: &IterationSummary,
+    spent: &Spent,
+) {
+    state.runs += 1;
+    state.spent.ms += spent.ms;
+    if let Some(tokens) = spent.tokens {
+        state.spent.tokens = Some(state.spent.tokens.unwrap_or(0).saturating_add(tokens));
+    }
+    if let Some(micros) = spent.cost_micros {
+        let sum = state.spent.cost_micros.unwrap_or(0);
+        state.spent.cost_micros = Some(sum.saturating_add(micros));
+        state.spent.estimated |= spent.estimated;
+    }
+    let mut summary = summary.clone();
+    summary.iteration = u32::try_from(state.runs - 1).unwrap_or(u32::MAX);
+    summary.extra.insert("task".to_owned(), task.into());
+    state.remember(summary);
+}
+
+fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {
+    if let Some(total) = tokens.and_then(Tokens::total) {
+        spent.tokens = Some(spent.tokens.unwrap_or(0).saturating_add(total));
+    }
+    if let Some(cost) = cost {
+        spent.cost_micros = Some(spent.cost_micros.unwrap_or(0).saturating_add(cost.micros));
+        spent.estimated |= cost.estimated;
+    }
+}
+
+pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    let Event::RunDiscarded {
+        run,
+        limit,
+        retry_at,
+        ..
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    let agent = match &state.phase {
+        Phase::Judging { run: info, .. } if info.run == *run => info.agent,
+        _ => return Err(illegal(record, "a run was discarded that was not judged")),
+    };
+    state.phase = Phase::Ready;
+    state.limited.insert(agent, *retry_at);
+    state.limit_runs = if limit.until.is_some() {
+        0
+    } else {
+        state.limit_runs + 1
+    };
+    Ok(())
+}
+
+pub(super) fn iteration_interrupted(
+    state: &mut LoopState,
+    record: &Record,
+) -> Result<(), IllegalEvent> {
+    let Event::IterationInterrupted {
+        iteration,
+        run,
+        spent_ms,
+        tokens,
+        cost,
+    } = &record.event
+    else {
+        return Ok(());
+    };
+    let info = match state.run() {
+        Some(info) if info.run == *run => info.clone(),
+        _ => {
+            return Err(illegal(
+                record,
+                "an interrupted iteration that was not running",
+            ));
+        }
+    };
+    state.phase = Phase::Ready;
+    state.iterations = *iteration;
+    state.spent.ms += spent_ms;
+    spend(&mut state.spent, tokens.as_ref(), cost.as_ref());
+    state.verdict = Some(Verdict::Stopped);
+    state.remember(IterationSummary {
+        iteration: iteration - 1,
+        started_at: Some(info.started_at),
+        completed_at: Some(record.at),
+        ended_by: Some(crate::event::EndedBy::HostLost),
+        verdict: Some(Verdict::Stopped),
+        tokens: tokens.and_then(|t| t.total()),
+        cost_usd: cost.map(|c| c.micros as f64 / 1e6),
+        ..IterationSummary::default()
+    });
+    Ok(())
+}

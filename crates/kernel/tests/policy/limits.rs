@@ -1,0 +1,155 @@
+//! Providers' limits, logins, fallbacks and budgets.
+
+use std::time::Duration;
+
+use descartes_kernel::config::ConfigChange;
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::*;
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::units::Secs;
+
+use crate::world::*;
+
+#[test]
+fn a_limit_is_no_iteration_and_waits_for_the_stated_reset() {
+    let mut sim = Sim::new(config());
+    let reason = sim.end(|run| match run {
+        1..=3 => Turn {
+            moved: false,
+            ..turn(limited(Some("2026-03-01T15:00:00Z")))
+        },
+        _ => turn(claims()),
+    });
+    // The second and third tell a reset that is over: then it backs off.
+    assert_eq!(sim.waits[0], 3 * 3600);
+    assert_eq!(
+        (reason, sim.state.iterations),
+        (Reason::CompletionPromiseDetected, 1)
+    );
+    assert_eq!(sim.state.failures, 0);
+}
+
+#[test]
+fn a_limit_without_a_reset_backs_off_from_a_minute_to_an_hour() {
+    let mut sim = Sim::new(config());
+    sim.end(|run| {
+        if run <= 8 {
+            turn(limited(None))
+        } else {
+            turn(claims())
+        }
+    });
+    assert_eq!(sim.waits, [60, 120, 240, 480, 960, 1920, 3600, 3600]);
+    assert_eq!(
+        sim.state.spent.ms, 1000,
+        "limited runs cost nothing of the budget"
+    );
+}
+
+#[test]
+fn a_wrong_login_is_an_error_at_once() {
+    let limit = LimitTold {
+        kind: LimitKind::Login,
+        until: None,
+        words: "run /login".into(),
+    };
+    let wrong = RunFacts {
+        limit: Some(limit),
+        error: Some("401".into()),
+        ..fails()
+    };
+    let mut sim = Sim::new(config());
+    let reason = sim.end(|_| Turn {
+        moved: false,
+        ..turn(wrong.clone())
+    });
+    assert_eq!(
+        reason,
+        Reason::AgentFailed {
+            failures: 1,
+            last: "run /login".into()
+        }
+    );
+}
+
+#[test]
+fn a_fallback_takes_over_and_the_first_agent_comes_back_after_its_reset() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(3),
+        ..config()
+    });
+    sim.agents.count = 2;
+    sim.end(|run| match run {
+        1 => turn(limited(Some("2026-03-01T12:00:01Z"))),
+        _ => turn(facts()),
+    });
+    assert_eq!(sim.started, [(1, 0), (1, 1), (2, 1), (3, 1)]);
+    sim.now = sim.now.checked_add(Duration::from_secs(60)).unwrap();
+    sim.append(Event::LoopReopened);
+    let more = ConfigChange {
+        max_iterations: Some(Some(4)),
+        ..Default::default()
+    };
+    sim.append(Event::ConfigChanged {
+        change: more,
+        by: "resume".into(),
+    });
+    sim.end(|_| turn(facts()));
+    assert_eq!(sim.started[4], (4, 0));
+    // Both limited: the loop waits for the first that is free again.
+    let mut sim = Sim::new(config());
+    sim.agents.count = 2;
+    sim.end(|run| match run {
+        1 => turn(limited(Some("2026-03-01T13:00:00Z"))),
+        2 => turn(limited(Some("2026-03-01T12:30:00Z"))),
+        _ => turn(claims()),
+    });
+    assert_eq!(
+        (sim.waits.as_slice(), sim.started[2]),
+        ([1800].as_slice(), (1, 1))
+    );
+}
+
+#[test]
+fn budgets_end_the_loop_and_survive_a_resume() {
+    let spend = RunFacts {
+        tokens: Some(Tokens {
+            output: Some(400),
+            ..Tokens::default()
+        }),
+        cost: Some(Cost {
+            micros: 400_000,
+            estimated: false,
+        }),
+        ..facts()
+    };
+    let cases = [
+        IterativeLoopConfig {
+            max_tokens: Some(1000),
+            ..config()
+        },
+        IterativeLoopConfig {
+            max_cost_usd: Some(1.0),
+            ..config()
+        },
+        IterativeLoopConfig {
+            max_duration_secs: Some(Secs::new(3)),
+            ..config()
+        },
+    ];
+    for config in cases {
+        let mut sim = Sim::new(config);
+        let reason = sim.end(|_| turn(spend.clone()));
+        assert!(
+            matches!(reason, Reason::BudgetExhausted { .. }),
+            "{reason:?}"
+        );
+        assert_eq!(sim.state.iterations, 3);
+        sim.append(Event::LoopReopened);
+        assert!(matches!(
+            sim.end(|_| turn(spend.clone())),
+            Reason::BudgetExhausted { .. }
+        ));
+        assert_eq!(sim.state.iterations, 3, "a budget never restarts");
+    }
+}

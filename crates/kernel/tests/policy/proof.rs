@@ -1,0 +1,142 @@
+//! When a loop is done: the promise is a claim, the gate is the fact.
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::event::*;
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::units::Secs;
+
+use crate::world::*;
+
+#[test]
+fn a_promise_without_gates_completes() {
+    let mut sim = Sim::new(config());
+    let reason = sim.end(|run| {
+        if run == 3 {
+            turn(claims())
+        } else {
+            turn(facts())
+        }
+    });
+    assert_eq!(
+        (reason, sim.state.iterations),
+        (Reason::CompletionPromiseDetected, 3)
+    );
+    assert_eq!(sim.state.completion.unwrap().1, "COMPLETE");
+}
+
+#[test]
+fn a_promise_is_refused_until_every_gate_is_green() {
+    let verify = vec!["a".to_owned(), "b".to_owned()];
+    let mut sim = Sim::new(IterativeLoopConfig { verify, ..config() });
+    let reason = sim.end(|run| {
+        let gates = match run {
+            1 => vec![1],
+            2 => vec![0, 1],
+            _ => vec![0, 0],
+        };
+        Turn {
+            gates,
+            ..turn(claims())
+        }
+    });
+    assert_eq!(
+        (reason, sim.state.iterations),
+        (Reason::CompletionPromiseDetected, 3)
+    );
+    let count = |n: u32| {
+        let of =
+            |r: &&Record| matches!(&r.event, Event::GateFinished{iteration, ..} if *iteration == n);
+        sim.journal.iter().filter(of).count()
+    };
+    assert_eq!(
+        (count(1), count(2), count(3)),
+        (1, 2, 2),
+        "stop at the first red gate"
+    );
+}
+
+#[test]
+fn gates_do_not_run_without_a_claim_unless_they_alone_decide() {
+    let verify = vec!["a".to_owned()];
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: verify.clone(),
+        max_iterations: Some(2),
+        ..config()
+    });
+    assert_eq!(sim.end(|_| turn(facts())), Reason::MaxIterationsReached);
+    assert!(
+        !sim.journal
+            .iter()
+            .any(|r| matches!(r.event, Event::GateFinished { .. }))
+    );
+    let free = IterativeLoopConfig {
+        verify,
+        completion_promise: None,
+        ..config()
+    };
+    let mut sim = Sim::new(free);
+    let reason = sim.end(|run| Turn {
+        gates: vec![i32::from(run < 4)],
+        ..turn(facts())
+    });
+    assert_eq!((reason, sim.state.iterations), (Reason::GatesPassed, 4));
+}
+
+#[test]
+fn without_promise_and_gate_exit_code_zero_decides() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        completion_promise: None,
+        ..config()
+    });
+    let reason = sim.end(|run| {
+        if run == 2 {
+            turn(facts())
+        } else {
+            turn(fails())
+        }
+    });
+    assert_eq!((reason, sim.state.iterations), (Reason::ProcessSuccess, 2));
+}
+
+#[test]
+fn completion_in_the_last_allowed_iteration_counts() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(3),
+        ..config()
+    });
+    let reason = sim.end(|run| {
+        if run == 3 {
+            turn(claims())
+        } else {
+            turn(facts())
+        }
+    });
+    assert_eq!(reason, Reason::CompletionPromiseDetected);
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_duration_secs: Some(Secs::new(1)),
+        ..config()
+    });
+    assert_eq!(
+        sim.end(|_| turn(claims())),
+        Reason::CompletionPromiseDetected
+    );
+}
+
+#[test]
+fn an_abort_ends_the_loop_with_the_agents_words() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into()],
+        ..config()
+    });
+    let blocked = RunFacts {
+        abort: Some("no database".into()),
+        ..facts()
+    };
+    let reason = sim.end(|_| turn(blocked.clone()));
+    assert_eq!(
+        reason,
+        Reason::AgentBlocked {
+            message: "no database".into()
+        }
+    );
+}

@@ -1,0 +1,127 @@
+//! What people ask of a loop while it runs.
+
+use descartes_kernel::config::ConfigChange;
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::control::Command;
+use descartes_kernel::control::Grace;
+use descartes_kernel::event::*;
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::step::{Action, Input, plan};
+
+use crate::world::*;
+
+#[test]
+fn pause_holds_before_the_next_iteration_and_is_then_effective() {
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    sim.input(&Input::Command(Command::Pause));
+    assert_eq!(sim.state.pending.len(), 1, "accepted, not yet effective");
+    assert_eq!(sim.run(|_| turn(facts())), Action::Hold);
+    assert_eq!((sim.state.iterations, sim.state.pending.len()), (1, 0));
+    sim.input(&Input::Command(Command::Unpause));
+    let reason = sim.end(|_| turn(claims()));
+    assert_eq!(
+        (reason, sim.state.iterations),
+        (Reason::CompletionPromiseDetected, 2)
+    );
+}
+
+#[test]
+fn a_note_is_given_once() {
+    let mut sim = Sim::new(config());
+    sim.input(&Input::Command(Command::Say {
+        text: "use jiff".into(),
+    }));
+    assert_eq!(sim.state.notes.len(), 1);
+    sim.start(1, 1, 0);
+    assert!(sim.state.notes.is_empty());
+}
+
+#[test]
+fn one_interrupt_finishes_the_iteration_and_starts_nothing() {
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    sim.input(&Input::Stop(StopBy::Interrupt));
+    assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
+    assert_eq!(sim.started.len(), 1);
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    sim.input(&Input::Stop(StopBy::Interrupt));
+    assert_eq!(
+        sim.end(|_| turn(claims())),
+        Reason::CompletionPromiseDetected
+    );
+}
+
+#[test]
+fn a_closed_terminal_leaves_the_loop_to_be_resumed() {
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    sim.input(&Input::Stop(StopBy::HangUp));
+    let cancelled = RunFacts {
+        ended_by: EndedBy::Cancel,
+        ..facts()
+    };
+    assert_eq!(
+        sim.run(|_| turn(cancelled.clone())),
+        Action::Leave(StopBy::HangUp)
+    );
+    sim.append(Event::Interrupted { by: StopBy::HangUp });
+    assert_eq!(sim.state.exit_reason(), Reason::Running);
+    sim.append(Event::HostStarted {
+        host: HostFacts::default(),
+    });
+    assert_eq!(
+        sim.end(|_| turn(claims())),
+        Reason::CompletionPromiseDetected
+    );
+}
+
+#[test]
+fn cancel_stops_the_gates_and_ends_the_loop() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into()],
+        ..config()
+    });
+    sim.start(1, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(claims())));
+    sim.input(&Input::Command(Command::Cancel { grace: Grace::Ask }));
+    assert_eq!(plan(&sim.state, sim.agents, sim.now), Action::Close);
+    assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
+}
+
+#[test]
+fn retry_now_ends_a_wait() {
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    sim.input(&Input::RunEnded(Box::new(limited(Some(
+        "2026-03-02T00:00:00Z",
+    )))));
+    assert!(matches!(
+        plan(&sim.state, sim.agents, sim.now),
+        Action::Wait(_)
+    ));
+    sim.input(&Input::Command(Command::RetryNow));
+    assert!(matches!(
+        plan(&sim.state, sim.agents, sim.now),
+        Action::Start { run: 2, .. }
+    ));
+}
+
+#[test]
+fn set_changes_a_running_loop() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(2),
+        ..config()
+    });
+    let change = ConfigChange {
+        max_iterations: Some(Some(5)),
+        ..Default::default()
+    };
+    sim.input(&Input::Command(Command::Set {
+        change: Box::new(change),
+    }));
+    assert!(sim.state.pending.is_empty());
+    assert_eq!(sim.end(|_| turn(facts())), Reason::MaxIterationsReached);
+    assert_eq!(sim.state.iterations, 5);
+}
