@@ -1,56 +1,48 @@
-//! The page in short: of so many, how many went wrong, as bars of text.
-
-use std::fmt::Write;
+//! The page in short: of so many, how many went wrong.
 
 use serde_json::Value;
 
+use super::plots::{self, Count};
+use super::{Plot, plot};
 use crate::peers::Tool;
 
-/// The longest bar.
-const WIDTH: usize = 32;
-
 /// What is counted, and in whose rows.
-const COUNTS: [(&str, &[&str]); 4] = [
-    ("Called done, and was not", &["peers-false"]),
-    (
-        "Was done, and was not heard (or not soon)",
-        &["peers-missed"],
-    ),
-    ("Stopped, and something lived on", &["peers-stops"]),
-    (
-        "Killed, and did not go on where it was",
-        &["peers-recovery"],
-    ),
+const COUNTS: [(&str, &str); 4] = [
+    ("Called done, and was not", "peers-false"),
+    ("Was done, and was not heard (or not soon)", "peers-missed"),
+    ("Stopped, and something lived on", "peers-stops"),
+    ("Killed, and did not go on where it was", "peers-recovery"),
 ];
 
-/// The four counts over all tools that can do the work, and the corpus; empty without such rows.
-pub fn in_short(rows: &impl Fn(&str) -> Vec<Value>) -> String {
-    let mut body = String::new();
-    for (title, files) in COUNTS {
-        let all: Vec<Value> = files.iter().flat_map(|file| rows(file)).collect();
-        let lines = tools(&all);
-        if !lines.is_empty() {
-            let _ = write!(body, "{title}\n{}\n", bars(&lines));
-        }
+/// The four counts over all tools that can do the work, and the corpus; `None` without such rows.
+pub fn in_short(rows: &impl Fn(&str) -> Vec<Value>) -> Option<(String, Plot)> {
+    let counted = COUNTS.map(|(title, file)| (title, tools(&rows(file))));
+    let corpus = (
+        "Labelled corpus, tagged promises: read wrongly, either way",
+        readers(&rows("corpus")),
+    );
+    let questions = counted.into_iter().chain([corpus]);
+    let questions: Vec<(&str, Vec<Count>)> =
+        questions.filter(|(_, lines)| !lines.is_empty()).collect();
+    if questions.is_empty() {
+        return None;
     }
-    let lines = readers(&rows("corpus"));
-    if !lines.is_empty() {
-        let title = "Labelled corpus, tagged promises: read wrongly, either way";
-        let _ = write!(body, "{title}\n{}\n", bars(&lines));
-    }
-    if body.is_empty() {
-        return body;
-    }
-    format!(
-        "## In short\n\nOf the cases that each tool can be given at all, those that went wrong; shorter is better.\n\n```text\n{}\n```\n\n",
-        body.trim_end()
-    )
+    // What the picture shows, for those who do not see it.
+    let words: Vec<String> = questions.iter().map(in_words).collect();
+    let (link, plot) = plot("in-short", &plots::counts(&questions), &words.join(". "));
+    let body = format!(
+        "## In short\n\nOf the cases that each tool can be given at all, those that went wrong; shorter is better.\n\n{link}"
+    );
+    Some((body, plot))
 }
 
-/// A name, how many went wrong, of how many.
-type Line = (String, u64, u64);
+fn in_words((question, lines): &(&str, Vec<Count>)) -> String {
+    let one = |(name, wrong, of): &Count| format!("{name} {wrong} of {of}");
+    let lines: Vec<String> = lines.iter().map(one).collect();
+    format!("{question}: {}", lines.join(", "))
+}
 
-fn tools(rows: &[Value]) -> Vec<Line> {
+fn tools(rows: &[Value]) -> Vec<Count> {
     let one = |tool: Tool| {
         let judged = |row: &&Value| {
             row["raw"]["tool"] == tool.name()
@@ -64,8 +56,8 @@ fn tools(rows: &[Value]) -> Vec<Line> {
     Tool::ALL.into_iter().filter_map(one).collect()
 }
 
-fn readers(rows: &[Value]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn readers(rows: &[Value]) -> Vec<Count> {
+    let mut lines: Vec<Count> = Vec::new();
     for row in rows {
         let raw = &row["raw"];
         let length = |key: &str| raw[key].as_array().map_or(0, |list| list.len() as u64);
@@ -85,16 +77,6 @@ fn readers(rows: &[Value]) -> Vec<Line> {
     lines
 }
 
-fn bars(lines: &[Line]) -> String {
-    let mut out = String::new();
-    for (name, wrong, of) in lines {
-        let filled = (*wrong as f64 / (*of).max(1) as f64 * WIDTH as f64).ceil() as usize;
-        let bar = "█".repeat(filled) + &"·".repeat(WIDTH - filled.min(WIDTH));
-        let _ = writeln!(out, "  {name:<26} {bar} {wrong} of {of}");
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,11 +94,11 @@ mod tests {
             ],
             _ => Vec::new(),
         };
-        let page = in_short(&rows);
-        assert!(page.contains("descartes"), "{page}");
-        assert!(page.contains("0 of 1"), "{page}");
-        assert!(page.contains("1 of 1"), "{page}");
+        let (page, plot) = in_short(&rows).unwrap();
+        let told = "Called done, and was not: descartes 0 of 1, bash loop 1 of 1";
+        assert!(page.contains(told), "{page}");
+        assert!(plot.svg.contains(">1 of 1</text>"), "{}", plot.svg);
         assert!(!page.contains("ralphify"), "{page}");
-        assert_eq!(in_short(&|_: &str| Vec::new()), "");
+        assert!(in_short(&|_: &str| Vec::new()).is_none());
     }
 }

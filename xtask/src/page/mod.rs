@@ -5,6 +5,7 @@
 
 mod bars;
 mod matrix;
+mod plots;
 mod sections;
 mod table;
 
@@ -12,9 +13,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 
+use descartes_kernel::picture::{Frame, Picture, svg};
 use serde_json::Value;
 
-use crate::lab::{Form, machine, row};
+use crate::lab::{Form, machine, row, stats};
 use crate::peers::Tool;
 use crate::shell::root;
 use sections::SECTIONS;
@@ -39,9 +41,42 @@ pub fn run(rest: &[String]) -> Result<(), String> {
     };
     let page = page(|name| row::read(form, name), &names(form));
     let page = page.ok_or("no rows of that form: run `cargo xtask bench` and the others first")?;
-    fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("wrote {}", path.display());
+    let folder = path.with_file_name(PLOTS);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let plots = page.plots.into_iter();
+    let plots = plots.map(|plot| (folder.join(plot.name), plot.svg));
+    for (path, text) in plots.chain([(path, page.text)]) {
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("wrote {}", path.display());
+    }
     Ok(())
+}
+
+/// Where plots lie, beside the page.
+const PLOTS: &str = "measurements";
+
+/// The page and its plots.
+struct Page {
+    text: String,
+    plots: Vec<Plot>,
+}
+
+/// A plot, as a file.
+pub struct Plot {
+    /// Its file's name.
+    name: String,
+    /// What is in it.
+    svg: String,
+}
+
+/// A plot, and the words that put it on the page.
+fn plot(name: &str, picture: &Picture, words: &str) -> (String, Plot) {
+    let name = format!("{name}.svg");
+    let plot = Plot {
+        svg: svg(picture, Frame::Document),
+        name,
+    };
+    (format!("![{words}]({PLOTS}/{})\n\n", plot.name), plot)
 }
 
 /// The measures that have left rows.
@@ -55,19 +90,39 @@ fn names(form: Form) -> Vec<String> {
     names
 }
 
-fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String]) -> Option<String> {
+fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String]) -> Option<Page> {
     let all: Vec<Value> = names.iter().flat_map(|name| rows(name)).collect();
     if all.is_empty() {
         return None;
     }
     let mut page = String::from(INTRO);
     page.push_str(&about(&all));
-    page.push_str(&bars::in_short(&rows));
+    let mut plots = Vec::new();
+    if let Some((body, plot)) = bars::in_short(&rows) {
+        page.push_str(&body);
+        plots.push(plot);
+    }
     for section in &SECTIONS {
         let body: String = section.files.iter().map(|file| part(&rows(file))).collect();
-        if !body.is_empty() {
-            let _ = write!(page, "## {}\n\n{}\n\n{body}", section.title, section.how);
+        if body.is_empty() {
+            continue;
         }
+        let _ = write!(page, "## {}\n\n{}\n\n", section.title, section.how);
+        let timed: Vec<plots::Times> = section
+            .files
+            .iter()
+            .flat_map(|file| rows(file))
+            .filter_map(|row| timed(&row))
+            .collect();
+        if !timed.is_empty() {
+            let picture = plots::times(section.title, &timed);
+            let words = format!("{}: how the times below are spread", section.title);
+            let name = section.title.to_lowercase().replace(' ', "-");
+            let (link, plot) = plot(&name, &picture, &words);
+            page.push_str(&link);
+            plots.push(plot);
+        }
+        page.push_str(&body);
     }
     let known: BTreeSet<&str> = SECTIONS.iter().flat_map(|one| one.files).copied().collect();
     let others = names.iter().filter(|name| !known.contains(name.as_str()));
@@ -75,7 +130,41 @@ fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String]) -> Option<String> {
     if !rest.is_empty() {
         let _ = write!(page, "## Others\n\n{rest}");
     }
-    Some(page)
+    Some(Page { text: page, plots })
+}
+
+/// The times that a row kept, if it did.
+fn timed(row: &Value) -> Option<plots::Times> {
+    let list = |key: &str| -> Vec<f64> {
+        let list = row["raw"][key].as_array().into_iter().flatten();
+        list.filter_map(Value::as_f64).collect()
+    };
+    let (ours, floor) = (list("ours_ms"), list("floor_ms"));
+    let bar = row["bar"].as_str().unwrap_or_default();
+    let number = |words: &str| words.trim().parse::<f64>().ok();
+    let bar = match bar.strip_prefix("ratio ") {
+        Some(ratio) if !floor.is_empty() => {
+            number(ratio).map(|ratio| ratio * stats::median(&floor))
+        }
+        // `max 550 ms`, `p50 20 ms`, `5 ms`.
+        _ => bar
+            .strip_suffix(" ms")
+            .and_then(|bar| number(bar.rsplit(' ').next()?)),
+    };
+    let tool = row["raw"]["tool"].as_str();
+    let name = match (tool, row["what"].as_str()) {
+        (Some(tool), _) => format!(
+            "{tool}: {}",
+            row["raw"]["work"].as_str().unwrap_or_default()
+        ),
+        (None, what) => what.unwrap_or_default().to_owned(),
+    };
+    (!ours.is_empty()).then_some(plots::Times {
+        name,
+        ours,
+        floor,
+        bar,
+    })
 }
 
 /// The rows of one measure: tools side by side where there are several, else a row a line.
@@ -148,7 +237,7 @@ mod tests {
     #[test]
     fn what_costs_money_comes_first_and_what_is_new_is_not_lost() {
         let names = ["gap", "new-thing", "stop"].map(str::to_owned);
-        let page = page(stored, &names).unwrap();
+        let page = page(stored, &names).unwrap().text;
         let at = |words: &str| {
             page.find(words)
                 .unwrap_or_else(|| panic!("{words}: {page}"))
@@ -164,7 +253,36 @@ mod tests {
     }
 
     #[test]
+    fn times_are_plotted_with_the_bar_that_stands_in_their_row() {
+        let row = |bar: &str, tool: Option<&str>| json!({"what": "SIGTERM", "bar": bar, "raw": {"ours_ms": [3.0, 5.0], "floor_ms": [2.0], "tool": tool, "work": "gap"}});
+        let bar = |bar: &str| timed(&row(bar, None)).unwrap().bar;
+        assert_eq!(bar("max 550 ms"), Some(550.0));
+        assert_eq!(bar("p50 20 ms"), Some(20.0));
+        assert_eq!(bar("ratio 1.5"), Some(3.0));
+        assert_eq!(bar("–"), None);
+        assert_eq!(
+            timed(&row("–", Some("bash loop"))).unwrap().name,
+            "bash loop: gap"
+        );
+        assert!(timed(&json!({"what": "x", "raw": {"lost": []}})).is_none());
+        let page = page(
+            |name| match name {
+                "stop" => vec![row("max 550 ms", None)],
+                _ => Vec::new(),
+            },
+            &["stop".to_owned()],
+        );
+        let page = page.unwrap();
+        assert!(
+            page.text.contains("](measurements/stopping.svg)"),
+            "{}",
+            page.text
+        );
+        assert_eq!(page.plots[0].name, "stopping.svg");
+    }
+
+    #[test]
     fn without_rows_there_is_no_page() {
-        assert_eq!(page(|_| Vec::new(), &[]), None);
+        assert!(page(|_| Vec::new(), &[]).is_none());
     }
 }
