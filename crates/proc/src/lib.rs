@@ -16,6 +16,7 @@
 //! Everything here is synchronous: threads, blocking calls, no runtime. Linux is the supported
 //! platform.
 
+mod at_work;
 mod course;
 mod direct;
 mod events;
@@ -35,6 +36,7 @@ mod sys;
 mod tree;
 mod wire;
 
+pub use at_work::is_at_work;
 pub use events::{Ending, Exit, Started, Survivor, TreeEvent};
 pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};

@@ -31,6 +31,7 @@ mod signals;
 mod task_common;
 mod tasks;
 mod tasks_input;
+mod tasks_locks;
 mod tasks_seen;
 mod terminal;
 mod verbs_look;

@@ -40,7 +40,7 @@ impl Runner<'_> {
                 },
             };
             match news {
-                News::Opened { .. } | News::FileWritten => {}
+                News::Opened { .. } | News::FileWritten | News::Said | News::Begun(_) => {}
                 News::Attempt(news) => drop(self.live.remove(&news.slot)),
                 News::Merged(..) | News::WaveCommitted(..) => self.merging = None,
             }
@@ -69,6 +69,7 @@ impl Runner<'_> {
         let mut done = launch::done_work(self, &ended.account);
         done.append(&mut self.grew);
         let waits = self.place.close(&done);
+        self.say()?;
         let landing = self
             .d
             .state

@@ -2,8 +2,10 @@
 //! them again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::{Answer, Call};
@@ -17,6 +19,16 @@ const HOOKS: Duration = Duration::from_secs(20 * 60);
 pub(super) struct Repo {
     git: Git,
     pub(super) dir: PathBuf,
+    pub(super) locks: Arc<Locks>,
+}
+
+/// What it means that a lock stays in the way of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// The loop cannot go on.
+    Must,
+    /// Something is left lying about.
+    May,
 }
 
 type Asked<T> = Result<T, String>;
@@ -26,18 +38,58 @@ impl Repo {
         Self {
             git: git.clone(),
             dir: dir.to_owned(),
+            locks: Arc::new(Locks::ignored()),
+        }
+    }
+
+    /// The same tree, with patience for locks that are in the way.
+    pub(super) fn with_locks(self, locks: Locks) -> Self {
+        Self {
+            locks: Arc::new(locks),
+            ..self
         }
     }
 
     /// Another tree of the same repository.
     pub(super) fn beside(&self, dir: &Path) -> Self {
-        Self::at(dir, &self.git)
+        Self {
+            dir: dir.to_owned(),
+            ..self.clone()
+        }
     }
 
-    fn output(call: Call, limit: Duration) -> Asked<String> {
-        match call.output(Deadline::after(limit)) {
-            Ok(out) => Ok(String::from_utf8_lossy(&out).trim_end().to_owned()),
-            Err(error) => Err(error.to_string()),
+    /// A call that changes something, again and again while a lock is in the way. One that stays
+    /// is an error, whatever else a failure would mean.
+    fn change(&self, need: Need, limit: Duration, call: impl Fn() -> Call) -> Asked<Answer> {
+        loop {
+            let answer = call().run(Deadline::after(limit));
+            let answer = answer.map_err(|error| error.to_string())?;
+            let met = match answer.code {
+                Some(0) => None,
+                _ => named_in(&answer.words(), &self.dir),
+            };
+            let Some(lock) = met else {
+                return Ok(answer);
+            };
+            let passed = match need {
+                Need::Must => self.locks.pass(&lock),
+                Need::May => self.locks.pass_within(&lock, HURRY),
+            };
+            if let Passed::Stays(words) = passed {
+                if need == Need::Must {
+                    self.locks.give_up(&words);
+                }
+                return Err(words);
+            }
+        }
+    }
+
+    fn output(answer: Answer) -> Asked<String> {
+        match answer.code {
+            Some(0) => Ok(String::from_utf8_lossy(&answer.stdout)
+                .trim_end()
+                .to_owned()),
+            _ => Err(answer.error().to_string()),
         }
     }
 
@@ -47,20 +99,30 @@ impl Repo {
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
-        Self::output(self.git.read(&self.dir).args(args), PATIENCE)
+        let call = self.git.read(&self.dir).args(args);
+        let answer = call.run(Deadline::after(PATIENCE));
+        Self::output(answer.map_err(|error| error.to_string())?)
     }
 
     pub(super) fn act(&self, args: &[&str]) -> Asked<String> {
-        Self::output(self.git.act(&self.dir).args(args), HOOKS)
+        let call = || self.git.act(&self.dir).args(args);
+        Self::output(self.change(Need::Must, HOOKS, call)?)
     }
 
     /// Without the user's hooks: for trees and commits of our own making.
     pub(super) fn quiet(&self, args: &[&str]) -> Asked<String> {
-        let call = self
-            .git
-            .act(&self.dir)
-            .args(["-c", "core.hooksPath=/dev/null"]);
-        Self::output(call.args(args), PATIENCE)
+        let call = || self.hookless(args);
+        Self::output(self.change(Need::Must, PATIENCE, call)?)
+    }
+
+    /// The same for what may as well be left as it is; what became of it is of no importance.
+    pub(super) fn tidy(&self, args: &[&str]) {
+        drop(self.change(Need::May, PATIENCE, || self.hookless(args)));
+    }
+
+    fn hookless(&self, args: &[&str]) -> Call {
+        let call = self.git.act(&self.dir);
+        call.args(["-c", "core.hooksPath=/dev/null"]).args(args)
     }
 
     /// Whether a call that answers by its exit code says yes.
@@ -75,11 +137,8 @@ impl Repo {
 
     /// A call that changes something, and may say no; its words.
     pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), String>> {
-        let call = self
-            .git
-            .act(&self.dir)
-            .args(["-c", "core.hooksPath=/dev/null"]);
-        let answer = Self::answer(call.args(args).env("LC_ALL", "C"))?;
+        let call = || self.hookless(args).env("LC_ALL", "C");
+        let answer = self.change(Need::Must, HOOKS, call)?;
         Ok(match answer.code {
             Some(0) => Ok(()),
             _ => {
@@ -121,6 +180,14 @@ impl Repo {
         let answer = Self::answer(call)?;
         let name = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
         Ok((answer.code == Some(0)).then_some(name))
+    }
+
+    /// Files in git's own folder, wherever that is for this tree.
+    pub(super) fn git_paths(&self, names: &[&str]) -> Asked<Vec<PathBuf>> {
+        let mut args = vec!["rev-parse"];
+        args.extend(names.iter().flat_map(|name| ["--git-path", name]));
+        let out = self.ask(&args)?;
+        Ok(out.lines().map(|line| self.dir.join(line)).collect())
     }
 
     /// Files with unresolved conflicts.

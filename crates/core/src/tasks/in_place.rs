@@ -7,6 +7,7 @@ use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::TasksConfig;
 
+use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
@@ -23,6 +24,7 @@ pub(super) struct InPlace {
     tag: String,
     commits: bool,
     git: Git,
+    locks: Locks,
 }
 
 impl InPlace {
@@ -43,6 +45,7 @@ impl InPlace {
             tag: config.source.tag(),
             commits: config.auto_commit_waves,
             git,
+            locks: Locks::new(Ours::default()),
         };
         if fresh == Fresh::Yes && place.is_git() {
             place.refuse_dirty()?;
@@ -57,6 +60,23 @@ impl InPlace {
             ..TreeOptions::default()
         };
         Tree::open_with(&self.dir, &self.objects, options)
+    }
+
+    /// Commits, again and again while a lock is in the way.
+    fn commit(&self, tree: &Tree, message: &str) -> CommitOutcome {
+        loop {
+            let outcome = tree.commit_all(message);
+            let CommitOutcome::Failed { words } = &outcome else {
+                return outcome;
+            };
+            let Some(lock) = named_in(words, &self.dir) else {
+                return outcome;
+            };
+            if let Passed::Stays(words) = self.locks.pass(&lock) {
+                self.locks.give_up(&words);
+                return CommitOutcome::Failed { words };
+            }
+        }
     }
 
     fn is_git(&self) -> bool {
@@ -117,6 +137,14 @@ fn changed_files(git: &Git, dir: &Path, apart: &[PathBuf]) -> Result<Vec<String>
 }
 
 impl Workplace for InPlace {
+    fn locks(&self) -> Option<&Locks> {
+        Some(&self.locks)
+    }
+
+    fn stop(&self) {
+        self.locks.hurry();
+    }
+
     fn prepare(&self, _: u32, _: &Work) -> Result<Ready, String> {
         Ok(Ready {
             dir: self.dir.clone(),
@@ -141,7 +169,7 @@ impl Workplace for InPlace {
         let end = if !self.commits || !matches!(tree.kind(), TreeKind::Git { .. }) {
             CommitEnd::Committed { commit: None }
         } else {
-            match tree.commit_all(&wave_message(&self.tag, wave)) {
+            match self.commit(&tree, &wave_message(&self.tag, wave)) {
                 CommitOutcome::Made { hash } => CommitEnd::Committed { commit: Some(hash) },
                 CommitOutcome::Nothing => CommitEnd::Committed { commit: None },
                 CommitOutcome::Failed { words } => CommitEnd::Failed { message: words },

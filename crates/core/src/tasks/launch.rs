@@ -389,7 +389,8 @@ impl GateRunner {
     }
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), HostError> {
+/// Does something apart.
+pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), HostError> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     match thread.spawn(run) {
         Ok(_) => Ok(()),

@@ -12,6 +12,7 @@ mod git;
 mod growth;
 mod in_place;
 mod launch;
+mod locks;
 mod memory;
 mod place;
 mod prepare;
@@ -57,6 +58,10 @@ pub(crate) enum News {
     FileWritten,
     /// An attempt is over.
     Attempt(Box<attempt::AttemptNews>),
+    /// The place is ready to be worked in, or cannot be.
+    Begun(Result<(), String>),
+    /// The place has something to say.
+    Said,
     /// A merge is over.
     Merged(TaskId, place::MergeDone),
     /// The commit of a wave is over.

@@ -6,6 +6,8 @@ use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::Landing;
 
+use super::locks::Locks;
+
 /// A piece of work: a task, or the tasks of a wave in one agent's hands.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
@@ -42,6 +44,10 @@ pub(crate) struct WaveDone {
 /// A place where tasks are worked on. Called from several threads; merges and commits from one
 /// at a time.
 pub(super) trait Workplace: Send + Sync {
+    /// Git's locks that it met, where there is git.
+    fn locks(&self) -> Option<&Locks> {
+        None
+    }
     /// Before the first attempt of a host.
     fn begin(&self) -> Result<(), String> {
         Ok(())

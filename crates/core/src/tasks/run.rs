@@ -19,6 +19,7 @@ use jiff::Timestamp;
 
 use super::attempt::Control;
 use super::growth::Growth;
+use super::locks::Locks;
 use super::place::{Work, Workplace};
 use super::prepare::Prepared;
 use super::shell::Stopper;
@@ -134,9 +135,7 @@ impl<'d> Runner<'d> {
     }
 
     fn run(&mut self) -> Result<HostEnd, HostError> {
-        self.place
-            .begin()
-            .map_err(|words| HostError::refused(words, "mend it in git"))?;
+        self.begin()?;
         self.announce()?;
         self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
         let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
@@ -160,6 +159,61 @@ impl<'d> Runner<'d> {
             self.advance()?;
         }
         self.close()
+    }
+
+    /// Makes the place ready. Apart from this thread, since git may keep it waiting.
+    fn begin(&mut self) -> Result<(), HostError> {
+        if let Some(locks) = self.place.locks() {
+            locks.wake(self.d.tx.clone());
+        }
+        let (place, tx) = (self.place.clone(), self.d.tx.clone());
+        launch::spawn("begin", move || {
+            let begun = News::Begun(place.begin());
+            drop(tx.send(Message::Task(Box::new(begun))));
+        })?;
+        loop {
+            match self.d.next(None)? {
+                Some(Message::Task(news)) => match *news {
+                    News::Begun(Ok(())) => return Ok(()),
+                    // Somebody wants it to end: there is nothing to be ready for.
+                    News::Begun(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
+                    News::Begun(Err(words)) => {
+                        self.say()?;
+                        return Err(HostError::refused(words, "mend it in git"));
+                    }
+                    News::Said => self.say()?,
+                    other => self.d.news.push_back(other),
+                },
+                Some(message) => {
+                    self.d.attend(message)?;
+                    if self.d.state.stop.is_some() {
+                        self.place.stop();
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Passes on what the place has to say.
+    pub(super) fn say(&mut self) -> Result<(), HostError> {
+        let said = self.place.locks().map(Locks::said);
+        said.unwrap_or_default()
+            .into_iter()
+            .try_for_each(|words| self.d.warn(words))
+    }
+
+    /// Without what a lock keeps from it the loop ends here, as if its host had died: nothing was
+    /// decided about the task or wave that has met it, so that it is taken up where it was.
+    fn mind_locks(&mut self) -> Result<(), HostError> {
+        self.say()?;
+        match self.place.locks().and_then(Locks::stuck) {
+            None => Ok(()),
+            Some(words) => Err(HostError::refused(
+                words,
+                "then go on with: descartes loop resume",
+            )),
+        }
     }
 
     pub(super) fn advance(&mut self) -> Result<(), HostError> {
@@ -302,7 +356,13 @@ impl<'d> Runner<'d> {
     }
 
     fn hear(&mut self, news: News) -> Result<(), HostError> {
+        if let Err(error) = self.mind_locks() {
+            // Whoever waits for the end of all attempts has to hear of this one.
+            self.d.news.push_front(news);
+            return Err(error);
+        }
         match news {
+            News::Said | News::Begun(_) => Ok(()),
             News::Opened {
                 work,
                 slot,
@@ -346,6 +406,7 @@ impl<'d> Runner<'d> {
                 }
                 if let Some(merge) = &self.merging {
                     merge.stop();
+                    self.place.stop();
                 }
                 self.inputs.push_back(Input::Cancel);
             }

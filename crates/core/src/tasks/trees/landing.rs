@@ -1,11 +1,18 @@
 //! Bringing proven work together, and into the user's checkout.
 
+use std::time::Duration;
+
 use descartes_kernel::sched::MergeEnd;
 use descartes_kernel::tasks::Landing;
 
 use super::{Done, Trees};
 use crate::tasks::in_place::wave_message;
+use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Work};
+
+/// Time for a lock in the user's checkout to go before work is put aside to land later: somebody
+/// may be writing a commit message.
+const CHECKOUT: Duration = Duration::from_secs(60);
 
 impl Trees {
     /// Makes room for branches of tasks.
@@ -32,7 +39,7 @@ impl Trees {
         };
         for work in done {
             let branch = self.branch_of(work);
-            drop(self.user.attempt(&["branch", "--quiet", "-D", &branch])?);
+            self.user.tidy(&["branch", "--quiet", "-D", &branch]);
         }
         let folder = format!("refs/heads/{}/", self.whole_branch());
         let left = self
@@ -139,8 +146,7 @@ impl Trees {
         let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
         if head == merged || self.user.is_ancestor(&merged, &head)? {
             self.user
-                .attempt(&["branch", "--quiet", "-D", &self.ready_branch()])?
-                .ok();
+                .tidy(&["branch", "--quiet", "-D", &self.ready_branch()]);
             return Ok((None, None));
         }
         if self.user.branch()? != self.branch {
@@ -160,6 +166,12 @@ impl Trees {
                 }
             }
         }
+        if let Err(why) = self.await_checkout()? {
+            self.move_refs(&[(self.waves_ref(), &commit), (self.merged_ref(), &commit)])?;
+            return self
+                .wait_to_land(&commit, &why)
+                .map(|landing| (None, Some(landing)));
+        }
         match self
             .user
             .attempt(&["merge", "--ff-only", "--quiet", &commit])?
@@ -167,8 +179,7 @@ impl Trees {
             Ok(()) => {
                 self.move_refs(&[(self.waves_ref(), &commit), (self.merged_ref(), &commit)])?;
                 self.user
-                    .attempt(&["branch", "--quiet", "-D", &self.ready_branch()])?
-                    .ok();
+                    .tidy(&["branch", "--quiet", "-D", &self.ready_branch()]);
                 let landing = Landing::Landed {
                     commit: commit.clone(),
                 };
@@ -181,6 +192,24 @@ impl Trees {
                     .map(|landing| (None, Some(landing)))
             }
         }
+    }
+
+    /// Locks in the user's checkout are looked for before anything is changed there: a merge that
+    /// meets one on the branch has changed the files already. Work that cannot land now lands
+    /// with the next that can.
+    fn await_checkout(&self) -> Done<Result<(), String>> {
+        let branch = self.branch.as_ref();
+        let branch = branch.map(|branch| format!("refs/heads/{branch}.lock"));
+        let names: Vec<&str> = ["index.lock", "HEAD.lock"]
+            .into_iter()
+            .chain(branch.as_deref())
+            .collect();
+        for lock in self.user.git_paths(&names)? {
+            if let Passed::Stays(why) = self.user.locks.pass_within(&lock, CHECKOUT) {
+                return Ok(Err(why));
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// The user's branch moved: merge and gates are done again on top of it.

@@ -18,6 +18,7 @@ use descartes_kernel::tasks::TasksConfig;
 
 use super::git::Repo;
 use super::launch::file_name;
+use super::locks::{Locks, Ours};
 use super::place::Work;
 use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
@@ -82,6 +83,8 @@ impl Trees {
         let ref_tag = file_name(&tag);
         let hash = short_hash(&top);
         let folder = settings.root.worktrees().join(format!("{hash}-{ref_tag}"));
+        let ours = ours(&user, &folder, &ref_tag).map_err(refuse)?;
+        let user = user.with_locks(Locks::new(ours));
         let inside = |path: &PathBuf| {
             let path = fs_err::canonicalize(path).unwrap_or_else(|_| path.clone());
             Some(path.strip_prefix(&top).ok()?.to_string_lossy().into_owned())
@@ -177,6 +180,21 @@ impl Trees {
         }
         Ok(())
     }
+}
+
+/// Locks that nobody but us has a reason to make.
+fn ours(user: &Repo, folder: &Path, ref_tag: &str) -> Done<Ours> {
+    let common = user.ask(&["rev-parse", "--git-common-dir"])?;
+    let common = user.dir.join(common);
+    // As git itself and the kernel name them.
+    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let common = real(&common);
+    let refs = ["refs/heads/descartes", "refs/descartes"];
+    Ok(Ours {
+        refs: refs.map(|name| common.join(name).join(ref_tag)).to_vec(),
+        trees: folder.to_owned(),
+        folders: vec![real(&user.dir), common.clone(), real(folder)],
+    })
 }
 
 fn short_hash(path: &Path) -> String {

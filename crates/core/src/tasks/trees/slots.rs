@@ -38,6 +38,7 @@ impl Trees {
         let branch = repo.branch()?;
         let ours = format!("descartes/{}/", self.ref_tag);
         if branch.is_some_and(|branch| branch.starts_with(&ours)) && repo.is_dirty()? {
+            repo.unlock()?;
             self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
         }
         Ok(())
@@ -184,6 +185,8 @@ impl Trees {
 
     pub(super) fn keep(&self, slot: u32, work: &Work, proven: Proven) -> Done<()> {
         let repo = self.user.beside(&self.folder.join(format!("slot-{slot}")));
+        // A git of the agent's may have been ended with it.
+        repo.unlock()?;
         if repo.branch()?.as_deref() != Some(self.branch_of(work).as_str()) {
             // The agent went elsewhere: what it committed there is named, so that it is not lost.
             let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;

@@ -6,13 +6,23 @@ use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 
 use super::Trees;
+use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
 
 /// Files of a task that are told by name to those that depend on it.
 const TOLD_FILES: usize = 20;
 
 impl Workplace for Trees {
+    fn locks(&self) -> Option<&Locks> {
+        Some(&self.user.locks)
+    }
+
     fn begin(&self) -> Result<(), String> {
+        self.user.locks.look_around();
+        for lock in self.user.git_paths(&["packed-refs.lock"])? {
+            // It keeps little from being done, but makes every git wait: better said at once.
+            self.user.locks.pass_within(&lock, HURRY);
+        }
         self.make_room()?;
         // Refs of a loop that ended long ago do not hold this one back.
         self.caught_up().map(drop)
@@ -85,11 +95,13 @@ impl Workplace for Trees {
     }
 
     fn stop(&self) {
+        self.user.locks.hurry();
         let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups.drain(..).for_each(|setup| setup.stop());
     }
 
     fn close(&self, done: &[Work]) -> Option<String> {
+        self.user.locks.hurry();
         let merged = self.merged().ok()?;
         let landed = self
             .user
@@ -116,10 +128,11 @@ impl Workplace for Trees {
         if landed {
             for work in done {
                 let branch = self.branch_of(work);
-                drop(self.user.attempt(&["branch", "--quiet", "-D", &branch]));
+                self.user.tidy(&["branch", "--quiet", "-D", &branch]);
             }
-            for name in [self.merged_ref(), self.waves_ref()] {
-                drop(self.user.quiet(&["update-ref", "-d", &name]));
+            let ready = format!("refs/heads/{}", self.ready_branch());
+            for name in [ready, self.merged_ref(), self.waves_ref()] {
+                self.user.tidy(&["update-ref", "-d", &name]);
             }
         } else {
             // What cannot be gathered stays where it is, and is accounted for there.

@@ -1,0 +1,403 @@
+//! Lock files of git that are in the way.
+//!
+//! A git that is killed leaves its lock behind, and every later one refuses to work. Nobody can
+//! see whose a lock is, so only those are taken away that nobody else has a reason to make: of
+//! refs under our own name, and of our own worktrees; and only once no git is left that could
+//! have made them. All others may be the user's: they are named, and waited for.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use descartes_proc::is_at_work;
+
+use super::News;
+use crate::host::message::Message;
+
+/// Time for a lock to go, after which the loop stops and can be resumed.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// The same where somebody wants the loop to end.
+pub(super) const HURRY: Duration = Duration::from_secs(3);
+/// A lock of ours is dead once it stood so long and no git lives that is as old.
+const DEAD: Duration = Duration::from_secs(10);
+/// Locks that are gone before are not worth a word; and ages of processes are read at another
+/// instant than our own watch.
+const SLACK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Which locks are ours, and where a git would work that made them.
+#[derive(Debug, Default)]
+pub(super) struct Ours {
+    /// `refs/heads/descartes/TAG` and its like, in the repository's own folder.
+    pub(super) refs: Vec<PathBuf>,
+    /// Where our worktrees are.
+    pub(super) trees: PathBuf,
+    /// The user's checkout, the repository's own folder and our worktrees.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+impl Ours {
+    fn holds(&self, lock: &Path) -> bool {
+        let without = lock.with_extension("");
+        self.refs.iter().any(|own| without.starts_with(own)) || self.is_of_tree(lock)
+    }
+
+    /// Whether it lies in git's folder of a worktree of ours.
+    fn is_of_tree(&self, lock: &Path) -> bool {
+        let gitdir = lock.parent().map(|folder| folder.join("gitdir"));
+        let tree = gitdir.and_then(|file| fs_err::read_to_string(file).ok());
+        let owned = !self.trees.as_os_str().is_empty();
+        owned && tree.is_some_and(|tree| Path::new(tree.trim_end()).starts_with(&self.trees))
+    }
+}
+
+/// One lock file, and no later one of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark(u64, i64, i64);
+
+impl Mark {
+    fn of(lock: &Path) -> Option<Self> {
+        let meta = fs_err::symlink_metadata(lock).ok()?;
+        Some(Self(meta.ino(), meta.mtime(), meta.mtime_nsec()))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    mark: Mark,
+    since: Instant,
+    is_said: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    seen: HashMap<PathBuf, Seen>,
+    said: Vec<String>,
+    stuck: Option<String>,
+    wake: Option<Sender<Message>>,
+    hurry: bool,
+}
+
+impl Inner {
+    fn say(&mut self, words: String) {
+        self.said.push(words);
+        if let Some(wake) = &self.wake {
+            // A task loop that is gone needs to hear nothing.
+            drop(wake.send(Message::Task(Box::new(News::Said))));
+        }
+    }
+}
+
+/// What came of waiting for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// It is gone: try again.
+    Gone,
+    /// It is still there; what a person can do.
+    Stays(String),
+}
+
+/// The locks that a task loop met.
+#[derive(Debug)]
+pub(super) struct Locks {
+    ours: Ours,
+    patience: Duration,
+    dead: Duration,
+    inner: Mutex<Inner>,
+}
+
+impl Locks {
+    pub(super) fn new(ours: Ours) -> Self {
+        Self {
+            ours,
+            patience: PATIENCE,
+            dead: DEAD,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Nothing is waited for: for those that only look.
+    pub(super) fn ignored() -> Self {
+        Self {
+            patience: Duration::ZERO,
+            ..Self::new(Ours::default())
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the task loop is told when there is something to be said.
+    pub(super) fn wake(&self, tx: Sender<Message>) {
+        self.inner().wake = Some(tx);
+    }
+
+    /// Looks which locks of ours lie about, so that they are not waited for one after the other.
+    pub(super) fn look_around(&self) {
+        for own in &self.ours.refs {
+            let beside = own.parent().into_iter().flat_map(locks_in);
+            let beside = beside.filter(|lock| self.ours.holds(lock));
+            for lock in beside.chain(locks_in(own)) {
+                self.see(&lock);
+            }
+        }
+    }
+
+    /// From now on nothing is waited for that is not over soon.
+    pub(super) fn hurry(&self) {
+        self.inner().hurry = true;
+    }
+
+    /// What is to be said since the last time.
+    pub(super) fn said(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner().said)
+    }
+
+    /// What the loop cannot go on without.
+    pub(super) fn stuck(&self) -> Option<String> {
+        self.inner().stuck.clone()
+    }
+
+    pub(super) fn give_up(&self, words: &str) {
+        self.inner().stuck.get_or_insert_with(|| words.to_owned());
+    }
+
+    /// Waits until a lock is gone, or takes it away where it is ours and dead.
+    pub(super) fn pass(&self, lock: &Path) -> Passed {
+        self.pass_within(lock, self.patience)
+    }
+
+    /// The same, for no longer than this.
+    pub(super) fn pass_within(&self, lock: &Path, patience: Duration) -> Passed {
+        let began = Instant::now();
+        loop {
+            let Some(seen) = self.see(lock) else {
+                return Passed::Gone;
+            };
+            if self.is_dead(lock, seen) {
+                return self.take_away(lock, seen);
+            }
+            let (patience, whole) = match self.inner().hurry {
+                true => (patience.min(HURRY), self.patience.min(HURRY)),
+                false => (patience, self.patience),
+            };
+            // One that stood for all of our patience is not waited for by every later call.
+            let stood = seen.since.elapsed();
+            if began.elapsed() >= patience || stood >= whole {
+                self.say_once(lock);
+                return Passed::Stays(in_the_way(lock));
+            }
+            if stood >= SLACK {
+                self.say_once(lock);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// The lock as it stands.
+    fn see(&self, lock: &Path) -> Option<Seen> {
+        let mark = Mark::of(lock);
+        let mut inner = self.inner();
+        let known = inner.seen.get(lock).copied();
+        let Some(mark) = mark else {
+            inner.seen.remove(lock);
+            if known.is_some_and(|seen| seen.is_said) {
+                inner.say(format!("{} is gone: going on", lock.display()));
+            }
+            return None;
+        };
+        if let Some(seen) = known.filter(|seen| seen.mark == mark) {
+            return Some(seen);
+        }
+        let seen = Seen {
+            mark,
+            since: Instant::now(),
+            is_said: known.is_some_and(|seen| seen.is_said),
+        };
+        inner.seen.insert(lock.to_owned(), seen);
+        Some(seen)
+    }
+
+    fn say_once(&self, lock: &Path) {
+        let mut inner = self.inner();
+        let Some(seen) = inner.seen.get_mut(lock).filter(|seen| !seen.is_said) else {
+            return;
+        };
+        seen.is_said = true;
+        inner.say(in_the_way(lock));
+    }
+
+    fn is_dead(&self, lock: &Path, seen: Seen) -> bool {
+        seen.since.elapsed() >= self.dead
+            && self.ours.holds(lock)
+            && !is_at_work("git", &self.ours.folders, self.dead.saturating_sub(SLACK))
+    }
+
+    fn take_away(&self, lock: &Path, seen: Seen) -> Passed {
+        let mut inner = self.inner();
+        if Mark::of(lock) == Some(seen.mark) {
+            if let Err(error) = fs_err::remove_file(lock) {
+                return Passed::Stays(format!("{}: {error}", in_the_way(lock)));
+            }
+            inner.seen.remove(lock);
+            inner.say(format!(
+                "took {} away, the lock of a git that was killed",
+                lock.display()
+            ));
+        }
+        Passed::Gone
+    }
+}
+
+fn locks_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "lock"))
+}
+
+/// What is in the way, and what a person can type.
+fn in_the_way(lock: &Path) -> String {
+    let path = lock.to_string_lossy();
+    format!(
+        "git's lock {path} is in the way: another git is at work, or one was killed and left it; \
+         if none is, type: rm {}",
+        shell_words::quote(&path)
+    )
+}
+
+/// The lock that a git which failed has met, going by its words.
+pub(super) fn named_in(words: &str, dir: &Path) -> Option<PathBuf> {
+    let end = words.find(".lock'")? + ".lock".len();
+    let (before, after) = words.split_at(end);
+    let start = before.rfind('\'')? + 1;
+    let lock = dir.join(&before[start..]);
+    // Other reasons, such as a folder that may not be written to, do not pass with time.
+    let is_met = after.contains("File exists") || lock.symlink_metadata().is_ok();
+    is_met.then_some(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn locks(root: &Path) -> Locks {
+        let ours = Ours {
+            refs: vec![root.join("refs/heads/descartes/auth")],
+            trees: root.join("trees"),
+            folders: vec![root.to_owned()],
+        };
+        Locks {
+            patience: Duration::from_secs(4),
+            dead: Duration::from_secs(1),
+            ..Locks::new(ours)
+        }
+    }
+
+    fn lock(path: PathBuf) -> PathBuf {
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(&path, "").unwrap();
+        path
+    }
+
+    #[test]
+    fn a_dead_lock_of_ours_goes_and_nobody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let heads = root.join("refs/heads");
+        let tree = lock(root.join("worktrees/slot-0/index.lock"));
+        let gitdir = root.join("trees/slot-0/.git\n");
+        fs_err::write(tree.with_file_name("gitdir"), gitdir.to_str().unwrap()).unwrap();
+        let ours = [
+            lock(heads.join("descartes/auth.lock")),
+            lock(heads.join("descartes/auth/1.2.lock")),
+            tree,
+        ];
+        let theirs = [
+            lock(heads.join("descartes/authors.lock")),
+            lock(heads.join("main.lock")),
+            lock(root.join("packed-refs.lock")),
+            lock(root.join("worktrees/mine/index.lock")),
+        ];
+        let locks = locks(&root);
+        for lock in &ours {
+            assert_eq!(locks.pass(lock), Passed::Gone);
+            assert!(!lock.exists());
+        }
+        assert!(locks.said()[0].contains("a git that was killed"));
+        locks.hurry();
+        for lock in &theirs {
+            let Passed::Stays(words) = locks.pass(lock) else {
+                unreachable!("{} was passed", lock.display());
+            };
+            assert!(words.contains(&format!("rm {}", lock.display())), "{words}");
+            assert!(lock.exists());
+        }
+    }
+
+    #[test]
+    fn a_lock_of_ours_stays_while_a_git_lives_that_may_have_made_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let lock = lock(root.join("refs/heads/descartes/auth/1.lock"));
+        assert!(
+            Command::new("git")
+                .arg("init")
+                .arg("--quiet")
+                .arg(&root)
+                .status()
+                .unwrap()
+                .success()
+        );
+        // It reads until its input ends.
+        let mut git = Command::new("git")
+            .args(["cat-file", "--batch"])
+            .current_dir(&root)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let locks = locks(&root);
+        let kept = locks.pass(&lock);
+        drop(git.stdin.take());
+        git.wait().unwrap();
+        assert!(matches!(kept, Passed::Stays(_)), "{kept:?}");
+        assert!(lock.exists());
+    }
+
+    #[test]
+    fn a_lock_that_stays_is_said_once_and_one_that_goes_is_passed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = lock(dir.path().join("packed-refs.lock"));
+        let locks = locks(dir.path());
+        assert!(matches!(locks.pass(&path), Passed::Stays(_)));
+        assert!(matches!(locks.pass(&path), Passed::Stays(_)));
+        let said = locks.said();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("is in the way"));
+        fs_err::remove_file(&path).unwrap();
+        assert_eq!(locks.pass(&path), Passed::Gone);
+        assert!(locks.said()[0].ends_with("is gone: going on"));
+    }
+
+    #[test]
+    fn the_lock_is_found_in_gits_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = dir.path().join("index.lock");
+        let words = |end: &str| format!("fatal: Unable to create '{}': {end}", lock.display());
+        assert_eq!(
+            named_in(&words("File exists."), dir.path()),
+            Some(lock.clone())
+        );
+        assert_eq!(named_in(&words("Permission denied"), dir.path()), None);
+        assert_eq!(named_in("error: it's locked", dir.path()), None);
+        fs_err::write(&lock, "").unwrap();
+        let german = format!("Konnte '{}' nicht erstellen", lock.display());
+        assert_eq!(named_in(&german, dir.path()), Some(lock));
+    }
+}
