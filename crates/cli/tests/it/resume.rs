@@ -179,6 +179,20 @@ fn budgets_of_cost_and_tokens_and_the_model_change() {
 }
 
 #[test]
+fn a_model_that_the_agent_cannot_be_told_is_refused_and_nothing_goes_on() {
+    let world = stopped("print hm", &[]);
+    let before = state(&world);
+    let refused = resume(&world, &["--max-iterations", "9", "--model", "m1"]);
+    refused.assert_code(64);
+    assert!(
+        refused.stderr().contains("`generic` has no flag"),
+        "{refused}"
+    );
+    assert!(refused.stderr().contains("\nhint: "), "{refused}");
+    assert_eq!(state(&world), before);
+}
+
+#[test]
 fn budgets_go_on_from_the_state_file_where_the_journal_is_gone() {
     let script = prints(&claude_result("hm"));
     let claude = ["--backend", "claude", "--permissions", "edit"];

@@ -58,28 +58,7 @@ impl LoopHandle {
     /// Why none of the loop's agents would be told this model; `None` where one would.
     pub fn model_not_told(&self, model: &str) -> Result<Option<String>, ClientError> {
         let config = self.state()?.config;
-        let choices = Choices {
-            model: Some(model.to_owned()),
-            ..Choices::default()
-        };
-        let mut why = None;
-        for agent in 0..=u32::try_from(config.fallback.len()).unwrap_or(0) {
-            let profiles = &self.known.profiles;
-            let Some(found) = invocation(&config, profiles, agent, &choices) else {
-                return Ok(None);
-            };
-            let about_model = |notice: &&Notice| {
-                matches!(
-                    notice,
-                    Notice::NoModelFlag { .. } | Notice::ModelGiven { .. }
-                )
-            };
-            match found.notices.iter().find(about_model) {
-                Some(notice) => why = why.or_else(|| Some(notice.to_string())),
-                None => return Ok(None),
-            }
-        }
-        Ok(why)
+        Ok(model_not_told(&config, &self.known.profiles, model))
     }
 
     /// The output of a known run of the loop's n-th agent.
@@ -92,6 +71,31 @@ impl LoopHandle {
             dir: self.dir.run(run),
         })
     }
+}
+
+/// Why none of the agents of a config would be told this model; `None` where one would.
+pub fn model_not_told(
+    config: &IterativeLoopConfig,
+    profiles: &Profiles,
+    model: &str,
+) -> Option<String> {
+    let choices = Choices {
+        model: Some(model.to_owned()),
+        ..Choices::default()
+    };
+    let mut why = None;
+    for agent in 0..=u32::try_from(config.fallback.len()).unwrap_or(0) {
+        let found = invocation(config, profiles, agent, &choices)?;
+        let about_model = |notice: &&Notice| {
+            matches!(
+                notice,
+                Notice::NoModelFlag { .. } | Notice::ModelGiven { .. }
+            )
+        };
+        let notice = found.notices.iter().find(about_model)?;
+        why = why.or_else(|| Some(notice.to_string()));
+    }
+    why
 }
 
 /// How the n-th agent of a loop is understood, if it is: `--command`, then the fallbacks.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
 use descartes_kernel::units::plural;
@@ -11,7 +12,9 @@ use descartes_store::host::this_host;
 use descartes_store::journal::repair;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
 use descartes_store::lock::{Holder, StateLock};
+use descartes_store::state_file;
 
+use super::which;
 use crate::args::resume::{ChangeArgs, ResumeArgs, WhichLoop};
 use crate::args::start::ShowArgs;
 use crate::error::CliError;
@@ -22,6 +25,10 @@ use crate::session::{background, foreground};
 use crate::settings::prompt;
 use crate::settings::surroundings::Surroundings;
 
+/// What to do where an agent cannot be told a model.
+pub(super) const OTHER_COMMAND: &str = "the model is then chosen by the command or by the agent's \
+    own settings: start a loop with another --command";
+
 /// Runs it.
 pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let root = around.root(&around.here);
@@ -29,6 +36,9 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     let change = change(&args.change, around)?;
     if args.repair {
         mend(&found, &root, printer)?;
+    }
+    if let Some(model) = &change.model {
+        refuse_untold(model, &found, around, printer)?;
     }
     let environment: BTreeMap<String, String> = args
         .env
@@ -140,6 +150,25 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
     change.apply_to(&mut any);
     any.check()?;
     Ok(change)
+}
+
+/// A model that no agent of the loop would be told changes nothing.
+fn refuse_untold(
+    model: &str,
+    found: &Found,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    // What cannot be read is told by the loop itself as it is taken up.
+    let Ok(loaded) = state_file::load(&found.state_file) else {
+        return Ok(());
+    };
+    let dir = found.dir.as_ref().unwrap_or(&around.here);
+    let known = which::known(around, dir, printer)?;
+    match model_not_told(&loaded.state.config, &known.profiles, model) {
+        Some(why) => Err(CliError::usage(why, OTHER_COMMAND)),
+        None => Ok(()),
+    }
 }
 
 /// `--repair`: the journal is rewritten with what can be proven, under the loop's lock.

@@ -80,7 +80,7 @@ pub fn set(args: &SetArgs, around: &Surroundings, printer: &Printer) -> Result<i
     if let Some(model) = &change.model
         && let Some(message) = found.model_not_told(model)?
     {
-        let hints = vec!["the model is then chosen by the command or by the agent's own settings: start a loop with another --command".to_owned()];
+        let hints = vec![super::resume::OTHER_COMMAND.to_owned()];
         return Err(CliError::Refused { message, hints });
     }
     if !change.is_empty() {

@@ -16,21 +16,25 @@ use crate::settings::surroundings::Surroundings;
 
 /// All loops, as seen from `dir`.
 pub fn loops(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
+    Ok(Loops::at(around.root(dir), known(around, dir, printer)?))
+}
+
+/// The agents and prices that are known in `dir`.
+pub fn known(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Known, CliError> {
     let known = around.layers(dir).and_then(|layers| {
         Ok(Known {
             profiles: Arc::new(profiles(&layers)?),
             prices: Arc::new(prices(&layers)?),
         })
     });
-    let known = match known {
-        Ok(known) => known,
+    match known {
+        Ok(known) => Ok(known),
         // A slip in a config file must not keep anybody from looking at a loop or ending it.
         Err(error) => {
             printer.warning(&format!("{error}: built-in agents only"));
-            Known::builtin()?
+            Ok(Known::builtin()?)
         }
-    };
-    Ok(Loops::at(around.root(dir), known))
+    }
 }
 
 /// The loop that is meant.
