@@ -153,6 +153,35 @@ impl AsFd for StateLock {
     }
 }
 
+/// The name of a loop that is about to begin, until it can be seen in the list of loops: two that
+/// begin in the same instant do not both find it free.
+#[derive(Debug)]
+pub struct NameLock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl NameLock {
+    /// Takes a name, waiting for others that take it; `None` if one of them takes longer.
+    pub fn acquire(
+        root: &StateRoot,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Option<Self>, IoError> {
+        let path = root.lock_for_name(name);
+        ops::make_dir(&root.locks(), Sync::Durable)?;
+        let file = lock_file(&path, patience)?;
+        Ok(file.map(|_file| Self { path, _file }))
+    }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        // One that stays is taken again, or found by `clean`.
+        drop(ops::remove_file(&self.path));
+    }
+}
+
 /// Who holds a state file; `None` if nobody does. Takes nothing and makes nothing.
 pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, IoError> {
     let state_file = canonical(state_file)?;
@@ -200,7 +229,12 @@ pub fn holder_of_loop(dir: &LoopDir) -> Result<Option<Held>, IoError> {
     probe(&dir.lock())
 }
 
-fn lock_beside(canonical_state_file: &Path) -> PathBuf {
+/// Whether a file is a lock of ours: it tells who took it.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    read_holder(path).is_some()
+}
+
+pub(crate) fn lock_beside(canonical_state_file: &Path) -> PathBuf {
     ops::beside(canonical_state_file, ".lock")
 }
 
@@ -212,24 +246,28 @@ fn take_in_root(path: &Path, holder: &Holder) -> Result<File, LockError> {
 }
 
 fn take(path: &Path, holder: &Holder) -> Result<File, LockError> {
-    let deadline = Instant::now() + RETRY;
+    match lock_file(path, RETRY)? {
+        Some(file) => {
+            introduce(&file, holder).map_err(ops::at("write", path))?;
+            Ok(file)
+        }
+        None => Err(LockError::Held(Box::new(held(path)))),
+    }
+}
+
+/// The file of this name, locked; `None` if somebody holds it for all of this time.
+fn lock_file(path: &Path, patience: Duration) -> Result<Option<File>, IoError> {
+    let deadline = Instant::now() + patience;
     loop {
         let file = ops::open(ops::private().read(true).write(true).create(true), path)
             .map_err(ops::at("open", path))?;
         match file.try_lock() {
             // The name may have come to mean another file since it was opened.
-            Ok(()) if is_at(&file, path)? => {
-                introduce(&file, holder).map_err(ops::at("write", path))?;
-                return Ok(file);
-            }
+            Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(LockError::Held(Box::new(held(path))));
-            }
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
             Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-            Err(TryLockError::Error(error)) => {
-                return Err(IoError::new("lock", path, error).into());
-            }
+            Err(TryLockError::Error(error)) => return Err(IoError::new("lock", path, error)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `--detach`: the loop outlives the command that started it.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use descartes_testkit::{World, eventually, process};
@@ -23,6 +24,32 @@ fn a_name_that_a_running_loop_goes_by_is_refused() {
     }
     descartes(&world, &["loop", "cancel", "--now", "auth"]).assert_code(0);
     start(&world, "promise", &["--name", "auth", "-s", "two.json"]).assert_code(0);
+}
+
+#[test]
+fn of_two_loops_that_take_a_name_in_the_same_instant_one_gets_it() {
+    let world = World::new();
+    let agent = world.agent("wait-file go 60s\npromise");
+    for round in 0..20 {
+        let name = format!("auth-{round}");
+        let racers = ["one", "two"].map(|file| {
+            let state = format!("{file}-{round}.json");
+            let words = ["loop", "start", "--prompt", "go", "--command", &agent];
+            let mut command = world.descartes(words);
+            command.args(["--detach", "--name", &name, "-s", &state]);
+            let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        });
+        let ended = racers.map(|racer| racer.wait_with_output().unwrap());
+        let mut codes = ended.each_ref().map(|end| end.status.code());
+        codes.sort_unstable();
+        assert_eq!(codes, [Some(0), Some(65)], "round {round}: {ended:?}");
+        let loser = ended.iter().find(|end| !end.status.success()).unwrap();
+        let words = String::from_utf8_lossy(&loser.stderr);
+        assert!(words.contains("give another --name"), "{words}");
+        descartes(&world, &["loop", "cancel", "--now", &name]).assert_code(0);
+    }
+    world.assert_no_survivors();
 }
 
 #[test]

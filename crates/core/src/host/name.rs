@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
 use descartes_store::catalog;
-use descartes_store::lock::holder_of_loop;
+use descartes_store::lock::{NameLock, holder_of_loop};
 
 use super::{HostError, HostSettings};
+
+/// Time for another loop of the same name to begin.
+const CLAIM: Duration = Duration::from_secs(10);
 
 /// Refuses a name that a running loop goes by: nobody could tell the two apart.
 pub(super) fn check_name(settings: &HostSettings, name: &str) -> Result<(), HostError> {
@@ -21,6 +25,18 @@ pub(super) fn check_name(settings: &HostSettings, name: &str) -> Result<(), Host
         }
     }
     Ok(())
+}
+
+/// Keeps a name for a loop that is about to begin, until it is registered.
+pub(super) fn claim_name(settings: &HostSettings, name: &str) -> Result<NameLock, HostError> {
+    let Some(claim) = NameLock::acquire(&settings.root, name, CLAIM)? else {
+        return Err(HostError::refused(
+            format!("another loop that is called {name:?} is just starting"),
+            "give another --name, or look at it with: descartes loop list --all",
+        ));
+    };
+    check_name(settings, name)?;
+    Ok(claim)
 }
 
 /// A made-up name that no other loop goes by.

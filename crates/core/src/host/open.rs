@@ -31,7 +31,7 @@ use super::driver::Driver;
 use super::gate_files::gate_files;
 use super::house::{House, Troubles};
 use super::message::Message;
-use super::name::{check_name, unused_name};
+use super::name::{check_name, claim_name, unused_name};
 use super::{Host, HostError, HostSettings};
 use crate::tasks;
 use crate::worktree::{Git, Tree, TreeOptions};
@@ -99,7 +99,8 @@ pub(crate) fn create_within(
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     let mut notices = Vec::new();
     check_existing(&settings, &mut state_file, new.existing)?;
-    if let Some(name) = new.name.as_deref().filter(|_| family.is_empty()) {
+    let given = new.name.as_deref().filter(|_| family.is_empty());
+    if let Some(name) = given {
         check_name(&settings, name)?;
     }
     let tasks = match config.tasks.is_some() {
@@ -112,6 +113,7 @@ pub(crate) fn create_within(
         )?),
         false => None,
     };
+    let claim = given.map(|name| claim_name(&settings, name)).transpose()?;
 
     let loop_id = uuid::Uuid::now_v7().to_string();
     let now = Timestamp::now();
@@ -138,6 +140,7 @@ pub(crate) fn create_within(
         now,
         family,
     )?;
+    drop(claim);
     let mut journal = Journal::create(&loop_dir.journal())?;
     let event = Event::LoopCreated {
         loop_id,

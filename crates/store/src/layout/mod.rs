@@ -89,6 +89,12 @@ impl StateRoot {
         self.locks().join(format!("{name}.lock"))
     }
 
+    /// The lock of a name that a loop is about to take.
+    pub fn lock_for_name(&self, name: &str) -> PathBuf {
+        let name = short_hash(name.as_bytes());
+        self.locks().join(format!("name-{name}.lock"))
+    }
+
     /// The folder of those locks.
     pub fn locks(&self) -> PathBuf {
         self.path.join("locks")
