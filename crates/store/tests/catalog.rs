@@ -181,7 +181,7 @@ fn locks_that_nobody_holds_go_with_their_state_files() {
     let live = hold("live.json");
     drop((hold("state.json"), hold("gone.json"), hold("taken.json")));
     let lock = |name: &str| world.root.lock_for(&world.state_file(name));
-    let plan = plan_clean(&world.root, at(0), CleanScope::Logs).unwrap();
+    let plan = plan_clean(&world.root, world.dir.path(), at(0), CleanScope::Logs).unwrap();
     let mut idle = [lock("gone.json"), lock("taken.json")];
     idle.sort();
     assert_eq!(plan.locks, idle);
@@ -193,6 +193,49 @@ fn locks_that_nobody_holds_go_with_their_state_files() {
     assert!(lock("taken.json").exists() && lock("live.json").exists());
     assert!(lock("state.json").exists());
     drop((live, taken, hold("gone.json")));
+}
+
+#[test]
+fn locks_in_projects_go_when_nobody_holds_them_and_they_are_old_or_alone() {
+    let world = World::new();
+    let folder = world.dir.path().canonicalize().unwrap().join(".descartes");
+    fs::create_dir(&folder).unwrap();
+    let hold = |name: &str| {
+        let holder = Holder {
+            loop_id: name.to_owned(),
+            since: at(5),
+            host: this_host("1"),
+        };
+        let file = folder.join(format!("{name}.json"));
+        StateLock::acquire(&world.root, &file, &holder).unwrap()
+    };
+    let lock = |name: &str| folder.join(format!("{name}.json.lock"));
+    let mut meta = world.add("left", "n", 1, &[finished()]);
+    meta.state_file = folder.join("left.json");
+    register(&world.root, &meta).unwrap();
+    for file in ["left.json", "live.json"] {
+        fs::write(folder.join(file), "{}").unwrap();
+    }
+    fs::write(folder.join("theirs.lock"), "not ours").unwrap();
+    let _live = hold("live");
+    drop((hold("left"), hold("gone")));
+    let beside = |before: Timestamp| {
+        let plan = plan_clean(&world.root, world.dir.path(), before, CleanScope::Logs).unwrap();
+        let locks = plan.locks.into_iter();
+        let locks: Vec<PathBuf> = locks.filter(|lock| lock.starts_with(&folder)).collect();
+        locks
+    };
+    assert_eq!(beside(at(0)), [lock("gone")]);
+    assert_eq!(
+        beside(Timestamp::now() + 1.hour()),
+        [lock("gone"), lock("left")]
+    );
+    for path in [lock("gone"), lock("left"), lock("live")] {
+        remove_lock(&path).unwrap();
+    }
+    assert!(!lock("gone").exists() && !lock("left").exists());
+    assert!(lock("live").exists() && folder.join("theirs.lock").exists());
+    drop(hold("left"));
 }
 
 #[test]
@@ -209,9 +252,15 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
     };
     let lock = StateLock::acquire(&world.root, &world.state_file("s.json"), &holder).unwrap();
     let soon = Timestamp::now() + 1.hour();
-    let nothing = plan_clean(&world.root, Timestamp::now() - 1.hour(), CleanScope::Logs).unwrap();
+    let nothing = plan_clean(
+        &world.root,
+        world.dir.path(),
+        Timestamp::now() - 1.hour(),
+        CleanScope::Logs,
+    )
+    .unwrap();
     assert_eq!(nothing, Default::default());
-    let plan = plan_clean(&world.root, soon, CleanScope::Logs).unwrap();
+    let plan = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Logs).unwrap();
     assert_eq!(
         plan.interrupted
             .iter()
@@ -229,10 +278,10 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
     let old = find(&world.root, "old").unwrap();
     assert!(old.dir.journal().exists() && !old.dir.runs().exists());
     assert!(!world.root.loops().join("begun").exists());
-    let again = plan_clean(&world.root, soon, CleanScope::Logs).unwrap();
+    let again = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Logs).unwrap();
     assert_eq!(again.items, []);
     drop(lock);
-    let whole = plan_clean(&world.root, soon, CleanScope::Whole).unwrap();
+    let whole = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Whole).unwrap();
     let live = whole
         .items
         .iter()

@@ -22,7 +22,7 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         true => CleanScope::Whole,
         false => CleanScope::Logs,
     };
-    let plan = plan_clean(&around.root(&around.here), before, scope)?;
+    let plan = plan_clean(&around.root(&around.here), &around.here, before, scope)?;
     let sockets = dead_sockets(&around.paths);
     if !args.json {
         list(&plan, &sockets, now, args, printer);
@@ -128,7 +128,7 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     }
     if !plan.locks.is_empty() {
         let count = plural(plan.locks.len() as u64, "lock");
-        printer.line(&format!("{:>9}  {count} of state files that are gone", ""));
+        printer.line(&format!("{:>9}  {count} that nobody holds", ""));
     }
     if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         let age = show_duration(args.older.0);

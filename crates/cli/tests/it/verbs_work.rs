@@ -251,13 +251,14 @@ fn clean_lists_first_and_keeps_what_is_not_over() {
             .count()
     };
     assert!(locks() > 0);
+    assert!(
+        !world.path(".descartes/loop-state.json.lock").exists(),
+        "the lock beside the old loop's state file"
+    );
     std::fs::remove_dir_all(world.path(".descartes")).unwrap();
     let cleaned = descartes(&world, &["clean", "--yes"]);
     cleaned.assert_code(0);
-    assert!(
-        cleaned.stdout().contains("of state files that are gone"),
-        "{cleaned}"
-    );
+    assert!(cleaned.stdout().contains("that nobody holds"), "{cleaned}");
     assert_eq!(locks(), 1, "the other state file is there");
     assert!(!dir.exists());
     verb(&world, &["cancel", "live", "--now"]).assert_code(0);

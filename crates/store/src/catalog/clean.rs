@@ -1,12 +1,13 @@
 //! Making room: what old loops left behind. Planned first, so that it can be shown.
 
 use super::{LoopEntry, LoopMeta, Standing, list, standing};
-use crate::layout::{LoopDir, StateRoot};
-use crate::lock::{is_held, remove_unheld};
+use crate::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
+use crate::lock::{is_held, is_ours, lock_beside, remove_unheld};
 use crate::logs::disk_use;
 use crate::ops::{self, IoError};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,8 @@ pub struct CleanPlan {
     pub items: Vec<CleanItem>,
     /// Old loops that are not over: they can be resumed, and nothing of them is removed.
     pub interrupted: Vec<LoopMeta>,
-    /// Locks that nobody holds, of state files that are gone.
+    /// Locks that nobody holds, of state files that are gone; beside state files, also those that
+    /// are old.
     pub locks: Vec<PathBuf>,
 }
 
@@ -61,15 +63,17 @@ pub enum CleanError {
     Io(#[from] IoError),
 }
 
-/// Lists what loops that ended before `before` left behind. Changes nothing.
+/// Lists what loops that ended before `before` left behind, and what lies in the project `here`.
+/// Changes nothing.
 pub fn plan_clean(
     root: &StateRoot,
+    here: &Path,
     before: Timestamp,
     scope: CleanScope,
 ) -> Result<CleanPlan, IoError> {
     let all = list(root)?;
     let mut plan = CleanPlan {
-        locks: idle_locks(root, &all)?,
+        locks: idle_locks(root, &all, here, before)?,
         ..CleanPlan::default()
     };
     for entry in all {
@@ -115,22 +119,54 @@ fn item(
     })
 }
 
-/// Locks that nobody holds and no state file of ours needs.
-fn idle_locks(root: &StateRoot, all: &[LoopEntry]) -> Result<Vec<PathBuf>, IoError> {
-    let files = all.iter().map(|entry| &entry.meta.state_file);
-    let needed: BTreeSet<PathBuf> = files
+/// Locks that nobody holds, and that are made anew where they are needed.
+fn idle_locks(
+    root: &StateRoot,
+    all: &[LoopEntry],
+    here: &Path,
+    before: Timestamp,
+) -> Result<Vec<PathBuf>, IoError> {
+    let files = || all.iter().map(|entry| entry.meta.state_file.as_path());
+    let needed: BTreeSet<PathBuf> = files()
         .filter(|file| file.exists())
         .map(|file| root.lock_for(file))
         .collect();
-    let names = std::fs::read_dir(root.locks()).into_iter().flatten();
-    let mut idle = Vec::new();
-    for path in names.filter_map(|name| Some(name.ok()?.path())) {
-        if !needed.contains(&path) && !is_held(&path)? {
-            idle.push(path);
+    let in_root = files_in(&root.locks()).filter(|path| !needed.contains(path));
+    let is_idle = |lock: &PathBuf| {
+        let is_old = modified(lock).is_some_and(|time| time < before);
+        is_ours(lock) && (is_old || !lock.with_extension("").exists())
+    };
+    let beside = locks_in_projects(files(), here).into_iter().filter(is_idle);
+    let mut idle = BTreeSet::new();
+    for path in in_root.chain(beside) {
+        if !is_held(&path)? {
+            idle.insert(path);
         }
     }
-    idle.sort();
-    Ok(idle)
+    Ok(idle.into_iter().collect())
+}
+
+/// Locks beside these state files; and since loops that nobody knows any more left some too, all
+/// that lie in the folders of their projects.
+fn locks_in_projects<'a>(files: impl Iterator<Item = &'a Path>, here: &Path) -> BTreeSet<PathBuf> {
+    let mut folders = BTreeSet::from([here.join(PROJECT_FOLDER)]);
+    let mut locks = BTreeSet::new();
+    for file in files {
+        locks.insert(lock_beside(file));
+        let folder = file
+            .parent()
+            .filter(|folder| folder.ends_with(PROJECT_FOLDER));
+        folders.extend(folder.map(Path::to_owned));
+    }
+    let is_lock = |path: &PathBuf| path.extension() == Some(OsStr::new("lock"));
+    let found = folders.iter().flat_map(|folder| files_in(folder));
+    locks.extend(found.filter(is_lock));
+    locks
+}
+
+fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let names = std::fs::read_dir(folder).into_iter().flatten();
+    names.filter_map(|name| Some(name.ok()?.path()))
 }
 
 /// Removes a lock of a plan, unless a loop took it meanwhile.
@@ -156,14 +192,13 @@ fn leftovers(root: &StateRoot, before: Timestamp) -> Vec<CleanItem> {
 }
 
 fn last_used(dir: &LoopDir) -> Timestamp {
-    let modified = |path: &Path| {
-        std::fs::metadata(path)
-            .and_then(|meta| meta.modified())
-            .ok()
-    };
     let time = modified(&dir.journal()).or_else(|| modified(dir.path()));
-    time.and_then(|time| Timestamp::try_from(time).ok())
-        .unwrap_or(Timestamp::MIN)
+    time.unwrap_or(Timestamp::MIN)
+}
+
+fn modified(path: &Path) -> Option<Timestamp> {
+    let time = std::fs::metadata(path).and_then(|meta| meta.modified());
+    Timestamp::try_from(time.ok()?).ok()
 }
 
 /// Removes one item of a plan, unless a loop took it up again meanwhile.
