@@ -113,7 +113,7 @@ fn logs_are_followed_from_task_to_task_until_the_task_loop_is_over() {
     let mut follower = command.spawn().unwrap();
     let text = || std::fs::read_to_string(&seen).unwrap();
     for task in 1..=3 {
-        let begin = format!("--- task {task}, iteration 1 ---\nbegin {task}\n");
+        let begin = format!("--- task {task}, iteration 1 ---\n[{task}] begin {task}\n");
         eventually("it speaks", Duration::from_secs(60), || {
             text().contains(&begin)
         });
@@ -130,11 +130,59 @@ fn logs_are_followed_from_task_to_task_until_the_task_loop_is_over() {
         text()
     );
     assert!(
-        text().ends_with("end 3\n<promise>COMPLETE</promise>\n"),
+        text().ends_with("[3] end 3\n[3] <promise>COMPLETE</promise>\n"),
         "{}",
         text()
     );
     assert_eq!(statuses(&world), "DDD");
+}
+
+#[test]
+fn logs_of_tasks_at_work_side_by_side_are_followed_side_by_side() {
+    let world = project();
+    let script = "print begin ${DESCARTES_TASK_ID} ;; wait-file ../../../go-${DESCARTES_TASK_ID} 60s ;; \
+        print end ${DESCARTES_TASK_ID} ;; write work-${DESCARTES_TASK_ID} x ;; promise";
+    start(&world, script, &["--parallel", "2", "--detach"]).assert_code(0);
+    let follow = |flag: Option<&str>, name: &str| {
+        let mut command = world.descartes(["loop", "logs", "-f"]);
+        command.args(flag);
+        command.stdout(std::fs::File::create(world.root().join(name)).unwrap());
+        command.spawn().unwrap()
+    };
+    let followers = [
+        (follow(None, "human"), "human"),
+        (follow(Some("--json"), "json"), "json"),
+        (follow(Some("--raw"), "raw"), "raw"),
+    ];
+    let all_say = |words: &str| {
+        let says = |name: &str| {
+            let text = std::fs::read_to_string(world.root().join(name)).unwrap();
+            text.contains(words)
+        };
+        ["human", "json", "raw"].into_iter().all(says)
+    };
+    let go = |task: &str| std::fs::write(world.state().join(format!("go-{task}")), "").unwrap();
+    let soon = Duration::from_secs(60);
+    eventually("both speak", soon, || {
+        all_say("begin 1") && all_say("begin 2")
+    });
+    go("2");
+    eventually("the second ends", soon, || all_say("end 2"));
+    assert!(!all_say("end 1"));
+    go("1");
+    go("3");
+    for (mut follower, name) in followers {
+        assert!(follower.wait().unwrap().success());
+        let text = std::fs::read_to_string(world.root().join(name)).unwrap();
+        for words in ["begin ", "end "] {
+            assert_eq!(text.matches(words).count(), 3, "{name}: {text}");
+        }
+    }
+    let text = std::fs::read_to_string(world.root().join("human")).unwrap();
+    for task in 1..=3 {
+        let lines = format!("[{task}] end {task}\n[{task}] <promise>COMPLETE</promise>\n");
+        assert!(text.contains(&lines), "{text}");
+    }
 }
 
 #[test]

@@ -12,10 +12,10 @@ use super::{CHUNK, Show, Stop, wanted, whole};
 use crate::args::loops::LogsArgs;
 
 struct Following<'a> {
-    found: &'a LoopHandle,
+    found: LoopHandle,
     iteration: Option<u32>,
     args: &'a LogsArgs,
-    show: &'a mut dyn Show,
+    show: Box<dyn Show>,
     /// Runs up to this one were shown before, or are no news.
     after: u64,
     /// The run that is being shown.
@@ -33,11 +33,11 @@ pub(super) fn run(
     found: &LoopHandle,
     iteration: Option<u32>,
     args: &LogsArgs,
-    show: &mut dyn Show,
+    show: Box<dyn Show>,
 ) -> Result<(), Stop> {
     let (state, mut follower) = found.follow(Output::All)?;
     let mut following = Following {
-        found,
+        found: found.clone(),
         iteration,
         args,
         show,
@@ -51,28 +51,75 @@ pub(super) fn run(
     following.go_on(follower)
 }
 
-/// Shows the runs of a loop behind this one, until the loop is given back. Answers with the last
-/// run that was shown.
-pub(super) fn all_after(
-    found: &LoopHandle,
-    after: u64,
-    args: &LogsArgs,
-    show: &mut dyn Show,
-) -> Result<u64, Stop> {
-    let mut follower = found.follow_from_first(Output::All)?;
-    let mut following = Following {
-        found,
-        iteration: None,
-        args,
-        show,
-        after,
-        run: None,
-        next: Next::More,
-    };
-    following.catch_up(&mut follower)?;
-    following.show.caught_up()?;
-    following.go_on(follower)?;
-    Ok(following.after)
+/// The runs of a loop, shown as they come beside those of others.
+pub(super) struct Beside<'a> {
+    following: Following<'a>,
+    pub(super) follower: Follower,
+}
+
+/// What came of a look at a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// There was something to show.
+    News,
+    /// Nothing is new.
+    Quiet,
+    /// The loop was given back, and all of it is shown up to this run.
+    Over(u64),
+}
+
+impl<'a> Beside<'a> {
+    /// Shows the runs behind this one.
+    pub(super) fn new(
+        found: LoopHandle,
+        after: u64,
+        args: &'a LogsArgs,
+        show: Box<dyn Show>,
+    ) -> Result<Self, Stop> {
+        let follower = found.follow_from_first(Output::All)?;
+        let following = Following {
+            found,
+            iteration: None,
+            args,
+            show,
+            after,
+            run: None,
+            next: Next::More,
+        };
+        Ok(Self {
+            following,
+            follower,
+        })
+    }
+
+    /// Nothing was printed before: all of it comes as it is printed.
+    pub(super) fn begin(&mut self) -> Result<(), Stop> {
+        Ok(self.following.show.caught_up()?)
+    }
+
+    /// What was printed before.
+    pub(super) fn catch_up(&mut self) -> Result<(), Stop> {
+        self.following.catch_up(&mut self.follower)?;
+        Ok(self.following.show.caught_up()?)
+    }
+
+    /// What is new by now.
+    pub(super) fn step(&mut self) -> Result<Step, Stop> {
+        // A loop that is gone has written its last; all of that is still to be told.
+        let life = self.follower.life();
+        let news = self.follower.news()?;
+        match (news.is_empty(), life) {
+            (true, Life::Alive) => Ok(Step::Quiet),
+            (true, Life::Gone) => {
+                self.following.end_run()?;
+                Ok(Step::Over(self.following.after))
+            }
+            (false, _) => {
+                self.following.tell(news)?;
+                Ok(Step::News)
+            }
+        }
+    }
 }
 
 impl Following<'_> {
@@ -90,7 +137,7 @@ impl Following<'_> {
         }
         let log = self.found.log(self.iteration)?;
         log.check()?;
-        whole(&log, self.args, self.show)?;
+        whole(&log, self.args, self.show.as_mut())?;
         if self.iteration.is_some() {
             self.next = Next::Over;
         }

@@ -6,6 +6,7 @@ use std::io;
 use descartes_client::logs::{Clean, Colours, Prose, RunLog, Thoughts, Tools, Transcript};
 use descartes_kernel::reader::Source;
 
+use super::lines::WholeLines;
 use super::raw::LastLines;
 use super::{Show, write};
 use crate::args::loops::LogsArgs;
@@ -15,6 +16,8 @@ use crate::style::{Paint, Tone};
 pub(super) struct Human {
     /// What stands in front of an iteration's number in its heading.
     task: String,
+    /// Where others speak as well.
+    lines: Option<WholeLines>,
     thoughts: Thoughts,
     tools: Tools,
     paint: Paint,
@@ -38,6 +41,7 @@ impl Human {
         };
         Self {
             task: String::new(),
+            lines: None,
             thoughts: match args.thinking {
                 true => Thoughts::Shown,
                 false => Thoughts::Hidden,
@@ -59,6 +63,16 @@ impl Human {
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.lines {
+            Some(lines) => {
+                let whole = lines.push(bytes);
+                self.put_as_is(&whole)
+            }
+            None => self.put_as_is(bytes),
+        }
+    }
+
+    fn put_as_is(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.last {
             Some(last) => {
                 last.push(bytes);
@@ -109,6 +123,11 @@ impl Human {
 impl Show for Human {
     fn task(&mut self, task: &str) {
         self.task = format!("task {task}, ");
+        let reset: &[u8] = match self.colours {
+            Colours::Keep => b"\x1b[0m",
+            Colours::Drop => b"",
+        };
+        self.lines = Some(WholeLines::behind(format!("[{task}] "), reset));
     }
 
     fn begin(&mut self, log: &RunLog) -> io::Result<()> {
@@ -122,8 +141,11 @@ impl Show for Human {
         }
         let heading = format!("--- {}iteration {} ---", self.task, log.iteration);
         let heading = self.paint.text(Tone::Strong, &heading);
-        let gap = if self.runs > 1 { "\n" } else { "" };
-        self.put(format!("{gap}{heading}\n").as_bytes())
+        let gap = match self.runs > 1 && self.lines.is_none() {
+            true => "\n",
+            false => "",
+        };
+        self.put_as_is(format!("{gap}{heading}\n").as_bytes())
     }
 
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod follow;
 mod human;
 mod json;
+mod lines;
 mod raw;
 mod tasks;
 
@@ -26,7 +27,8 @@ const CHUNK: usize = 256 << 10;
 
 /// Shows the output of runs. An error means that nobody reads any more.
 trait Show {
-    /// From here on it is the loop of this task that speaks.
+    /// It is the loop of this task that speaks, and others may speak beside it: only whole lines
+    /// are shown.
     fn task(&mut self, task: &str);
     /// Another run begins.
     fn begin(&mut self, log: &RunLog) -> io::Result<()>;
@@ -45,20 +47,24 @@ pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<
     if of_tasks && iteration.is_some() {
         return Err(has_no_iterations(&found, "then: descartes loop logs ID"));
     }
-    let mut show: Box<dyn Show> = match (args.raw, args.json) {
-        (true, _) => Box::new(Raw::new(args)),
-        (false, true) => Box::new(Json::new()),
-        (false, false) => Box::new(Human::new(args, printer)),
-    };
+    let mut show = shown_as(args, printer);
     let shown = match (args.follow, of_tasks) {
-        (true, true) => tasks::follow(&found, args, show.as_mut(), printer),
-        (true, false) => follow::run(&found, iteration, args, show.as_mut()),
+        (true, true) => tasks::follow(&found, args, printer),
+        (true, false) => follow::run(&found, iteration, args, show),
         (false, true) => newest(&tasks::newest(&found, printer)?, None, args, show.as_mut()),
         (false, false) => newest(&found, iteration, args, show.as_mut()),
     };
     match shown {
         Ok(()) | Err(Stop::NobodyReads) => Ok(0),
         Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+fn shown_as(args: &LogsArgs, printer: &Printer) -> Box<dyn Show> {
+    match (args.raw, args.json) {
+        (true, _) => Box::new(Raw::new(args)),
+        (false, true) => Box::new(Json::new()),
+        (false, false) => Box::new(Human::new(args, printer)),
     }
 }
 

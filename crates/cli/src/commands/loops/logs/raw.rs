@@ -5,6 +5,7 @@ use std::io;
 use descartes_client::logs::RunLog;
 use descartes_kernel::reader::Source;
 
+use super::lines::WholeLines;
 use super::{Show, write};
 use crate::args::loops::LogsArgs;
 
@@ -12,6 +13,8 @@ use crate::args::loops::LogsArgs;
 pub(super) struct Raw {
     alone: bool,
     last: Option<LastLines>,
+    /// Where others speak as well: those of each stream.
+    lines: Option<[WholeLines; 2]>,
 }
 
 impl Raw {
@@ -19,6 +22,17 @@ impl Raw {
         Self {
             alone: args.stderr,
             last: args.lines.map(LastLines::new),
+            lines: None,
+        }
+    }
+
+    fn take(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.last {
+            Some(last) if source == Source::Stdout || self.alone => {
+                last.push(bytes);
+                Ok(())
+            }
+            _ => self.put(source, bytes),
         }
     }
 
@@ -31,19 +45,21 @@ impl Raw {
 }
 
 impl Show for Raw {
-    fn task(&mut self, _: &str) {}
+    fn task(&mut self, _: &str) {
+        self.lines = Some(Default::default());
+    }
 
     fn begin(&mut self, _: &RunLog) -> io::Result<()> {
         Ok(())
     }
 
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.last {
-            Some(last) if source == Source::Stdout || self.alone => {
-                last.push(bytes);
-                Ok(())
+        match &mut self.lines {
+            Some(lines) => {
+                let whole = lines[source as usize].push(bytes);
+                self.take(source, &whole)
             }
-            _ => self.put(source, bytes),
+            None => self.take(source, bytes),
         }
     }
 
@@ -53,6 +69,11 @@ impl Show for Raw {
     }
 
     fn end(&mut self) -> io::Result<()> {
+        for source in [Source::Stdout, Source::Stderr] {
+            let lines = self.lines.as_mut();
+            let left = lines.map(|lines| lines[source as usize].finish());
+            self.take(source, &left.unwrap_or_default())?;
+        }
         let rest = self.last.as_mut().map(LastLines::take).unwrap_or_default();
         write(io::stdout().lock(), &rest)
     }

@@ -1,18 +1,23 @@
-//! A task loop has no agent: the loops of its tasks have. With `-f` one is shown after the
-//! other, until the task loop itself is over.
+//! A task loop has no agent: the loops of its tasks have. With `-f` all that are at work are shown
+//! side by side, line by line, until the task loop itself is over.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use descartes_client::{LoopHandle, News, Output};
+use descartes_client::{Follower, LoopHandle, News, Output};
 use descartes_kernel::event::Event;
 use descartes_kernel::state::Phase;
 use descartes_kernel::view::Life;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{Show, Stop, follow};
+use super::follow::{Beside, Step};
+use super::{Stop, shown_as};
 use crate::args::loops::LogsArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
+
+/// How often loops are looked at whose files cannot be watched.
+const BLIND_MS: u8 = 200;
 
 /// The loop of the newest task, and a word about it.
 pub(super) fn newest(found: &LoopHandle, printer: &Printer) -> Result<LoopHandle, CliError> {
@@ -34,54 +39,157 @@ fn introduce(child: &LoopHandle, printer: &Printer) {
 }
 
 /// What there is of the tasks at work, then whatever comes.
-pub(super) fn follow(
-    found: &LoopHandle,
-    args: &LogsArgs,
-    show: &mut dyn Show,
-    printer: &Printer,
-) -> Result<(), Stop> {
+pub(super) fn follow(found: &LoopHandle, args: &LogsArgs, printer: &Printer) -> Result<(), Stop> {
     // Before the tasks at work are looked for: one that begins meanwhile is then told of.
-    let (_, mut parent) = found.follow(Output::No)?;
-    let mut waiting: VecDeque<LoopHandle> = at_work(found, parent.life(), printer)?.into();
-    let mut shown = BTreeMap::new();
-    for child in &waiting {
-        shown.insert(child.id().to_owned(), begun_before(child)?);
-    }
-    if waiting.is_empty() {
-        show.caught_up()?;
-    }
-    let mut speaker = String::new();
-    loop {
-        if let Some(child) = waiting.pop_front() {
-            let after = shown.get(child.id()).copied().unwrap_or(0);
-            // Every attempt opens the loop of its task anew.
-            if speaker != child.id() {
-                show.task(child.task().unwrap_or("?"));
-                introduce(&child, printer);
-                child.id().clone_into(&mut speaker);
-            }
-            let after = follow::all_after(&child, after, args, show)?;
-            shown.insert(child.id().to_owned(), after);
+    let (_, parent) = found.follow(Output::No)?;
+    let mut tasks = Tasks {
+        found,
+        args,
+        printer,
+        parent,
+        open: BTreeMap::new(),
+        shown: BTreeMap::new(),
+    };
+    tasks.begin()?;
+    tasks.go_on()
+}
+
+/// The loops of a task loop's tasks, all that are at work side by side.
+struct Tasks<'a> {
+    found: &'a LoopHandle,
+    args: &'a LogsArgs,
+    printer: &'a Printer,
+    parent: Follower,
+    open: BTreeMap<String, Open<'a>>,
+    /// The last run of each loop that was shown, or is no news.
+    shown: BTreeMap<String, u64>,
+}
+
+struct Open<'a> {
+    task: Beside<'a>,
+    /// Every attempt opens the loop of its task anew.
+    again: Again,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Yes,
+    No,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quiet {
+    Yes,
+    No,
+}
+
+impl<'a> Tasks<'a> {
+    fn begin(&mut self) -> Result<(), Stop> {
+        for child in at_work(self.found, self.parent.life(), self.printer)? {
+            let before = begun_before(&child)?;
+            introduce(&child, self.printer);
+            let id = child.id().to_owned();
+            self.shown.insert(id.clone(), before);
+            let mut task = self.behind(child)?;
+            task.catch_up()?;
+            self.go_on_with(&id, task);
         }
-        // A loop that is gone has written its last; all of that is still to be told.
-        let patience = match (parent.life(), waiting.is_empty()) {
-            (Life::Alive, true) => None,
-            _ => Some(Duration::ZERO),
-        };
-        let over = parent.life() == Life::Gone;
-        let news = parent.next(patience)?;
-        if news.is_empty() && over && waiting.is_empty() {
+        Ok(())
+    }
+
+    fn go_on(&mut self) -> Result<(), Stop> {
+        loop {
+            // A loop that is gone has written its last; all of that is still to be told.
+            let over = self.parent.life() == Life::Gone;
+            let news = self.parent.news()?;
+            let told = !news.is_empty();
+            for one in news {
+                if let News::Record(record) = one
+                    && let Event::TaskLoop { loop_id, .. } = &record.event
+                {
+                    self.begun(loop_id)?;
+                }
+            }
+            if self.look()? == Quiet::No || told {
+                continue;
+            }
+            if over && self.open.is_empty() {
+                return Ok(());
+            }
+            self.wait();
+        }
+    }
+
+    /// An attempt at a task was begun.
+    fn begun(&mut self, loop_id: &str) -> Result<(), Stop> {
+        if let Some(open) = self.open.get_mut(loop_id) {
+            open.again = Again::Yes;
             return Ok(());
         }
-        for one in news {
-            if let News::Record(record) = one
-                && let Event::TaskLoop { loop_id, .. } = &record.event
-                && let Ok(child) = found.beside(loop_id)
-                && !waiting.iter().any(|other| other.id() == loop_id)
-            {
-                waiting.push_back(child);
+        let Ok(child) = self.found.beside(loop_id) else {
+            return Ok(());
+        };
+        if !self.shown.contains_key(loop_id) {
+            introduce(&child, self.printer);
+        }
+        let mut task = self.behind(child)?;
+        task.begin()?;
+        self.go_on_with(loop_id, task);
+        Ok(())
+    }
+
+    /// A task's loop, shown behind what was shown of it.
+    fn behind(&self, child: LoopHandle) -> Result<Beside<'a>, Stop> {
+        let after = self.shown.get(child.id()).copied().unwrap_or(0);
+        let mut show = shown_as(self.args, self.printer);
+        show.task(child.task().unwrap_or("?"));
+        Beside::new(child, after, self.args, show)
+    }
+
+    fn go_on_with(&mut self, loop_id: &str, task: Beside<'a>) {
+        let again = Again::No;
+        self.open.insert(loop_id.to_owned(), Open { task, again });
+    }
+
+    /// A look at every task at work; whether all were quiet.
+    fn look(&mut self) -> Result<Quiet, Stop> {
+        let (mut all, mut over) = (Quiet::Yes, Vec::new());
+        for (id, open) in &mut self.open {
+            match open.task.step()? {
+                Step::Quiet => {}
+                Step::News => all = Quiet::No,
+                Step::Over(run) => over.push((id.clone(), run, open.again)),
             }
         }
+        for (id, run, again) in over {
+            all = Quiet::No;
+            self.open.remove(&id);
+            self.shown.insert(id.clone(), run);
+            if again == Again::Yes {
+                self.begun(&id)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Sleeps until one of them may have something new.
+    fn wait(&mut self) {
+        let tasks = self.open.values().map(|open| &open.task.follower);
+        let all: Vec<_> = tasks.chain([&self.parent]).map(Follower::fd).collect();
+        // Those that cannot tell are asked.
+        let limit = match all.iter().all(Option::is_some) {
+            true => PollTimeout::NONE,
+            false => PollTimeout::from(BLIND_MS),
+        };
+        let fds = all.into_iter().flatten();
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut fds, limit);
+        drop(fds);
+        for open in self.open.values_mut() {
+            open.task.follower.wait(Some(Duration::ZERO));
+        }
+        self.parent.wait(Some(Duration::ZERO));
     }
 }
 
