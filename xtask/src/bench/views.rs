@@ -121,13 +121,14 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
         times.push(until(&pty, since, &message)?);
     }
     quit(pty)?;
-    Ok(Row::at_most(
-        lab.form,
-        MEASURE,
-        format!("record in the journal to the screen ×{}, p95", times.len()),
-        (stats::quantile(&times, 0.95), "ms"),
-        150.0,
-    ))
+    // Of a few the slowest one would be judged: it met a busy machine.
+    let (name, share) = lab.form.pick(("p50", 0.5), ("p95", 0.95));
+    let what = format!(
+        "record in the journal to the screen ×{}, {name}",
+        times.len()
+    );
+    let ms = (stats::quantile(&times, share), "ms");
+    Ok(Row::at_most(lab.form, MEASURE, what, ms, 150.0))
 }
 
 /// The log of the last run, to be written anew.

@@ -1,7 +1,7 @@
 //! What a person does at the window, and what came of it.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_testkit::wait;
 use serde_json::Value;
@@ -33,6 +33,21 @@ const LIST: Part = Part {
     y: 110,
     width: 250,
     height: 200,
+};
+
+/// Left of `Pause`: there `Unpause` begins, which is wider.
+const UNPAUSE_ALONE: Part = Part {
+    x: PAUSE.0 as u64 - 44,
+    y: PAUSE.1 as u64 - 13,
+    width: 14,
+    height: 26,
+};
+/// The word on `Cancel`, which is grey while a command is on its way.
+const CANCEL_WORD: Part = Part {
+    x: CANCEL.0 as u64 - 12,
+    y: CANCEL.1 as u64 - 8,
+    width: 24,
+    height: 16,
 };
 
 type Act = fn(&Lab) -> Result<(), Trouble>;
@@ -79,6 +94,52 @@ fn until(trial: &Trial<'_>, what: &str, holds: impl Fn(&Value) -> bool) -> Resul
     })
 }
 
+/// Waits until the agent of an iteration was told this.
+fn until_told(trial: &Trial<'_>, file: &str, words: &str) -> Result<(), Trouble> {
+    let prompt = || fs::read_to_string(trial.path(file)).unwrap_or_default();
+    let mut look = || prompt().contains(words).then_some(());
+    wait::poll(LONG, &mut look).ok_or_else(|| format!("`{words}` is not in {file}: {}", prompt()))
+}
+
+/// The buttons of a loop that runs and can be steered. While a command is on its way they are
+/// grey and another one is not taken; the journal tells of it sooner than the window.
+struct Buttons<'a> {
+    screen: &'a Screen,
+    running: [Vec<u8>; 2],
+}
+
+impl<'a> Buttons<'a> {
+    /// Waits until they are there; without them, `Cancel`'s place looked like `bare`.
+    fn appear(screen: &'a Screen, bare: &[u8]) -> Result<Self, Trouble> {
+        let cancel = screen.settles(CANCEL_WORD, bare)?;
+        let running = [screen.pixels(UNPAUSE_ALONE), cancel];
+        Ok(Self { screen, running })
+    }
+
+    /// Waits until the window knows that the loop is paused, and takes the next command.
+    fn paused(&self) -> Result<(), Trouble> {
+        self.until("the window does not show the pause", |unpause, running| {
+            unpause != running
+        })
+    }
+
+    /// Waits until the window knows that the loop goes on, and takes the next command.
+    fn going_on(&self) -> Result<(), Trouble> {
+        self.until("the window still shows the pause", |unpause, running| {
+            unpause == running
+        })
+    }
+
+    fn until(&self, what: &str, holds: impl Fn(&[u8], &[u8]) -> bool) -> Result<(), Trouble> {
+        let [unpause, cancel] = &self.running;
+        let mut look = || {
+            let ready = self.screen.pixels(CANCEL_WORD) == *cancel;
+            (ready && holds(&self.screen.pixels(UNPAUSE_ALONE), unpause)).then_some(())
+        };
+        wait::poll(LONG, &mut look).ok_or_else(|| what.to_owned())
+    }
+}
+
 fn steer(lab: &Lab) -> Result<(), Trouble> {
     let trial = Trial::new(lab);
     let window = Window::open(&trial, &["--light"])?;
@@ -100,21 +161,18 @@ fn steer(lab: &Lab) -> Result<(), Trouble> {
     screen.quiet(PAGE)?;
     screen.types("go on and on")?;
     screen.quiet(PAGE)?;
-    let filled = screen.pixels(LIST);
+    let (filled, no_button) = (screen.pixels(LIST), screen.pixels(CANCEL_WORD));
     screen.photograph("1-form")?;
     screen.key("ctrl+Return")?;
-    trial.wait_for("prompt-1")?;
+    until_told(&trial, "prompt-1", "go on and on")?;
     until(&trial, "not started", |status| status["label"] == "Running")?;
-    let prompt = fs::read_to_string(trial.path("prompt-1")).unwrap_or_default();
-    if !prompt.contains("go on and on") {
-        return Err(format!("another prompt: {prompt}"));
-    }
     screen.settles(LIST, &filled)?;
-    screen.quiet(PAGE)?;
+    let buttons = Buttons::appear(screen, &no_button)?;
     screen.photograph("2-started")?;
 
     screen.click(PAUSE)?;
     until(&trial, "not paused", |status| status["pause"] == "asked")?;
+    buttons.paused()?;
     screen.click(NOTE)?;
     screen.types("mind the gap")?;
     screen.key("Return")?;
@@ -128,13 +186,10 @@ fn steer(lab: &Lab) -> Result<(), Trouble> {
         return Err("it went on though it was paused".to_owned());
     }
     // The same button lets it go on.
-    screen.quiet(PAGE)?;
+    buttons.paused()?;
     screen.click(PAUSE)?;
-    trial.wait_for("prompt-2")?;
-    let prompt = fs::read_to_string(trial.path("prompt-2")).unwrap_or_default();
-    if !prompt.contains("mind the gap") {
-        return Err(format!("the note is not in the prompt: {prompt}"));
-    }
+    until_told(&trial, "prompt-2", "mind the gap")?;
+    buttons.going_on()?;
 
     let before = screen.quiet(BODY)?;
     screen.click(VIEW_LOGS)?;
@@ -170,7 +225,7 @@ fn attach(lab: &Lab) -> Result<(), Trouble> {
     let trial = Trial::new(lab);
     let mut window = Window::open(&trial, &["--dark"])?;
     let screen = &window.screen;
-    let empty = screen.quiet(LIST)?;
+    let (empty, no_button) = (screen.quiet(LIST)?, screen.pixels(CANCEL_WORD));
     let script = "print this is iteration ${ITERATION}\ntouch up-${ITERATION}\n\
                   wait-file go-${ITERATION}\n@3 promise";
     let started = trial.run(trial.start(script, &["--detach", "--name", "elsewhere"]))?;
@@ -180,8 +235,10 @@ fn attach(lab: &Lab) -> Result<(), Trouble> {
     trial.wait_for("up-1")?;
     screen.settles(LIST, &empty)?;
     screen.click(FIRST_LOOP)?;
+    let buttons = Buttons::appear(screen, &no_button)?;
     screen.key("p")?;
     until(&trial, "not paused", |status| status["pause"] == "asked")?;
+    buttons.paused()?;
     screen.photograph("8-attached")?;
     screen.key("p")?;
     until(&trial, "still paused", |status| status["pause"] != "asked")?;
@@ -222,16 +279,18 @@ fn parts(lab: &Lab) -> Result<(), Trouble> {
     let screen = &window.screen;
     // From seconds to minutes and shorter words again.
     std::thread::sleep(Duration::from_secs(lab.form.pick(3, 75)));
-    let mut same = false;
-    for _ in 0..8 {
-        same = same || looks_the_same_anew(screen)?;
+    // The next tick may come too soon, on a busy machine many times.
+    let begun = Instant::now();
+    let mut same = looks_the_same_anew(screen)?;
+    while !same && begun.elapsed() < LONG {
+        same = looks_the_same_anew(screen)?;
     }
     screen.photograph("10-parts")?;
     same.then_some(())
         .ok_or_else(|| "drawn anew, the window looks different".to_owned())
 }
 
-/// Right after a tick the window is drawn anew, twice; the next tick may come too soon.
+/// Right after a tick the window is drawn anew, twice.
 fn looks_the_same_anew(screen: &Screen) -> Result<bool, Trouble> {
     screen.changes(WHOLE, &screen.pixels(WHOLE))?;
     std::thread::sleep(Duration::from_millis(150));

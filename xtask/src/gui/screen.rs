@@ -209,15 +209,19 @@ impl Screen {
 
     /// Waits for the window, and turns to it.
     pub fn window(&self) -> Result<String, Trouble> {
-        let mut find = || {
+        let find = || {
             thread::sleep(Duration::from_millis(50));
             let words = ["search", "--onlyvisible", "--name", "descartes"];
             let found = self.hands(&words).ok()?;
             found.lines().next_back().map(str::to_owned)
         };
-        let window = wait::poll(LONG, &mut find).ok_or_else(|| "no window came".to_owned())?;
-        self.hands(&["windowfocus", "--sync", &window])?;
-        Ok(window)
+        let mut turn = || {
+            let window = find()?;
+            // One that is being set up may be gone or refuse.
+            self.hands(&["windowfocus", "--sync", &window]).ok()?;
+            Some(window)
+        };
+        wait::poll(LONG, &mut turn).ok_or_else(|| "no window came".to_owned())
     }
 
     /// Keeps a picture of the window in `target/measurements/gui/`.
