@@ -99,14 +99,13 @@ fn locks_that_keep_nothing_from_being_done_keep_nothing_from_being_done() {
     assert!(!said(&ended).contains("config.lock"), "{ended}");
 }
 
-#[test]
-fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
-    let world = repository("ROADMAP.md", "- [ ] **a**: First\n- [ ] **b**: Second\n");
+/// A roadmap whose host was killed while its first agent worked; what to type to go on.
+fn killed_at_work(world: &World) -> Vec<String> {
     let script = "unless-file ../../../go touch ../../../begun\n\
         unless-file ../../../go hang\nwrite ${DESCARTES_TASK_ID}.txt x";
     let agent = world.agent(script);
-    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
-    let mut command = world.descartes(words);
+    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent].map(str::to_owned);
+    let mut command = world.descartes(&words);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut host = command.spawn().unwrap();
     eventually("an agent works", SOON, || {
@@ -115,6 +114,52 @@ fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
     host.kill().unwrap();
     host.wait().unwrap();
     eventually("its agent is gone", SOON, || world.processes().is_empty());
+    std::fs::write(world.state().join("go"), "").unwrap();
+    words.to_vec()
+}
+
+#[test]
+fn a_git_that_outlived_its_host_keeps_its_lock_until_it_is_done() {
+    let world = repository("ROADMAP.md", "- [ ] **a**: First\n");
+    let words = killed_at_work(&world);
+    let lock = lock(&world, "worktrees/slot-0/index.lock");
+    let slot = std::fs::read_to_string(lock.with_file_name("gitdir")).unwrap();
+    // As git does: writes its lock file to the end, then renames it.
+    let script = "#!/bin/sh\ntouch \"$2\"; sleep 1\n\
+        if test -e \"$1\"; then echo kept > \"$3\"; rm \"$1\"; else echo lost > \"$3\"; fi\n";
+    let slow = world.program("git-slow", script);
+    let (begun, told) = (world.state().join("slow"), world.state().join("told"));
+    let mut orphan = std::process::Command::new(slow)
+        .args([&lock, &begun, &told])
+        .current_dir(PathBuf::from(slot.trim()).parent().unwrap())
+        .spawn()
+        .unwrap();
+    eventually("it works", SOON, || begun.exists());
+    let ended = world.run_within(world.descartes(&words), SOON);
+    ended.assert_code(0);
+    assert_eq!(left(&world, "told"), "kept\n", "{ended}");
+    orphan.wait().unwrap();
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 1);
+}
+
+#[test]
+fn a_torn_index_of_our_own_worktree_is_made_anew() {
+    let world = repository("ROADMAP.md", "- [ ] **a**: First\n");
+    let words = killed_at_work(&world);
+    for tree in std::fs::read_dir(world.project().join(".git/worktrees")).unwrap() {
+        let index = tree.unwrap().path().join("index");
+        let index = std::fs::File::options().write(true).open(index).unwrap();
+        index.set_len(10).unwrap();
+    }
+    let ended = world.run_within(world.descartes(&words), SOON);
+    ended.assert_code(0);
+    assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 1);
+}
+
+#[test]
+fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
+    let world = repository("ROADMAP.md", "- [ ] **a**: First\n- [ ] **b**: Second\n");
+    let words = killed_at_work(&world);
     let refs = world.git(["for-each-ref", "--format=%(refname)"]);
     let ours: Vec<PathBuf> = refs
         .lines()
@@ -122,8 +167,7 @@ fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
         .map(|name| lock(&world, &format!("{name}.lock")))
         .collect();
     assert!(ours.len() > 2, "{refs}");
-    std::fs::write(world.state().join("go"), "").unwrap();
-    let ended = run(&world, &words);
+    let ended = world.run_within(world.descartes(&words), SOON);
     ended.assert_code(0);
     assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);
     assert!(

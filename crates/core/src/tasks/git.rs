@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::locks::{HURRY, Locks, Passed, named_in};
+use super::locks::{HURRY, Locks, Passed, gits_have_left, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::{Answer, Call};
@@ -196,12 +196,18 @@ impl Repo {
         Ok(out.lines().map(str::to_owned).collect())
     }
 
-    /// Takes away the locks of a git that was killed. For trees of our own alone, while nobody works
-    /// there.
+    /// Takes away the locks of a git that was killed. For trees of our own alone. A git that still
+    /// works there would rename the next one's half-written file into its place.
     pub(super) fn unlock(&self) -> Asked<()> {
         let folder = PathBuf::from(self.ask(&["rev-parse", "--absolute-git-dir"])?);
-        for name in ["index.lock", "HEAD.lock"] {
-            match fs_err::remove_file(folder.join(name)) {
+        for lock in ["index.lock", "HEAD.lock"].map(|name| folder.join(name)) {
+            if lock.symlink_metadata().is_err() {
+                continue;
+            }
+            if !gits_have_left(&self.dir) {
+                return Err(format!("a git is still at work in {}", self.dir.display()));
+            }
+            match fs_err::remove_file(&lock) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(error.to_string());
                 }
@@ -209,6 +215,19 @@ impl Repo {
             }
         }
         Ok(())
+    }
+
+    /// Makes an index anew that cannot be read: a machine that lost its power leaves such. For trees
+    /// of our own alone; the files stay as they are.
+    pub(super) fn mend(&self) -> Asked<()> {
+        let nothing = ":(literal).git";
+        if self.ask(&["ls-files", "--", nothing]).is_ok() {
+            return Ok(());
+        }
+        for index in self.git_paths(&["index"])? {
+            fs_err::remove_file(index).map_err(|error| error.to_string())?;
+        }
+        self.quiet(&["reset", "--quiet"]).map(drop)
     }
 
     /// Whether anything differs from HEAD, untracked files included.

@@ -27,6 +27,23 @@ const DEAD: Duration = Duration::from_secs(10);
 /// instant than our own watch.
 const SLACK: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
+/// Time for a git that outlived its host to finish what it was about.
+const ORPHANED: Duration = Duration::from_secs(30);
+
+/// Waits until no git works in this folder any more; false where one goes on and on.
+pub(super) fn gits_have_left(folder: &Path) -> bool {
+    let Ok(folder) = fs_err::canonicalize(folder) else {
+        return true;
+    };
+    let (folders, since) = ([folder], Instant::now());
+    while is_at_work("git", &folders, Duration::ZERO) {
+        if since.elapsed() >= ORPHANED {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
 
 /// Which locks are ours, and where a git would work that made them.
 #[derive(Debug, Default)]
