@@ -99,7 +99,7 @@ pub fn check() -> Step {
 pub fn ci() -> Step {
     check()?;
     let short = ["--short".to_owned()];
-    let parts: [(&str, &dyn Fn() -> Step); 7] = [
+    let parts: [(&str, &dyn Fn() -> Step); 8] = [
         // A test that fails and then passes is listed as flaky at the end of the run.
         ("test", &|| {
             suite(&[], &["--no-fail-fast", "--retries", "2"])
@@ -110,6 +110,8 @@ pub fn ci() -> Step {
         ("faults", &|| crate::faults::run(&short)),
         ("bench", &|| crate::bench::run(&short)),
         ("tasks", &|| crate::tasks::run(&short)),
+        // Those that are installed; the others cannot.
+        ("peers", &|| crate::peers::run(&short)),
         ("agents", &|| {
             crate::agents::run_all(&short).or_else(|missed| {
                 println!("{missed}\nmissed, and taken once more:");
