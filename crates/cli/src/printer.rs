@@ -57,8 +57,9 @@ impl Printer {
 
     /// A line on standard error.
     pub fn talk(&self, text: &str) {
-        let mut err = io::stderr().lock();
-        drop(writeln!(err, "{text}"));
+        // In one piece: standard error is not buffered, and others write to the same terminal.
+        let line = format!("{text}\n");
+        drop(io::stderr().lock().write_all(line.as_bytes()));
     }
 
     /// Something that a person may want to know.

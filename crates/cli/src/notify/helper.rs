@@ -82,6 +82,8 @@ fn note(log: &Path, words: &str) {
         .mode(0o600)
         .open(log);
     if let Ok(mut file) = file {
-        drop(writeln!(file, "{} {words}", Timestamp::now()));
+        // In one piece: several of these may write at once, and somebody may be reading.
+        let line = format!("{} {words}\n", Timestamp::now());
+        drop(file.write_all(line.as_bytes()));
     }
 }
