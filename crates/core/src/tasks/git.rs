@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::locks::{HURRY, Locks, Passed, gits_have_left, named_in};
+use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::{Answer, Call};
@@ -204,7 +204,7 @@ impl Repo {
             if lock.symlink_metadata().is_err() {
                 continue;
             }
-            if !gits_have_left(&self.dir) {
+            if !self.locks.await_gits(&self.dir) {
                 return Err(format!("a git is still at work in {}", self.dir.display()));
             }
             match fs_err::remove_file(&lock) {

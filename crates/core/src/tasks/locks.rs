@@ -30,21 +30,6 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time for a git that outlived its host to finish what it was about.
 const ORPHANED: Duration = Duration::from_secs(30);
 
-/// Waits until no git works in this folder any more; false where one goes on and on.
-pub(super) fn gits_have_left(folder: &Path) -> bool {
-    let Ok(folder) = fs_err::canonicalize(folder) else {
-        return true;
-    };
-    let (folders, since) = ([folder], Instant::now());
-    while is_at_work("git", &folders, Duration::ZERO) {
-        if since.elapsed() >= ORPHANED {
-            return false;
-        }
-        std::thread::sleep(LOOK);
-    }
-    true
-}
-
 /// Which locks are ours, and where a git would work that made them.
 #[derive(Debug, Default)]
 pub(super) struct Ours {
@@ -181,6 +166,30 @@ impl Locks {
 
     pub(super) fn give_up(&self, words: &str) {
         self.inner().stuck.get_or_insert_with(|| words.to_owned());
+    }
+
+    /// Waits until no git works in this folder any more; false where one goes on and on.
+    pub(super) fn await_gits(&self, folder: &Path) -> bool {
+        let Ok(folder) = fs_err::canonicalize(folder) else {
+            return true;
+        };
+        let (folders, since) = ([folder], Instant::now());
+        let mut is_said = false;
+        while is_at_work("git", &folders, Duration::ZERO) {
+            let waited = since.elapsed();
+            let hurry = self.inner().hurry;
+            if waited >= ORPHANED || (hurry && waited >= HURRY) {
+                return false;
+            }
+            if waited >= SLACK && !is_said {
+                is_said = true;
+                let folder = folders[0].display();
+                self.inner()
+                    .say(format!("a git is at work in {folder}: it may finish first"));
+            }
+            std::thread::sleep(LOOK);
+        }
+        true
     }
 
     /// Waits until a lock is gone, or takes it away where it is ours and dead.
@@ -342,14 +351,23 @@ mod tests {
             lock(root.join("worktrees/mine/index.lock")),
         ];
         let locks = locks(&root);
+        for lock in ours.iter().chain(&theirs) {
+            locks.see(lock);
+        }
+        // By then every one of them stands long enough to be dead.
+        locks.pass_within(&theirs[0], locks.dead + LOOK);
         for lock in &ours {
             assert_eq!(locks.pass(lock), Passed::Gone);
             assert!(!lock.exists());
         }
-        assert!(locks.said()[0].contains("a git that was killed"));
-        locks.hurry();
+        let said = locks.said();
+        let told = |lock: &PathBuf| {
+            let words = format!("took {} away", lock.display());
+            said.iter().any(|said| said.contains(&words))
+        };
+        assert!(ours.iter().all(told), "{said:?}");
         for lock in &theirs {
-            let Passed::Stays(words) = locks.pass(lock) else {
+            let Passed::Stays(words) = locks.pass_within(lock, LOOK) else {
                 unreachable!("{} was passed", lock.display());
             };
             assert!(words.contains(&format!("rm {}", lock.display())), "{words}");
@@ -400,6 +418,27 @@ mod tests {
         fs_err::remove_file(&path).unwrap();
         assert_eq!(locks.pass(&path), Passed::Gone);
         assert!(locks.said()[0].ends_with("is gone: going on"));
+    }
+
+    #[test]
+    fn a_git_at_work_is_told_of_and_waited_for_until_somebody_wants_the_end() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("git-slow");
+        std::fs::write(&program, "#!/bin/sh\nread line\n").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let mut git = Command::new(&program)
+            .current_dir(dir.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let locks = locks(dir.path());
+        locks.hurry();
+        assert!(!locks.await_gits(dir.path()));
+        assert!(locks.said()[0].contains("a git is at work in"));
+        drop(git.stdin.take());
+        git.wait().unwrap();
+        assert!(locks.await_gits(dir.path()));
     }
 
     #[test]

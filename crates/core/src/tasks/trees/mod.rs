@@ -18,7 +18,7 @@ use descartes_kernel::tasks::TasksConfig;
 
 use super::git::Repo;
 use super::launch::file_name;
-use super::locks::{Locks, Ours, gits_have_left};
+use super::locks::{Locks, Ours};
 use super::place::Work;
 use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
@@ -44,28 +44,9 @@ pub(in crate::tasks) struct Trees {
     setup: Option<String>,
     settings: HostSettings,
     /// Worktrees are made and removed one at a time.
-    making: Mutex<Past>,
+    making: Mutex<()>,
     /// Ends the commands that make worktrees ready.
     setups: Mutex<Vec<Stopper>>,
-}
-
-/// What an earlier host left at work in our worktrees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Past {
-    /// Perhaps a git of its own, that goes on without it and empties or fills a tree.
-    Unknown,
-    /// Nothing.
-    Over,
-}
-
-impl Past {
-    /// Waits for what is left; one that stays is met again where its lock is in the way.
-    fn settle(&mut self, folder: &Path) {
-        if *self == Self::Unknown {
-            gits_have_left(folder);
-            *self = Self::Over;
-        }
-    }
 }
 
 impl Trees {
@@ -127,7 +108,7 @@ impl Trees {
             copy: config.worktree_copy.clone(),
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
-            making: Mutex::new(Past::Unknown),
+            making: Mutex::new(()),
             setups: Mutex::default(),
         })
     }

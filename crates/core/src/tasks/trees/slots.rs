@@ -15,8 +15,7 @@ const SETUP: Duration = Duration::from_secs(30 * 60);
 impl Trees {
     pub(super) fn worktree(&self, name: &str, fresh: &mut bool) -> Done<Repo> {
         let path = self.folder.join(name);
-        let mut past = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        past.settle(&self.folder);
+        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let repo = self.user.beside(&path);
         if path.join(".git").is_file() && repo.ask(&["rev-parse", "HEAD"]).is_ok() {
             repo.unlock()?;

@@ -23,6 +23,9 @@ impl Workplace for Trees {
             // It keeps little from being done, but makes every git wait: better said at once.
             self.user.locks.pass_within(&lock, HURRY);
         }
+        // A git that outlived an earlier host fills or empties one of our trees. One that stays is
+        // met again where its lock is in the way.
+        self.user.locks.await_gits(&self.folder);
         self.make_room()?;
         // Refs of a loop that ended long ago do not hold this one back.
         self.caught_up().map(drop)
