@@ -5,6 +5,7 @@ pub mod cases;
 pub mod clocks;
 pub mod damage;
 pub mod gates;
+pub mod hostile;
 pub mod inputs;
 pub mod kills;
 pub mod orphans;
@@ -61,6 +62,11 @@ const CAMPAIGNS: &[Measure] = &[
         name: "gates",
         about: "agents that change the gate (M15)",
         take: gates::take,
+    },
+    Measure {
+        name: "hostile",
+        about: "agents, repositories and users that once lost work or fooled a gate",
+        take: hostile::take,
     },
     Measure {
         name: "inputs",

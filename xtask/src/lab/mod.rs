@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod chance;
+pub mod kept;
 pub mod machine;
 pub mod proc;
 pub mod row;

@@ -46,8 +46,8 @@ pub const SECTIONS: [Section; 13] = [
     },
     Section {
         title: "Gate integrity",
-        how: "Agents that would rather change the gate than the code.",
-        files: &["gates"],
+        how: "Agents that would rather change the gate than the code; then agents, repositories and users that once lost work, fooled a gate, hung or leaked, each as a case of its own.",
+        files: &["gates", "hostile"],
     },
     Section {
         title: "Stuck agents and limits",
@@ -67,7 +67,14 @@ pub const SECTIONS: [Section; 13] = [
     Section {
         title: "Graphs of tasks",
         how: "Ten thousand tasks and more, schedules against a list schedule, hosts killed at random instants while tasks run in worktrees, and the real scud beside a running loop.",
-        files: &["task-scale", "task-schedule", "task-kills", "scud"],
+        files: &[
+            "task-scale",
+            "task-schedule",
+            "task-kills",
+            "task-runs",
+            "landing-kills",
+            "scud",
+        ],
     },
     Section {
         title: "Output",

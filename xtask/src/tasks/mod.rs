@@ -1,6 +1,7 @@
 //! `cargo xtask tasks`: graphs of tasks at scale, killed, and beside the real `scud`.
 
 mod kills;
+mod landing;
 mod scale;
 mod schedule;
 mod scud;
@@ -25,6 +26,16 @@ const MEASURES: &[Measure] = &[
         name: "task-kills",
         about: "32 tasks in parallel worktrees of 5,000 files, killed at random instants (M16, M8)",
         take: kills::take,
+    },
+    Measure {
+        name: "task-runs",
+        about: "quick agents, eight at a time, with and without wave barrier: none blocked by ourselves",
+        take: landing::runs,
+    },
+    Measure {
+        name: "landing-kills",
+        about: "killed while landing, with nested repositories, submodules and a person's commits about",
+        take: landing::kills,
     },
     Measure {
         name: "scud",
