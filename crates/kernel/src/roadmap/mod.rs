@@ -16,6 +16,7 @@
 //! ```
 
 mod edit;
+mod foreign;
 mod growth;
 mod keys;
 pub(crate) mod lines;
@@ -29,6 +30,7 @@ mod tasks;
 mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
+pub use foreign::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{KNOWN_KEYS, Keys};
 pub use model::{Constraints, Criterion, Depends, Mark, Phase, Roadmap, RoadmapTask};

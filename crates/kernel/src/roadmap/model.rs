@@ -1,5 +1,6 @@
 //! What a roadmap holds.
 
+use super::foreign::ForeignFormat;
 use std::time::Duration;
 
 use super::keys::Keys;
@@ -70,6 +71,8 @@ pub struct Roadmap {
     pub tasks: Vec<RoadmapTask>,
     /// Ideas for new tasks.
     pub growth: Vec<String>,
+    /// The other tool's format that it has, where it is none of ours.
+    pub foreign: Option<ForeignFormat>,
     /// What is wrong or odd about its text, by line; the graph is not looked at here.
     pub findings: Vec<Finding>,
 }

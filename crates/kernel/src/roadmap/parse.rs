@@ -3,7 +3,7 @@
 use super::lines::{Kind, Line, lines};
 use super::model::{Depends, Mark, Roadmap, RoadmapTask};
 use super::tasks::Head;
-use super::{sections, tasks};
+use super::{foreign, sections, tasks};
 use crate::finding::{self, Finding, Place};
 use crate::graph::{Dependency, Rules, TaskGraph, TaskNode, TaskStatus};
 
@@ -25,6 +25,11 @@ pub fn parse(text: &str) -> Roadmap {
         tasks_anywhere(before, &sections, &mut roadmap);
     } else {
         stray_tasks(&sections, &mut roadmap.findings);
+    }
+    if let Some((format, place)) = foreign::recognize(&all) {
+        roadmap.foreign = Some(format);
+        // What else is odd about it, seen as a roadmap, would only mislead.
+        roadmap.findings = vec![format.finding(place)];
     }
     finding::sort(&mut roadmap.findings);
     roadmap
@@ -196,6 +201,9 @@ impl Roadmap {
 
     /// Everything that there is to say about it before it is run, in the order of the file.
     pub fn check(&self) -> Vec<Finding> {
+        if self.foreign.is_some() {
+            return self.findings.clone();
+        }
         let graph = self.graph();
         let mut findings = self.findings.clone();
         findings.extend(graph.check().iter().map(|problem| problem.finding(&graph)));
