@@ -12,6 +12,7 @@ mod settings;
 mod style;
 mod view;
 mod watch;
+mod within;
 
 use std::process::ExitCode;
 

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use descartes_kernel::edits::{Accept, edited};
 use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
-use descartes_kernel::transition::{begin, edited};
+use descartes_kernel::transition::begin;
 use descartes_kernel::view::Life;
 use descartes_store::catalog::{LoopEntry, LoopMeta};
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
@@ -206,11 +207,10 @@ impl LoopHandle {
                 vec![format!("{} belongs to another loop by now", path.display())]
             }
             Ok(file) => {
-                let by_hand = matches!(file.origin, Origin::Edited { .. });
-                let notice =
-                    "the state file was edited by hand: the next resume takes it as your wish";
-                let wish = by_hand && edited(state, &file.state).is_some();
-                wish.then(|| notice.to_owned()).into_iter().collect()
+                if !matches!(file.origin, Origin::Edited { .. }) {
+                    return Vec::new();
+                }
+                edited(state, &file.state, Accept::Harmless).foretold()
             }
             Err(StateFileError::Missing(path)) => vec![format!(
                 "{} is gone: the next resume makes it anew from the journal",

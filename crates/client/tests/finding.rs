@@ -340,7 +340,10 @@ fn happen(made: &mut common::Made, step: &Step) {
                 count: 1,
                 stall_default: 0,
             };
-            let input = descartes_kernel::step::Input::Command(command);
+            let input = descartes_kernel::step::Input::Command {
+                command,
+                from: None,
+            };
             for event in descartes_kernel::step::react(&made.state, &input, agents, now()) {
                 made.append(event);
             }

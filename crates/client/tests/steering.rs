@@ -388,6 +388,7 @@ fn a_command_that_a_dying_host_had_taken_is_not_recorded_again() {
         made.append(Event::CommandAccepted {
             id: 1,
             command: say("once"),
+            from: None,
         });
         drop((stream, listener, lock));
         made

@@ -132,6 +132,7 @@ impl IterativeLoop {
             loop_id: None,
             change: ConfigChange::default(),
             environment: Default::default(),
+            accept: descartes_kernel::edits::Accept::Harmless,
         };
         match host::resume(settings, resume)? {
             Resumed::Go(host) => Ok(Self::around(*host, cancel)),

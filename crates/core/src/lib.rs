@@ -29,6 +29,7 @@
 //! the `DESCARTES_LOOP_ID` mark. Linux is the supported platform.
 
 pub mod host;
+pub mod steering;
 pub mod tasks;
 pub mod worktree;
 

@@ -16,6 +16,7 @@ use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::sched;
 use crate::state::{IterationSummary, LoopState, Spent};
+use crate::steering::Sender;
 use crate::tasks::{Landing, PlannedTask};
 
 pub use crate::provider_limit::{LimitKind, LimitTold};
@@ -97,6 +98,9 @@ pub enum Event {
         change: ConfigChange,
         /// By what: `resume`, `set`, `state file`.
         by: String,
+        /// Who did it, where a command did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Sender>,
     },
     /// Intent: an agent is about to be started.
     RunStarted {
@@ -207,6 +211,9 @@ pub enum Event {
         id: CommandId,
         /// What.
         command: Command,
+        /// Who sent it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Sender>,
     },
     /// It has taken effect.
     CommandEffective {

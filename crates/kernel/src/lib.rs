@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod config;
 pub mod control;
+pub mod edits;
 pub mod event;
 pub mod finding;
 pub mod graph;
@@ -25,6 +26,7 @@ pub mod sched;
 pub mod scud;
 pub mod spec;
 pub mod state;
+pub mod steering;
 pub mod step;
 pub mod tasks;
 pub mod transition;

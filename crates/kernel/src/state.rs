@@ -9,10 +9,12 @@ use serde_json::{Map, Value};
 
 use crate::config::{IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
+use crate::edits::FieldChange;
 use crate::event::{
     EndedBy, GateFacts, HostFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
 use crate::outcome::IterativeExitReason;
+use crate::steering::Sender;
 use crate::tasks::TasksState;
 
 /// One iteration as the state file tells it.
@@ -262,6 +264,35 @@ pub struct Note {
     pub text: String,
 }
 
+/// Something that was changed while the loop ran: what, when, by whom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// When.
+    pub at: Timestamp,
+    /// By what: `set`, `state file`.
+    pub by: String,
+    /// By whom, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Sender>,
+    /// What.
+    pub fields: Vec<FieldChange>,
+}
+
+impl Change {
+    /// For a person, without the time: `verify: ["a"] -> ["b"], by set: descartes (pid 7) …`.
+    pub fn words(&self) -> String {
+        let fields: Vec<String> = self.fields.iter().map(FieldChange::words).collect();
+        let mut out = format!("{}, by {}", fields.join("; "), self.by);
+        if let Some(from) = &self.from {
+            out.push_str(&format!(": {}", from.words()));
+        }
+        out
+    }
+}
+
+/// The field of the state file that tells of them.
+const CHANGES: &str = "changes";
+
 /// Everything the policy knows of a loop: a fold of its journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopState {
@@ -332,6 +363,9 @@ pub struct LoopState {
     pub interrupted: Option<StopBy>,
     /// Hashes of the files that the gates name, when the loop began.
     pub gate_files: BTreeMap<String, String>,
+    /// What was changed while it ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
     /// The tasks of a task loop, once they are planned.
     #[serde(default)]
     pub tasks: Option<Box<TasksState>>,
@@ -397,6 +431,12 @@ impl LoopState {
             _ => None,
         };
         let mut extra = kept.clone();
+        extra.remove(CHANGES);
+        if !self.changes.is_empty()
+            && let Ok(changes) = serde_json::to_value(&self.changes)
+        {
+            extra.insert(CHANGES.to_owned(), changes);
+        }
         if let Some(tasks) = &self.tasks {
             extra.extend(tasks.fields());
         }

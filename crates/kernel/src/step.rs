@@ -14,6 +14,7 @@ use crate::event::{EndedBy, GateFacts, RunFacts, StopBy, TreeFacts, Verdict, Wai
 use crate::graph::Proof;
 use crate::outcome::{Budget, IterativeExitReason};
 use crate::state::{LoopState, Pause, Phase};
+use crate::steering::Sender;
 
 pub use react::{react, refusal, settled_by_start};
 
@@ -53,7 +54,12 @@ pub enum Input {
     /// A signal or the library asks to stop.
     Stop(StopBy),
     /// A person's command.
-    Command(Command),
+    Command {
+        /// What.
+        command: Command,
+        /// Who sent it, as far as it is known.
+        from: Option<Sender>,
+    },
     /// The host cannot go on (disk, agent that cannot be started).
     Broken(String),
 }

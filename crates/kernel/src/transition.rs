@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
+use crate::config::IterativeLoopConfig;
 use crate::control::Command;
+use crate::edits::changes;
 use crate::event::{Event, FORMAT, Record, WaitEnd};
-use crate::state::{IterativeLoopState, LoopState, Note, Pause, Phase, Wait};
+use crate::state::{Change, LoopState, Note, Pause, Phase, Wait};
+use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
     agent_ended, iteration_finished, iteration_interrupted, run_discarded, run_started, task_run,
@@ -161,6 +164,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         completion: None,
         interrupted: None,
         gate_files: BTreeMap::new(),
+        changes: Vec::new(),
         tasks: None,
         seq: record.seq,
         checkpoint: 0,
@@ -206,10 +210,18 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         }
         Event::GateFiles { files } => state.gate_files.clone_from(files),
         Event::StateEdited { config, iterations } => {
-            state.config = (**config).clone();
+            let before = std::mem::replace(&mut state.config, (**config).clone());
             state.iterations = *iterations;
+            remember_change(state, record, &before, "state file", None);
         }
-        Event::ConfigChanged { change, .. } => change.apply_to(&mut state.config),
+        Event::ConfigChanged { change, by, from } => {
+            let before = state.config.clone();
+            change.apply_to(&mut state.config);
+            // What a resume is given was typed with it, and stands in the config.
+            if by != "resume" {
+                remember_change(state, record, &before, by, from.as_ref());
+            }
+        }
         Event::RunStarted { .. } => run_started(state, record)?,
         Event::AgentEnded { run, facts, .. } => agent_ended(state, record, *run, facts)?,
         Event::GateFinished { facts, .. } => match &mut state.phase {
@@ -240,7 +252,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         }
         Event::Paused => state.pause = Pause::Held,
         Event::Unpaused => state.pause = Pause::No,
-        Event::CommandAccepted { id, command } => command_accepted(state, *id, command),
+        Event::CommandAccepted { id, command, .. } => command_accepted(state, *id, command),
         Event::CommandEffective { id } => {
             state.pending.retain(|(pending, _)| pending != id);
             if state.config.tasks.is_some() {
@@ -294,6 +306,32 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     Ok(())
 }
 
+/// Changes that are kept; of more, the first and the newest.
+const KEPT_CHANGES: usize = 100;
+
+/// Whatever was changed while a loop ran stands in its result.
+fn remember_change(
+    state: &mut LoopState,
+    record: &Record,
+    before: &IterativeLoopConfig,
+    by: &str,
+    from: Option<&Sender>,
+) {
+    let fields = changes(before, &state.config);
+    if fields.is_empty() {
+        return;
+    }
+    if state.changes.len() >= KEPT_CHANGES {
+        state.changes.remove(KEPT_CHANGES / 2);
+    }
+    state.changes.push(Change {
+        at: record.at,
+        by: by.to_owned(),
+        from: from.cloned(),
+        fields: fields.into_iter().map(|(field, _)| field).collect(),
+    });
+}
+
 fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
     state.next_command = state.next_command.max(id + 1);
     match command {
@@ -322,15 +360,4 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     state.verdict = None;
     state.completion = None;
     Ok(())
-}
-
-/// What a person's edit of the state file asks for, if it asks for anything.
-pub fn edited(state: &LoopState, file: &IterativeLoopState) -> Option<Event> {
-    // Numbers are never used again, whatever a file says.
-    let iterations = file.iteration.max(state.iterations);
-    let same = file.config == state.config && iterations == state.iterations;
-    (!same).then(|| Event::StateEdited {
-        config: Box::new(file.config.clone()),
-        iterations,
-    })
 }

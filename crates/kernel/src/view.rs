@@ -532,6 +532,10 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
             .collect();
         lines.push(format!("  Last gates: {}", gates.join(", ")));
     }
+    lines.extend(state.changes.iter().map(|change| {
+        let at = whole_seconds(change.at);
+        format!("  Changed while it ran: {at}: {}", change.words())
+    }));
     if let Some(failure) = &state.last_failure {
         lines.push(format!(
             "  Last failure: {failure} ({} in a row)",

@@ -110,6 +110,7 @@ fn a_note_is_told_with_the_iteration_that_got_it_and_old_ones_are_forgotten() {
         command: Command::Say {
             text: format!("note {id}"),
         },
+        from: None,
     };
     let all = records(Some(20), vec![say(0), started(1, vec![0]), say(1), say(2)]);
     let mut story = Story::new(2);

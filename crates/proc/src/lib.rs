@@ -26,6 +26,7 @@ mod handle;
 mod identity;
 mod launch;
 mod leftovers;
+mod lineage;
 mod listener;
 mod orphans;
 mod procfs;
@@ -42,6 +43,9 @@ pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};
 pub use launch::{Launch, StartError, Stdin, find_program};
 pub use leftovers::{Ended, Fate, sweep_marked};
+pub use lineage::{
+    Ancestor, GUARD_VERB, Peer, TrustedChild, is_trusted_child, own_lineage, trust_child,
+};
 pub use orphans::{OrphanSweep, become_subreaper, sweep_children};
 pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};

@@ -16,6 +16,8 @@ pub(crate) struct Stat {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
+    /// Device number of the controlling terminal; 0 without one.
+    pub(crate) terminal: u32,
     /// Clock ticks used by the process itself.
     pub(crate) own_ticks: u64,
     /// Clock ticks used by children it has waited for.
@@ -27,6 +29,19 @@ impl Stat {
     /// Zombies have ended; they only wait to be reaped.
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// The name of the controlling terminal, below `/dev`.
+    pub(crate) fn terminal(&self) -> Option<String> {
+        // As in proc_pid_stat(5): the minor number is in bits 31 to 20 and 7 to 0.
+        let major = (self.terminal >> 8) & 0xfff;
+        let minor = (self.terminal & 0xff) | ((self.terminal >> 12) & 0xfff00);
+        match major {
+            0 => None,
+            136..=143 => Some(format!("pts/{}", (major - 136) * 256 + minor)),
+            4 => Some(format!("tty{minor}")),
+            _ => Some(format!("terminal {major}:{minor}")),
+        }
     }
 }
 
@@ -62,6 +77,7 @@ fn parse_stat(line: &[u8]) -> Option<Stat> {
         parent: id(4)?,
         group: id(5)?,
         session: id(6)?,
+        terminal: id(7)?.cast_unsigned(),
         own_ticks: number(14)? + number(15)?,
         waited_ticks: number(16)? + number(17)?,
         start_time: number(22)?,
@@ -162,6 +178,32 @@ pub(crate) fn carries(pid: i32, entries: &[Vec<u8>]) -> Option<bool> {
     };
     let held = |entry: &Vec<u8>| environ.split(|&byte| byte == 0).any(|held| held == entry);
     (!environ.is_empty()).then(|| entries.iter().all(held))
+}
+
+/// A variable of the environment that the process was started with; `None` where it has none, or
+/// where its environment cannot be read.
+pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let entries = environ.split(|&byte| byte == 0);
+    let value = |entry: &[u8]| {
+        let rest = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(String::from_utf8_lossy(rest).into_owned())
+    };
+    entries
+        .filter_map(value)
+        .next()
+        .filter(|value| !value.is_empty())
+}
+
+/// The words that the process was started with; none of a zombie.
+pub(crate) fn command_line(pid: i32) -> Vec<String> {
+    let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else {
+        return Vec::new();
+    };
+    let words = line.split(|&byte| byte == 0);
+    words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
 
 /// Clock ticks as time.

@@ -267,6 +267,33 @@ pub(crate) fn close_all_on_exec() -> io::Result<()> {
     Ok(Errno::result(code).map(drop)?)
 }
 
+/// A descriptor of the process that connected a socket; `None` where the kernel (before 6.5) does not
+/// give one, or the process is gone.
+pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+    const SO_PEERPIDFD: c_int = 77;
+    let mut fd: c_int = -1;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `fd`, which lives through the call.
+    let code = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            ptr::from_mut(&mut fd).cast(),
+            &mut length,
+        )
+    };
+    if code != 0 || fd < 0 {
+        return None;
+    }
+    // SAFETY: the kernel has just made this descriptor for us.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // Not closed on execution by itself on some versions.
+    // SAFETY: sets a flag of a descriptor that is ours.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    Some(fd)
+}
+
 /// Descriptors of this process from 3 up that a program started now would inherit.
 pub(crate) fn leaked_fds() -> Vec<RawFd> {
     let mut fds = crate::procfs::numbered("/proc/self/fd");

@@ -112,6 +112,7 @@ impl<'c> Fold<'c> {
             Event::CommandAccepted {
                 id: number,
                 command,
+                ..
             } => {
                 let (name, data) = word(command);
                 self.run(

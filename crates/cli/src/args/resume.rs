@@ -20,6 +20,9 @@ pub struct ResumeArgs {
     /// Mend a damaged journal first; a copy of it is kept
     #[arg(long)]
     pub repair: bool,
+    /// Take an edited state file as it is, also where it loosens gates, limits or rights
+    #[arg(long)]
+    pub accept_edits: bool,
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,

@@ -237,6 +237,9 @@ pub struct PlaceArgs {
     /// Start anew over a finished or foreign state file; the old one is kept beside it
     #[arg(long)]
     pub force: bool,
+    /// Start it inside another loop: it ends with that loop's iteration
+    #[arg(long)]
+    pub nested: bool,
 }
 
 /// How it is shown.

@@ -13,6 +13,7 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
 use crate::view::words;
+use crate::within;
 
 /// Runs it.
 pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -34,6 +35,9 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         }
         return Ok(0);
     }
+    if args.yes {
+        within::refuse_from_within("`descartes clean --yes`")?;
+    }
     let agreed = args.yes || (!args.json && printer.ask("remove?"));
     if !agreed && !args.json {
         printer.talk("nothing was removed");
@@ -41,6 +45,9 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         printer.hint(&format!(
             "to remove it without a question: descartes clean{flags} --yes"
         ));
+    }
+    if agreed {
+        within::refuse_from_within("`descartes clean`")?;
     }
     let kept = match agreed {
         true => clear(&plan, &sockets, printer),

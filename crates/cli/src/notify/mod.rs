@@ -192,6 +192,8 @@ fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record) {
         .process_group(0)
         .spawn();
     if let Ok(mut child) = child {
+        // What a person trusts as `on_event` may steer, although the host started it.
+        let trusted = descartes_proc::trust_child(child.id());
         // An order is smaller than a pipe: this never waits.
         if let Some(mut stdin) = child.stdin.take() {
             drop(stdin.write_all(&order));
@@ -200,7 +202,10 @@ fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record) {
         drop(
             std::thread::Builder::new()
                 .name("notified".to_owned())
-                .spawn(move || child.wait()),
+                .spawn(move || {
+                    drop(child.wait());
+                    drop(trusted);
+                }),
         );
     }
 }

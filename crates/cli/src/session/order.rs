@@ -9,6 +9,7 @@ use descartes_core::host::{
 };
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::price::{Price, Prices};
 use descartes_store::config::Layers;
@@ -20,7 +21,7 @@ use crate::settings::agent::profiles;
 use crate::settings::surroundings::Surroundings;
 
 /// The hidden verb by which this binary is the guard of process trees.
-pub const GUARD: &str = "__guard";
+pub const GUARD: &str = descartes_proc::GUARD_VERB;
 
 /// Settings of ours, and the marks of a loop that this one was started in.
 const OWN_VARIABLES: &str = "DESCARTES_";
@@ -57,6 +58,9 @@ pub enum Job {
         loop_id: Option<String>,
         /// What changes.
         change: Box<ConfigChange>,
+        /// Whether an edited state file holds where it loosens the loop.
+        #[serde(default)]
+        accept: Accept,
     },
 }
 
@@ -107,6 +111,7 @@ impl Order {
                 state_file,
                 loop_id,
                 change,
+                accept,
             } => {
                 let environment = self.environment;
                 let resume = Resume {
@@ -114,6 +119,7 @@ impl Order {
                     loop_id,
                     change: *change,
                     environment,
+                    accept,
                 };
                 Ok(match host::resume(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),

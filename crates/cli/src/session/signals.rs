@@ -21,9 +21,20 @@ pub enum Patience {
 }
 
 /// Where signals go.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Switchboard {
     inner: Arc<Mutex<Inner>>,
+    /// Whether this process was started within a loop.
+    nested: bool,
+}
+
+impl Default for Switchboard {
+    fn default() -> Self {
+        Self {
+            inner: Arc::default(),
+            nested: descartes_core::steering::own_enclosure().is_some(),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -83,6 +94,8 @@ impl Switchboard {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match signal {
             HostSignal::Interrupt => inner.stop(StopBy::Interrupt),
+            // Within a loop it is how the iteration that started us ends: we can be resumed.
+            HostSignal::Terminate if self.nested => inner.stop(StopBy::HangUp),
             HostSignal::Terminate => inner.stop(StopBy::Terminate),
             HostSignal::Hangup => inner.stop(StopBy::HangUp),
             HostSignal::Resize => inner.tell(|view| view.wake()),

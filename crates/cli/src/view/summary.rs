@@ -3,7 +3,7 @@
 use descartes_core::host::HostEnd;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{Change, LoopState};
 use descartes_kernel::units::plural;
 
 use super::width::one_line;
@@ -52,6 +52,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
     if !cost.is_empty() {
         rows.push(("cost", cost.join(", ")));
     }
+    rows.extend(changes(state));
     rows.extend(end.trouble.clone().map(|words| ("warning", words)));
     rows.extend(
         next.iter()
@@ -119,6 +120,15 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
         )
     };
     gates.iter().map(row).collect()
+}
+
+/// What was changed while the loop ran, by whom and when: a result is worth what its gates were.
+fn changes(state: &LoopState) -> Vec<(&'static str, String)> {
+    let row = |change: &Change| {
+        let at = change.at.strftime("%Y-%m-%d %H:%M:%SZ");
+        ("changed", one_line(&format!("{}, {at}", change.words())))
+    };
+    state.changes.iter().map(row).collect()
 }
 
 /// What to type next.

@@ -87,7 +87,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
         Event::Paused => line(Tone::Warn, "paused, go on with: descartes loop unpause"),
         Event::Unpaused => line(Tone::Normal, "going on"),
         Event::CommandAccepted { command, .. } => told(command),
-        Event::ConfigChanged { change, by } => line(
+        Event::ConfigChanged { change, by, .. } => line(
             Tone::Normal,
             format!("changed by {by}: {}", change.names().join(", ")),
         ),

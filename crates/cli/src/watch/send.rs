@@ -10,6 +10,7 @@ use descartes_kernel::control::Command;
 
 use crate::style::Tone;
 use crate::view::signal::Signal;
+use crate::within;
 
 /// How long a loop is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -59,6 +60,10 @@ pub fn send(loops: Loops, id: String, command: Command, post: Post) -> std::io::
 
 fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientError> {
     let found = loops.find(&Query::Named(id.to_owned()))?;
+    within::refuse_steering(&found).map_err(|error| ClientError::Refused {
+        message: error.to_string(),
+        hint: error.hints().join("; "),
+    })?;
     let name = found.name();
     Ok(match found.send_within(command, PATIENCE)? {
         Sent::Live(mut ticket) => {

@@ -7,7 +7,7 @@ use descartes_testkit::World;
 use crate::common::descartes;
 
 /// Flags and the file that tests them.
-const START: [(&str, &str); 56] = [
+const START: [(&str, &str); 57] = [
     ("--abort-promise", "flags_done"),
     ("--auto-commit", "flags_git"),
     ("--backend", "flags_agent"),
@@ -36,6 +36,7 @@ const START: [(&str, &str); 56] = [
     ("--max-tokens", "flags_limits"),
     ("--model", "flags_agent"),
     ("--name", "flags_place"),
+    ("--nested", "steer_within"),
     ("--no-promise", "flags_done"),
     ("--permissions", "flags_agent"),
     ("--promise-grace", "flags_done"),
@@ -66,7 +67,8 @@ const START: [(&str, &str); 56] = [
     ("--help", "help"),
 ];
 
-const RESUME: [&str; 20] = [
+const RESUME: [&str; 21] = [
+    "--accept-edits",
     "--color",
     "--detach",
     "--env",

@@ -28,6 +28,8 @@ mod scud_habits;
 mod settings;
 mod setup;
 mod signals;
+mod steer_crowd;
+mod steer_within;
 mod task_common;
 mod tasks;
 mod tasks_input;

@@ -378,3 +378,86 @@ fn a_journal_that_lost_finished_iterations_is_refused_and_left_as_it_is() {
         .collect();
     assert_eq!(numbers, [json!(1), json!(2), json!(3), json!(4)]);
 }
+
+/// The state file of a loop that was interrupted, changed as an agent could have done it.
+fn edited(flags: &[&str], edit: impl FnOnce(&mut serde_json::Value)) -> World {
+    let world = World::new();
+    let mut child = crate::common::start_command(
+        &world,
+        "@1 append pid ${PID}\nsleep 1000\n@2- promise",
+        flags,
+    )
+    .stdout(std::process::Stdio::null())
+    .stderr(std::process::Stdio::null())
+    .spawn()
+    .unwrap();
+    eventually("the agent", Duration::from_secs(60), || world.has("pid"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the guard's end", Duration::from_secs(60), || {
+        world.processes().is_empty()
+    });
+    let mut file = state(&world);
+    edit(&mut file);
+    world.write(".descartes/loop-state.json", file.to_string());
+    world
+}
+
+const LOOSE: [&str; 4] = ["--verify", "false", "-m", "2"];
+
+fn loosen(file: &mut serde_json::Value) {
+    file["config"]["verify"] = json!(["true"]);
+    file["config"]["max_iterations"] = json!(500);
+    file["config"]["prompt"] = json!("something else");
+}
+
+#[test]
+fn an_edit_that_loosens_a_loop_is_named_and_does_not_hold() {
+    let world = edited(&LOOSE, loosen);
+    let status = descartes(&world, &["loop", "status"]);
+    assert!(status.stderr().contains("--accept-edits"), "{status}");
+    let run = resume(&world, &[]);
+    run.assert_code(2);
+    let words = run.stderr();
+    assert!(words.contains(r#"verify: ["false"] -> ["true"]"#), "{run}");
+    assert!(words.contains("max_iterations: 2 -> 500"), "{run}");
+    assert!(
+        words.contains(r#"applied: prompt: "go" -> "something else""#),
+        "{run}"
+    );
+    assert!(!run.to_string().contains("gate file"), "{run}");
+    assert_eq!(state(&world)["config"]["verify"], json!(["false"]));
+    assert_eq!(state(&world)["config"]["max_iterations"], 2);
+    assert_eq!(state(&world)["config"]["prompt"], "something else");
+    let status = descartes(&world, &["loop", "status"]).stdout();
+    assert!(status.contains("by state file"), "{status}");
+}
+
+#[test]
+fn an_edit_that_a_person_accepts_holds_as_it_is() {
+    let world = edited(&LOOSE, loosen);
+    let run = resume(&world, &["--accept-edits"]);
+    run.assert_code(0);
+    assert!(
+        run.stderr().contains(r#"verify: ["false"] -> ["true"]"#),
+        "{run}"
+    );
+    assert!(!run.to_string().contains("gate file"), "{run}");
+    assert_eq!(state(&world)["config"]["max_iterations"], 500);
+}
+
+#[test]
+fn a_loop_whose_name_was_taken_out_of_its_file_is_not_begun_from_it() {
+    let take_out = |file: &mut serde_json::Value| {
+        loosen(file);
+        let fields = file.as_object_mut().unwrap();
+        fields.remove("loop_id");
+        fields.remove("journal");
+    };
+    let world = edited(&LOOSE, take_out);
+    let run = resume(&world, &[]);
+    run.assert_code(65);
+    assert!(run.stderr().contains("--accept-edits"), "{run}");
+    assert_eq!(events(&world, "run_started").len(), 1);
+    resume(&world, &["--accept-edits"]).assert_code(0);
+}

@@ -125,9 +125,9 @@ impl LoopHandle {
     fn taken(&self, command: &Command, first: CommandId) -> Result<Option<CommandId>, ClientError> {
         let recent = last_records(&self.dir.journal(), RECENT)?;
         Ok(recent.iter().find_map(|record| match &record.event {
-            Event::CommandAccepted { id, command: taken } if taken == command => {
-                Some(*id).filter(|id| *id >= first)
-            }
+            Event::CommandAccepted {
+                id, command: taken, ..
+            } if taken == command => Some(*id).filter(|id| *id >= first),
             _ => None,
         }))
     }

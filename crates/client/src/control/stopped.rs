@@ -2,11 +2,13 @@
 //! have written it, and its state file follows.
 
 use descartes_kernel::control::Command;
+use descartes_kernel::edits::{Accept, Edit, edited};
 use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Agents, Input, react, refusal};
-use descartes_kernel::transition::{Fold, apply, edited};
+use descartes_kernel::transition::{Fold, apply};
 use descartes_store::Sync;
 use descartes_store::host::this_host;
 use descartes_store::journal::{Journal, JournalError};
@@ -72,14 +74,14 @@ impl Hold {
                 self.notices.push(notice);
             }
             Ok(Loaded { state, origin, .. }) => {
-                let wish = match origin {
-                    Origin::Edited { .. } => edited(&self.state, &state),
-                    Origin::Projected { .. } | Origin::ByHand => None,
+                // The file lies in the agent's reach: what loosens is for `resume --accept-edits`.
+                let edit = match origin {
+                    Origin::Edited { .. } => edited(&self.state, &state, Accept::Harmless),
+                    Origin::Projected { .. } | Origin::ByHand => Edit::default(),
                 };
                 self.kept = Some(state.extra);
-                if let Some(event) = wish {
-                    let notice = "the state file was edited by hand: taken as your wish";
-                    self.notices.push(notice.to_owned());
+                self.notices.extend(edit.notices());
+                if let Some(event) = edit.event {
                     self.append(event)?;
                 }
             }
@@ -145,7 +147,10 @@ impl Hold {
             count: 1,
             stall_default: 0,
         };
-        let input = Input::Command(command.clone());
+        let input = Input::Command {
+            command: command.clone(),
+            from: Some(this_process()),
+        };
         for event in react(&self.state, &input, agents, Timestamp::now()) {
             self.append(event)?;
         }
@@ -156,7 +161,8 @@ impl Hold {
     fn cancel(&mut self, command: &Command) -> Result<(), ClientError> {
         let id = self.state.next_command;
         let command = command.clone();
-        self.append(Event::CommandAccepted { id, command })?;
+        let from = Some(this_process());
+        self.append(Event::CommandAccepted { id, command, from })?;
         if let Some(event) = interrupted::close(&self.handle, &self.state) {
             self.append(event)?;
         }
@@ -188,6 +194,16 @@ impl Hold {
         apply(&mut self.state, &record)?;
         self.records.push(record);
         Ok(())
+    }
+}
+
+/// Who writes into the journal of a loop that is not running.
+fn this_process() -> Sender {
+    let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    Sender {
+        pid: std::process::id(),
+        program: name.trim().to_owned(),
+        ..Sender::default()
     }
 }
 

@@ -200,6 +200,26 @@ impl Driver {
         }
     }
 
+    /// Other gates hang on other files: those that they name for the first time are as they should
+    /// be; of those that the loop began with, what was known of them stays.
+    pub(super) fn gates_changed(&mut self) -> Result<(), HostError> {
+        let gates = &self.state.config.verify;
+        let mut files = gate_files(gates, &self.working_dir(), &self.settings.environment);
+        let named = |file: &str| {
+            let name = file.rsplit('/').next().unwrap_or(file);
+            gates.iter().any(|gate| gate.contains(name))
+        };
+        for (file, hash) in &self.state.gate_files {
+            if named(file) {
+                files.insert(file.clone(), hash.clone());
+            }
+        }
+        if files == self.state.gate_files {
+            return Ok(());
+        }
+        self.append(Event::GateFiles { files })
+    }
+
     /// Scripts named in a gate's command that are not as they were when the loop began.
     pub(super) fn report_changed_gate_files(&mut self) -> Result<(), HostError> {
         let gates = &self.state.config.verify;

@@ -1,73 +1,109 @@
 //! The control socket: a person's commands come in as lines, each gets `accepted` once it
-//! is durable and `effective` once it has happened. Threads block on reads; nothing polls.
+//! is durable and `effective` once it has happened. One thread serves all clients and sleeps in
+//! one `poll`; nobody who is silent, slow or many keeps a person from getting through, and nothing
+//! that a client does or leaves undone can hold up the driver.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use descartes_kernel::control::{Answer, MAX_REQUEST, PROTOCOL, Request};
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use descartes_kernel::control::{Answer, Command, MAX_REQUEST, PROTOCOL, Request};
+use descartes_kernel::steering::{Enclosure, Standing, Target};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getuid;
 
 use super::message::Message;
+use crate::steering::Caller;
 
-/// Clients served at the same time; more are turned away.
-const MAX_CLIENTS: usize = 64;
+/// Clients from outside that are served at the same time; beyond it the one that has been idle
+/// longest goes.
+const MOST_OUTSIDE: usize = 64;
 
-/// A client that does not take its answers is dropped.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for clients from within a loop, who may look and no more. They never take a place from
+/// those outside.
+const MOST_WITHIN: usize = 8;
+
+/// A client that neither asks nor waits for an answer is dropped after so long.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// After an error of `accept` (no descriptor left, say) the next try is made so much later.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Where an answer goes. A client that is gone is no error.
-#[derive(Debug)]
-pub(crate) struct Reply(UnixStream);
+#[derive(Clone, Debug)]
+pub(crate) struct Reply(Arc<UnixStream>);
 
 impl Reply {
+    /// Never waits: a client that does not take its answers is cut off.
     pub(crate) fn send(&self, answer: &Answer) {
-        if let Ok(mut line) = serde_json::to_vec(answer) {
-            line.push(b'\n');
-            // The person may have gone away; the command stands all the same.
-            drop((&self.0).write_all(&line));
+        let Ok(mut line) = serde_json::to_vec(answer) else {
+            return;
+        };
+        line.push(b'\n');
+        // The person may have gone away; the command stands all the same.
+        if !matches!((&*self.0).write(&line), Ok(sent) if sent == line.len()) {
+            drop(self.0.shutdown(std::net::Shutdown::Both));
         }
     }
 
-    fn refuse(&self, message: impl Into<String>, hint: &str) {
+    fn refuse(&self, message: impl Into<String>, hint: impl Into<String>) {
         self.send(&Answer::Refused {
             message: message.into(),
-            hint: hint.to_owned(),
+            hint: hint.into(),
         });
     }
 }
 
-/// The socket of one host. Dropping it removes the file.
+/// The socket of one host. Dropping it closes it, waits for its thread and removes the file.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
+    /// Closed to wake the thread for the last time.
+    alarm: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl ControlSocket {
     /// Listens at `path`, replacing what a dead host left there (the caller holds the lock).
-    pub(crate) fn listen(path: &Path, tx: Sender<Message>) -> io::Result<Self> {
+    /// `started_in`: the tree of another loop that this host was started in.
+    pub(crate) fn listen(
+        path: &Path,
+        started_in: Option<Enclosure>,
+        tx: Sender<Message>,
+    ) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        thread::Builder::new()
+        listener.set_nonblocking(true)?;
+        let (alarm, woken) = UnixStream::pair()?;
+        let server = Server {
+            listener,
+            woken,
+            started_in,
+            tx,
+            clients: Vec::new(),
+            accept_at: None,
+        };
+        let thread = thread::Builder::new()
             .name("control".to_owned())
-            .stack_size(64 * 1024)
-            .spawn(move || accept(&listener, &tx))?;
+            .stack_size(256 * 1024)
+            .spawn(move || server.serve())?;
         Ok(Self {
             path: path.to_owned(),
+            alarm: Some(alarm),
+            thread: Some(thread),
         })
     }
-}
 
-impl ControlSocket {
     /// Where it listens.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -78,74 +114,236 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         // Left behind it would only be replaced by the next host.
         drop(std::fs::remove_file(&self.path));
+        self.alarm = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
     }
 }
 
-fn accept(listener: &UnixListener, tx: &Sender<Message>) {
-    let clients = std::sync::Arc::new(());
-    for stream in listener.incoming() {
-        let Ok(stream) = stream else { continue };
-        if !is_ours(&stream) {
-            continue;
-        }
-        drop(stream.set_write_timeout(Some(WRITE_TIMEOUT)));
-        if std::sync::Arc::strong_count(&clients) > MAX_CLIENTS {
-            Reply(stream).refuse("too many clients", "close a view, then try again");
-            continue;
-        }
-        let (tx, token) = (tx.clone(), clients.clone());
-        let serve = move || {
-            serve(&stream, &tx);
-            drop(token);
-        };
-        drop(
-            thread::Builder::new()
-                .name("client".into())
-                .stack_size(128 * 1024)
-                .spawn(serve),
-        );
-    }
+struct Server {
+    listener: UnixListener,
+    /// Readable when it is over.
+    woken: UnixStream,
+    started_in: Option<Enclosure>,
+    tx: Sender<Message>,
+    clients: Vec<Client>,
+    /// Not before then.
+    accept_at: Option<Instant>,
 }
 
-/// Only the same user (or root) may steer a loop.
-fn is_ours(stream: &UnixStream) -> bool {
-    let Ok(peer) = getsockopt(stream, PeerCredentials) else {
-        return false;
-    };
-    peer.uid() == getuid().as_raw() || peer.uid() == 0
+/// Somebody who is connected.
+struct Client {
+    stream: Arc<UnixStream>,
+    caller: Caller,
+    standing: Standing,
+    /// A request that has begun.
+    held: Vec<u8>,
+    /// When it last asked something.
+    since: Instant,
 }
 
-fn serve(stream: &UnixStream, tx: &Sender<Message>) {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        let limited = (&mut reader)
-            .take(MAX_REQUEST as u64 + 1)
-            .read_until(b'\n', &mut line);
-        let Ok(copy) = stream.try_clone() else { return };
-        let reply = Reply(copy);
-        match limited {
-            Ok(0) | Err(_) => return,
-            Ok(_) if line.len() > MAX_REQUEST => {
-                reply.refuse("the request is too long", "at most 1 MiB on a line");
-                return;
+/// Whether a client stays.
+#[derive(PartialEq, Eq)]
+enum Stay {
+    Yes,
+    No,
+}
+
+impl Server {
+    fn serve(mut self) {
+        loop {
+            let Some(ready) = self.sleep() else { return };
+            let mut at = 0;
+            let (tx, started_in) = (&self.tx, self.started_in.as_ref());
+            self.clients.retain_mut(|client| {
+                let speaks = ready.clients.get(at).copied().unwrap_or(false);
+                at += 1;
+                !speaks || client.listen(tx, started_in) == Stay::Yes
+            });
+            let now = Instant::now();
+            self.clients.retain(|client| !client.is_idle_since(now));
+            if ready.listener {
+                self.accept();
             }
-            Ok(_) => {}
         }
-        match serde_json::from_slice::<Request>(&line) {
-            Ok(request) if request.v == PROTOCOL => {
-                if tx.send(Message::Command(request.command, reply)).is_err() {
+    }
+
+    /// Sleeps until something happens; `None` when it is over.
+    fn sleep(&self) -> Option<Ready> {
+        let now = Instant::now();
+        let accepts = self.accept_at.is_none_or(|at| now >= at);
+        let mut fds = vec![PollFd::new(self.woken.as_fd(), PollFlags::POLLIN)];
+        let clients = self.clients.iter();
+        fds.extend(clients.map(|one| PollFd::new(one.stream.as_fd(), PollFlags::POLLIN)));
+        if accepts {
+            fds.push(PollFd::new(self.listener.as_fd(), PollFlags::POLLIN));
+        }
+        let idle = self.clients.iter().map(|one| one.since + IDLE);
+        let next = idle.chain(self.accept_at.filter(|_| !accepts)).min();
+        let timeout = next.map_or(PollTimeout::NONE, |at| {
+            let left = at.saturating_duration_since(now).as_millis() + 1;
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+        });
+        // Interrupted or out of memory: looked at again.
+        let _ = poll(&mut fds, timeout);
+        let mut any = fds.iter().map(|fd| fd.any().unwrap_or(false));
+        if any.next() == Some(true) {
+            return None;
+        }
+        Some(Ready {
+            clients: any.by_ref().take(self.clients.len()).collect(),
+            listener: any.next().unwrap_or(false),
+        })
+    }
+
+    /// Takes in everybody who waits, at most so many as there are places.
+    fn accept(&mut self) {
+        self.accept_at = None;
+        for _ in 0..MOST_OUTSIDE {
+            match self.listener.accept() {
+                Ok((stream, _)) => self.welcome(stream),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Nobody can be taken in: who is idle makes room, and nobody spins.
+                Err(_) => {
+                    self.drop_longest_idle(|_| true);
+                    self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
                     return;
                 }
             }
-            Ok(request) => reply.refuse(
-                format!("protocol {} is unknown here", request.v),
-                "use the same version of descartes for the loop and its views",
-            ),
-            Err(error) => reply.refuse(
-                format!("not a request: {error}"),
-                "one JSON object on a line, for example {\"v\":1,\"command\":\"ping\"}",
-            ),
+        }
+    }
+
+    fn welcome(&mut self, stream: UnixStream) {
+        let Ok(caller) = Caller::of(&stream) else {
+            return;
+        };
+        // Only the same user (or root) may steer a loop.
+        let ours = caller.uid == getuid().as_raw() || caller.uid == 0;
+        if !ours || stream.set_nonblocking(true).is_err() {
+            return;
+        }
+        let client = Client {
+            standing: caller.standing(),
+            caller,
+            stream: Arc::new(stream),
+            held: Vec::new(),
+            since: Instant::now(),
+        };
+        let outside = client.is_outside();
+        let most = if outside { MOST_OUTSIDE } else { MOST_WITHIN };
+        let same = |other: &Client| other.is_outside() == outside;
+        if self.clients.iter().filter(|other| same(other)).count() >= most
+            && !self.drop_longest_idle(same)
+        {
+            Reply(client.stream).refuse("too many clients", "close a view, then try again");
+            return;
+        }
+        self.clients.push(client);
+    }
+
+    /// Drops the client that has been idle longest; false where nobody is.
+    fn drop_longest_idle(&mut self, which: impl Fn(&Client) -> bool) -> bool {
+        let idle = self.clients.iter().enumerate();
+        let idle = idle.filter(|(_, client)| which(client) && !client.waits_for_answer());
+        let Some((at, _)) = idle.min_by_key(|(_, client)| client.since) else {
+            return false;
+        };
+        self.clients.remove(at);
+        true
+    }
+}
+
+/// Who has something to say.
+struct Ready {
+    clients: Vec<bool>,
+    listener: bool,
+}
+
+impl Client {
+    fn is_outside(&self) -> bool {
+        self.standing == Standing::Outside
+    }
+
+    /// The driver still has an answer to give.
+    fn waits_for_answer(&self) -> bool {
+        Arc::strong_count(&self.stream) > 1
+    }
+
+    fn is_idle_since(&self, now: Instant) -> bool {
+        !self.waits_for_answer() && now.saturating_duration_since(self.since) >= IDLE
+    }
+
+    /// Reads what there is, and answers what is complete.
+    fn listen(&mut self, tx: &Sender<Message>, started_in: Option<&Enclosure>) -> Stay {
+        let mut chunk = [0; 16 << 10];
+        let read = match (&*self.stream).read(&mut chunk) {
+            Ok(0) => return Stay::No,
+            Ok(read) => read,
+            Err(error) => {
+                let later = matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                );
+                return if later { Stay::Yes } else { Stay::No };
+            }
+        };
+        self.held.extend(&chunk[..read]);
+        while let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.held.drain(..=end).collect();
+            if self.request(&line, tx, started_in) == Stay::No {
+                return Stay::No;
+            }
+        }
+        if self.held.len() > MAX_REQUEST {
+            let reply = Reply(Arc::clone(&self.stream));
+            reply.refuse("the request is too long", "at most 1 MiB on a line");
+            return Stay::No;
+        }
+        Stay::Yes
+    }
+
+    fn request(
+        &mut self,
+        line: &[u8],
+        tx: &Sender<Message>,
+        started_in: Option<&Enclosure>,
+    ) -> Stay {
+        self.since = Instant::now();
+        let reply = Reply(Arc::clone(&self.stream));
+        match serde_json::from_slice::<Request>(line) {
+            Ok(request) if request.v == PROTOCOL => {
+                let command = request.command;
+                // Looking is for everybody.
+                let allowed = match command {
+                    Command::Ping => Ok(()),
+                    _ => self.standing.may_steer(Target::Running(started_in)),
+                };
+                if let Err(why) = allowed {
+                    reply.refuse(why.message, why.hint);
+                    return Stay::Yes;
+                }
+                let from = Box::new(self.caller.sender());
+                match tx.send(Message::Command(command, from, reply)) {
+                    Ok(()) => Stay::Yes,
+                    Err(_) => Stay::No,
+                }
+            }
+            Ok(request) => {
+                reply.refuse(
+                    format!("protocol {} is unknown here", request.v),
+                    "use the same version of descartes for the loop and its views",
+                );
+                Stay::Yes
+            }
+            Err(error) => {
+                reply.refuse(
+                    format!("not a request: {error}"),
+                    "one JSON object on a line, for example {\"v\":1,\"command\":\"ping\"}",
+                );
+                Stay::Yes
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, Supervisor};
@@ -295,7 +296,7 @@ impl Driver {
                 self.input(&Input::Stop(by))?;
                 Ok(Some(Ending::Kill))
             }
-            Message::Command(command, reply) => self.command(command, reply),
+            Message::Command(command, from, reply) => self.command(command, *from, reply),
             Message::Task(news) => {
                 self.news.push_back(*news);
                 Ok(None)
@@ -336,7 +337,12 @@ impl Driver {
         }
     }
 
-    fn command(&mut self, command: Command, reply: Reply) -> Result<Option<Ending>, HostError> {
+    fn command(
+        &mut self,
+        command: Command,
+        from: Sender,
+        reply: Reply,
+    ) -> Result<Option<Ending>, HostError> {
         if command == Command::Ping {
             reply.send(&Answer::Effective {
                 id: 0,
@@ -360,7 +366,10 @@ impl Driver {
         };
         let events = react(
             &self.state,
-            &Input::Command(command),
+            &Input::Command {
+                command,
+                from: Some(from),
+            },
             self.policy,
             Timestamp::now(),
         );
@@ -375,6 +384,7 @@ impl Driver {
         if let Some(agents) = agents {
             self.agents = agents;
             self.limits_changed();
+            self.gates_changed()?;
         }
         self.save_or_warn()?;
         Ok(ending)

@@ -3,6 +3,7 @@
 use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::reader::Note;
+use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
 
 use super::control::Reply;
@@ -15,8 +16,8 @@ pub(crate) enum Message {
     Tree(TreeEvent),
     /// The reader of a run noticed something.
     Note(u64, Note),
-    /// A person's command.
-    Command(Command, Reply),
+    /// A person's command, and who sent it.
+    Command(Command, Box<Sender>, Reply),
     /// A signal or the library asks to stop.
     Stop(StopBy),
     /// The same, without the agent's grace.

@@ -34,7 +34,7 @@ use descartes_store::layout::LoopDir;
 
 pub(crate) use agent::resolve_all;
 pub use error::HostError;
-pub use open::{Existing, NewLoop, create, examine};
+pub use open::{Existing, NESTED_IN, NewLoop, create, examine};
 pub(crate) use open::{create_within, git_of};
 pub use pass_env::PassEnv;
 pub use settings::{GuardProgram, HostSettings};

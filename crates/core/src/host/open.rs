@@ -33,8 +33,11 @@ use super::house::{House, Troubles};
 use super::message::Message;
 use super::name::{check_name, claim_name, unused_name};
 use super::{Host, HostError, HostSettings};
-use crate::tasks;
 use crate::worktree::{Git, Tree, TreeOptions};
+use crate::{steering, tasks};
+
+/// The field of a loop's `meta.json` that tells in which loop's tree it was started.
+pub const NESTED_IN: &str = "nested_in";
 
 /// What to do with a state file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +186,13 @@ pub(super) fn register(
     state_file: &Path,
     dir: &Path,
     started_at: Timestamp,
-    extra: Map<String, Value>,
+    mut extra: Map<String, Value>,
 ) -> Result<(), HostError> {
+    if let Some(tree) = steering::own_enclosure()
+        && let Ok(value) = serde_json::to_value(tree)
+    {
+        extra.insert(NESTED_IN.to_owned(), value);
+    }
     let meta = LoopMeta {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -413,14 +421,17 @@ pub(super) fn assemble(
     });
     let supervisor = match &settings.guard {
         Some(guard) => {
-            let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
+            // The guard says whose it is: whoever looks for the loop of a process reads it there.
+            let mut args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
+            args.push(&held.state.loop_id);
             Supervisor::guarded(&guard.exe, &args, &held.lock.fds(), on_event)
         }
         None => Supervisor::direct(&held.state.loop_id, on_event),
     }
     .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
+    let started_in = steering::own_enclosure();
     let socket = match socket_path(&settings.paths, &held.state.loop_id) {
-        Ok(path) => match ControlSocket::listen(&path, tx.clone()) {
+        Ok(path) => match ControlSocket::listen(&path, started_in, tx.clone()) {
             Ok(socket) => Some(socket),
             Err(error) => {
                 notices.push(format!("no control socket at {}: {error}", path.display()));

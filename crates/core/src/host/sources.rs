@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use descartes_kernel::edits::Accept;
 use descartes_kernel::event::Event;
 use descartes_kernel::sched;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
 use descartes_kernel::transition::Fold;
 use descartes_store::catalog::{self, FindError};
-use descartes_store::journal::{Journal, Recovered};
+use descartes_store::journal::{Journal, Recovered, last_records};
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
@@ -38,6 +39,9 @@ pub(super) fn not_of_another(
     }
 }
 
+/// Records behind which the end of a loop cannot stand.
+const RECENT: usize = 64;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Journal,
@@ -55,6 +59,7 @@ pub(super) fn find(
     settings: &HostSettings,
     state_file: &mut StateFile,
     named: Option<&str>,
+    accept: Accept,
     notices: &mut Vec<String>,
 ) -> Result<Found, HostError> {
     let path = state_file.path().to_owned();
@@ -73,6 +78,13 @@ pub(super) fn find(
                 id if named.is_none()
                     && (matches!(origin, Origin::Edited { .. })
                         || id.as_deref().is_some_and(|id| folder_of(id).is_none())) =>
+                {
+                    altered_id(settings, &path, id)
+                }
+                // Whoever takes the loop's name out of its file must not get another loop for it.
+                id if named.is_none()
+                    && accept == Accept::Harmless
+                    && by_path(settings, &path)?.is_some_and(|was| goes_on(settings, &was)) =>
                 {
                     altered_id(settings, &path, id)
                 }
@@ -131,7 +143,10 @@ fn altered_id(
     };
     Err(HostError::refused(
         format!("the state file {shown} was changed and {names}"),
-        format!("{on}; to go on from the file alone, take \"loop_id\" and \"journal\" out of it"),
+        format!(
+            "{on}; to go on from the file alone, take \"loop_id\" and \"journal\" out of it and give \
+             --accept-edits"
+        ),
     ))
 }
 
@@ -142,6 +157,20 @@ fn by_path(settings: &HostSettings, path: &Path) -> Result<Option<String>, HostE
         Err(FindError::Io(error)) => Err(error.into()),
         Err(_) => Ok(None),
     }
+}
+
+/// Whether a loop has not ended, as far as its journal tells.
+fn goes_on(settings: &HostSettings, id: &str) -> bool {
+    let Ok(dir) = settings.root.loop_dir(id) else {
+        return false;
+    };
+    let recent = last_records(&dir.journal(), RECENT).unwrap_or_default();
+    let told = recent.iter().rev().find_map(|record| match record.event {
+        Event::LoopFinished { .. } => Some(false),
+        Event::LoopReopened | Event::HostStarted { .. } | Event::RunStarted { .. } => Some(true),
+        _ => None,
+    });
+    told.unwrap_or(!recent.is_empty())
 }
 
 fn new_id() -> String {

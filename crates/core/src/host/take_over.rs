@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use descartes_kernel::config::ConfigChange;
+use descartes_kernel::edits::{Accept, edited};
 use descartes_kernel::event::{Event, LimitKind};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
-use descartes_kernel::transition::{apply, edited};
+use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
 use descartes_proc::{MARK, sweep_marked};
 use descartes_store::host::this_host;
@@ -40,6 +41,8 @@ pub struct Resume {
     pub change: ConfigChange,
     /// Variables for the agent: their values were never written down.
     pub environment: BTreeMap<String, String>,
+    /// Whether an edited state file holds where it loosens the loop.
+    pub accept: Accept,
 }
 
 /// What came of it.
@@ -83,6 +86,7 @@ pub(crate) fn resume_for(
         &settings,
         &mut state_file,
         resume.loop_id.as_deref(),
+        resume.accept,
         &mut notices,
     )?;
     let facts = this_host(&settings.version);
@@ -107,7 +111,13 @@ pub(crate) fn resume_for(
     };
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
-        take_edits(&mut journal, &mut state, loaded, &mut notices)?;
+        take_edits(
+            &mut journal,
+            &mut state,
+            loaded,
+            resume.accept,
+            &mut notices,
+        )?;
     }
     state.config.backend.environment = resume.environment.clone();
     if let Purpose::Attempt { dir, .. } = &purpose {
@@ -175,11 +185,13 @@ fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), Ho
     ))
 }
 
-/// A file edited by hand is taken as the person's wish, and said.
+/// A file edited by hand is taken as the person's wish, and said; what loosens the loop only where
+/// the person says so, for the file lies in the agent's reach.
 fn take_edits(
     journal: &mut Journal,
     state: &mut LoopState,
     loaded: &Loaded,
+    accept: Accept,
     notices: &mut Vec<String>,
 ) -> Result<(), HostError> {
     if !matches!(loaded.origin, Origin::Edited { .. }) {
@@ -192,10 +204,11 @@ fn take_edits(
             state.iterations
         ));
     }
-    let Some(event) = edited(state, &loaded.state) else {
+    let edit = edited(state, &loaded.state, accept);
+    notices.extend(edit.notices());
+    let Some(event) = edit.event else {
         return Ok(());
     };
-    notices.push("the state file was edited by hand: taken as your wish".to_owned());
     let now = Timestamp::now();
     let seq = journal.append(now, &event, event.durability())?;
     let record = descartes_kernel::event::Record {
@@ -303,8 +316,10 @@ impl Driver {
         }
         if !change.is_empty() {
             let (change, by) = (change.clone(), "resume".to_owned());
-            self.append(Event::ConfigChanged { change, by })?;
+            let from = None;
+            self.append(Event::ConfigChanged { change, by, from })?;
         }
+        self.gates_changed()?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::edits::Accept;
 use descartes_kernel::event::{StopBy, Verdict};
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
@@ -368,6 +369,7 @@ impl Job {
                 loop_id: None,
                 change: change.clone(),
                 environment: config.backend.environment.clone(),
+                accept: Accept::Harmless,
             };
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),

@@ -316,7 +316,7 @@ impl<'d> Runner<'d> {
             }
             Some(Message::Task(news)) => self.hear(*news),
             Some(message) => {
-                if matches!(message, Message::Command(Command::RetryNow, _)) {
+                if matches!(message, Message::Command(Command::RetryNow, ..)) {
                     self.waking = None;
                     self.inputs.push_back(Input::RetryNow);
                 }

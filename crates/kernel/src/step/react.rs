@@ -15,6 +15,7 @@ use crate::limits::{failure_wait, limit_wait};
 use crate::outcome::IterativeExitReason;
 use crate::progress::evidence;
 use crate::state::{LoopState, Pause, Phase, RunInfo};
+use crate::steering::Sender;
 
 /// Turns what happened into events. Nothing is changed here.
 pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
@@ -33,7 +34,7 @@ pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -
         Input::WaitElapsed => wait_over(state, WaitEnd::Elapsed),
         Input::Held => held(state),
         Input::Stop(by) => stop(state, *by),
-        Input::Command(command) => command_events(state, command),
+        Input::Command { command, from } => command_events(state, command, from.as_ref()),
         Input::Broken(message) => {
             vec![Event::LoopFinished {
                 reason: IterativeExitReason::Error {
@@ -199,11 +200,12 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
     }
 }
 
-fn command_events(state: &LoopState, command: &Command) -> Vec<Event> {
+fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -> Vec<Event> {
     let id = state.next_command;
     let mut events = vec![Event::CommandAccepted {
         id,
         command: command.clone(),
+        from: from.cloned(),
     }];
     match command {
         Command::Pause => {
@@ -222,6 +224,7 @@ fn command_events(state: &LoopState, command: &Command) -> Vec<Event> {
             events.push(Event::ConfigChanged {
                 change: (**change).clone(),
                 by: "set".to_owned(),
+                from: from.cloned(),
             });
             events.push(Event::CommandEffective { id });
         }

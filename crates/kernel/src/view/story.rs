@@ -10,6 +10,7 @@ use super::{History, HistoryRow};
 use crate::control::{Command, CommandId};
 use crate::event::{Event, Record, WaitEnd};
 use crate::state::{LoopState, Wait};
+use crate::steering::Sender;
 use crate::units::plural;
 
 /// A wait for a provider, or after failures.
@@ -126,6 +127,7 @@ impl Story {
             Event::CommandAccepted {
                 id,
                 command: Command::Say { text },
+                ..
             } => {
                 let note = NoteRow {
                     id: *id,
@@ -198,7 +200,11 @@ fn remark(event: &Event) -> Option<String> {
             let still = plural(u64::from(*iterations), "iteration");
             format!("{still} without progress: the agent was told")
         }
-        Event::ConfigChanged { by, .. } => format!("settings were changed ({by})"),
+        Event::ConfigChanged { change, by, from } => {
+            let (what, who) = (change.names().join(", "), from.as_ref().map(Sender::words));
+            let who = who.map_or_else(String::new, |who| format!(": {who}"));
+            format!("settings were changed ({what}) by {by}{who}")
+        }
         Event::StateEdited { .. } => "the state file was edited by hand".to_owned(),
         Event::Paused => "paused".to_owned(),
         Event::Unpaused => "unpaused".to_owned(),

@@ -4,7 +4,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{Action, Input, plan};
+use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::{checkpoint, fold, fold_end};
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn checkpoints_come_due_with_records_and_never_behind_an_end() {
 #[test]
 fn what_is_asked_of_an_ended_loop_holds_after_its_resume() {
     let mut sim = Sim::new(config());
-    sim.input(&Input::Command(Command::Pause));
+    sim.input(&from_person(Command::Pause));
     sim.append(Event::LoopFinished {
         reason: Reason::UserCancelled,
     });
@@ -77,8 +77,8 @@ fn what_is_asked_of_an_ended_loop_holds_after_its_resume() {
     sim.append(Event::LoopFinished {
         reason: Reason::UserCancelled,
     });
-    sim.input(&Input::Command(Command::Pause));
-    sim.input(&Input::Command(Command::Say {
+    sim.input(&from_person(Command::Pause));
+    sim.input(&from_person(Command::Say {
         text: "look".into(),
     }));
     sim.append(Event::LoopReopened);

@@ -93,6 +93,7 @@ fn a_fallback_takes_over_and_the_first_agent_comes_back_after_its_reset() {
     sim.append(Event::ConfigChanged {
         change: more,
         by: "resume".into(),
+        from: None,
     });
     sim.end(|_| turn(facts()));
     assert_eq!(sim.started[4], (4, 0));

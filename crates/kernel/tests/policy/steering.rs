@@ -14,11 +14,11 @@ use crate::world::*;
 fn pause_holds_before_the_next_iteration_and_is_then_effective() {
     let mut sim = Sim::new(config());
     sim.start(1, 1, 0);
-    sim.input(&Input::Command(Command::Pause));
+    sim.input(&from_person(Command::Pause));
     assert_eq!(sim.state.pending.len(), 1, "accepted, not yet effective");
     assert_eq!(sim.run(|_| turn(facts())), Action::Hold);
     assert_eq!((sim.state.iterations, sim.state.pending.len()), (1, 0));
-    sim.input(&Input::Command(Command::Unpause));
+    sim.input(&from_person(Command::Unpause));
     let reason = sim.end(|_| turn(claims()));
     assert_eq!(
         (reason, sim.state.iterations),
@@ -29,7 +29,7 @@ fn pause_holds_before_the_next_iteration_and_is_then_effective() {
 #[test]
 fn a_note_is_given_once() {
     let mut sim = Sim::new(config());
-    sim.input(&Input::Command(Command::Say {
+    sim.input(&from_person(Command::Say {
         text: "use jiff".into(),
     }));
     assert_eq!(sim.state.notes.len(), 1);
@@ -85,7 +85,7 @@ fn cancel_stops_the_gates_and_ends_the_loop() {
     });
     sim.start(1, 1, 0);
     sim.input(&Input::RunEnded(Box::new(claims())));
-    sim.input(&Input::Command(Command::Cancel { grace: Grace::Ask }));
+    sim.input(&from_person(Command::Cancel { grace: Grace::Ask }));
     assert_eq!(plan(&sim.state, sim.agents, sim.now), Action::Close);
     assert_eq!(sim.end(|_| turn(facts())), Reason::UserCancelled);
 }
@@ -101,7 +101,7 @@ fn retry_now_ends_a_wait() {
         plan(&sim.state, sim.agents, sim.now),
         Action::Wait(_)
     ));
-    sim.input(&Input::Command(Command::RetryNow));
+    sim.input(&from_person(Command::RetryNow));
     assert!(matches!(
         plan(&sim.state, sim.agents, sim.now),
         Action::Start { run: 2, .. }
@@ -118,7 +118,7 @@ fn set_changes_a_running_loop() {
         max_iterations: Some(Some(5)),
         ..Default::default()
     };
-    sim.input(&Input::Command(Command::Set {
+    sim.input(&from_person(Command::Set {
         change: Box::new(change),
     }));
     assert!(sim.state.pending.is_empty());

@@ -1,12 +1,19 @@
 //! A scripted world.
 
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::control::Command;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan, react};
 use descartes_kernel::transition::{apply, begin, fold};
 use jiff::Timestamp;
+
+/// A command, from nobody in particular.
+pub fn from_person(command: Command) -> Input {
+    let from = None;
+    Input::Command { command, from }
+}
 
 pub fn facts() -> RunFacts {
     RunFacts {

@@ -16,6 +16,7 @@ use crate::args::loops::CancelArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
 const BEYOND_GRACE: Duration = Duration::from_secs(60);
@@ -37,6 +38,7 @@ struct Done {
 /// Runs it.
 pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, around, printer)?;
+    within::refuse_steering(&found)?;
     let grace = match args.now {
         true => Grace::Skip,
         false => Grace::Ask,

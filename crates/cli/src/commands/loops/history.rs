@@ -59,6 +59,12 @@ pub fn run(args: &HistoryArgs, around: &Surroundings, printer: &Printer) -> Resu
     if !out.begun && !args.json {
         printer.talk("no iteration yet");
     }
+    if !args.json {
+        for change in &found.state()?.changes {
+            let (at, words) = (change.at.strftime("%Y-%m-%d %H:%M:%SZ"), change.words());
+            printer.line(&format!("changed while it ran, {at}: {words}"));
+        }
+    }
     Ok(0)
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
+use descartes_kernel::edits::Accept;
 use descartes_kernel::units::plural;
 use descartes_store::catalog;
 use descartes_store::host::this_host;
@@ -24,6 +25,7 @@ use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
 use crate::settings::prompt;
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// What to do where an agent cannot be told a model.
 pub(super) const OTHER_COMMAND: &str = "the model is then chosen by the command or by the agent's \
@@ -34,6 +36,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     let root = around.root(&around.here);
     let found = find(&args.which, around, &root)?;
     let change = change(&args.change, around)?;
+    refuse_from_within(&found, &root, around)?;
     if args.repair {
         mend(&found, &root, printer)?;
     }
@@ -52,6 +55,10 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
             state_file: found.state_file,
             loop_id: found.id,
             change: Box::new(change),
+            accept: match args.accept_edits {
+                true => Accept::All,
+                false => Accept::Harmless,
+            },
         },
     };
     let format = Format::asked(ShowArgs {
@@ -105,6 +112,21 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
         id: None,
         dir: None,
     })
+}
+
+/// Only who started a loop within a loop may take it up there.
+fn refuse_from_within(
+    found: &Found,
+    root: &StateRoot,
+    around: &Surroundings,
+) -> Result<(), CliError> {
+    let query = found.id.clone();
+    let query = query.unwrap_or_else(|| found.state_file.display().to_string());
+    match catalog::find(root, &query) {
+        Ok(entry) => within::refuse_steering_of(&entry.meta),
+        // A state file that has not run here: to begin from it is to start a loop.
+        Err(_) => within::refuse_start(false, &found.state_file, around),
+    }
 }
 
 /// What changes from here on.

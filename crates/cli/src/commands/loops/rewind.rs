@@ -18,6 +18,7 @@ use crate::args::loops::RewindArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// A person waits for this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +40,7 @@ pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Resul
             "give an iteration, for example: descartes loop rewind 3",
         ));
     };
+    within::refuse_steering(&found)?;
     refuse_while_running(&found, &all)?;
     let (to, name) = goal(target, &found, &tree)?;
     let now = tree.snapshot(PATIENCE);

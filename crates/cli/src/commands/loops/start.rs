@@ -1,6 +1,9 @@
 //! `descartes loop start`.
 
+use std::path::PathBuf;
+
 use descartes_core::host;
+use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 
 use super::dry_run;
 use crate::args::start::StartArgs;
@@ -11,6 +14,7 @@ use crate::session::order::{Job, Order, Over};
 use crate::session::{background, foreground};
 use crate::settings::start::{Start, resolve};
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// Runs it.
 pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -29,12 +33,19 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
         let settings = order(start, over).host_settings(around)?;
         return Ok(host::examine(&settings, &config).map(|()| 0)?);
     }
+    within::refuse_start(args.place.nested, &state_file(&start), around)?;
     let format = Format::asked(args.show);
     let order = order(start, over);
     if args.show.detach {
         return background::start(&order, format, printer);
     }
     foreground::run(order, format, around, printer)
+}
+
+/// Where the loop will keep its state.
+fn state_file(start: &Start) -> PathBuf {
+    let given = start.config.state_file.clone();
+    given.unwrap_or_else(|| start.dir.join(PROJECT_FOLDER).join(STATE_FILE))
 }
 
 fn order(start: Start, over: Over) -> Order {

@@ -14,6 +14,7 @@ use crate::args::resume::WhichLoop;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// What happens at once is waited for so long.
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -108,6 +109,7 @@ fn deliver(
     answer: AnswerArgs,
     printer: &Printer,
 ) -> Result<i32, CliError> {
+    within::refuse_steering(found)?;
     let before = found.state()?;
     if let Some(text) = nothing_to_do(command, &before) {
         let text = match found.life()? {

@@ -217,10 +217,18 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> String {
         ),
         None => out.push_str("<p class=\"muted\">No gate has run yet.</p>\n"),
     }
+    for change in &state.changes {
+        let words = format!("{}: {}", whole_seconds(change.at), change.words());
+        out.push_str(&format!("<p>Changed while it ran: {}</p>\n", text(&words)));
+    }
     if let Some(failure) = &state.last_failure {
         out.push_str(&format!("<p>Last failure: {}</p>\n", text(failure)));
     }
     out
+}
+
+fn whole_seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 /// The exact commands; they work from any directory.

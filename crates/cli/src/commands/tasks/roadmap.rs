@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
 use descartes_kernel::roadmap::{self, Mark, Roadmap};
 use descartes_kernel::state::IterativeLoopState;
@@ -23,6 +24,7 @@ use crate::session::{background, foreground};
 use crate::settings::prompt::read_text;
 use crate::settings::start::resolve_for;
 use crate::settings::surroundings::Surroundings;
+use crate::within;
 
 /// Runs a verb and gives its exit code.
 pub fn run(verb: RoadmapVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -105,6 +107,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     if args.show.dry_run {
         return task_plan::run(&start.config, &start.dir, printer);
     }
+    within::refuse_start(args.place.nested, &state_file, around)?;
     let environment = start.config.backend.environment.clone();
     let job = match state_file::load(&state_file) {
         // A run that was cut short goes on.
@@ -114,6 +117,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
                 state_file,
                 loop_id: None,
                 change: Box::default(),
+                accept: Accept::Harmless,
             }
         }
         _ => Job::Start {

@@ -181,6 +181,7 @@ fn app() -> App {
         command: Command::Say {
             text: "use jiff, not chrono".into(),
         },
+        from: None,
     };
     let mut events = refused(1, &[]);
     events.push(say);
