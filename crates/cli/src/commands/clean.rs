@@ -17,6 +17,9 @@ use crate::within;
 
 /// Runs it.
 pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    if args.yes {
+        within::refuse_from_within("`descartes clean --yes`")?;
+    }
     let now = Timestamp::now();
     let before = now.checked_sub(args.older.0).unwrap_or(Timestamp::MIN);
     let scope = match args.whole {
@@ -34,9 +37,6 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
             printer.line(&nothing.to_string());
         }
         return Ok(0);
-    }
-    if args.yes {
-        within::refuse_from_within("`descartes clean --yes`")?;
     }
     let agreed = args.yes || (!args.json && printer.ask("remove?"));
     if !agreed && !args.json {

@@ -199,7 +199,10 @@ echo '<promise>COMPLETE</promise>'",
 
 #[test]
 fn the_agent_of_a_task_reaches_neither_its_loop_nor_the_task_loop_nor_another_task() {
-    let world = task_common::repository("ROADMAP.md", "- [ ] one\n- [ ] two\n");
+    let world = task_common::repository(
+        "ROADMAP.md",
+        "## Tasks\n\n- [ ] **one**: do one\n- [ ] **two**: do two\n",
+    );
     install(&world);
     let results = world.root().join("results");
     let script = format!(
