@@ -18,6 +18,7 @@ use descartes_store::IoError;
 use descartes_store::catalog::FindError;
 use descartes_store::config::ConfigError as SettingsError;
 use descartes_store::journal::JournalError;
+use descartes_store::safe_open::Refusal;
 
 use crate::args::Cli;
 
@@ -121,9 +122,22 @@ impl CliError {
         Self::System { what, source }
     }
 
+    /// What stands in the place of a file of ours, where that is why.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Io { source, .. } => Refusal::of(source),
+            Self::Disk(error)
+            | Self::Settings(SettingsError::Io(error))
+            | Self::Find(FindError::Io(error))
+            | Self::Journal(JournalError::Io(error)) => error.refusal(),
+            _ => None,
+        }
+    }
+
     /// The exit code.
     pub fn exit_code(&self) -> i32 {
         match self {
+            _ if self.refusal().is_some() => exit::REFUSED,
             Self::Usage { .. } | Self::Config(_) | Self::Settings(_) | Self::Profile(_) => {
                 exit::USAGE
             }
@@ -168,6 +182,9 @@ impl CliError {
 
     /// What to type next.
     pub fn hints(&self) -> Vec<String> {
+        if let Some(refusal) = self.refusal() {
+            return vec![refusal.hint()];
+        }
         match self {
             Self::Usage { hints, .. }
             | Self::Refused { hints, .. }

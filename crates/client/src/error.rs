@@ -11,6 +11,7 @@ use descartes_store::catalog::FindError;
 use descartes_store::journal::JournalError;
 use descartes_store::layout::BadLoopId;
 use descartes_store::lock::LockError;
+use descartes_store::safe_open::Refusal;
 use descartes_store::state_file::StateFileError;
 
 /// Why something cannot be seen or done.
@@ -108,9 +109,23 @@ impl ClientError {
         }
     }
 
+    /// What stands in the place of a file of ours, where that is why.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Io(error)
+            | Self::Find(FindError::Io(error))
+            | Self::Lock(LockError::Io(error))
+            | Self::StateFile(StateFileError::Io(error))
+            | Self::Journal(JournalError::Io(error)) => error.refusal(),
+            Self::File { source, .. } => Refusal::of(source),
+            _ => None,
+        }
+    }
+
     /// The exit code of a command that ends so.
     pub fn exit_code(&self) -> i32 {
         match self {
+            _ if self.refusal().is_some() => exit::REFUSED,
             Self::Silent { .. }
             | Self::Garbled(_)
             | Self::Io(_)
@@ -127,6 +142,9 @@ impl ClientError {
     /// What to type next.
     pub fn hint(&self) -> Option<String> {
         let text = |text: &str| Some(text.to_owned());
+        if let Some(refusal) = self.refusal() {
+            return Some(refusal.hint());
+        }
         match self {
             Self::Find(FindError::None(_)) => text("all loops: descartes loop list --all"),
             Self::Find(FindError::Ambiguous { .. }) => text("name it by its id"),

@@ -156,9 +156,10 @@ impl Fleet {
     /// Also those that are no loop yet: a folder comes first, its description a moment later.
     fn watch_all(&mut self, folder: &Path) {
         let watched: HashSet<&String> = self.watches.values().collect();
-        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = descartes_store::safe_open::names_in(folder).unwrap_or_default();
         let new: Vec<String> = names
-            .filter_map(|name| name.file_name().into_string().ok())
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
             .filter(|name| !watched.contains(name))
             .collect();
         for name in new {

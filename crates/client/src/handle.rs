@@ -8,7 +8,7 @@ use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
 use descartes_kernel::transition::begin;
 use descartes_kernel::view::Life;
-use descartes_store::catalog::{LoopEntry, LoopMeta};
+use descartes_store::catalog::{Lies, LoopEntry, LoopMeta};
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
 use descartes_store::lock::{Held, holder_of, holder_of_loop};
 use descartes_store::state_file::{Loaded, Origin, StateFileError, load};
@@ -30,6 +30,9 @@ pub struct LoopHandle {
     pub(crate) dir: LoopDir,
     /// All there is, where there is no journal.
     file: Option<Box<Loaded>>,
+    /// Why it is not steered by the state file that it was asked for by, and what to type instead:
+    /// that file is a moved or copied one.
+    displaced: Option<(String, String)>,
 }
 
 /// How a loop stands.
@@ -51,6 +54,22 @@ impl LoopHandle {
             meta: entry.meta,
             dir: entry.dir,
             file: None,
+            displaced: None,
+        }
+    }
+
+    /// It was asked for by a state file that lies there.
+    pub(crate) fn asked_by(mut self, path: PathBuf, place: Lies) -> Self {
+        self.displaced = place.refusal(&path);
+        self
+    }
+
+    /// Refuses to act on a loop that was asked for by a moved or copied state file: it works in
+    /// another folder than the one that was asked for.
+    pub fn refuse_displaced(&self) -> Result<(), ClientError> {
+        match &self.displaced {
+            None => Ok(()),
+            Some((message, hint)) => Err(ClientError::refused(message, hint)),
         }
     }
 
@@ -78,6 +97,7 @@ impl LoopHandle {
             dir: root.loop_dir(&meta.id)?,
             meta,
             file: Some(Box::new(loaded)),
+            displaced: None,
         })
     }
 
@@ -123,7 +143,12 @@ impl LoopHandle {
         &self.meta.name
     }
 
-    /// What never changes about it.
+    /// Where all loops are kept.
+    pub fn root(&self) -> &StateRoot {
+        &self.root
+    }
+
+    /// What is known of it without its journal.
     pub fn meta(&self) -> &LoopMeta {
         &self.meta
     }
@@ -185,10 +210,14 @@ impl LoopHandle {
             Life::Gone if !over => self.life()?,
             life => life,
         };
-        let notices = match life {
+        let mut notices = match life {
+            _ if self.displaced.is_some() => Vec::new(),
             Life::Alive => Vec::new(),
             Life::Gone => self.file_notices(&state),
         };
+        if let Some((message, hint)) = &self.displaced {
+            notices.push(format!("{message}; {hint}"));
+        }
         Ok(Look {
             state,
             life,
@@ -216,6 +245,9 @@ impl LoopHandle {
                 "{} is gone: the next resume makes it anew from the journal",
                 path.display()
             )],
+            Err(StateFileError::Io(error)) if error.refusal().is_some() => {
+                vec![format!("{error}: a resume is refused")]
+            }
             Err(error) => vec![format!(
                 "{error}: the next resume makes it anew from the journal"
             )],

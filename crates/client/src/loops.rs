@@ -6,7 +6,9 @@ use std::sync::Arc;
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::price::Prices;
 use descartes_store::catalog::{self, FindError, LoopEntry, Standing, standing};
-use descartes_store::layout::{EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical};
+use descartes_store::layout::{
+    EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
+};
 use descartes_store::lock::holder_of_loop;
 use descartes_store::state_file::{StateFileError, load};
 
@@ -166,13 +168,21 @@ impl Loops {
     /// The same way as a resume finds it: the journal if there is one, else the file alone. A
     /// torn file never stands in the way of a journal that knows better.
     fn by_state_file(&self, path: &Path) -> Result<LoopHandle, ClientError> {
-        let path = canonical(path)?;
+        let path = state_file_path(path)?;
         match load(&path) {
             Ok(loaded) => {
                 let id = loaded.state.loop_id.as_deref();
                 match id.and_then(|id| self.with_journal(id)) {
-                    Some(entry) => Ok(self.handle(entry)),
-                    None => Ok(LoopHandle::of_file(&self.root, &self.known, path, loaded)?),
+                    Some(entry) => {
+                        let place = catalog::lies(&self.root, &path, &loaded);
+                        Ok(self.handle(entry).asked_by(path, place))
+                    }
+                    None => {
+                        let place = catalog::lies(&self.root, &path, &loaded);
+                        let asked = path.clone();
+                        let handle = LoopHandle::of_file(&self.root, &self.known, path, loaded)?;
+                        Ok(handle.asked_by(asked, place))
+                    }
                 }
             }
             Err(error @ StateFileError::Io(_)) => Err(error.into()),

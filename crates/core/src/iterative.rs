@@ -128,6 +128,7 @@ impl IterativeLoop {
             ..settings
         };
         let resume = Resume {
+            here: None,
             state_file: state_file.as_ref().to_owned(),
             loop_id: None,
             change: ConfigChange::default(),

@@ -2,7 +2,7 @@
 //! agent that edits a config file changes no gate.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,7 @@ pub struct IterativeLoopConfig {
     pub prompt: String,
     /// The task from a file, read again at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "crate::path_text::maybe")]
     pub prompt_file: Option<PathBuf>,
     /// What the agent prints when it is done; `None`: no promise.
     pub completion_promise: Option<String>,
@@ -128,8 +129,10 @@ pub struct IterativeLoopConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Where the loop works; `None`: the current directory.
+    #[serde(with = "crate::path_text::maybe")]
     pub working_directory: Option<PathBuf>,
     /// The state file; `None`: `.descartes/loop-state.json` in the working directory.
+    #[serde(with = "crate::path_text::maybe")]
     pub state_file: Option<PathBuf>,
     /// Whether later iterations get the context block.
     pub include_iteration_context: bool,
@@ -160,6 +163,7 @@ pub struct IterativeLoopConfig {
     pub fallback: Vec<String>,
     /// Files whose text is put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "crate::path_text::many")]
     pub spec_files: Vec<PathBuf>,
     /// A fixed text put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,6 +267,29 @@ fn refuse<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, C
 }
 
 impl IterativeLoopConfig {
+    /// Works in another directory from now on: files that lay in the old one are those in the new one.
+    pub fn move_to(&mut self, dir: &Path) {
+        let Some(old) = self.working_directory.replace(dir.to_owned()) else {
+            return;
+        };
+        let tasks = self.tasks.as_mut().map(|tasks| {
+            let files = [&mut tasks.plan_path, &mut tasks.handoff_path];
+            let source = tasks.source.path_mut();
+            let specs = &mut tasks.spec.additional_specs;
+            files
+                .into_iter()
+                .flatten()
+                .chain(std::iter::once(source))
+                .chain(specs)
+        });
+        let own = self.prompt_file.iter_mut().chain(&mut self.spec_files);
+        for file in own.chain(tasks.into_iter().flatten()) {
+            if let Ok(below) = file.strip_prefix(&old) {
+                *file = dir.join(below);
+            }
+        }
+    }
+
     /// Whether the prompt is passed at all.
     pub fn wants_prompt(&self) -> bool {
         self.backend.prompt_mode != Some(PromptMode::None) && self.tasks.is_none()
@@ -382,6 +409,7 @@ pub struct ConfigChange {
     pub prompt: Option<String>,
     /// New prompt file.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(with = "crate::path_text::maybe")]
     pub prompt_file: Option<PathBuf>,
     /// New model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -446,6 +474,36 @@ mod tests {
             completion_promise: Some("COMPLETE".into()),
             ..Default::default()
         }
+    }
+
+    #[test]
+    fn a_config_that_moves_takes_the_files_of_its_directory_along() {
+        let mut config = IterativeLoopConfig {
+            working_directory: Some("/old/proj".into()),
+            prompt_file: Some("/old/proj/P.md".into()),
+            spec_files: vec!["specs/a.md".into(), "/old/projects/b.md".into()],
+            ..good()
+        };
+        config.tasks = serde_json::from_value(serde_json::json!({
+            "source": {"kind": "roadmap", "file": "/old/proj/ROADMAP.md"},
+            "plan_path": "/elsewhere/plan.md", "handoff_path": "/old/proj/notes.md",
+        }))
+        .unwrap();
+        config.move_to(Path::new("/new"));
+        assert_eq!(config.working_directory.as_deref(), Some(Path::new("/new")));
+        assert_eq!(config.prompt_file.as_deref(), Some(Path::new("/new/P.md")));
+        let specs: Vec<PathBuf> = vec!["specs/a.md".into(), "/old/projects/b.md".into()];
+        assert_eq!(config.spec_files, specs);
+        let tasks = config.tasks.unwrap();
+        assert_eq!(tasks.source.path(), Path::new("/new/ROADMAP.md"));
+        assert_eq!(
+            tasks.plan_path.as_deref(),
+            Some(Path::new("/elsewhere/plan.md"))
+        );
+        assert_eq!(
+            tasks.handoff_path.as_deref(),
+            Some(Path::new("/new/notes.md"))
+        );
     }
 
     #[test]

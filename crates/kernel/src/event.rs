@@ -6,6 +6,7 @@
 mod facts;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -240,6 +241,15 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// The loop goes on in another place: its project was moved, or a person asked for it.
+    Moved {
+        /// Where it works from now on.
+        #[serde(with = "crate::path_text::one")]
+        working_directory: PathBuf,
+        /// Its state file from now on.
+        #[serde(with = "crate::path_text::one")]
+        state_file: PathBuf,
+    },
     /// Something a person should know that changes nothing.
     Warning {
         /// What.
@@ -323,6 +333,7 @@ impl Event {
             | Self::CommandAccepted { .. }
             | Self::ConfigChanged { .. }
             | Self::StateEdited { .. }
+            | Self::Moved { .. }
             | Self::Interrupted { .. }
             | Self::TasksPlanned { .. }
             | Self::LoopFinished { .. } => Durability::Power,

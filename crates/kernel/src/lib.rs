@@ -14,6 +14,7 @@ pub mod graph;
 pub mod limits;
 pub mod notice;
 pub mod outcome;
+pub mod path_text;
 pub mod picture;
 pub mod price;
 pub mod progress;

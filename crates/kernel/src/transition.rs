@@ -287,6 +287,13 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::WorkLanded { landing } => {
             state.tasks.get_or_insert_default().landing = Some(landing.clone());
         }
+        Event::Moved {
+            working_directory,
+            state_file,
+        } => {
+            state.config.move_to(working_directory);
+            state.config.state_file = Some(state_file.clone());
+        }
         Event::StopRequested { by } => state.stop = Some(*by),
         Event::Nudged { .. } => state.nudge = true,
         Event::Interrupted { by } => state.interrupted = Some(*by),

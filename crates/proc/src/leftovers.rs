@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -51,12 +53,80 @@ pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> 
         entries: vec![format!("{key}={mark}").into_bytes()],
         not_before,
     };
+    sweep(|stat, _| mark.is_on(stat), limit)
+}
+
+/// The session of a guard that is gone. Its agents and gates were in it, and whatever they started
+/// stays in it, unless it makes a session of its own: that finds those that dropped the mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostSession {
+    /// The guard's process id: it led the session.
+    pub leader: u32,
+    /// Older processes (clock ticks since boot) are others'.
+    pub not_before: u64,
+    /// Where the agents worked. A process that works elsewhere is left alone: the number may have
+    /// been another's session since.
+    pub within: PathBuf,
+}
+
+impl LostSession {
+    fn has(&self, stat: &Stat, everyone: &[Stat]) -> bool {
+        let leader = self.leader.cast_signed();
+        stat.session == leader
+            && stat.start_time >= self.not_before
+            // A living leader is a guard at work, or another process that got its number.
+            && !everyone.iter().any(|other| other.pid == leader)
+            && works_in(stat.pid, &self.within)
+    }
+}
+
+fn works_in(pid: i32, folder: &Path) -> bool {
+    let process = PathBuf::from(format!("/proc/{pid}"));
+    let ours =
+        std::fs::metadata(&process).is_ok_and(|meta| meta.uid() == nix::unistd::getuid().as_raw());
+    ours && std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(folder))
+}
+
+/// As [`sweep_marked`], for several marks at once, and for those that are found by their session.
+pub fn sweep_lost(
+    key: &str,
+    marks: &[&str],
+    sessions: &[LostSession],
+    limit: Duration,
+) -> Vec<Ended> {
+    let marks: Vec<Mark> = marks
+        .iter()
+        .map(|mark| Mark {
+            entries: vec![format!("{key}={mark}").into_bytes()],
+            not_before: 0,
+        })
+        .collect();
+    let is_lost = |stat: &Stat, everyone: &[Stat]| {
+        if sessions.iter().any(|lost| lost.has(stat, everyone)) {
+            return Some(true);
+        }
+        let found: Vec<_> = marks.iter().map(|mark| mark.is_on(stat)).collect();
+        match found.contains(&Some(true)) {
+            true => Some(true),
+            false if found.contains(&None) => None,
+            false => Some(false),
+        }
+    };
+    sweep(is_lost, limit)
+}
+
+fn sweep(is_lost: impl Fn(&Stat, &[Stat]) -> Option<bool>, limit: Duration) -> Vec<Ended> {
     let begun = Instant::now();
     let mut asked = BTreeSet::new();
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();
     loop {
         // Who was met once stays known: its line to the mark is gone when those above it have ended.
-        let left = mark.family(|stat| met.contains_key(&(stat.pid, stat.start_time)));
+        let left = family(
+            |stat, everyone| match met.contains_key(&(stat.pid, stat.start_time)) {
+                true => Some(true),
+                false => is_lost(stat, everyone),
+            },
+        );
         for ended in met.values_mut() {
             ended.fate = Fate::Gone;
         }
@@ -102,35 +172,12 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Living processes that carry the mark or are `known` to belong to them, and those below them:
-    /// an agent may start a child with another environment, or a loop of its own. Never this process
-    /// and those above it.
+    /// Living processes that carry the mark or are `known` to belong to them, and those below them.
     pub(crate) fn family(&self, known: impl Fn(&Stat) -> bool) -> Vec<Stat> {
-        let spared = procfs::own_line();
-        let mut looked_again = false;
-        loop {
-            let mut everyone = procfs::everyone();
-            everyone.retain(|stat| !stat.is_dead() && !spared.contains(&stat.pid));
-            let mut heads = BTreeSet::new();
-            let mut unsure = false;
-            for stat in &everyone {
-                let belongs = if known(stat) {
-                    Some(true)
-                } else {
-                    self.is_on(stat)
-                };
-                if belongs == Some(true) {
-                    heads.insert(stat.pid);
-                }
-                unsure |= belongs.is_none();
-            }
-            if !unsure || std::mem::replace(&mut looked_again, true) {
-                let family = procfs::family(heads, &everyone);
-                everyone.retain(|stat| family.contains(&stat.pid));
-                return everyone;
-            }
-            std::thread::sleep(EXECUTING);
-        }
+        family(|stat, _| match known(stat) {
+            true => Some(true),
+            false => self.is_on(stat),
+        })
     }
 
     fn is_on(&self, stat: &Stat) -> Option<bool> {
@@ -138,6 +185,34 @@ impl Mark {
             return Some(false);
         }
         procfs::carries(stat.pid, &self.entries)
+    }
+}
+
+/// Living processes for which `belongs` holds, and those below them: an agent may start a child with
+/// another environment, or a loop of its own. Never this process and those above it. What cannot be
+/// told yet is asked again once.
+fn family(belongs: impl Fn(&Stat, &[Stat]) -> Option<bool>) -> Vec<Stat> {
+    let spared = procfs::own_line();
+    let mut looked_again = false;
+    loop {
+        let mut everyone = procfs::everyone();
+        everyone.retain(|stat| !stat.is_dead());
+        let mut heads = BTreeSet::new();
+        let mut unsure = false;
+        for stat in everyone.iter().filter(|stat| !spared.contains(&stat.pid)) {
+            let belongs = belongs(stat, &everyone);
+            if belongs == Some(true) {
+                heads.insert(stat.pid);
+            }
+            unsure |= belongs.is_none();
+        }
+        if !unsure || std::mem::replace(&mut looked_again, true) {
+            everyone.retain(|stat| !spared.contains(&stat.pid));
+            let family = procfs::family(heads, &everyone);
+            everyone.retain(|stat| family.contains(&stat.pid));
+            return everyone;
+        }
+        std::thread::sleep(EXECUTING);
     }
 }
 

@@ -42,7 +42,7 @@ pub use events::{Ending, Exit, Started, Survivor, TreeEvent};
 pub use guard::guard_main;
 pub use identity::{boot_id, pid_namespace, process_alive, start_time};
 pub use launch::{Launch, StartError, Stdin, find_program};
-pub use leftovers::{Ended, Fate, sweep_marked};
+pub use leftovers::{Ended, Fate, LostSession, sweep_lost, sweep_marked};
 pub use lineage::{
     Ancestor, GUARD_VERB, Peer, TrustedChild, is_trusted_child, own_lineage, trust_child,
 };

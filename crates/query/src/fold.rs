@@ -372,7 +372,8 @@ impl<'c> Fold<'c> {
 
     /// The end of what the agent printed, as long as its log is there.
     fn tail(&self, run: u64) -> Option<String> {
-        let mut file = std::fs::File::open(self.entry.dir.run(run).stdout()).ok()?;
+        let mut file =
+            descartes_store::safe_open::open_read(&self.entry.dir.run(run).stdout()).ok()?;
         let size = file.metadata().ok()?.len();
         file.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
         let mut bytes = Vec::new();

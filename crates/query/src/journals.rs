@@ -42,7 +42,7 @@ pub(crate) fn catch_up(
     let mut trouble = Vec::new();
     for entry in catalog::list(root)? {
         let before = known.remove(&entry.meta.id);
-        let Ok(meta) = std::fs::metadata(entry.dir.journal()) else {
+        let Ok(meta) = descartes_store::safe_open::metadata(&entry.dir.journal()) else {
             continue;
         };
         let same = before.filter(|read| read.inode == meta.ino() && read.offset <= meta.len());

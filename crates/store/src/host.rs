@@ -16,6 +16,7 @@ pub struct HostInfo {
     pub facts: HostFacts,
     /// Where it takes commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "descartes_kernel::path_text::maybe")]
     pub socket: Option<PathBuf>,
 }
 
@@ -93,6 +94,6 @@ impl HostInfo {
     }
 
     fn read_from(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        serde_json::from_slice(&crate::safe_open::read(path).ok()?).ok()
     }
 }

@@ -14,6 +14,7 @@ pub mod lock;
 pub mod logs;
 mod ops;
 pub mod prompts;
+pub mod safe_open;
 pub mod spare;
 pub mod state_file;
 pub mod task_file;

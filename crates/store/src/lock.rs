@@ -13,8 +13,9 @@
 //! it, and who takes one looks whether it is still the one of that name. The locks belong to the
 //! open files: a guard that inherits them holds them when its host is gone.
 
-use crate::layout::{BadLoopId, LoopDir, StateRoot, canonical, ensure_folder_of};
+use crate::layout::{BadLoopId, LoopDir, StateRoot, ensure_folder_of, state_file_path};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open::{self, Options};
 use descartes_kernel::event::HostFacts;
 use descartes_kernel::units::show_duration;
 use jiff::Timestamp;
@@ -99,7 +100,7 @@ impl StateLock {
         state_file: &Path,
         holder: &Holder,
     ) -> Result<Self, LockError> {
-        let state_file = canonical(state_file)?;
+        let state_file = state_file_path(state_file)?;
         let dir = root.loop_dir(&holder.loop_id)?;
         ensure_folder_of(&state_file)?;
         let named = |error| name_state_file(error, &state_file);
@@ -115,7 +116,7 @@ impl StateLock {
         })
     }
 
-    /// The state file, with every link followed.
+    /// Where the state file lies.
     pub fn state_file(&self) -> &Path {
         &self.state_file
     }
@@ -184,7 +185,7 @@ impl Drop for NameLock {
 
 /// Who holds a state file; `None` if nobody does. Takes nothing and makes nothing.
 pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, IoError> {
-    let state_file = canonical(state_file)?;
+    let state_file = state_file_path(state_file)?;
     let held = match probe(&root.lock_for(&state_file))? {
         Some(held) => Some(held),
         None => probe(&lock_beside(&state_file))?,
@@ -207,7 +208,7 @@ fn name_state_file(error: LockError, state_file: &Path) -> LockError {
 /// Removes a lock file that nobody holds, while holding it: whoever opened it just before finds
 /// out, and makes it anew.
 pub(crate) fn remove_unheld(path: &Path) -> Result<(), IoError> {
-    let file = match File::open(path) {
+    let file = match safe_open::open_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(IoError::new("open", path, error)),
@@ -259,7 +260,7 @@ fn take(path: &Path, holder: &Holder) -> Result<File, LockError> {
 fn lock_file(path: &Path, patience: Duration) -> Result<Option<File>, IoError> {
     let deadline = Instant::now() + patience;
     loop {
-        let file = ops::open(ops::private().read(true).write(true).create(true), path)
+        let file = ops::open(Options::new().read().write().create(), path)
             .map_err(ops::at("open", path))?;
         match file.try_lock() {
             // The name may have come to mean another file since it was opened.
@@ -281,7 +282,7 @@ fn introduce(file: &File, holder: &Holder) -> std::io::Result<()> {
 }
 
 fn probe(path: &Path) -> Result<Option<Held>, IoError> {
-    let file = match File::open(path) {
+    let file = match safe_open::open_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(IoError::new("open", path, error)),
@@ -301,7 +302,7 @@ fn held(path: &Path) -> Held {
 }
 
 fn read_holder(path: &Path) -> Option<Holder> {
-    let text = std::fs::read(path).ok()?;
+    let text = safe_open::read(path).ok()?;
     // A longer text may stand behind ours for an instant.
     let first = text.split(|byte| *byte == b'\n').next()?;
     serde_json::from_slice(first).ok()
@@ -309,7 +310,7 @@ fn read_holder(path: &Path) -> Option<Holder> {
 
 fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
     let ours = file.metadata().map_err(ops::at("look at", path))?;
-    match std::fs::metadata(path) {
+    match safe_open::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(IoError::new("look at", path, error)),

@@ -2,12 +2,13 @@
 //! an error that names the path.
 
 use crate::fault::{self, Verdict};
+use crate::safe_open::{self, Options, Refusal};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, FallocateFlags, RenameFlags, fallocate, renameat2};
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc::{EDQUOT, EFBIG, ENOSPC};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +41,11 @@ impl IoError {
     /// Whether the file or folder is not there.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == ErrorKind::NotFound
+    }
+
+    /// Why it was refused by us, where it was: a link, a FIFO, another user's file.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        Refusal::of(&self.source)
     }
 }
 
@@ -124,35 +130,34 @@ pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
 
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
     pass()
-        .and_then(|()| std::fs::rename(from, to))
+        .and_then(|()| safe_open::rename(from, to))
         .map_err(at("put in place", to))
 }
 
 /// Removes a file; one that is not there is as good as removed.
 pub(crate) fn remove_file(path: &Path) -> Result<(), IoError> {
-    match pass().and_then(|()| std::fs::remove_file(path)) {
+    match pass().and_then(|()| safe_open::remove_file(path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other.map_err(at("remove", path)),
     }
 }
 
 pub(crate) fn remove_tree(path: &Path) -> Result<(), IoError> {
-    match pass().and_then(|()| std::fs::remove_dir_all(path)) {
+    match pass().and_then(|()| safe_open::remove_tree(path)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         other => other.map_err(at("remove", path)),
     }
 }
 
-/// Options for a private file: mode 0600 when it is made.
-pub(crate) fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600);
-    options
+/// Opens a file of ours: see [`safe_open`].
+pub(crate) fn open(options: Options, path: &Path) -> io::Result<File> {
+    pass()?;
+    safe_open::open(options, path)
 }
 
-pub(crate) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    pass()?;
-    options.open(path)
+/// Opens a file of ours to read it.
+pub(crate) fn open_read(path: &Path) -> Result<File, IoError> {
+    safe_open::open_read(path).map_err(at("open", path))
 }
 
 /// Flushes a folder, so that the names in it outlive a power cut.
@@ -160,7 +165,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), IoError> {
     let sync = || {
         pass()?;
         fault::linger();
-        File::open(path)?.sync_all()
+        safe_open::open_folder(path)?.sync_all()
     };
     sync().map_err(at("sync the folder", path))
 }
@@ -178,7 +183,7 @@ pub enum Sync {
 pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
     let build = || {
         pass()?;
-        std::fs::DirBuilder::new().mode(0o700).create(path)
+        safe_open::make_folder(path)
     };
     let made = match build() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -194,7 +199,16 @@ pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
         other => other,
     };
     match made {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return match safe_open::metadata(path) {
+                Ok(meta) if meta.is_dir() => Ok(()),
+                Ok(meta) if meta.is_symlink() => {
+                    let refusal = Refusal::Link(path.to_owned());
+                    Err(IoError::new("make the folder", path, refusal.into()))
+                }
+                _ => Err(IoError::new("make the folder", path, error)),
+            };
+        }
         other => other.map_err(at("make the folder", path))?,
     }
     match (sync, path.parent()) {
@@ -219,7 +233,7 @@ pub(crate) fn replace_shared(path: &Path, bytes: &[u8], sync: Sync) -> Result<()
 
 fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Result<(), IoError> {
     let write = || {
-        let file = open(private().write(true).create(true).truncate(true), staged)?;
+        let file = make_new(staged)?;
         write_all(&file, bytes)?;
         match sync {
             Sync::Durable => sync_data(&file),
@@ -228,7 +242,7 @@ fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Resu
     };
     if let Err(error) = write() {
         // Best effort: the first error is the one that counts.
-        let _ = std::fs::remove_file(staged);
+        let _ = safe_open::remove_file(staged);
         return Err(IoError::new("write", staged, error));
     }
     match sync {
@@ -237,6 +251,18 @@ fn replace_through(staged: &Path, path: &Path, bytes: &[u8], sync: Sync) -> Resu
             path.parent().map_or(Ok(()), sync_dir)
         }
         Sync::Lazy => exchange(staged, path),
+    }
+}
+
+/// A new file; what has its name, as a killed writer leaves one or somebody plants one, goes.
+pub(crate) fn make_new(path: &Path) -> io::Result<File> {
+    let make = || open(Options::new().write().create_new(), path);
+    match make() {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            safe_open::remove_file(path)?;
+            make()
+        }
+        other => other,
     }
 }
 
@@ -264,19 +290,10 @@ pub(crate) enum Old {
 pub(crate) fn swap(staged: &Path, path: &Path) -> Result<Old, IoError> {
     let rename = || rename(staged, path).map(|()| Old::Gone);
     // A folder would be exchanged as gladly.
-    if !std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file()) {
+    if !safe_open::is_file(path) {
         return rename();
     }
-    let swapped = pass().and_then(|()| {
-        renameat2(
-            AT_FDCWD,
-            staged,
-            AT_FDCWD,
-            path,
-            RenameFlags::RENAME_EXCHANGE,
-        )
-        .map_err(io::Error::from)
-    });
+    let swapped = pass().and_then(|()| safe_open::exchange(staged, path));
     match swapped {
         Ok(()) => Ok(Old::Left),
         // It is gone by now, or the file system cannot.
@@ -300,5 +317,5 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IoError> {
-    std::fs::read(path).map_err(at("read", path))
+    safe_open::read(path).map_err(at("read", path))
 }

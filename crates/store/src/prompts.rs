@@ -2,6 +2,7 @@
 
 use crate::layout::{LoopDir, hex};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open;
 use crate::spare::Spare;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub fn store_prompt_in(dir: &LoopDir, text: &str, spare: Spare) -> Result<String
 }
 
 fn is_whole(path: &Path, text: &str) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.len() == text.len() as u64)
+    safe_open::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == text.len() as u64)
 }
 
 /// Where the prompt with this hash is stored.
@@ -44,5 +45,9 @@ pub fn prompt_path(dir: &LoopDir, hash: &str) -> PathBuf {
 /// Reads a stored prompt back.
 pub fn read_prompt(dir: &LoopDir, hash: &str) -> Result<String, IoError> {
     let path = prompt_path(dir, hash);
-    std::fs::read_to_string(&path).map_err(ops::at("read", &path))
+    let bytes = ops::read(&path)?;
+    let invalid = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+    String::from_utf8(bytes)
+        .map_err(invalid)
+        .map_err(ops::at("read", &path))
 }

@@ -5,6 +5,7 @@
 //! works.
 
 use crate::ops::{self, IoError};
+use crate::safe_open::Options;
 use std::path::{Path, PathBuf};
 
 /// An empty file, mode 0600, that waits to become another.
@@ -15,8 +16,7 @@ impl Spare {
     /// Makes one, in the place of what an earlier one left.
     pub fn make(path: PathBuf) -> Result<Self, IoError> {
         remove(&path)?;
-        ops::open(ops::private().write(true).create_new(true), &path)
-            .map_err(ops::at("create", &path))?;
+        ops::open(Options::new().write().create_new(), &path).map_err(ops::at("create", &path))?;
         Ok(Self(path))
     }
 
@@ -24,7 +24,7 @@ impl Spare {
     /// left in its own place. Fails where the two places are not on one file system.
     pub(crate) fn put(self, path: &Path, bytes: &[u8]) -> Result<(), IoError> {
         let Self(spare) = self;
-        let write = || ops::write_all(&ops::open(ops::private().write(true), &spare)?, bytes);
+        let write = || ops::write_all(&ops::open(Options::new().write(), &spare)?, bytes);
         write().map_err(ops::at("write", &spare))?;
         ops::swap(&spare, path).map(drop)
     }

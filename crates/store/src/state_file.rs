@@ -4,8 +4,9 @@
 //! event it was folded, with a hash of that and of all bytes before that field: a file that does not fit
 //! its hash was edited by hand, and is a person's wish.
 
-use crate::layout::{canonical, ensure_folder_of, hex};
+use crate::layout::{ensure_folder_of, hex, state_file_path};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open;
 use crate::spare::Spare;
 use descartes_kernel::state::IterativeLoopState;
 use jiff::Timestamp;
@@ -121,10 +122,11 @@ pub enum Touched {
 }
 
 impl StateFile {
-    /// Follows links; the file need not be there.
+    /// Links above it are resolved (above `.descartes`, where it lies in one); it is none itself.
+    /// The file need not be there.
     pub fn at(path: &Path) -> Result<Self, IoError> {
         Ok(Self {
-            path: canonical(path)?,
+            path: state_file_path(path)?,
             left: None,
         })
     }
@@ -205,7 +207,7 @@ impl StateFile {
         });
         let aside = names
             .into_iter()
-            .find(|name| !name.exists())
+            .find(|name| !safe_open::is_there(name))
             .unwrap_or_default();
         ops::rename(&self.path, &aside)?;
         self.left = None;
@@ -307,7 +309,7 @@ fn is_untouched(raw: &[u8], seq: u64) -> bool {
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
-    let meta = std::fs::metadata(path).ok()?;
+    let meta = safe_open::metadata(path).ok()?;
     Some(Stamp {
         file: (meta.dev(), meta.ino()),
         len: meta.len(),

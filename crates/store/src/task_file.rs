@@ -6,7 +6,8 @@
 //! is kept aside first, so that a host that dies in the middle leaves nothing half written.
 
 use crate::ops::{self, IoError, Sync};
-use std::fs::{File, OpenOptions, TryLockError};
+use crate::safe_open::{self, Options};
+use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,7 +92,7 @@ impl TaskFile {
             let file = self.lock()?;
             return self.mended(&file);
         }
-        let file = ops::open(OpenOptions::new().read(true), &self.path)
+        let file = safe_open::open_user_file(&self.path, Options::new().read())
             .map_err(ops::at("open", &self.path))?;
         self.wait(|| file.try_lock_shared())?;
         self.text_of(&file)
@@ -130,7 +131,7 @@ impl TaskFile {
     }
 
     fn lock(&self) -> Result<File, TaskFileError> {
-        let file = ops::open(OpenOptions::new().read(true).write(true), &self.path)
+        let file = safe_open::open_user_file(&self.path, Options::new().read().write())
             .map_err(ops::at("open", &self.path))?;
         self.wait(|| file.try_lock())?;
         Ok(file)
@@ -248,7 +249,8 @@ fn is_torn(bytes: &[u8], before: &[u8], next: &[u8]) -> bool {
 
 /// Replaces a person's file as a whole, if it still is what was read; its permissions stay.
 pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<bool, TaskFileError> {
-    let now = ops::read(path)?;
+    let read = |path: &Path| safe_open::read_user_file(path).map_err(ops::at("read", path));
+    let now = read(path)?;
     if now != old.as_bytes() {
         return Ok(false);
     }
@@ -257,10 +259,7 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<bool, T
     let mode = std::fs::metadata(path).map(|meta| meta.permissions());
     let staged = ops::beside(path, &format!(".{}.tmp", std::process::id()));
     let write = || {
-        let file = ops::open(
-            ops::private().write(true).create(true).truncate(true),
-            &staged,
-        )?;
+        let file = ops::make_new(&staged)?;
         ops::write_all(&file, new.as_bytes())?;
         if let Ok(mode) = mode {
             file.set_permissions(mode)?;
@@ -268,7 +267,7 @@ pub fn replace_if_unchanged(path: &Path, old: &str, new: &str) -> Result<bool, T
         ops::sync_data(&file)
     };
     write().map_err(ops::at("write", &staged))?;
-    if ops::read(path)? != old.as_bytes() {
+    if read(path)? != old.as_bytes() {
         ops::remove_file(&staged)?;
         return Ok(false);
     }
@@ -288,9 +287,9 @@ impl RunLock {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(ops::at("make the folder", folder))?;
         }
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true);
-        let file = ops::open(options, path).map_err(ops::at("open", path))?;
+        let path = &safe_open::link_free(path).map_err(ops::at("resolve", path))?;
+        let file = ops::open(Options::new().read().write().create(), path)
+            .map_err(ops::at("open", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -394,7 +393,7 @@ mod tests {
         let path = file.path().to_owned();
         let other = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(60));
-            let held = OpenOptions::new().write(true).open(&path).unwrap();
+            let held = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
             held.lock().unwrap();
             ops::write_all(&held, b"one two three").unwrap();
         });

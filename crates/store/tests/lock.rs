@@ -85,20 +85,66 @@ fn a_held_state_file_is_refused_with_its_holder_and_free_again_after_it() {
 }
 
 #[test]
-fn links_to_a_state_file_are_that_state_file() {
+fn a_state_file_behind_a_linked_folder_is_the_same_file() {
     let World {
         root,
         state_file,
         dir,
     } = world();
-    let link = dir.path().join("link.json");
-    std::os::unix::fs::symlink(&state_file, &link).unwrap();
-    let lock = StateLock::acquire(&root, &link, &holder("first")).unwrap();
-    assert_eq!(lock.state_file().file_name().unwrap(), "loop-state.json");
+    let project = state_file.ancestors().nth(2).unwrap();
+    let link = dir.path().join("linked");
+    std::os::unix::fs::symlink(project, &link).unwrap();
+    let through = link.join(state_file.strip_prefix(project).unwrap());
+    let lock = StateLock::acquire(&root, &through, &holder("first")).unwrap();
+    assert_eq!(
+        lock.state_file(),
+        dir.path()
+            .canonicalize()
+            .unwrap()
+            .join(state_file.strip_prefix(dir.path()).unwrap())
+    );
     assert_eq!(
         held_by(StateLock::acquire(&root, &state_file, &holder("second"))),
         holder("first")
     );
+}
+
+/// The agent works in this folder: it may plant anything in the place of a lock.
+#[test]
+fn a_planted_lock_is_refused_and_what_it_leads_to_is_untouched() {
+    let World {
+        root,
+        state_file,
+        dir,
+    } = world();
+    let lock = state_file.with_extension("json.lock");
+    let target = dir.path().join("precious");
+    fs::write(&target, "keys").unwrap();
+    fs::create_dir_all(state_file.parent().unwrap()).unwrap();
+    let plant_link = || std::os::unix::fs::symlink(&target, &lock).unwrap();
+    let plant_name = || fs::hard_link(&target, &lock).unwrap();
+    let plant_fifo = || nix::unistd::mkfifo(&lock, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let plant_folder = || fs::create_dir(&lock).unwrap();
+    let plants: [&dyn Fn(); 4] = [&plant_link, &plant_name, &plant_fifo, &plant_folder];
+    for plant in plants {
+        plant();
+        match StateLock::acquire(&root, &state_file, &holder("first")) {
+            Err(LockError::Io(error)) => assert!(error.refusal().is_some(), "{error}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "keys");
+        fs::remove_file(&lock)
+            .or_else(|_| fs::remove_dir(&lock))
+            .unwrap();
+    }
+    // In the middle of a loop, too.
+    let mut held = StateLock::acquire(&root, &state_file, &holder("first")).unwrap();
+    fs::remove_file(&lock).unwrap();
+    plant_link();
+    assert!(matches!(held.keep(), Err(LockError::Io(error)) if error.refusal().is_some()));
+    assert_eq!(fs::read_to_string(&target).unwrap(), "keys");
+    let second = StateLock::acquire(&root, &state_file, &holder("second"));
+    assert!(second.is_err());
 }
 
 #[test]

@@ -112,11 +112,13 @@ fn a_tiny_budget_and_a_big_chunk_get_along() {
     }
 }
 
+/// A full disk is tried at every operation in `faults.rs`.
 #[test]
-fn a_full_disk_ends_the_log_and_not_its_writer() {
+fn a_planted_link_ends_the_log_and_not_its_writer() {
     let dir = TempDir::new().unwrap();
-    let path = dir.path().join("stdout.log");
-    std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+    let (path, target) = (dir.path().join("stdout.log"), dir.path().join("precious"));
+    fs::write(&target, "keys").unwrap();
+    std::os::unix::fs::symlink(&target, &path).unwrap();
     let mut log = LogFile::new(path, None);
     log.write(b"hello");
     log.write(b" world");
@@ -125,7 +127,8 @@ fn a_full_disk_ends_the_log_and_not_its_writer() {
     assert_eq!(status.dropped, 11);
     let stopped = status.stopped.unwrap();
     assert_eq!(stopped.at, 0);
-    assert!(stopped.why.contains("No space left"), "{}", stopped.why);
+    assert!(stopped.why.contains("symbolic link"), "{}", stopped.why);
+    assert_eq!(fs::read_to_string(target).unwrap(), "keys");
 }
 
 #[test]

@@ -212,16 +212,38 @@ fn what_others_do_to_it_is_seen() {
 }
 
 #[test]
-fn a_link_stays_a_link() {
+fn a_link_is_not_read_and_what_it_leads_to_is_never_changed() {
     let (dir, path) = world();
-    let link = dir.path().join("link.json");
-    std::os::unix::fs::symlink(&path, &link).unwrap();
-    StateFile::at(&link)
+    let target = dir.path().join("theirs.json");
+    StateFile::at(&target)
         .unwrap()
         .save(&state(), 1, Sync::Lazy)
         .unwrap();
-    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(load(&path).unwrap().state, state());
+    let before = fs::read(&target).unwrap();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let tmp = path.with_extension("json.tmp");
+    for planted in [&path, &tmp] {
+        std::os::unix::fs::symlink(&target, planted).unwrap();
+    }
+    let mut file = StateFile::at(&path).unwrap();
+    match file.load() {
+        Err(StateFileError::Io(error)) => assert!(error.refusal().is_some(), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    // A save in the middle of a loop puts a file in the place of the link.
+    file.save(&state(), 2, Sync::Lazy).unwrap();
+    assert!(fs::symlink_metadata(&path).unwrap().is_file());
+    assert_eq!(load(&path).unwrap().origin, Origin::Projected { seq: 2 });
+    assert_eq!(fs::read(&target).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_file_is_an_error_at_once() {
+    let (_dir, path) = world();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let error = StateFile::at(&path).unwrap().load().unwrap_err();
+    assert!(error.to_string().contains("is a FIFO"), "{error}");
 }
 
 #[test]

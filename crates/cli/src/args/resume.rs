@@ -17,6 +17,12 @@ pub struct ResumeArgs {
     /// A variable for the agent alone: values are not kept, so they are given again; repeatable
     #[arg(long, value_name = "K=V", value_parser = values::variable)]
     pub env: Vec<Variable>,
+    /// Go on in this directory with a project that was moved or copied here; a copy becomes a loop of its own
+    #[arg(long)]
+    pub here: bool,
+    /// Go on in that directory, as --here does
+    #[arg(short, long, value_name = "DIR")]
+    pub working_dir: Option<PathBuf>,
     /// Mend a damaged journal first; a copy of it is kept
     #[arg(long)]
     pub repair: bool,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use descartes_kernel::path_text::encode;
 use descartes_kernel::units::{plural, show_duration, show_size};
 use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
 use jiff::Timestamp;
@@ -149,6 +150,6 @@ fn as_json(item: &CleanItem) -> Value {
         "name": item.meta.as_ref().map(|meta| &meta.name),
         "last_used": item.last_used,
         "bytes": item.bytes,
-        "paths": item.paths(),
+        "paths": item.paths().iter().map(|path| encode(path)).collect::<Vec<_>>(),
     })
 }

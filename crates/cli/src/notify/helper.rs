@@ -1,12 +1,11 @@
 //! The process that tells: every hook at once, each with tries of its own.
 
-use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use descartes_store::safe_open::{self, Options};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -76,11 +75,7 @@ fn variables(notice: &Value) -> Vec<(&'static str, String)> {
 
 /// Writes down what could not be told.
 fn note(log: &Path, words: &str) {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(log);
+    let file = safe_open::open(Options::new().append().create(), log);
     if let Ok(mut file) = file {
         // In one piece: several of these may write at once, and somebody may be reading.
         let line = format!("{} {words}\n", Timestamp::now());

@@ -43,8 +43,10 @@ struct Order {
     /// How long one try may take.
     timeout_ms: u64,
     /// Where commands run.
+    #[serde(with = "descartes_kernel::path_text::one")]
     dir: PathBuf,
     /// What could not be told.
+    #[serde(with = "descartes_kernel::path_text::one")]
     log: PathBuf,
 }
 

@@ -2,14 +2,14 @@
 //! do on its standard input, answers one line on its standard output once it holds the loop,
 //! and from then on talks to nobody but the journal.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use descartes_core::host::Host;
 use descartes_kernel::outcome::exit;
+use descartes_store::safe_open::{self, Options};
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
 
@@ -223,12 +223,7 @@ fn let_go(log: &Path) -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&nowhere)?;
     dup2_stdout(&nowhere)?;
-    match OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(log)
-    {
+    match safe_open::open(Options::new().append().create(), log) {
         Ok(log) => dup2_stderr(&log)?,
         Err(_) => dup2_stderr(&nowhere)?,
     }

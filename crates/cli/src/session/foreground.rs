@@ -10,7 +10,7 @@ use descartes_client::logs::Thoughts;
 use descartes_client::{Known, Loops, Output, Query};
 use descartes_core::host::{Host, HostEnd, HostSettings};
 use descartes_kernel::state::LoopState;
-use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, canonical};
+use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, state_file_path};
 
 use super::end;
 use super::order::{Opened, Order};
@@ -163,7 +163,7 @@ fn view(
 /// How the commands that are suggested name this loop.
 fn named(host: &Host, around: &Surroundings) -> Named {
     let default = around.here.join(PROJECT_FOLDER).join(STATE_FILE);
-    let is_here = |path: &Path| canonical(path).is_ok_and(|path| path == host.state_file());
+    let is_here = |path: &Path| state_file_path(path).is_ok_and(|path| path == host.state_file());
     if is_here(&default) {
         Named::Here
     } else {

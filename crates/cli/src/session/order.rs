@@ -34,6 +34,7 @@ pub struct Order {
     /// Variables for the agent: the config never writes their values down.
     pub environment: BTreeMap<String, String>,
     /// Where it works, or where it is asked for: settings are looked for there.
+    #[serde(with = "descartes_kernel::path_text::one")]
     pub dir: PathBuf,
 }
 
@@ -53,6 +54,7 @@ pub enum Job {
     /// Take a loop up.
     Resume {
         /// Its state file.
+        #[serde(with = "descartes_kernel::path_text::one")]
         state_file: PathBuf,
         /// Its id, where it is known.
         loop_id: Option<String>,
@@ -61,6 +63,9 @@ pub enum Job {
         /// Whether an edited state file holds where it loosens the loop.
         #[serde(default)]
         accept: Accept,
+        /// Where it goes on, if a person said so.
+        #[serde(with = "descartes_kernel::path_text::maybe", default)]
+        here: Option<PathBuf>,
     },
 }
 
@@ -112,6 +117,7 @@ impl Order {
                 loop_id,
                 change,
                 accept,
+                here,
             } => {
                 let environment = self.environment;
                 let resume = Resume {
@@ -120,6 +126,7 @@ impl Order {
                     change: *change,
                     environment,
                     accept,
+                    here,
                 };
                 Ok(match host::resume(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),

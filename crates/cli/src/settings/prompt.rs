@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::config::check_prompt;
 
+use descartes_store::safe_open;
+
 use crate::error::CliError;
 
 /// Stands for standard input.
@@ -33,6 +35,8 @@ pub fn task(prompt: Option<&str>, file: Option<&Path>, folder: &Path) -> Result<
         (None, Some(file)) => {
             let file = folder.join(file);
             read_text("the prompt file", &file).and_then(|text| check(&text, &file))?;
+            // Where it is a link, the file behind it is meant, whatever becomes of the link.
+            let file = safe_open::fix_user_file(&file).unwrap_or(file);
             Ok(Task {
                 prompt: String::new(),
                 file: Some(file),
@@ -56,7 +60,7 @@ fn from_stdin() -> Result<String, CliError> {
 
 /// A file that must be readable now, so that a slip is told before anything starts.
 pub fn read_text(what: &str, file: &Path) -> Result<String, CliError> {
-    std::fs::read_to_string(file).map_err(|error| {
+    safe_open::read_user_text(file).map_err(|error| {
         let why = match error.kind() {
             io::ErrorKind::NotFound => "there is no such file".to_owned(),
             io::ErrorKind::InvalidData => "it is not UTF-8".to_owned(),

@@ -66,7 +66,7 @@ pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
 fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
     let name = file.file_name().map(|name| name.to_string_lossy());
     let form = name.and_then(|name| Form::of_file_name(&name));
-    let text = std::fs::read_to_string(file);
+    let text = descartes_store::safe_open::read_user_text(file);
     let Some((form, text)) = form.zip(text.ok()) else {
         return Ok(());
     };

@@ -102,6 +102,12 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
         Event::Tasks { event } => super::tasks::talk(event, state),
         Event::WorkLanded { landing } => super::tasks::landed(landing),
         Event::Branched { name } => line(Tone::Normal, format!("on branch {name}")),
+        Event::Moved {
+            working_directory, ..
+        } => line(
+            Tone::Warn,
+            format!("works in {} from here on", working_directory.display()),
+        ),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
         Event::Warning { message } => line(Tone::Warn, format!("warning: {}", one_line(message))),
         _ => Vec::new(),

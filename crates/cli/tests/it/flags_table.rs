@@ -67,8 +67,10 @@ const START: [(&str, &str); 57] = [
     ("--help", "help"),
 ];
 
-const RESUME: [&str; 21] = [
+const RESUME: [&str; 23] = [
     "--accept-edits",
+    "--here",
+    "--working-dir",
     "--color",
     "--detach",
     "--env",
@@ -130,7 +132,7 @@ fn every_flag_of_start_is_in_the_table_and_in_its_test() {
 
 #[test]
 fn every_flag_of_resume_is_in_its_test() {
-    let text = include_str!("resume.rs");
+    let text = concat!(include_str!("resume.rs"), include_str!("moved_projects.rs"));
     let known: BTreeSet<String> = RESUME
         .iter()
         .map(|flag| (*flag).to_owned())

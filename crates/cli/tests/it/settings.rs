@@ -134,7 +134,7 @@ fn what_is_hinted_at_works_with_the_settings_that_do_not() {
     std::fs::remove_file(world.path(".descartes/config.toml")).unwrap();
     std::fs::create_dir(world.path(".descartes/config.toml")).unwrap();
     let run = start(&world, CLAIMS, &[]);
-    run.assert_code(64);
+    run.assert_code(65);
     assert!(run.stderr().contains("move it away"), "{run}");
 }
 

@@ -41,7 +41,8 @@ fn time_of(handle: &LoopHandle, run: &RunInfo) -> u64 {
     let seen = [folder.stdout(), folder.stderr()]
         .into_iter()
         .filter_map(|log| {
-            let modified = std::fs::metadata(log).and_then(|meta| meta.modified());
+            let modified =
+                descartes_store::safe_open::metadata(&log).and_then(|meta| meta.modified());
             Timestamp::try_from(modified.ok()?).ok()
         });
     let spent = seen.max().map_or(0, |seen| {

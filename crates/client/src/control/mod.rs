@@ -68,6 +68,7 @@ impl LoopHandle {
 
     /// As [`send`](Self::send), with another patience for the first answer.
     pub fn send_within(&self, command: &Command, answer: Duration) -> Result<Sent, ClientError> {
+        self.refuse_displaced()?;
         self.journal("there is nothing to steer")?;
         let begun = Instant::now();
         loop {
@@ -147,6 +148,7 @@ impl LoopHandle {
 
     /// Takes the loop for a moment, so that nobody starts it meanwhile. Refused while it runs.
     pub fn hold(&self) -> Result<Hold, ClientError> {
+        self.refuse_displaced()?;
         Hold::take(self)
     }
 

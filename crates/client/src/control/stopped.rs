@@ -88,6 +88,10 @@ impl Hold {
             Err(StateFileError::Missing(_)) => self.kept = Some(Map::new()),
             // One that a newer version wrote is not ours to write.
             Err(error @ StateFileError::Newer { .. }) => return Err(error.into()),
+            // Nor what is no file.
+            Err(StateFileError::Io(error)) if error.refusal().is_some() => {
+                return Err(error.into());
+            }
             Err(error) => {
                 self.notices
                     .push(format!("{error}: made anew from the journal"));

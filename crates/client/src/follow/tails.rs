@@ -78,7 +78,7 @@ impl Tails {
         for at in 0..self.tails.len() {
             let (source, tail) = &self.tails[at];
             let (source, path) = (*source, self.path(*source));
-            let length = std::fs::metadata(&path).map_or(0, |meta| meta.len());
+            let length = descartes_store::safe_open::metadata(&path).map_or(0, |meta| meta.len());
             if length.saturating_sub(tail.offset()) > far {
                 let landing = length - landing;
                 news.push(News::Skipped {

@@ -58,7 +58,7 @@ impl RunLog {
     ) -> Result<LogWindow, ClientError> {
         self.check()?;
         let path = self.path(source);
-        let file = match File::open(&path) {
+        let file = match descartes_store::safe_open::open_read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(LogWindow::default());
             }

@@ -9,6 +9,7 @@ use descartes_store::catalog::RegisterError;
 use descartes_store::journal::JournalError;
 use descartes_store::layout::BadLoopId;
 use descartes_store::lock::{Held, LockError};
+use descartes_store::safe_open::Refusal;
 use descartes_store::state_file::StateFileError;
 use thiserror::Error;
 
@@ -78,8 +79,23 @@ impl HostError {
         }
     }
 
+    /// What stands in the place of a file of ours, where that is why.
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Io(error)
+            | Self::Lock(LockError::Io(error))
+            | Self::StateFile(StateFileError::Io(error))
+            | Self::Journal(JournalError::Io(error))
+            | Self::Register(RegisterError::Io(error)) => error.refusal(),
+            _ => None,
+        }
+    }
+
     /// What to type next.
     pub fn hint(&self) -> Option<String> {
+        if let Some(refusal) = self.refusal() {
+            return Some(refusal.hint());
+        }
         match self {
             Self::Usage { hint, .. } | Self::Refused { hint, .. } => Some(hint.clone()),
             Self::Agent(error) => error.hint().map(str::to_owned),
@@ -105,6 +121,7 @@ impl HostError {
     /// The process exit code.
     pub fn exit_code(&self) -> i32 {
         match self {
+            _ if self.refusal().is_some() => exit::REFUSED,
             Self::Usage { .. } => exit::USAGE,
             Self::Refused { .. }
             | Self::StateFile(_)

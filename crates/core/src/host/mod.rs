@@ -13,7 +13,9 @@ mod error;
 mod gate;
 mod gate_files;
 mod house;
+mod leftovers;
 pub(crate) mod message;
+mod moved;
 mod name;
 mod open;
 mod pass_env;
@@ -34,6 +36,7 @@ use descartes_store::layout::LoopDir;
 
 pub(crate) use agent::resolve_all;
 pub use error::HostError;
+pub use leftovers::{is_guard_of_dead_host, sweep_loop};
 pub use open::{Existing, NESTED_IN, NewLoop, create, examine};
 pub(crate) use open::{create_within, git_of};
 pub use pass_env::PassEnv;

@@ -16,11 +16,10 @@ use descartes_proc::Supervisor;
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::{HostInfo, this_host};
 use descartes_store::journal::Journal;
-use descartes_store::layout::{
-    LoopDir, PROJECT_FOLDER, STATE_FILE, ensure_project_folder, socket_path,
-};
+use descartes_store::layout::{LoopDir, PROJECT_FOLDER, STATE_FILE, socket_path};
 use descartes_store::lock::{Holder, StateLock, holder_of};
 use descartes_store::logs::LoopLogs;
+use descartes_store::safe_open::{self, fix_user_file};
 use descartes_store::state_file::{StateFile, StateFileError};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -30,6 +29,7 @@ use super::control::ControlSocket;
 use super::driver::Driver;
 use super::gate_files::gate_files;
 use super::house::{House, Troubles};
+use super::leftovers::{sweep_state_file, wait_for_guard};
 use super::message::Message;
 use super::name::{check_name, claim_name, unused_name};
 use super::{Host, HostError, HostSettings};
@@ -96,11 +96,13 @@ pub(crate) fn create_within(
     let (dir, agents) = examined(&settings, &new.config)?;
     let mut config = new.config;
     config.working_directory = Some(dir.clone());
+    fix_files(&mut config, &dir)?;
     let state_path = state_file_path(&config, &dir);
     let mut state_file = StateFile::at(&state_path)?;
     config.state_file = Some(state_file.path().to_owned());
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     let mut notices = Vec::new();
+    wait_for_guard(&settings.root, state_file.path())?;
     check_existing(&settings, &mut state_file, new.existing)?;
     let given = new.name.as_deref().filter(|_| family.is_empty());
     if let Some(name) = given {
@@ -122,6 +124,7 @@ pub(crate) fn create_within(
     let now = Timestamp::now();
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
+    sweep_state_file(&settings.root, state_file.path(), &mut notices);
     let loop_dir = settings.root.loop_dir(&loop_id)?;
     let name = match new.name {
         Some(name) => name,
@@ -129,11 +132,10 @@ pub(crate) fn create_within(
     };
     // The last that can be refused: an old state file stays in its place until then.
     let branch = make_branch(&config, &name, &dir, &loop_dir)?;
-    if new.existing != Existing::Refuse && state_file.path().exists() {
+    if new.existing != Existing::Refuse && safe_open::is_there(state_file.path()) {
         let aside = state_file.set_aside(now)?;
         notices.push(format!("the old state file is kept as {}", aside.display()));
     }
-    ensure_project_folder(&dir)?;
     register(
         &settings,
         &loop_id,
@@ -177,6 +179,24 @@ pub(crate) fn create_within(
     host.driver.tasks = tasks.map(Box::new);
     host.driver.save_state()?;
     Ok(host)
+}
+
+/// Files that the person named and that are read at every iteration: where a link leads to one, the
+/// file behind it is meant from now on, whatever the agent makes of the link.
+fn fix_files(config: &mut IterativeLoopConfig, dir: &Path) -> Result<(), HostError> {
+    for file in config.prompt_file.iter_mut().chain(&mut config.spec_files) {
+        let typed = dir.join(&file);
+        let fixed = fix_user_file(&typed).map_err(|error| {
+            HostError::usage(
+                format!("cannot read {}: {error}", typed.display()),
+                "give a text file that is there",
+            )
+        })?;
+        if fixed != typed {
+            *file = fixed;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn register(

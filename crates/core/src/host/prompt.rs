@@ -1,6 +1,6 @@
 //! The prompt of an iteration, from the config, its files, and what the loop has to tell.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use descartes_kernel::config::check_prompt;
 use descartes_kernel::control::CommandId;
@@ -9,6 +9,7 @@ use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::Phase;
 
 use descartes_store::prompts::prompt_path;
+use descartes_store::safe_open::{Refusal, read_fixed_text};
 
 use super::HostError;
 use super::driver::Driver;
@@ -97,8 +98,8 @@ impl Driver {
             return Ok(config.prompt.clone());
         };
         let path = self.working_dir().join(file);
-        let text = fs_err::read_to_string(&path)
-            .map_err(|error| HostError::Prompt(format!("cannot read the prompt: {error}")))?;
+        let text = read_fixed_text(&path)
+            .map_err(|error| unreadable("the prompt file", &path, "--prompt-file", &error))?;
         if text.trim().is_empty() {
             return Err(HostError::Prompt(format!(
                 "the prompt file {} is empty",
@@ -118,8 +119,9 @@ impl Driver {
         let dir = self.working_dir();
         let mut files = Vec::new();
         for file in &config.spec_files {
-            let text = fs_err::read_to_string(dir.join(file))
-                .map_err(|error| HostError::Prompt(format!("cannot read a spec file: {error}")))?;
+            let path = dir.join(file);
+            let text = read_fixed_text(&path)
+                .map_err(|error| unreadable("the spec file", &path, "", &error))?;
             let name = file.display().to_string();
             files.push(SpecFile { name, text });
         }
@@ -130,4 +132,20 @@ impl Driver {
         );
         Ok((Some(built.text), built.warning))
     }
+}
+
+/// A file that the person named and that cannot be read. One that became a link is not followed: it
+/// lies in the agent's reach.
+fn unreadable(what: &str, path: &Path, flag: &str, error: &std::io::Error) -> HostError {
+    let file = path.display();
+    let Some(refusal) = Refusal::of(error) else {
+        return HostError::Prompt(format!("cannot read {what} {file}: {error}"));
+    };
+    let other = match flag {
+        "" => String::new(),
+        flag => format!(", or name another with {flag} FILE"),
+    };
+    HostError::Prompt(format!(
+        "{what} {file} was replaced after the start: {refusal}; put the file back and go on with `descartes loop resume`{other}"
+    ))
 }

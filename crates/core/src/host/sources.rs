@@ -7,11 +7,12 @@ use descartes_kernel::event::Event;
 use descartes_kernel::sched;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
 use descartes_kernel::transition::Fold;
-use descartes_store::catalog::{self, FindError};
+use descartes_store::catalog;
 use descartes_store::journal::{Journal, Recovered, last_records};
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
+use serde_json::Map;
 
 use super::agent::resolve_all;
 use super::name::made_up_name;
@@ -103,6 +104,8 @@ pub(super) fn find(
                 }),
             }
         }
+        // A link, a FIFO, a folder: nothing is put in its place unasked.
+        Err(StateFileError::Io(error)) if error.refusal().is_some() => Err(error.into()),
         Err(error) => {
             let id = match named {
                 Some(id) => Some(id.to_owned()),
@@ -152,11 +155,9 @@ fn altered_id(
 
 /// The newest loop on a state file.
 fn by_path(settings: &HostSettings, path: &Path) -> Result<Option<String>, HostError> {
-    match catalog::find(&settings.root, &path.to_string_lossy()) {
-        Ok(entry) => Ok(Some(entry.meta.id)),
-        Err(FindError::Io(error)) => Err(error.into()),
-        Err(_) => Ok(None),
-    }
+    let all = catalog::list(&settings.root)?;
+    let newest = all.into_iter().find(|entry| entry.meta.state_file == path);
+    Ok(newest.map(|entry| entry.meta.id))
 }
 
 /// Whether a loop has not ended, as far as its journal tells.
@@ -173,7 +174,7 @@ fn goes_on(settings: &HostSettings, id: &str) -> bool {
     told.unwrap_or(!recent.is_empty())
 }
 
-fn new_id() -> String {
+pub(super) fn new_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
 
@@ -238,7 +239,10 @@ pub(super) fn begin_from_file(
         .clone()
         .unwrap_or_else(|| made_up_name(&work, loop_id));
     let started_at = file.started_at.unwrap_or(now);
-    let family = Default::default();
+    let mut family = Map::new();
+    if let Some(from) = file.extra.get("copied_from") {
+        family.insert("copied_from".to_owned(), from.clone());
+    }
     register(settings, loop_id, &name, path, &work, started_at, family)?;
     let mut journal = Journal::create(&dir.journal())?;
     let event = Event::LoopCreated {

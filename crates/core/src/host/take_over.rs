@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::{Accept, edited};
@@ -13,22 +12,22 @@ use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
-use descartes_proc::{MARK, sweep_marked};
+use descartes_store::Sync;
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 
 use super::agent::{read_interrupted, resolve_all};
 use super::driver::Driver;
+use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_guard};
+use super::moved;
 use super::open::{Held, assemble, take, working_dir};
 use super::sources::{Source, begin_from_file, find, fold_journal, not_of_another};
 use super::{Host, HostError, HostSettings};
 use crate::tasks::{self, Occasion};
-
-/// Leftovers of a dead host get so long to end.
-const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A loop to take up.
 #[derive(Clone, Debug)]
@@ -43,6 +42,9 @@ pub struct Resume {
     pub environment: BTreeMap<String, String>,
     /// Whether an edited state file holds where it loosens the loop.
     pub accept: Accept,
+    /// Where it goes on, where a person said so: a moved project is taken along, a copied one becomes
+    /// a loop of its own. Without it a state file that lies elsewhere than its loop says is refused.
+    pub here: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -82,21 +84,26 @@ pub(crate) fn resume_for(
 ) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
     let mut notices = Vec::new();
-    let found = find(
+    let mut found = find(
         &settings,
         &mut state_file,
         resume.loop_id.as_deref(),
         resume.accept,
         &mut notices,
     )?;
+    let copy_of = moved::check(&settings, &mut found, &mut state_file, &resume)?;
     let facts = this_host(&settings.version);
+    wait_for_guard(&settings.root, state_file.path())?;
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;
     // Read again under the lock: another host may have moved on since.
     let loaded = match found.source {
         Source::Journal => state_file.load().ok(),
         Source::StateFile => Some(state_file.load()?),
     };
-    let loaded = not_of_another(loaded, &found.loop_id, &mut state_file, &mut notices)?;
+    let loaded = match copy_of {
+        Some(_) => loaded,
+        None => not_of_another(loaded, &found.loop_id, &mut state_file, &mut notices)?,
+    };
     let dir = settings.root.loop_dir(&found.loop_id)?;
     let mut events = Vec::new();
     let (mut journal, mut state) = match &loaded {
@@ -104,20 +111,36 @@ pub(crate) fn resume_for(
             &settings,
             &dir,
             &found.loop_id,
-            &loaded.state,
+            &moved::as_it_is_here(&loaded.state, copy_of.as_ref(), resume.here.as_deref())?,
             state_file.path(),
         )?,
         _ => fold_journal(&dir, &mut notices, &mut events)?,
     };
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
-        take_edits(
-            &mut journal,
-            &mut state,
-            loaded,
-            resume.accept,
-            &mut notices,
-        )?;
+        if copy_of.is_none() {
+            take_edits(
+                &mut journal,
+                &mut state,
+                loaded,
+                resume.accept,
+                &mut notices,
+            )?;
+        }
+    }
+    if let Some(home) = &copy_of {
+        notices.push(format!(
+            "a loop of its own from here on; its history so far: descartes loop history {}",
+            home.loop_id
+        ));
+    } else if let Some(dir) = &resume.here {
+        moved::settle(&settings, &mut journal, &mut state, &state_file, dir)?;
+    }
+    if resume.here.is_some() {
+        // Said now, also where nothing is left to be done.
+        let kept = loaded.as_ref().map(|loaded| loaded.state.extra.clone());
+        let kept: Map<String, Value> = kept.unwrap_or_default();
+        state_file.save(&state.project(&kept), state.seq, Sync::Lazy)?;
     }
     state.config.backend.environment = resume.environment.clone();
     if let Purpose::Attempt { dir, .. } = &purpose {
@@ -134,7 +157,11 @@ pub(crate) fn resume_for(
     resume.change.apply_to(&mut config);
     config.check()?;
     let agents = resolve_all(&config, &settings)?;
-    sweep_leftovers(&state, &mut notices);
+    let ended = match &purpose {
+        Purpose::Loop => sweep_loop(&settings.root, &state.loop_id),
+        Purpose::Attempt { dir: work, .. } => sweep_task_loop(&dir, &state.loop_id, work),
+    };
+    tell(&ended, &mut notices);
     let tasks = match (&config.tasks, &config.working_directory) {
         (Some(_), Some(work)) => {
             let mut tasks =
@@ -265,17 +292,6 @@ fn warn_environment(state: &LoopState, notices: &mut Vec<String>) {
         notices.push(format!(
             "the loop was started with --env {}: values are never stored, give them again if the agent needs them",
             missing.join(", ")
-        ));
-    }
-}
-
-/// Processes of a dead host are ended before anything new begins.
-fn sweep_leftovers(state: &LoopState, notices: &mut Vec<String>) {
-    let ended = sweep_marked(MARK, &state.loop_id, 0, SWEEP_LIMIT);
-    if !ended.is_empty() {
-        notices.push(format!(
-            "ended {} that the dead host had left",
-            plural(ended.len() as u64, "process")
         ));
     }
 }

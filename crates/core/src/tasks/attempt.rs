@@ -365,6 +365,7 @@ impl Job {
                 change.max_iterations = Some(None);
             }
             let resume = Resume {
+                here: None,
                 state_file: file.to_owned(),
                 loop_id: None,
                 change: change.clone(),

@@ -94,7 +94,7 @@ impl Runner<'_> {
     pub(super) fn grow(&mut self) -> Result<(), HostError> {
         self.growth.asked += 1;
         self.growth.standing = Standing::UnderWay;
-        let text = fs_err::read_to_string(self.config.source.path())
+        let text = descartes_store::safe_open::read_user_text(self.config.source.path())
             .map_err(|error| HostError::refused(error.to_string(), "look at the roadmap"))?;
         let roadmap = descartes_kernel::roadmap::parse(&text);
         // Numbers of earlier hosts are not used again: each question is a loop of its own.

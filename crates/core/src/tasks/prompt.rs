@@ -6,6 +6,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sched::{Evidence, EvidenceKind};
 use descartes_kernel::spec::{Spec, SpecFile, SpecSources, TaskText, build};
 use descartes_kernel::tasks::TasksConfig;
+use descartes_store::safe_open::read_text_within;
 
 /// The spec of a task, from the files as they are now. A plan or spec file that cannot be read
 /// is told among the warnings.
@@ -18,10 +19,11 @@ pub fn task_spec(
     gates: &[String],
 ) -> Spec {
     let mut warnings = Vec::new();
-    let mut read = |path: &Path, what: &str| match fs_err::read_to_string(dir.join(path)) {
+    let mut read = |path: &Path, what: &str| match read_text_within(dir, path) {
         Ok(text) => Some(text),
         Err(error) => {
-            warnings.push(format!("cannot read {what}: {error}"));
+            let file = path.display();
+            warnings.push(format!("cannot read {what} {file}: {error}"));
             None
         }
     };

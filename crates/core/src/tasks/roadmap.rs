@@ -9,6 +9,7 @@ use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::roadmap::{self, Defaults, Mark, NewTask, Roadmap, RoadmapTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_kernel::tasks::RoadmapDefaults;
+use descartes_store::safe_open;
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
 
 use super::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
@@ -48,7 +49,7 @@ impl RoadmapSource {
     }
 
     fn read(&self) -> Result<String, SourceError> {
-        fs_err::read_to_string(&self.path).map_err(|error| self.content(error.to_string()))
+        safe_open::read_user_text(&self.path).map_err(|error| self.content(error.to_string()))
     }
 }
 

@@ -7,6 +7,7 @@ use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::scud::{self, EditError, Form, ScudFile, ScudTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
+use descartes_store::safe_open::{self, Options};
 use descartes_store::task_file::TaskFile;
 use jiff::Timestamp;
 
@@ -234,8 +235,8 @@ fn append_log(project: &Path, task: &TaskId, text: &str) {
     let at = Timestamp::now().strftime("%Y-%m-%d %H:%M:%S");
     let write = || -> std::io::Result<()> {
         fs_err::create_dir_all(&folder)?;
-        let mut options = fs_err::OpenOptions::new();
-        let mut file = options.create(true).append(true).open(&path)?;
+        let path = safe_open::link_free(&path)?;
+        let mut file = safe_open::open(Options::new().append().create(), &path)?;
         file.write_all(format!("--- {at} ---\n{text}\n\n").as_bytes())
     };
     drop(write());

@@ -19,6 +19,7 @@ pub struct LoopSpecConfig {
     /// Whether its section of the plan is told.
     pub include_plan_section: bool,
     /// Files that are told with every task.
+    #[serde(with = "crate::path_text::many")]
     pub additional_specs: Vec<PathBuf>,
     /// Budget of the whole; `None` is unlimited.
     pub max_spec_tokens: Option<u32>,

@@ -18,11 +18,13 @@ pub enum TaskFile {
         /// The tag.
         tag: String,
         /// The task file.
+        #[serde(with = "crate::path_text::one")]
         file: PathBuf,
     },
     /// A Markdown roadmap.
     Roadmap {
         /// The roadmap.
+        #[serde(with = "crate::path_text::one")]
         file: PathBuf,
         /// What holds where the roadmap does not say.
         #[serde(default)]
@@ -33,6 +35,13 @@ pub enum TaskFile {
 impl TaskFile {
     /// The file itself.
     pub fn path(&self) -> &PathBuf {
+        match self {
+            Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
+        }
+    }
+
+    /// The file itself, to be changed.
+    pub fn path_mut(&mut self) -> &mut PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
         }
@@ -98,9 +107,11 @@ pub struct TasksConfig {
     pub source: TaskFile,
     /// The implementation plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "crate::path_text::maybe")]
     pub plan_path: Option<PathBuf>,
     /// Notes of an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(with = "crate::path_text::maybe")]
     pub handoff_path: Option<PathBuf>,
     /// Attempts at a task that does not say otherwise.
     #[serde(default = "three")]

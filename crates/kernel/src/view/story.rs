@@ -209,6 +209,9 @@ fn remark(event: &Event) -> Option<String> {
         Event::Paused => "paused".to_owned(),
         Event::Unpaused => "unpaused".to_owned(),
         Event::Branched { name } => format!("on branch {name}"),
+        Event::Moved {
+            working_directory, ..
+        } => format!("works in {} from here on", working_directory.display()),
         Event::Tagged { name } => format!("tagged {name}"),
         Event::LoopReopened => "resumed".to_owned(),
         Event::Unknown => "something that a newer version wrote".to_owned(),

@@ -5,10 +5,11 @@ use crate::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
 use crate::lock::{is_held, is_ours, lock_beside, remove_unheld};
 use crate::logs::disk_use;
 use crate::ops::{self, IoError};
+use crate::safe_open;
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 
 /// What is removed of a loop.
@@ -108,7 +109,7 @@ fn item(
     last_used: Timestamp,
     mut paths: Vec<PathBuf>,
 ) -> Option<CleanItem> {
-    paths.retain(|path| path.exists());
+    paths.retain(|path| safe_open::is_there(path));
     let bytes = paths.iter().map(|path| disk_use(path)).sum();
     (!paths.is_empty()).then_some(CleanItem {
         meta,
@@ -165,8 +166,9 @@ fn locks_in_projects<'a>(files: impl Iterator<Item = &'a Path>, here: &Path) -> 
 }
 
 fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let names = std::fs::read_dir(folder).into_iter().flatten();
-    names.filter_map(|name| Some(name.ok()?.path()))
+    let names = safe_open::names_in(folder).unwrap_or_default();
+    let folder = folder.to_owned();
+    names.into_iter().map(move |name| folder.join(name))
 }
 
 /// Removes a lock of a plan, unless a loop took it meanwhile.
@@ -176,13 +178,11 @@ pub fn remove_lock(path: &Path) -> Result<(), CleanError> {
 
 /// Folders that were begun and never became a loop.
 fn leftovers(root: &StateRoot, before: Timestamp) -> Vec<CleanItem> {
-    let names = std::fs::read_dir(root.loops())
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok);
+    let names = safe_open::names_in(&root.loops()).unwrap_or_default();
     names
-        .filter_map(|name| root.loop_dir(name.file_name().to_str()?).ok())
-        .filter(|dir| !dir.meta().exists() && !dir.journal().exists())
+        .into_iter()
+        .filter_map(|name| root.loop_dir(name.to_str()?).ok())
+        .filter(|dir| !safe_open::is_there(&dir.meta()) && !safe_open::is_there(&dir.journal()))
         .filter(|dir| last_used(dir) < before)
         .filter_map(|dir| {
             let (last_used, path) = (last_used(&dir), dir.path().to_owned());
@@ -197,14 +197,14 @@ fn last_used(dir: &LoopDir) -> Timestamp {
 }
 
 fn modified(path: &Path) -> Option<Timestamp> {
-    let time = std::fs::metadata(path).and_then(|meta| meta.modified());
+    let time = safe_open::metadata(path).and_then(|meta| meta.modified());
     Timestamp::try_from(time.ok()?).ok()
 }
 
 /// Removes one item of a plan, unless a loop took it up again meanwhile.
 pub fn remove(item: &CleanItem) -> Result<(), CleanError> {
     let lock = item.dir.lock();
-    let held = File::open(&lock).ok();
+    let held = safe_open::open_read(&lock).ok();
     if let Some(file) = &held {
         match file.try_lock() {
             Ok(()) => {}

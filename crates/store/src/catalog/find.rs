@@ -1,7 +1,7 @@
 //! Finding the loop that a person means.
 
 use super::{LoopEntry, LoopMeta, list, read_entry};
-use crate::layout::{StateRoot, canonical};
+use crate::layout::{StateRoot, state_file_path};
 use crate::ops::IoError;
 use std::path::Path;
 
@@ -58,7 +58,7 @@ pub fn find(root: &StateRoot, query: &str) -> Result<LoopEntry, FindError> {
 }
 
 fn by_state_file(all: Vec<LoopEntry>, query: &str) -> Result<LoopEntry, FindError> {
-    let path = canonical(Path::new(query)).ok();
+    let path = state_file_path(Path::new(query)).ok();
     let newest = all
         .into_iter()
         .find(|entry| Some(&entry.meta.state_file) == path.as_ref());

@@ -2,14 +2,17 @@
 
 mod clean;
 mod find;
+mod home;
 
 pub use clean::{CleanError, CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
 pub use find::{FindError, find};
+pub use home::{Home, Lies, lies};
 
 use crate::journal::{JournalError, find_last};
 use crate::layout::{BadLoopId, LoopDir, StateRoot};
 use crate::lock::{Held, holder_of_loop};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open;
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
 use jiff::Timestamp;
@@ -18,16 +21,19 @@ use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// The content of `meta.json`: what never changes about a loop, written when it is made.
+/// The content of `meta.json`: what is known of a loop without its journal, written when it is made
+/// and when it is moved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopMeta {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Its state file, with every link followed.
+    /// Its state file; no link leads to it.
+    #[serde(with = "descartes_kernel::path_text::one")]
     pub state_file: PathBuf,
     /// Where it works.
+    #[serde(with = "descartes_kernel::path_text::one")]
     pub working_dir: PathBuf,
     /// When it was first started.
     pub started_at: Timestamp,
@@ -80,14 +86,14 @@ pub fn register(root: &StateRoot, meta: &LoopMeta) -> Result<LoopDir, RegisterEr
 /// All loops, newest first. Folders that hold no readable `meta.json` are passed over.
 pub fn list(root: &StateRoot) -> Result<Vec<LoopEntry>, IoError> {
     let folder = root.loops();
-    let names = match std::fs::read_dir(&folder) {
+    let names = match safe_open::names_in(&folder) {
         Ok(names) => names,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(IoError::new("list", &folder, error)),
     };
     let mut entries: Vec<_> = names
-        .filter_map(Result::ok)
-        .filter_map(|name| root.loop_dir(name.file_name().to_str()?).ok())
+        .into_iter()
+        .filter_map(|name| root.loop_dir(name.to_str()?).ok())
         .filter_map(read_entry)
         .collect();
     entries.sort_by(|a, b| (b.meta.started_at, &b.meta.id).cmp(&(a.meta.started_at, &a.meta.id)));
@@ -95,7 +101,7 @@ pub fn list(root: &StateRoot) -> Result<Vec<LoopEntry>, IoError> {
 }
 
 pub(crate) fn read_entry(dir: LoopDir) -> Option<LoopEntry> {
-    let meta = serde_json::from_slice(&std::fs::read(dir.meta()).ok()?).ok()?;
+    let meta = serde_json::from_slice(&safe_open::read(&dir.meta()).ok()?).ok()?;
     Some(LoopEntry { meta, dir })
 }
 
@@ -112,7 +118,7 @@ pub fn standing(dir: &LoopDir) -> Result<Standing, JournalError> {
         return Ok(Standing::Running(held));
     }
     let journal = dir.journal();
-    if !journal.exists() {
+    if !safe_open::is_there(&journal) {
         return Ok(Standing::Interrupted);
     }
     let mut end = None;
@@ -123,6 +129,7 @@ pub fn standing(dir: &LoopDir) -> Result<Standing, JournalError> {
             | Event::CommandEffective { .. }
             | Event::ConfigChanged { .. }
             | Event::StateEdited { .. }
+            | Event::Moved { .. }
             | Event::Unpaused
             | Event::Checkpoint { .. }
             | Event::Warning { .. }

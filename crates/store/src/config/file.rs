@@ -8,13 +8,14 @@ use std::path::Path;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-/// Adds a file's settings; one that is not there has none.
+/// Adds a file's settings, read by `read`; one that is not there has none.
 pub(super) fn add_if_there(
     layers: &mut Layers,
     path: &Path,
+    read: impl Fn(&Path) -> std::io::Result<Vec<u8>>,
     source: impl Fn(usize) -> Source,
 ) -> Result<(), ConfigError> {
-    match std::fs::read(path) {
+    match read(path) {
         Ok(bytes) => {
             let text = String::from_utf8(bytes).map_err(|error| {
                 let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

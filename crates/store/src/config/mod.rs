@@ -7,6 +7,7 @@ mod keys;
 pub use keys::{KEYS, Kind, kind_of};
 
 use crate::ops::IoError;
+use crate::safe_open;
 use descartes_kernel::units::parse_size;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -173,14 +174,15 @@ impl Layers {
                 path: path.clone(),
                 line,
             };
-            file::add_if_there(&mut layers, path, source)?;
+            // People keep their own in a repository of dotfiles, behind a link.
+            file::add_if_there(&mut layers, path, safe_open::read_user_file, source)?;
         }
         if let Some(path) = &places.project_file {
             let source = |line| Source::ProjectFile {
                 path: path.clone(),
                 line,
             };
-            file::add_if_there(&mut layers, path, source)?;
+            file::add_if_there(&mut layers, path, safe_open::read_any_owner, source)?;
         }
         for (name, text) in &places.environment {
             layers.add_variable(name, text)?;

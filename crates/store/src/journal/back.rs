@@ -99,7 +99,7 @@ pub(super) fn read_line(
 
 /// The last `count` records of a journal, oldest first, without reading what stands before.
 pub fn last_records(path: &Path, count: usize) -> Result<Vec<Record>, JournalError> {
-    let file = File::open(path).map_err(ops::at("open", path))?;
+    let file = ops::open_read(path)?;
     let (mut lines, _) = BackLines::new(path, &file)?;
     let mut records = Vec::new();
     while records.len() < count {
@@ -128,7 +128,7 @@ pub fn end_from(
     most: usize,
     mut wanted: impl FnMut(&Record) -> bool,
 ) -> Result<Option<JournalEnd>, JournalError> {
-    let file = File::open(path).map_err(ops::at("open", path))?;
+    let file = ops::open_read(path)?;
     let (mut lines, offset) = BackLines::new(path, &file)?;
     let mut records = Vec::new();
     while records.len() < most
@@ -149,7 +149,7 @@ pub fn find_last(
     path: &Path,
     mut wanted: impl FnMut(&Record) -> bool,
 ) -> Result<Option<Record>, JournalError> {
-    let file = File::open(path).map_err(ops::at("open", path))?;
+    let file = ops::open_read(path)?;
     let (mut lines, _) = BackLines::new(path, &file)?;
     while let Some(record) = lines.previous()? {
         if wanted(&record) {

@@ -29,7 +29,7 @@ impl JournalReader {
 
     /// Opens a journal at a place that [`offset`](Self::offset) told earlier.
     pub fn open_at(path: &Path, offset: u64) -> Result<Self, JournalError> {
-        let file = File::open(path).map_err(ops::at("open", path))?;
+        let file = ops::open_read(path)?;
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -119,10 +119,10 @@ impl JournalReader {
             .metadata()
             .map_err(ops::at("look at", &self.path))?;
         let mut len = ours.len();
-        if let Ok(there) = std::fs::metadata(&self.path)
+        if let Ok(there) = crate::safe_open::metadata(&self.path)
             && !same_file(&there, &ours)
         {
-            self.file = File::open(&self.path).map_err(ops::at("open", &self.path))?;
+            self.file = ops::open_read(&self.path)?;
             len = there.len();
         }
         if len < self.offset {

@@ -145,6 +145,6 @@ fn free_name(path: &Path) -> PathBuf {
     let more = (2u32..).map(|count| ops::beside(path, &format!(".damaged-{count}")));
     std::iter::once(first)
         .chain(more)
-        .find(|name| !name.exists())
+        .find(|name| !crate::safe_open::is_there(name))
         .unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! Room kept free, so that a loop on a full disk can still write down why it stopped.
 
 use crate::ops::{self, IoError};
+use crate::safe_open::{self, Options};
 use nix::fcntl::posix_fallocate;
 use std::path::{Path, PathBuf};
 
@@ -20,11 +21,11 @@ impl Reserve {
 
     /// Takes the room. A disk that is full already has none to give; the loop runs without.
     pub fn fill(&self) -> Result<(), IoError> {
-        if std::fs::metadata(&self.path).is_ok_and(|meta| meta.len() >= SIZE as u64) {
+        if safe_open::metadata(&self.path).is_ok_and(|meta| meta.len() >= SIZE as u64) {
             return Ok(());
         }
         let fill = || {
-            let file = ops::open(ops::private().write(true).create(true), &self.path)?;
+            let file = ops::open(Options::new().write().create(), &self.path)?;
             match posix_fallocate(&file, 0, SIZE as i64) {
                 Ok(()) => Ok(()),
                 // Not every file system can; zeros take the same room there.

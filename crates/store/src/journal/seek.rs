@@ -21,7 +21,7 @@ pub fn seek(
     wanted: u64,
     key: impl Fn(&Record) -> Option<u64>,
 ) -> Result<JournalReader, JournalError> {
-    let file = File::open(path).map_err(ops::at("open", path))?;
+    let file = ops::open_read(path)?;
     let mut high = file.metadata().map_err(ops::at("look at", path))?.len();
     let mut low = 0;
     while high - low > NEAR {

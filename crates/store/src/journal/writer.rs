@@ -4,6 +4,7 @@ use super::reserve::Reserve;
 use super::scan::{Scan, scan};
 use super::{JournalError, Recovered, line};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open::{self, Options};
 use descartes_kernel::event::{Durability, Event, Record};
 use jiff::Timestamp;
 use std::fs::{File, Metadata};
@@ -39,11 +40,8 @@ impl Journal {
         if let Some(folder) = path.parent() {
             ops::make_dir(folder, Sync::Durable)?;
         }
-        let file = ops::open(
-            ops::private().read(true).append(true).create_new(true),
-            path,
-        )
-        .map_err(ops::at("create", path))?;
+        let file = ops::open(Options::new().read().append().create_new(), path)
+            .map_err(ops::at("create", path))?;
         if let Some(folder) = path.parent() {
             ops::sync_dir(folder)?;
         }
@@ -62,8 +60,8 @@ impl Journal {
         path: &Path,
         each: impl FnMut(Record),
     ) -> Result<(Self, Recovered), JournalError> {
-        let file = ops::open(ops::private().read(true).append(true), path)
-            .map_err(ops::at("open", path))?;
+        let file =
+            ops::open(Options::new().read().append(), path).map_err(ops::at("open", path))?;
         let scan = scan(path, &file, each)?;
         let mut journal = Self::from_scan(path, file, &scan)?;
         journal
@@ -211,7 +209,7 @@ impl Journal {
             let what = format!("{} bytes where {} were expected", ours.len(), self.len);
             return Err(self.foreign(what));
         }
-        match std::fs::metadata(&self.path) {
+        match safe_open::metadata(&self.path) {
             Ok(there) if same_file(&there, &ours) => Ok(()),
             Ok(_) => Err(self.foreign("another file stands in its place".to_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.make_anew()?),
@@ -233,11 +231,8 @@ impl Journal {
         ops::make_dir(folder, Sync::Durable)?;
         let staged = ops::beside(&self.path, ".new");
         ops::remove_file(&staged)?;
-        let copy = ops::open(
-            ops::private().read(true).append(true).create_new(true),
-            &staged,
-        )
-        .map_err(ops::at("create", &staged))?;
+        let copy = ops::open(Options::new().read().append().create_new(), &staged)
+            .map_err(ops::at("create", &staged))?;
         self.copy_to(&copy).map_err(ops::at("write", &staged))?;
         ops::rename(&staged, &self.path)?;
         ops::sync_dir(folder)?;

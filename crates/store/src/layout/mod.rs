@@ -16,7 +16,7 @@ mod project;
 mod runtime;
 
 pub use env::EnvPaths;
-pub use project::{canonical, ensure_folder_of, ensure_project_folder};
+pub use project::{canonical, ensure_folder_of, ensure_project_folder, state_file_path};
 pub use runtime::{RuntimeError, socket_path};
 
 use nix::unistd::{AccessFlags, access};
@@ -57,9 +57,17 @@ impl StateRoot {
         Self::at(found.unwrap_or_else(|| project.join(PROJECT_FOLDER)))
     }
 
-    /// A root at a known place.
+    /// A root at a known place. It may be reached over links, which are resolved here once; nothing
+    /// in it may be one, and `.descartes` of a project neither.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        let path = path.into();
+        let free = match path.file_name() == Some(std::ffi::OsStr::new(PROJECT_FOLDER)) {
+            true => crate::safe_open::link_free(&path).ok(),
+            false => canonical(&path).ok(),
+        };
+        Self {
+            path: free.unwrap_or(path),
+        }
     }
 
     /// The folder itself.

@@ -29,11 +29,17 @@ fn ensure(folder: &Path) -> Result<(), IoError> {
     match folder
         .file_name()
         .is_some_and(|name| name == PROJECT_FOLDER)
-        && !ignore.exists()
+        && !crate::safe_open::is_there(&ignore)
     {
         true => ops::replace_shared(&ignore, b"*\n", Sync::Lazy),
         false => Ok(()),
     }
+}
+
+/// The absolute path of a state file: links above it are resolved (above `.descartes`, where it lies
+/// in one). The file itself is no link: it is refused when it is opened.
+pub fn state_file_path(path: &Path) -> Result<PathBuf, IoError> {
+    crate::safe_open::link_free(path).map_err(ops::at("resolve", path))
 }
 
 /// The absolute path with every symbolic link followed. Neither the file nor its folders

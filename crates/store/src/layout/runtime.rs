@@ -52,7 +52,14 @@ fn socket_in(folder: &Path, name: &str) -> Result<PathBuf, RuntimeError> {
     if socket.as_os_str().as_bytes().len() > LONGEST {
         return Err(RuntimeError::TooLong(socket));
     }
-    ops::make_dir(folder, Sync::Lazy)?;
+    let resolved = folder.parent().and_then(|base| base.canonicalize().ok());
+    let name = folder.file_name().unwrap_or_default();
+    let made = resolved.map_or_else(|| folder.to_owned(), |base| base.join(name));
+    if let Err(error) = ops::make_dir(&made, Sync::Lazy)
+        && error.refusal().is_none()
+    {
+        return Err(error.into());
+    }
     // Not followed: in a shared temp dir a link may be somebody's trap.
     let there = std::fs::symlink_metadata(folder).map_err(ops::at("look at", folder))?;
     let private =

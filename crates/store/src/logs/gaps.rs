@@ -42,7 +42,7 @@ impl Gaps {
 
     /// What is known about a log; one without a `.cut` file is whole.
     pub fn load(log: &Path) -> Self {
-        let text = std::fs::read(Self::path(log)).ok();
+        let text = crate::safe_open::read(&Self::path(log)).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok())
             .unwrap_or_default()
     }

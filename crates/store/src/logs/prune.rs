@@ -67,13 +67,13 @@ impl LoopLogs {
 
 fn runs(dir: &LoopDir) -> Result<Vec<u64>, IoError> {
     let folder = dir.runs();
-    let entries = match std::fs::read_dir(&folder) {
+    let entries = match crate::safe_open::names_in(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(IoError::new("list", &folder, error)),
     };
-    let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-    Ok(entries.filter_map(Result::ok).filter_map(number).collect())
+    let number = |name: std::ffi::OsString| name.to_str()?.parse().ok();
+    Ok(entries.into_iter().filter_map(number).collect())
 }
 
 /// Room that a file or folder takes, holes aside. What cannot be looked at counts as nothing.

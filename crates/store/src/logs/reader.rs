@@ -39,7 +39,7 @@ pub struct LogReader {
 }
 
 pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+    match crate::safe_open::open_read(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -55,7 +55,7 @@ impl LogTail {
 
     /// Follows what is added from now on.
     pub fn from_end(path: &Path) -> Self {
-        let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let len = crate::safe_open::metadata(path).map_or(0, |meta| meta.len());
         Self::from(path, len)
     }
 

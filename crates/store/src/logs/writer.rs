@@ -3,6 +3,7 @@
 use super::gaps::Gaps;
 use crate::layout::RunDir;
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open::Options;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub struct Stopped {
 pub fn expect_run(folder: &RunDir) -> Result<(), IoError> {
     ops::make_dir(folder.path(), Sync::Lazy)?;
     let path = folder.stdout();
-    let made = ops::open(ops::private().write(true).create(true), &path);
+    let made = ops::open(Options::new().write().create(), &path);
     made.map(drop).map_err(ops::at("create", &path))
 }
 
@@ -162,7 +163,7 @@ impl LogFile {
 }
 
 fn make(path: &Path) -> io::Result<File> {
-    let create = || ops::open(ops::private().write(true).create(true).truncate(true), path);
+    let create = || ops::open(Options::new().write().create().truncate(), path);
     let file = match create() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new("."));

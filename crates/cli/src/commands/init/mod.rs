@@ -5,7 +5,8 @@ mod project;
 
 use std::path::Path;
 
-use descartes_store::layout::ensure_project_folder;
+use descartes_store::layout::{PROJECT_FOLDER, ensure_project_folder};
+use descartes_store::safe_open::{self, Options, Refusal};
 
 use self::files::NewFile;
 use crate::args::setup::InitArgs;
@@ -35,6 +36,12 @@ pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<
         [] => printer.line("gate: none found; set `verify` in .descartes/config.toml"),
         gates => printer.line(&format!("gate: {}", gates.join(", "))),
     }
+    let ours = dir.join(PROJECT_FOLDER);
+    if let Err(error) = safe_open::names_in(&ours)
+        && Refusal::of(&error).is_some()
+    {
+        return Err(at("write into", &ours)(error));
+    }
     for file in files::all(&found) {
         let (tone, word) = match (dir.join(file.path).exists(), args.dry_run) {
             (true, _) => (Tone::Warn, "kept"),
@@ -54,17 +61,17 @@ pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<
 
 fn write(dir: &Path, file: &NewFile) -> Result<(), CliError> {
     let path = dir.join(file.path);
-    if file
-        .path
-        .starts_with(descartes_store::layout::PROJECT_FOLDER)
-    {
+    if file.path.starts_with(PROJECT_FOLDER) {
         ensure_project_folder(dir)?;
     } else if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(at("make", folder))?;
     }
     // Made anew or not at all: somebody may have written it since we looked.
     let mut options = std::fs::OpenOptions::new();
-    let opened = options.write(true).create_new(true).open(&path);
+    let opened = match file.path.starts_with(PROJECT_FOLDER) {
+        true => safe_open::open(Options::new().write().create_new(), &path),
+        false => options.write(true).create_new(true).open(&path),
+    };
     let written =
         opened.and_then(|mut out| std::io::Write::write_all(&mut out, file.text.as_bytes()));
     written.map_err(at("write", &path))

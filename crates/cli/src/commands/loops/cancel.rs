@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use descartes_client::{Effect, LoopHandle, Sent, Ticket};
+use descartes_core::host::sweep_loop;
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Phase;
 use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::Life;
-use descartes_proc::{Fate, MARK, sweep_marked};
+use descartes_proc::Fate;
 use serde_json::json;
 
 use super::which::find;
@@ -24,8 +25,6 @@ const BEYOND_GRACE: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(120);
 /// After so long it is said that something is waited for.
 const SAY_SO: Duration = Duration::from_secs(1);
-/// Leftovers of a dead host get so long to end.
-const SWEEP: Duration = Duration::from_secs(5);
 
 /// What was done.
 struct Done {
@@ -150,7 +149,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<Done, CliError> {
     };
     // While it is held nobody resumes it; where somebody just did, its processes are theirs.
     if let Ok(_hold) = found.hold() {
-        let ended = sweep_marked(MARK, found.id(), 0, SWEEP);
+        let ended = sweep_loop(found.root(), found.id());
         let left = ended
             .iter()
             .filter(|one| one.fate == Fate::Survived)

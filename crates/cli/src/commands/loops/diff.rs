@@ -7,6 +7,7 @@ use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
+use descartes_kernel::path_text::encode;
 use descartes_kernel::state::LoopState;
 use serde_json::{Value, json};
 
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Runs it.
 pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, around, printer)?;
+    found.refuse_displaced()?;
     let trees = found.trees(iteration).map_err(|error| {
         let of_tasks = |state: LoopState| state.config.tasks.is_some();
         match &error {
@@ -38,9 +40,9 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
         let changed = tree.changed_files(&before, &after)?;
-        let rows = changed
-            .iter()
-            .map(|changed| json!({ "path": changed.path, "status": word(changed.status) }));
+        let rows = changed.iter().map(
+            |changed| json!({ "path": encode(&changed.path), "status": word(changed.status) }),
+        );
         let rows: Vec<Value> = rows.collect();
         printer.line(&json!({ "iteration": trees.row.iteration, "files": rows }).to_string());
         return Ok(0);

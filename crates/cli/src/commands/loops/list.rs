@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
+use descartes_kernel::path_text::encode;
 use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::{Life, Status};
 use jiff::Timestamp;
@@ -183,8 +184,8 @@ fn as_json(found: &LoopHandle) -> Value {
         "loop_id": meta.id,
         "name": meta.name,
         "started_at": meta.started_at,
-        "working_dir": meta.working_dir,
-        "state_file": meta.state_file,
+        "working_dir": encode(&meta.working_dir),
+        "state_file": encode(&meta.state_file),
         "parent": found.parent(),
         "task": found.task(),
     });

@@ -1,7 +1,7 @@
 //! `descartes loop resume`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
@@ -13,6 +13,7 @@ use descartes_store::host::this_host;
 use descartes_store::journal::repair;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
 use descartes_store::lock::{Holder, StateLock};
+use descartes_store::safe_open;
 use descartes_store::state_file;
 
 use super::which;
@@ -33,8 +34,20 @@ pub(super) const OTHER_COMMAND: &str = "the model is then chosen by the command 
 
 /// Runs it.
 pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let here = place(args, around)?;
+    let elsewhere = here.as_ref().filter(|_| args.working_dir.is_some());
+    let around = &match elsewhere {
+        Some(dir) if args.which.id.is_none() && args.which.state_file.is_none() => Surroundings {
+            here: dir.clone(),
+            ..around.clone()
+        },
+        _ => around.clone(),
+    };
     let root = around.root(&around.here);
-    let found = find(&args.which, around, &root)?;
+    let mut found = find(&args.which, around, &root)?;
+    if let Some(dir) = &here {
+        found.come_to(dir);
+    }
     let change = change(&args.change, around)?;
     refuse_from_within(&found, &root, around)?;
     if args.repair {
@@ -59,6 +72,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
                 true => Accept::All,
                 false => Accept::Harmless,
             },
+            here,
         },
     };
     let format = Format::asked(ShowArgs {
@@ -72,12 +86,46 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     foreground::run(order, format, around, printer)
 }
 
+/// Where it goes on, if that was said.
+fn place(args: &ResumeArgs, around: &Surroundings) -> Result<Option<PathBuf>, CliError> {
+    match (&args.working_dir, args.here) {
+        (None, false) => Ok(None),
+        (None, true) => Ok(Some(around.here.clone())),
+        (Some(dir), _) => {
+            let dir = around.absolute(dir);
+            match dir.canonicalize() {
+                Ok(found) if found.is_dir() => Ok(Some(found)),
+                Ok(_) => Err(no_directory(&dir, "it is not a directory")),
+                Err(error) => Err(no_directory(&dir, &error.to_string())),
+            }
+        }
+    }
+}
+
+fn no_directory(dir: &Path, why: &str) -> CliError {
+    CliError::usage(
+        format!("cannot work in {}: {why}", dir.display()),
+        "give a directory that exists with --working-dir",
+    )
+}
+
 /// The loop that is meant.
 #[derive(Debug)]
 struct Found {
     state_file: PathBuf,
     id: Option<String>,
     dir: Option<PathBuf>,
+}
+
+impl Found {
+    /// A loop that was named goes on in `dir`. Where its state file is gone, the one there is its own.
+    fn come_to(&mut self, dir: &Path) {
+        self.dir = Some(dir.to_owned());
+        if self.id.is_some() && !safe_open::is_there(&self.state_file) {
+            let name = self.state_file.file_name().unwrap_or(STATE_FILE.as_ref());
+            self.state_file = dir.join(PROJECT_FOLDER).join(name);
+        }
+    }
 }
 
 fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Found, CliError> {
@@ -93,7 +141,7 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
         Some(file) => around.absolute(file),
         None => around.here.join(PROJECT_FOLDER).join(STATE_FILE),
     };
-    if which.state_file.is_none() && !state_file.exists() {
+    if which.state_file.is_none() && !safe_open::is_there(&state_file) {
         let loops = Loops::at(root.clone(), Known::builtin()?);
         match loops.find(&Query::Here(around.here.clone())) {
             Ok(found) => {

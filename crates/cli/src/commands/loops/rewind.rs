@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{Rewound, Snapshot, Tree};
+use descartes_kernel::path_text::encode;
 use descartes_kernel::units::plural;
 use descartes_kernel::view::Life;
 use descartes_store::lock::LockError;
@@ -28,6 +29,7 @@ const NAMED: usize = 20;
 /// Runs it.
 pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, around, printer)?;
+    found.refuse_displaced()?;
     let all = loops(around, &found.meta().working_dir, printer)?;
     refuse_without_worktree(&found)?;
     let mut tree = open(&found, &all)?;
@@ -175,9 +177,10 @@ fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer:
         as_typed(&args.which, found)
     );
     if args.json {
+        let texts = |all: &[PathBuf]| json!(all.iter().map(|one| encode(one)).collect::<Vec<_>>());
         let value = json!({
-            "to": name, "safety_copy": copy, "back": back, "restored": rewound.restored,
-            "removed": rewound.removed, "skipped": rewound.skipped,
+            "to": name, "safety_copy": copy, "back": back, "restored": texts(&rewound.restored),
+            "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
         });
         return printer.line(&value.to_string());
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, News, Output};
+use descartes_kernel::path_text::encode;
 use descartes_kernel::state::Phase;
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Life, Status, status_block};
@@ -71,8 +72,8 @@ pub fn as_json(found: &LoopHandle, look: &Look) -> Value {
         Life::Gone => None,
     };
     let more = json!({
-        "working_dir": found.meta().working_dir,
-        "state_file": found.state_file(),
+        "working_dir": encode(&found.meta().working_dir),
+        "state_file": encode(found.state_file()),
         "journal_seq": state.seq,
         "runs": state.runs,
         "pid": pid,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
+use descartes_kernel::path_text::encode;
 use descartes_kernel::roadmap::{self, Mark, Roadmap};
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
@@ -114,6 +115,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         Ok(loaded) if !loaded.state.completed && !args.place.force => {
             printer.note("going on with the run that was interrupted (--force starts anew)");
             Job::Resume {
+                here: None,
                 state_file,
                 loop_id: None,
                 change: Box::default(),
@@ -149,7 +151,7 @@ fn check(
         .iter()
         .any(|finding| finding.severity != Severity::Note);
     if args.json {
-        printer.line(&json!({"file": args.file, "findings": findings}).to_string());
+        printer.line(&json!({"file": encode(&args.file), "findings": findings}).to_string());
         return Ok(i32::from(bad));
     }
     for finding in &findings {

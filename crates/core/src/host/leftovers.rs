@@ -1,0 +1,118 @@
+//! What a dead host left behind: a guard that is still ending its tree is waited for, and processes
+//! that outlived host and guard are ended before anything new begins.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use descartes_kernel::event::{Event, HostFacts};
+use descartes_kernel::units::plural;
+use descartes_proc::{Ended, LostSession, MARK, sweep_lost};
+use descartes_store::IoError;
+use descartes_store::catalog::{self, LoopEntry};
+use descartes_store::host::{Life, life_of, this_host};
+use descartes_store::journal::find_last;
+use descartes_store::layout::{LoopDir, StateRoot};
+use descartes_store::lock::{Held, holder_of, holder_of_loop};
+
+/// Leftovers of a dead host get so long to end.
+const SWEEP_LIMIT: Duration = Duration::from_secs(5);
+/// The guard of a dead host asks, waits and kills: it is gone well before this.
+const GUARD_LIMIT: Duration = Duration::from_secs(30);
+/// Between two looks at its lock.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Whether what holds a loop is no host any more: its host is dead, and the guard is ending what it
+/// had started.
+pub fn is_guard_of_dead_host(held: &Held) -> bool {
+    let host = held.holder.as_ref().map(|holder| &holder.host);
+    host.is_some_and(|host| life_of(host) == Life::Dead)
+}
+
+/// Waits for the guard of a dead host, if one holds this state file.
+pub(super) fn wait_for_guard(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
+    let begun = Instant::now();
+    while let Some(held) = holder_of(root, state_file)? {
+        if !is_guard_of_dead_host(&held) || begun.elapsed() >= GUARD_LIMIT {
+            break;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    Ok(())
+}
+
+/// Ends what is left of a loop that nobody hosts: the caller holds it. The loops of a task loop's
+/// tasks belong to it.
+pub fn sweep_loop(root: &StateRoot, id: &str) -> Vec<Ended> {
+    sweep_all(&catalog::list(root).unwrap_or_default(), &[id])
+}
+
+fn sweep_all(all: &[LoopEntry], ids: &[&str]) -> Vec<Ended> {
+    let is_meant = |entry: &&LoopEntry| {
+        let parent = entry.meta.extra.get("parent").and_then(|id| id.as_str());
+        ids.contains(&entry.meta.id.as_str()) || parent.is_some_and(|id| ids.contains(&id))
+    };
+    let mut marks: BTreeSet<&str> = ids.iter().copied().collect();
+    let mut sessions = Vec::new();
+    for entry in all.iter().filter(is_meant) {
+        marks.insert(&entry.meta.id);
+        sessions.extend(lost_session(&entry.dir, &entry.meta.working_dir));
+    }
+    let marks: Vec<&str> = marks.into_iter().collect();
+    sweep_lost(MARK, &marks, &sessions, SWEEP_LIMIT)
+}
+
+/// The same for the loop of one task alone.
+pub(super) fn sweep_task_loop(dir: &LoopDir, id: &str, within: &Path) -> Vec<Ended> {
+    let session: Vec<LostSession> = lost_session(dir, within).into_iter().collect();
+    sweep_lost(MARK, &[id], &session, SWEEP_LIMIT)
+}
+
+/// The session of the loop's last guard, where it was one of this boot and this pid namespace.
+fn lost_session(dir: &LoopDir, within: &Path) -> Option<LostSession> {
+    let journal = dir.journal();
+    let (mut guard, mut host) = (None, None);
+    find_last(&journal, |record| {
+        match &record.event {
+            Event::RunStarted { guard_pid, .. } if guard.is_none() => guard = Some(*guard_pid),
+            Event::HostStarted { host: facts } => host = Some(facts.clone()),
+            _ => {}
+        }
+        host.is_some()
+    })
+    .ok()?;
+    let (leader, host): (u32, HostFacts) = (guard.flatten()?, host?);
+    let here = this_host("");
+    let same = host.boot_id == here.boot_id && host.pid_ns == here.pid_ns;
+    same.then(|| LostSession {
+        leader,
+        not_before: host.start_time,
+        within: within.to_owned(),
+    })
+}
+
+/// Ends what is left of the loops that this state file had, as its caller has it now.
+pub(super) fn sweep_state_file(root: &StateRoot, state_file: &Path, notices: &mut Vec<String>) {
+    let all = catalog::list(root).unwrap_or_default();
+    let is_dead = |entry: &&LoopEntry| {
+        entry.meta.state_file == state_file && matches!(holder_of_loop(&entry.dir), Ok(None))
+    };
+    let dead: Vec<&str> = all
+        .iter()
+        .filter(is_dead)
+        .map(|entry| entry.meta.id.as_str())
+        .collect();
+    if !dead.is_empty() {
+        tell(&sweep_all(&all, &dead), notices);
+    }
+}
+
+/// Says what was ended.
+pub(super) fn tell(ended: &[Ended], notices: &mut Vec<String>) {
+    if !ended.is_empty() {
+        notices.push(format!(
+            "ended {} that the dead host had left",
+            plural(ended.len() as u64, "process")
+        ));
+    }
+}

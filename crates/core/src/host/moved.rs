@@ -1,0 +1,117 @@
+//! Taking up a loop whose project was moved or copied. Nothing is done in another folder than the one
+//! that was asked for, unless a person says `--here`.
+
+use std::path::Path;
+
+use descartes_kernel::edits::Accept;
+use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::state::{IterativeLoopState, LoopState};
+use descartes_kernel::transition::apply;
+use descartes_store::catalog::{self, Home, Lies, LoopMeta, lies};
+use descartes_store::journal::Journal;
+use descartes_store::state_file::{Origin, StateFile};
+use jiff::Timestamp;
+
+use super::open::working_dir;
+use super::sources::{Found, Source, new_id};
+use super::take_over::Resume;
+use super::{HostError, HostSettings};
+
+/// Refuses a state file that lies elsewhere than its loop says, unless it is taken over. A copy gets
+/// an id of its own; where it is one of, is given back.
+pub(super) fn check(
+    settings: &HostSettings,
+    found: &mut Found,
+    state_file: &mut StateFile,
+    resume: &Resume,
+) -> Result<Option<Home>, HostError> {
+    // A loop that was named by its id is meant wherever it is; a torn file tells nothing.
+    let (None, Ok(loaded)) = (&resume.loop_id, state_file.load()) else {
+        return Ok(None);
+    };
+    let place = lies(&settings.root, state_file.path(), &loaded);
+    match (place, &resume.here) {
+        (Lies::AtHome, _) | (Lies::Moved(_), Some(_)) => Ok(None),
+        (Lies::Copied(_), Some(_))
+            if matches!(loaded.origin, Origin::Edited { .. })
+                && resume.accept == Accept::Harmless =>
+        {
+            Err(HostError::refused(
+                format!(
+                    "the copied state file {} was changed since descartes wrote it",
+                    state_file.path().display()
+                ),
+                "look at its gates and limits, then: descartes loop resume --here --accept-edits",
+            ))
+        }
+        (Lies::Copied(home), Some(_)) => {
+            *found = Found {
+                loop_id: new_id(),
+                source: Source::StateFile,
+            };
+            Ok(Some(home))
+        }
+        (place, None) => {
+            let told = place.refusal(state_file.path()).unwrap_or_default();
+            Err(HostError::refused(told.0, told.1))
+        }
+    }
+}
+
+/// What a state file without a journal says, in the directory where it goes on.
+pub(super) fn as_it_is_here(
+    file: &IterativeLoopState,
+    copy_of: Option<&Home>,
+    here: Option<&Path>,
+) -> Result<IterativeLoopState, HostError> {
+    let mut file = file.clone();
+    if let Some(dir) = here {
+        file.config.move_to(&working_dir(Some(dir))?);
+    }
+    if let Some(home) = copy_of {
+        let from = home.loop_id.clone().into();
+        file.extra.insert("copied_from".to_owned(), from);
+    }
+    Ok(file)
+}
+
+/// The same loop in another place: its journal tells, and its description is as it is now.
+pub(super) fn settle(
+    settings: &HostSettings,
+    journal: &mut Journal,
+    state: &mut LoopState,
+    state_file: &StateFile,
+    dir: &Path,
+) -> Result<(), HostError> {
+    let dir = working_dir(Some(dir))?;
+    let same_file = state.config.state_file.as_deref() == Some(state_file.path());
+    if same_file && state.config.working_directory.as_ref() == Some(&dir) {
+        return Ok(());
+    }
+    let (event, at) = (
+        Event::Moved {
+            working_directory: dir.clone(),
+            state_file: state_file.path().to_owned(),
+        },
+        Timestamp::now(),
+    );
+    let seq = journal.append(at, &event, event.durability())?;
+    let record = Record {
+        v: FORMAT,
+        seq,
+        at,
+        event,
+    };
+    apply(state, &record)?;
+    let known = catalog::find(&settings.root, &state.loop_id);
+    let meta = LoopMeta {
+        id: state.loop_id.clone(),
+        name: state.name.clone(),
+        state_file: state_file.path().to_owned(),
+        working_dir: dir,
+        started_at: state.started_at,
+        extra: known.map(|entry| entry.meta.extra).unwrap_or_default(),
+    };
+    catalog::register(&settings.root, &meta)?;
+    Ok(())
+}
