@@ -15,6 +15,12 @@ pub const RESULT_GRACE: Duration = Duration::from_secs(10);
 /// Under this share of one core a silent tree is not working, unless its profile says otherwise.
 const IDLE_SHARE: f64 = 0.01;
 
+/// How often in a grace a claim's agent is looked at.
+const GRACE_LOOKS: u32 = 4;
+
+/// Looks at an agent are no closer together than this.
+const SHORTEST_LOOK: Duration = Duration::from_millis(50);
+
 /// What one run is held to.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchLimits {
@@ -22,7 +28,7 @@ pub struct WatchLimits {
     pub timeout: Option<Duration>,
     /// Silence that counts as hung; zero turns it off.
     pub idle: Duration,
-    /// Silence after a promise in plain text.
+    /// Silence without work after a promise in plain text.
     pub promise_grace: Duration,
     /// What is left of the loop's time budget.
     pub time_left: Option<Duration>,
@@ -41,6 +47,8 @@ pub struct Watch {
     claimed: bool,
     result: Option<Mono>,
     sample: Option<(Mono, Duration)>,
+    /// Since when, and from what use of the processors on, a claim has stood in silence.
+    claim_sample: Option<(Mono, Duration)>,
     /// Under this share of one core a silent tree is not working.
     idle_share: f64,
 }
@@ -64,6 +72,7 @@ impl Watch {
             claimed: false,
             result: None,
             sample: None,
+            claim_sample: None,
             idle_share: IDLE_SHARE,
         }
     }
@@ -76,14 +85,14 @@ impl Watch {
     /// Other limits, from the run's start on.
     pub fn change(&mut self, limits: WatchLimits) {
         self.limits = limits;
-        self.sample = None;
+        (self.sample, self.claim_sample) = (None, None);
     }
 
     /// The agent printed something then. Said again of the same output, it changes nothing.
     pub fn output(&mut self, at: Mono) {
         if at > self.last_output {
             self.last_output = at;
-            self.sample = None;
+            (self.sample, self.claim_sample) = (None, None);
         }
     }
 
@@ -95,6 +104,7 @@ impl Watch {
     /// What stood was no promise after all.
     pub fn claim_void(&mut self) {
         self.claimed = false;
+        self.claim_sample = None;
     }
 
     /// The agent sent its final result.
@@ -124,6 +134,10 @@ impl Watch {
                 return WatchVerdict::End(by);
             }
         }
+        let claim_next = match self.check_claim(now, cpu) {
+            WatchVerdict::End(by) => return WatchVerdict::End(by),
+            WatchVerdict::Keep(next) => next,
+        };
         let idle_next = match self.check_idle(now, cpu) {
             WatchVerdict::End(by) => return WatchVerdict::End(by),
             WatchVerdict::Keep(next) => next,
@@ -132,6 +146,7 @@ impl Watch {
             .fixed_deadlines()
             .into_iter()
             .map(|(at, _)| at)
+            .chain(claim_next)
             .chain(idle_next)
             .min();
         WatchVerdict::Keep(next)
@@ -142,12 +157,6 @@ impl Watch {
         if let Some(at) = self.result {
             all.push((at + RESULT_GRACE, EndedBy::Result));
         }
-        if self.claimed {
-            all.push((
-                self.last_output + self.limits.promise_grace,
-                EndedBy::Promise,
-            ));
-        }
         if let Some(timeout) = self.limits.timeout {
             all.push((self.started + timeout, EndedBy::Timeout));
         }
@@ -155,6 +164,42 @@ impl Watch {
             all.push((self.started + left, EndedBy::Budget(Budget::Duration)));
         }
         all
+    }
+
+    /// A promise that stands ends the run once nothing was printed and nothing worked on for
+    /// the grace: an agent that goes on working is let finish.
+    fn check_claim(
+        &mut self,
+        now: Mono,
+        cpu: &mut dyn FnMut() -> Option<Duration>,
+    ) -> WatchVerdict {
+        if !self.claimed {
+            return WatchVerdict::Keep(None);
+        }
+        let grace = self.limits.promise_grace;
+        let silent_until = self.last_output + grace;
+        let look_again = |since: Mono| {
+            let soon = (now + grace / GRACE_LOOKS).max(now + SHORTEST_LOOK);
+            WatchVerdict::Keep(Some(soon.min(since + grace).max(now + SHORTEST_LOOK)))
+        };
+        match (self.claim_sample, cpu()) {
+            _ if grace.is_zero() => WatchVerdict::End(EndedBy::Promise),
+            // What it works cannot be known: silence alone tells.
+            (_, None) if now >= silent_until => WatchVerdict::End(EndedBy::Promise),
+            (_, None) => WatchVerdict::Keep(Some(silent_until)),
+            (None, Some(used)) => {
+                self.claim_sample = Some((now, used));
+                look_again(now)
+            }
+            (Some((_, before)), Some(used)) if self.works(used.saturating_sub(before), grace) => {
+                self.claim_sample = Some((now, used));
+                look_again(now)
+            }
+            (Some((since, _)), Some(_)) if now >= since + grace => {
+                WatchVerdict::End(EndedBy::Promise)
+            }
+            (Some((since, _)), Some(_)) => look_again(since),
+        }
     }
 
     fn check_idle(&mut self, now: Mono, cpu: &mut dyn FnMut() -> Option<Duration>) -> WatchVerdict {

@@ -1,6 +1,6 @@
 //! The prompt of an iteration: spec block, the task, and the context block.
 
-use crate::event::{ExitStatus, GateEnd, GateFacts};
+use crate::event::{ExitStatus, GateEnd, GateFacts, NearMissFacts};
 use crate::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
 use crate::state::{Claimed, Refusal};
 use crate::units::plural;
@@ -10,7 +10,7 @@ use crate::units::plural;
 pub enum ContextStyle {
     /// The whole block after the first iteration.
     Full,
-    /// Gate failures and a person's notes alone.
+    /// Gate failures, near misses and a person's notes alone.
     Fresh,
 }
 
@@ -44,8 +44,46 @@ pub struct PromptParts<'a> {
     pub refusal: Option<&'a Refusal>,
     /// Notes of the person.
     pub notes: Vec<&'a str>,
+    /// A promise of the iteration before that did not count.
+    pub near_miss: Option<NearMiss<'a>>,
     /// Iterations without progress, where a nudge is due.
     pub nudge: Option<u32>,
+}
+
+/// Which promise stood where it does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NearMiss<'a> {
+    /// The one that claims the work done, with its text.
+    Done(&'a str),
+    /// The one that gives up, with its text.
+    Abort(&'a str),
+}
+
+impl<'a> NearMiss<'a> {
+    /// What the next prompt says of `missed`, given the promises of the loop.
+    pub fn of(
+        missed: Option<&NearMissFacts>,
+        done: Option<&'a str>,
+        abort: Option<&'a str>,
+    ) -> Option<Self> {
+        match missed?.abort {
+            true => abort.map(Self::Abort),
+            false => done.map(Self::Done),
+        }
+    }
+
+    /// One sentence that pushes nobody to claim anything.
+    fn sentence(self) -> String {
+        let (text, when) = match self {
+            Self::Done(text) => (text, "the task is completely finished"),
+            Self::Abort(text) => (text, "the task cannot be done"),
+        };
+        let tag = format!("<promise>{text}</promise>");
+        format!(
+            "NOTE ON THE PROMISE: in your last output {tag} stood where it does not count; \
+             if, and only if, {when}, print {tag} alone on a line."
+        )
+    }
 }
 
 /// The line that tells an agent how to claim.
@@ -102,6 +140,7 @@ fn context(parts: &PromptParts<'_>) -> Option<String> {
     if let Some(refusal) = parts.refusal {
         sections.push(refusal_section(refusal));
     }
+    sections.extend(parts.near_miss.map(NearMiss::sentence));
     if let (Some(still), ContextStyle::Full) = (parts.nudge, parts.style) {
         sections.push(nudge_section(still));
     }
@@ -224,6 +263,7 @@ mod tests {
             style: ContextStyle::Full,
             refusal: None,
             notes: vec![],
+            near_miss: None,
             nudge: None,
         }
     }
@@ -302,6 +342,38 @@ mod tests {
             }),
             "Fix it"
         );
+    }
+
+    #[test]
+    fn a_promise_that_did_not_count_is_told_whatever_the_context() {
+        for style in [ContextStyle::Full, ContextStyle::Fresh] {
+            let told = |near_miss| {
+                build(&PromptParts {
+                    style,
+                    near_miss,
+                    ..parts(2)
+                })
+            };
+            let done = told(Some(NearMiss::Done("COMPLETE")));
+            let sentence = "if, and only if, the task is completely finished, print \
+                            <promise>COMPLETE</promise> alone on a line.";
+            assert!(done.contains(sentence), "{done}");
+            let abort = told(Some(NearMiss::Abort("STUCK")));
+            let sentence = "if, and only if, the task cannot be done, print <promise>STUCK</promise> alone on a line.";
+            assert!(abort.contains(sentence), "{abort}");
+            assert!(!told(None).contains("only if"));
+        }
+        let missed = NearMissFacts {
+            count: 1,
+            line: String::new(),
+            abort: true,
+        };
+        assert_eq!(NearMiss::of(Some(&missed), Some("A"), None), None);
+        assert_eq!(
+            NearMiss::of(Some(&missed), Some("A"), Some("B")),
+            Some(NearMiss::Abort("B"))
+        );
+        assert_eq!(NearMiss::of(None, Some("A"), Some("B")), None);
     }
 
     #[test]

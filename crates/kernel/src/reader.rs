@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::agent::{AgentEvent, Meter, ResultState, RunSummary, StderrReader, StreamParser};
-use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, Tokens};
-use crate::promise::{Claim, ClaimKind, Detector, PromiseSpec, find_in_text};
+use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, NearMissFacts, Tokens};
+use crate::promise::{Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
 use crate::provider_limit;
 
 /// Characters of what the agent said that go into summaries.
@@ -92,6 +92,8 @@ pub struct RunReport {
     pub claim: Option<String>,
     /// The agent's words, where it gave up.
     pub abort: Option<String>,
+    /// Tags with the text of a promise that did not count, where nothing was claimed.
+    pub near_miss: Option<NearMissFacts>,
     /// An error that it told.
     pub error: Option<String>,
     /// A provider's limit.
@@ -114,7 +116,6 @@ pub struct RunReport {
 
 /// A push machine over both streams of one run.
 pub struct RunReader {
-    promise: PromiseSpec,
     mode: Mode,
     preview: String,
     out_tail: Tail,
@@ -186,14 +187,14 @@ impl RunReader {
             seen: Seen::Nothing,
             raw_preview: Vec::new(),
         };
-        Self::with(promise, Mode::Plain(Box::new(plain)))
+        Self::with(Mode::Plain(Box::new(plain)))
     }
 
     /// A reader of a stream that `parser` understands.
     pub fn understood(promise: &PromiseSpec, parser: Box<dyn StreamParser>) -> Self {
         let understood = Understood {
             parser,
-            summary: RunSummary::default(),
+            summary: RunSummary::searching(promise),
             events: Vec::new(),
             resulted: false,
             told_hopeless: false,
@@ -202,12 +203,11 @@ impl RunReader {
             spent: Spending::default(),
             retrying: None,
         };
-        Self::with(promise, Mode::Understood(Box::new(understood)))
+        Self::with(Mode::Understood(Box::new(understood)))
     }
 
-    fn with(promise: &PromiseSpec, mode: Mode) -> Self {
+    fn with(mode: Mode) -> Self {
         Self {
-            promise: promise.clone(),
             mode,
             preview: String::new(),
             out_tail: Tail::default(),
@@ -254,7 +254,7 @@ impl RunReader {
         let (out, err) = (self.out_tail.text(), self.err_tail.text());
         match &mut self.mode {
             Mode::Plain(plain) => {
-                plain.finish();
+                plain.finish(ended_by);
                 let mut report = plain.report();
                 if failed && report.claim.is_none() && report.abort.is_none() {
                     report.limit = provider_limit::told(&err, now, local)
@@ -263,7 +263,7 @@ impl RunReader {
                 report
             }
             Mode::Understood(understood) => {
-                let mut report = understood.report(&self.promise, &mut self.preview, now, local);
+                let mut report = understood.report(ended_by, &mut self.preview, now, local);
                 if failed && report.limit.is_none() && report.claim.is_none() {
                     report.limit = provider_limit::told(&err, now, local)
                         .or_else(|| understood.stuck(ended_by, now, local));
@@ -323,10 +323,10 @@ impl Plain {
         }
     }
 
-    fn finish(&mut self) {
-        self.out.finish(&mut self.claims);
+    fn finish(&mut self, by: EndedBy) {
+        end(&mut self.out, by, &mut self.claims);
         self.take(Source::Stdout);
-        self.err.finish(&mut self.claims);
+        end(&mut self.err, by, &mut self.claims);
         self.take(Source::Stderr);
     }
 
@@ -346,14 +346,42 @@ impl Plain {
 
     fn report(&self) -> RunReport {
         let claim = self.last_out.as_ref().or(self.last_err.as_ref());
+        let near_miss = match claim {
+            Some(_) => None,
+            None => near_miss([self.err.near(), self.out.near()]),
+        };
         let (claim, abort) = split_claim(claim);
         RunReport {
             claim,
             abort,
+            near_miss,
             preview: preview_of(&self.raw_preview),
             ..RunReport::default()
         }
     }
+}
+
+/// The end of a stream: an agent that ended by itself had said all it wanted to say.
+fn end(detector: &mut Detector, by: EndedBy, claims: &mut Vec<Claim>) {
+    match by {
+        EndedBy::Exit | EndedBy::Result => detector.finish(claims),
+        _ => detector.cut_off(claims),
+    }
+}
+
+/// All near misses of a run, where it claimed nothing.
+fn near_miss(all: impl IntoIterator<Item = NearMisses>) -> Option<NearMissFacts> {
+    let mut facts: Option<NearMissFacts> = None;
+    for near in all {
+        if let Some(last) = near.last {
+            facts = Some(NearMissFacts {
+                count: near.count + facts.map_or(0, |facts| facts.count),
+                line: last.line,
+                abort: last.kind == ClaimKind::Abort,
+            });
+        }
+    }
+    facts
 }
 
 fn split_claim(claim: Option<&Claim>) -> (Option<String>, Option<String>) {
@@ -520,7 +548,7 @@ impl Understood {
 
     fn report(
         &mut self,
-        promise: &PromiseSpec,
+        by: EndedBy,
         preview: &mut String,
         now: Timestamp,
         local: &TimeZone,
@@ -528,15 +556,21 @@ impl Understood {
         self.parser.finish(&mut self.events);
         self.settle(preview, &mut Vec::new());
         self.summary.finish(self.parser.trouble());
+        let (found, near) = self
+            .summary
+            .search()
+            .map(|search| search.end(by))
+            .unwrap_or_default();
         let summary = &self.summary;
         let error = match summary.result() {
             ResultState::Error(failure) => Some(failure.message),
             _ => self.hopeless.as_ref().map(Hopeless::words),
         };
         // An agent that says its run failed claims nothing, whatever stands in its text.
-        let found = match error {
-            None => find_in_text(promise, summary.claim_text()),
-            Some(_) => None,
+        let (found, near_miss) = match (error.is_some(), found) {
+            (true, _) => (None, None),
+            (false, Some(found)) => (Some(found), None),
+            (false, None) => (None, near_miss([near])),
         };
         let own_wait = self
             .hopeless
@@ -551,6 +585,7 @@ impl Understood {
             },
             claim,
             abort,
+            near_miss,
             error,
             idle_hands: summary.did_nothing(),
             tokens: spent.tokens.total().map(|_| spent.tokens),

@@ -11,7 +11,7 @@ use crate::config::{IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
 use crate::edits::FieldChange;
 use crate::event::{
-    EndedBy, GateFacts, HostFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
+    EndedBy, GateFacts, HostFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
 use crate::outcome::IterativeExitReason;
 use crate::steering::Sender;
@@ -45,6 +45,9 @@ pub struct IterationSummary {
     /// Gates: command and whether it was green.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gates: Vec<GateSummary>,
+    /// Tags with the text of a promise that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMissFacts>,
     /// Files changed, where it was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<u32>,
@@ -185,6 +188,9 @@ pub struct RunInfo {
     pub started_at: Timestamp,
     /// The work tree before it.
     pub before: TreeFacts,
+    /// The person's notes that its prompt holds.
+    #[serde(default)]
+    pub notes: Vec<CommandId>,
 }
 
 /// Where a loop is.
@@ -345,6 +351,9 @@ pub struct LoopState {
     pub red: Option<BTreeSet<u32>>,
     /// The gate that refused.
     pub refusal: Option<Refusal>,
+    /// A promise of the last iteration that did not count: the next prompt says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMissFacts>,
     /// Notes for the next prompt.
     pub notes: Vec<Note>,
     /// Commands accepted and not yet effective.

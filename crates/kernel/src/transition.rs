@@ -155,6 +155,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         nudge: false,
         red: None,
         refusal: None,
+        near_miss: None,
         notes: Vec::new(),
         pending: Vec::new(),
         next_command: 1,

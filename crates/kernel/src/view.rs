@@ -13,7 +13,9 @@ pub use self::head::Head;
 pub use self::lanes::TaskLanes;
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::waves::{WaveRow, WaveStands, waves};
-use crate::event::{Cost, EndedBy, Event, ExitStatus, GateEnd, Progress, Record, Verdict};
+use crate::event::{
+    Cost, EndedBy, Event, ExitStatus, GateEnd, NearMissFacts, Progress, Record, Verdict,
+};
 use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::state::{IterationSummary, LoopState, Pause, Phase, Spent};
@@ -124,6 +126,9 @@ pub struct HistoryRow {
     pub ended_by: Option<EndedBy>,
     /// Whether the promise was claimed.
     pub claimed: bool,
+    /// Tags with the text of a promise that did not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMissFacts>,
     /// What came of it; `None` while it is under way, or for a run that met a limit.
     pub verdict: Option<Verdict>,
     /// Gates, in order.
@@ -162,6 +167,7 @@ impl HistoryRow {
             exit: None,
             ended_by: None,
             claimed: false,
+            near_miss: None,
             verdict: None,
             gates: Vec::new(),
             progress: None,
@@ -200,6 +206,7 @@ impl HistoryRow {
             exit: summary.exit_code,
             ended_by: summary.ended_by,
             claimed,
+            near_miss: summary.near_miss.clone(),
             verdict,
             gates: summary.gates.iter().map(gate).collect(),
             files: summary.files,
@@ -264,6 +271,7 @@ impl History {
                 row.exit = facts.exit.map(|exit| exit.shell_code());
                 row.ended_by = Some(facts.ended_by);
                 row.claimed = facts.claim.is_some();
+                row.near_miss.clone_from(&facts.near_miss);
                 row.tokens = facts.tokens.and_then(|tokens| tokens.total());
                 row.cost = facts.cost;
                 row.error.clone_from(&facts.error);
@@ -536,6 +544,13 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
         let at = whole_seconds(change.at);
         format!("  Changed while it ran: {at}: {}", change.words())
     }));
+    if let Some(near) = state
+        .summaries
+        .back()
+        .and_then(|row| row.near_miss.as_ref())
+    {
+        lines.push(format!("  Promise: {}", near.words()));
+    }
     if let Some(failure) = &state.last_failure {
         lines.push(format!(
             "  Last failure: {failure} ({} in a row)",

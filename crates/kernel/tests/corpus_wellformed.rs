@@ -2,7 +2,8 @@
 //!
 //! One case a line. `stdout` and `stderr` are what the agent printed; with `"encoding":"hex"` both are hexadecimal bytes.
 //! `repeat` puts `before` copies of `line`, each ended by a newline, in front of `stdout`. `agent` is set where `stdout`
-//! is that agent's event stream, absent where it is plain text. `open` marks a label that the contract leaves to judgement.
+//! is that agent's event stream, absent where it is plain text. `open` marks a label that the contract leaves to judgement,
+//! `near` says whether there is a near miss, `cut` that the agent did not end by itself.
 //!
 //! Files named `held-out` were written from the contract alone. A case of theirs for which the rules are changed moves to the
 //! others. Of the last 1,005, one text (in five forms: `hx-146`) was read wrongly at first sight: a tag in a comment of HTML.
@@ -36,6 +37,12 @@ struct Case {
     encoding: Encoding,
     expect: Expect,
     why: String,
+    /// Whether there is a near miss.
+    #[serde(rename = "near")]
+    _near: Option<bool>,
+    /// The agent was ended by somebody else.
+    #[serde(default, rename = "cut")]
+    _cut: bool,
     #[serde(default)]
     open: bool,
 }
@@ -168,6 +175,11 @@ fn the_plain_text_set_is_large_enough() {
 fn the_held_out_set_is_large_enough() {
     check_set("held-out.jsonl", None, 320);
     check_set("held-out-plain.jsonl", None, 170);
+    check_set("held-out-2-plain.jsonl", None, 290);
+    check_set("held-out-2-claude.jsonl", Some(Agent::Claude), 20);
+    check_set("held-out-2-codex.jsonl", Some(Agent::Codex), 20);
+    check_set("held-out-2-gemini.jsonl", Some(Agent::Gemini), 20);
+    check_set("held-out-2-opencode.jsonl", Some(Agent::Opencode), 20);
     check_set("held-out-claude.jsonl", Some(Agent::Claude), 190);
     check_set("held-out-codex.jsonl", Some(Agent::Codex), 190);
     check_set("held-out-gemini.jsonl", Some(Agent::Gemini), 190);

@@ -97,6 +97,7 @@ fn facts(said: RunReport) -> RunFacts {
         preview: said.preview,
         claim: said.claim,
         abort: said.abort,
+        near_miss: said.near_miss,
         error: said.error,
         limit: said.limit,
         idle_hands: said.idle_hands,

@@ -8,7 +8,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use descartes_kernel::promise::{Claim, ClaimKind, Detector, PromiseMatch, PromiseSpec};
+use descartes_kernel::promise::{
+    Claim, ClaimKind, Detector, NearMisses, PromiseMatch, PromiseSpec,
+};
 use serde::Deserialize;
 
 /// Streams up to this length are cut in two at every byte.
@@ -18,7 +20,11 @@ const SHORT: usize = 160;
 const LONG: usize = 100_000;
 
 /// Written from the contract alone.
-const HELD_OUT: [&str; 2] = ["held-out.jsonl", "held-out-plain.jsonl"];
+const HELD_OUT: [&str; 3] = [
+    "held-out.jsonl",
+    "held-out-plain.jsonl",
+    "held-out-2-plain.jsonl",
+];
 
 #[derive(Deserialize)]
 struct Case {
@@ -32,6 +38,11 @@ struct Case {
     stderr: Option<String>,
     encoding: Encoding,
     expect: Expect,
+    /// Whether there is a near miss, where the case says so.
+    near: Option<bool>,
+    /// Whether the agent was ended by somebody else.
+    #[serde(default)]
+    cut: bool,
     why: String,
 }
 
@@ -87,25 +98,30 @@ impl Case {
         }
     }
 
-    fn claims<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<Claim> {
+    fn claims<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Claim>, NearMisses) {
         let mut detector = Detector::new(&self.spec(), &self.prompt);
         let mut claims = Vec::new();
         for part in parts {
             detector.push(part, &mut claims);
         }
-        detector.finish(&mut claims);
-        claims
+        match self.cut {
+            true => detector.cut_off(&mut claims),
+            false => detector.finish(&mut claims),
+        }
+        (claims, detector.near())
     }
 
     /// What is claimed: the last word on stdout, or else on stderr.
-    fn found(&self) -> Expect {
-        let (stdout, stderr) = (self.stdout(), self.stderr());
-        let claims = [self.claims([&*stderr]), self.claims([&*stdout])].concat();
-        match claims.last().map(|claim| claim.kind) {
+    fn found(&self) -> (Expect, u64) {
+        let (out, out_near) = self.claims([&*self.stdout()]);
+        let (err, err_near) = self.claims([&*self.stderr()]);
+        let claim = out.last().or(err.last());
+        let found = match claim.map(|claim| claim.kind) {
             Some(ClaimKind::Done) => Expect::Done,
             Some(ClaimKind::Abort) => Expect::Abort,
             None => Expect::None,
-        }
+        };
+        (found, out_near.count + err_near.count)
     }
 
     /// The claims must be the same ones for every way to cut the bytes.
@@ -146,7 +162,13 @@ fn assert_labels(name: &str) {
     let mut wrong = Vec::new();
     let cases = corpus(name);
     for case in &cases {
-        let found = case.found();
+        let (found, near) = case.found();
+        if let Some(wanted) = case.near
+            && wanted != (near > 0)
+        {
+            let (id, why) = (&case.id, &case.why);
+            wrong.push(format!("{id}: near misses: {near}, not {wanted}: {why}"));
+        }
         if found != case.expect {
             wrong.push(format!(
                 "{}: {found:?}, not {:?}: {}",

@@ -29,6 +29,7 @@ fn events(number: u32) -> [Event; 3] {
         preview: "All tests pass now, going on with the next item. ".repeat(10),
         claim: None,
         abort: None,
+        near_miss: None,
         error: None,
         limit: None,
         idle_hands: false,

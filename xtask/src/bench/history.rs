@@ -119,6 +119,7 @@ pub fn iteration(number: u32) -> [Event; 3] {
         preview: "working".to_owned(),
         claim: None,
         abort: None,
+        near_miss: None,
         error: None,
         limit: None,
         idle_hands: false,

@@ -161,6 +161,13 @@ fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
             format!("cannot be done, says the agent: {}", one_line(words)),
         ));
     }
+    if let Some(near) = &facts.near_miss {
+        let text = one_line(&near.words());
+        out.extend(line(
+            Tone::Warn,
+            format!("{text} (a promise counts alone on a line)"),
+        ));
+    }
     if let Some(error) = &facts.error {
         out.extend(line(
             Tone::Bad,

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::config::check_prompt;
 use descartes_kernel::control::CommandId;
-use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, spec_block};
+use descartes_kernel::prompt::{
+    ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
+};
 use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::Phase;
 
@@ -82,6 +84,11 @@ impl Driver {
             },
             refusal: self.state.refusal.as_ref(),
             notes: notes.map(|note| note.text.as_str()).collect(),
+            near_miss: NearMiss::of(
+                self.state.near_miss.as_ref(),
+                config.completion_promise.as_deref(),
+                config.abort_promise.as_deref(),
+            ),
             nudge: self.state.nudge.then_some(self.state.still),
         });
         let text = match own {

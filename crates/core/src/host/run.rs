@@ -334,6 +334,7 @@ impl Driver {
             preview: said.preview,
             claim: said.claim,
             abort: said.abort,
+            near_miss: said.near_miss,
             error: said.error,
             limit: said.limit,
             idle_hands: said.idle_hands,
@@ -365,6 +366,7 @@ impl Driver {
         let log = self.dir.run(run.run).stdout();
         let output = tail(&log, usize::MAX, OWN_BACKEND_LOOKS_AT).unwrap_or_default();
         said.claim = own.check_completion(&String::from_utf8_lossy(&output), promise);
+        said.near_miss.take_if(|_| said.claim.is_some());
     }
 
     /// The work tree before a run: as measured after the last one, if this host did it.

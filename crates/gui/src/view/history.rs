@@ -109,7 +109,10 @@ fn cells(model: &Model, row: &HistoryRow, is_current: bool) -> [(String, Tone); 
     let preview = match &row.error {
         Some(error) => (words::one_line(error, 200), Tone::Bad),
         None if is_current && row.preview.is_empty() => ("under way".to_owned(), Tone::Accent),
-        None => (words::one_line(&row.preview, 200), Tone::Plain),
+        None => match &row.near_miss {
+            Some(near) => (words::one_line(&near.words(), 200), Tone::Plain),
+            None => (words::one_line(&row.preview, 200), Tone::Plain),
+        },
     };
     [
         (number, Tone::Plain),

@@ -107,6 +107,7 @@ impl Tale {
             preview: preview.into(),
             claim: None,
             abort: None,
+            near_miss: None,
             error: None,
             limit: None,
             idle_hands: false,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Piece;
+use super::search::MessageSearch;
 
 /// So much of a message's end is kept.
 const KEPT: usize = 256 * 1024;
@@ -15,6 +16,18 @@ pub(super) struct Message {
     text: String,
     /// A block was ended: what comes next begins a line.
     ended: bool,
+    #[serde(skip)]
+    search: Search,
+}
+
+/// Beside the message, and no part of it.
+#[derive(Clone, Debug, Default)]
+struct Search(Option<MessageSearch>);
+
+impl PartialEq for Search {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Message {
@@ -25,18 +38,42 @@ impl Message {
     pub fn push(&mut self, piece: Piece, text: &str) {
         let apart = self.ended || piece != Piece::Delta;
         if apart && !self.text.is_empty() && !self.text.ends_with('\n') {
-            self.text.push('\n');
+            self.add("\n");
         }
         self.ended = piece == Piece::Block;
-        self.text.push_str(text);
+        self.add(text);
         if self.text.len() > 2 * KEPT {
             self.trim();
         }
     }
 
+    /// Another message begins.
+    pub fn restart(&mut self) {
+        self.text.clear();
+        self.ended = false;
+        if let Some(search) = &mut self.search.0 {
+            search.restart();
+        }
+    }
+
     pub fn replace(&mut self, text: &str) {
-        *self = Self::default();
+        self.restart();
         self.push(Piece::Block, text);
+    }
+
+    pub fn search_for(&mut self, search: MessageSearch) {
+        self.search = Search(Some(search));
+    }
+
+    pub fn search(&mut self) -> Option<&mut MessageSearch> {
+        self.search.0.as_mut()
+    }
+
+    fn add(&mut self, text: &str) {
+        self.text.push_str(text);
+        if let Some(search) = &mut self.search.0 {
+            search.push(text);
+        }
     }
 
     /// Drops the head at a line's beginning where there is one soon, else marks the cut.

@@ -19,6 +19,7 @@ mod opencode;
 mod preflight;
 mod profile;
 mod profiles;
+mod search;
 mod stderr;
 mod stream;
 mod summary;
@@ -42,6 +43,7 @@ pub use profile::{
     Reports, RootRule, SettingsFile, StreamKind,
 };
 pub use profiles::{GENERIC, ProfileError, Profiles};
+pub use search::MessageSearch;
 pub use stderr::StderrReader;
 pub use stream::{StreamParser, parser};
 pub use summary::{ResultState, RunSummary};

@@ -7,7 +7,9 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use super::message::Message;
+use super::search::MessageSearch;
 use super::{AgentEvent, Denial, Failure, FailureKind, Meter, MicroUsd, RunResult, Trouble, Usage};
+use crate::promise::PromiseSpec;
 use crate::provider_limit::{self, LimitKind, LimitTold};
 
 const DENIALS_KEPT: usize = 32;
@@ -108,6 +110,19 @@ enum Ending {
 }
 
 impl RunSummary {
+    /// An empty one that searches the final message for the promises of `spec`.
+    pub fn searching(spec: &PromiseSpec) -> Self {
+        let mut summary = Self::default();
+        summary.final_message.search_for(MessageSearch::new(spec));
+        summary
+    }
+
+    /// The search of the final message, where one was asked for. An agent whose run ended in
+    /// an error claims nothing, whatever it found.
+    pub fn search(&mut self) -> Option<&mut MessageSearch> {
+        self.final_message.search()
+    }
+
     /// Takes one event in.
     pub fn push(&mut self, event: &AgentEvent) {
         self.meter.push(event);
@@ -283,7 +298,7 @@ impl RunSummary {
     /// A message of nothing but white space does not put the one before it aside.
     fn open_message(&mut self, message: u32, text: &str) {
         if self.message != Some(message) && !text.trim().is_empty() {
-            self.final_message = Message::default();
+            self.final_message.restart();
             self.message = Some(message);
         }
     }

@@ -95,6 +95,29 @@ pub struct Cost {
     pub estimated: bool,
 }
 
+/// A promise's tag that was printed and did not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NearMissFacts {
+    /// How many there were.
+    pub count: u64,
+    /// The line of the last one, at most 200 characters.
+    pub line: String,
+    /// Whether that one has the text of the abort promise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abort: bool,
+}
+
+impl NearMissFacts {
+    /// One line for a person.
+    pub fn words(&self) -> String {
+        let times = match self.count {
+            0 | 1 => String::new(),
+            count => format!(" ({count} times)"),
+        };
+        format!("near miss{times}: {}", self.line)
+    }
+}
+
 /// What is known of a run once its tree is gone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
@@ -116,6 +139,9 @@ pub struct RunFacts {
     /// The agent's words, where it said that it cannot be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<String>,
+    /// Tags with the text of a promise that did not count, where nothing was claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMissFacts>,
     /// An error that the agent told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

@@ -10,7 +10,7 @@ const BEL: u8 = 0x07;
 pub(super) const MAX_SEQUENCE: usize = 4096;
 
 /// Room for stripping, to be used again and again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stripper {
     text: Vec<u8>,
     /// From this place in the text on, the bytes stand at that place in the raw bytes.
@@ -59,6 +59,23 @@ impl Stripper {
 }
 
 impl Plain<'_> {
+    /// The text of the raw bytes from `raw` on.
+    pub(super) fn from_raw(&self, raw: usize) -> &[u8] {
+        let run = self.runs.partition_point(|&(_, start)| start <= raw);
+        let place = match run.checked_sub(1).and_then(|run| self.runs.get(run)) {
+            Some((text, start)) => {
+                let next = self
+                    .runs
+                    .get(run)
+                    .map_or(self.text.len(), |&(text, _)| text);
+                (text + (raw - start)).min(next)
+            }
+            None if self.runs.is_empty() => raw,
+            None => 0,
+        };
+        self.text.get(place..).unwrap_or_default()
+    }
+
     /// Where the text's byte at `place` stood in the raw bytes.
     pub(super) fn raw_place(&self, place: usize) -> usize {
         let run = self.runs.partition_point(|&(text, _)| text <= place);
@@ -176,6 +193,18 @@ mod tests {
         for (place, byte) in plain.text.iter().enumerate() {
             assert_eq!(raw[plain.raw_place(place)], *byte);
         }
-        assert_eq!(Stripper::default().strip(b"abc").raw_place(2), 2);
+        for (raw_from, text) in [
+            (0, "abc"),
+            (4, "abc"),
+            (5, "bc"),
+            (6, "c"),
+            (14, "c"),
+            (15, ""),
+        ] {
+            assert_eq!(plain.from_raw(raw_from), text.as_bytes(), "{raw_from}");
+        }
+        let mut stripper = Stripper::default();
+        let plain = stripper.strip(b"abc");
+        assert_eq!((plain.raw_place(2), plain.from_raw(2)), (2, &b"c"[..]));
     }
 }

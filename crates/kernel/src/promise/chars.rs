@@ -31,12 +31,66 @@ pub(super) fn is_mark(c: char) -> bool {
     )
 }
 
-/// Ends a sentence.
+/// Ends a sentence, in any script. `…` and `...` leave it open.
 pub(super) fn is_stop(c: char) -> bool {
-    matches!(
-        c,
-        '.' | '!' | '?' | '…' | '。' | '！' | '？' | '．' | '｡' | '‼' | '⁇' | '⁈' | '⁉'
-    )
+    is_full_stop(c)
+        || matches!(
+            c,
+            '!' | '?'
+                | '\u{037E}'
+                | '\u{055C}'
+                | '\u{055E}'
+                | '\u{061E}'
+                | '\u{061F}'
+                | '\u{1367}'
+                | '\u{1945}'
+                | '‼'
+                | '‽'
+                | '⁇'
+                | '⁈'
+                | '⁉'
+                | '⸮'
+                | '\u{FE15}'
+                | '\u{FE16}'
+                | '\u{FE56}'
+                | '\u{FE57}'
+                | '！'
+                | '？'
+        )
+}
+
+/// The full stops of all scripts.
+pub(super) fn is_full_stop(c: char) -> bool {
+    matches!(c,
+        '.' | '。' | '．' | '｡' | '\u{0589}' | '\u{061D}' | '\u{06D4}' | '\u{0700}'..='\u{0702}'
+        | '\u{07F9}' | '\u{0837}' | '\u{0839}' | '\u{083D}' | '\u{083E}' | '\u{0964}' | '\u{0965}'
+        | '\u{0DF4}' | '\u{0F0D}'..='\u{0F11}' | '\u{104A}' | '\u{104B}' | '\u{10FB}' | '\u{1362}'
+        | '\u{1368}' | '\u{166E}' | '\u{1735}' | '\u{1736}' | '\u{17D4}' | '\u{17D5}' | '\u{1803}'
+        | '\u{1809}' | '\u{1944}' | '\u{1AA8}'..='\u{1AAB}' | '\u{1B5A}' | '\u{1B5B}' | '\u{1B5E}'
+        | '\u{1B5F}' | '\u{1C3B}' | '\u{1C3C}' | '\u{1C7E}' | '\u{1C7F}' | '\u{2CF9}'..='\u{2CFB}'
+        | '\u{2E3C}' | '\u{A4FF}' | '\u{A60E}' | '\u{A60F}' | '\u{A6F3}' | '\u{A6F7}' | '\u{A876}'
+        | '\u{A877}' | '\u{A8CE}' | '\u{A8CF}' | '\u{A92F}' | '\u{A9C8}' | '\u{A9C9}'
+        | '\u{AA5D}'..='\u{AA5F}' | '\u{AAF0}' | '\u{AAF1}' | '\u{ABEB}' | '\u{FE12}' | '\u{FE52}')
+}
+
+/// Opens a bracket.
+pub(super) fn is_opener(c: char) -> bool {
+    matches!(c, '(' | '[' | '{' | '（' | '【' | '［' | '｛')
+}
+
+/// Closes a bracket.
+fn is_bracket_closer(c: char) -> bool {
+    matches!(c, ')' | ']' | '}' | '）' | '】' | '］' | '｝')
+}
+
+/// Decorates a line and says nothing: brackets, table bars, box drawing, geometric shapes and stars.
+/// Arrows and the signs of a shell's prompt are none, nor is an empty ballot box.
+pub(super) fn is_ornament(c: char) -> bool {
+    is_opener(c)
+        || is_bracket_closer(c)
+        || matches!(c,
+            '|' | '¦' | '·' | '∙' | '⁃' | '⏺' | '⏹' | '\u{2500}'..='\u{25FF}'
+            | '\u{2605}' | '\u{2606}' | '\u{2720}'..='\u{274B}' | '\u{2B24}' | '\u{FF5C}')
 }
 
 /// Closes a bracket or a quotation; may stand between a full stop and the next sentence.
@@ -71,9 +125,14 @@ pub(super) fn is_punctuation(c: char) -> bool {
             | '\u{FF1A}'..='\u{FF20}' | '\u{FF3B}'..='\u{FF40}' | '\u{FF5B}'..='\u{FF65}')
 }
 
-/// What may follow the text in `line` mode: the punctuation that closes a sentence.
+/// Closes a sentence; may follow the text within a tag.
 pub(super) fn is_closing(c: char) -> bool {
-    is_stop(c) || matches!(c, ',' | ';' | '，' | '；')
+    is_stop(c) || matches!(c, ',' | ';' | '…' | '，' | '；')
+}
+
+/// Emphasis, code and heading marks: what is stripped around the text where it stands without a tag.
+pub(super) fn is_emphasis(c: char) -> bool {
+    matches!(c, '*' | '_' | '`' | '#')
 }
 
 /// An emoji as readers see it: digits, `©` and plain arrows are none, check marks are.

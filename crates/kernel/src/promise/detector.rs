@@ -6,7 +6,8 @@ use super::echo::Echo;
 use super::judge::Rules;
 use super::lines::{Known, Lines, Placed, Raw};
 use super::long::{LongLine, MAX_WHOLE};
-use super::verdict::Ending;
+use super::near::NearMisses;
+use super::verdict::End;
 use super::{Claim, PromiseSpec};
 
 /// How much is searched at once, so that it is still in the cache when it is looked at again.
@@ -29,7 +30,7 @@ const SWEEP: usize = 256 * 1024;
 /// detector.push(b"LETE</promise>\n", &mut claims);
 /// assert_eq!(claims[0].text, "COMPLETE");
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Detector {
     /// Nothing to look for, nothing to do.
     machine: Option<Machine>,
@@ -50,19 +51,43 @@ impl Detector {
         }
     }
 
-    /// The claims that would stand if the stream ended here and that were not told yet. They
-    /// are only seen, not told: what follows may close a fence around one or go on in its line.
+    /// The claims that stand while the stream is quiet and that were not told yet. They are
+    /// only seen, not told: what follows may go on in the line of one. Within an open fence none stands.
     pub fn peek(&mut self, out: &mut Vec<Claim>) {
         if let Some(machine) = &mut self.machine {
             machine.peek(out);
         }
     }
 
-    /// Judges what is there as the end of the stream. Pushing may go on all the same, and no
-    /// claim is told twice.
+    /// Judges what is there as the end of the stream of an agent that exited by itself. Pushing
+    /// may go on all the same, and no claim is told twice.
     pub fn finish(&mut self, out: &mut Vec<Claim>) {
         if let Some(machine) = &mut self.machine {
-            machine.finish(out);
+            machine.finish(End::Exit, out);
+        }
+    }
+
+    /// As [`Self::finish`], where the agent was ended by somebody else: what stands in a fence
+    /// that is still open is no claim.
+    pub fn cut_off(&mut self, out: &mut Vec<Claim>) {
+        if let Some(machine) = &mut self.machine {
+            machine.finish(End::CutOff, out);
+        }
+    }
+
+    /// Tags with the text of a promise that are neither claims nor echoes. Those in quotes and
+    /// fences are among them once the stream has ended without further words.
+    pub fn near(&self) -> NearMisses {
+        let near = self.machine.as_ref().map(|machine| machine.lines.near());
+        near.cloned().unwrap_or_default()
+    }
+
+    /// Forgets the stream so far: another one begins.
+    pub fn restart(&mut self) {
+        if let Some(machine) = &mut self.machine {
+            machine.lines = Lines::default();
+            machine.unfinished = Unfinished::None;
+            machine.offset = 0;
         }
     }
 }
@@ -76,7 +101,7 @@ pub fn find_in_text(spec: &PromiseSpec, text: &str) -> Option<Claim> {
     claims.pop()
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Machine {
     known: Known,
     lines: Lines,
@@ -86,7 +111,7 @@ struct Machine {
 }
 
 /// The line that has not ended yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Unfinished {
     None,
     Short { start: u64, bytes: Vec<u8> },
@@ -149,12 +174,14 @@ impl Machine {
     }
 
     fn peek(&mut self, out: &mut Vec<Claim>) {
-        self.lines.judge_end(&self.known, self.unfinished.raw());
+        self.lines
+            .judge_end(&self.known, self.unfinished.raw(), End::Quiet);
         self.lines.show(out);
     }
 
-    fn finish(&mut self, out: &mut Vec<Claim>) {
-        self.lines.judge_end(&self.known, self.unfinished.raw());
+    fn finish(&mut self, end: End, out: &mut Vec<Claim>) {
+        self.lines
+            .judge_end(&self.known, self.unfinished.raw(), end);
         self.lines.tell(out);
     }
 
@@ -183,14 +210,7 @@ impl Machine {
         let (Some(mark), Some(raw)) = (behind.first(), self.unfinished.raw()) else {
             return more.len();
         };
-        self.lines.judge(
-            &self.known,
-            Placed {
-                raw,
-                newer: &[],
-                ending: Ending::Complete,
-            },
-        );
+        self.lines.judge(&self.known, Placed { raw, newer: &[] });
         self.lines.remember(raw.bytes());
         self.lines.remember(&[*mark]);
         self.unfinished = Unfinished::None;
@@ -203,9 +223,18 @@ impl Machine {
         let mut at = 0;
         while at < lines.len() {
             if !self.lines.wait_for_next() {
-                let Some(hit) = scan.next(at) else { return };
-                let passed = lines.get(at..hit).unwrap_or_default();
-                at += memrchr2(b'\n', b'\r', passed).map_or(0, |end| end + 1);
+                let hit = scan.next(at);
+                let passed = lines.get(at..hit.unwrap_or(lines.len()));
+                let passed = passed.unwrap_or_default();
+                let passed = match hit {
+                    Some(_) => memrchr2(b'\n', b'\r', passed).map_or(0, |end| end + 1),
+                    None => passed.len(),
+                };
+                self.lines.pass(lines, at, at + passed);
+                if hit.is_none() {
+                    return;
+                }
+                at += passed;
             }
             let (newer, rest) = lines.split_at(at);
             let length = memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
@@ -214,14 +243,7 @@ impl Machine {
                 start: self.offset + at as u64,
                 bytes,
             };
-            self.lines.judge(
-                &self.known,
-                Placed {
-                    raw,
-                    newer,
-                    ending: Ending::Complete,
-                },
-            );
+            self.lines.judge(&self.known, Placed { raw, newer });
             at += length + 1;
         }
     }

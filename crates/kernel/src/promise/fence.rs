@@ -18,10 +18,18 @@ pub(super) enum Fencing {
     Opens(Fence),
     /// It closes the open one.
     Closes,
+    /// It opens one and closes it again.
+    OneLine,
 }
+
+/// Blanks that make a line's marks no fence any more.
+const INDENT: usize = 4;
 
 /// Reads `line` (without terminal sequences) while `open` is open.
 pub(super) fn read(line: &[u8], open: Option<Fence>) -> Fencing {
+    if indent(line) >= INDENT {
+        return Fencing::Unchanged;
+    }
     let line = trim(line);
     let Some((&mark @ (b'`' | b'~'), _)) = line.split_first() else {
         return Fencing::Unchanged;
@@ -34,10 +42,31 @@ pub(super) fn read(line: &[u8], open: Option<Fence>) -> Fencing {
             Fencing::Closes
         }
         Some(_) => Fencing::Unchanged,
+        None if ends_with_marks(info, mark, count) => Fencing::OneLine,
         // Marks before and after on one line are a code span.
         None if mark == b'`' && info.contains(&b'`') => Fencing::Unchanged,
         None => Fencing::Opens(Fence { mark, count }),
     }
+}
+
+/// Columns of white space before the line's first ink; a tab goes to the next fourth.
+fn indent(line: &[u8]) -> usize {
+    let mut columns = 0;
+    for byte in line {
+        match byte {
+            b' ' => columns += 1,
+            b'\t' => columns += INDENT - columns % INDENT,
+            _ => break,
+        }
+    }
+    columns
+}
+
+/// Whether as many marks close the line as opened it, with something in between.
+fn ends_with_marks(info: &[u8], mark: u8, count: usize) -> bool {
+    let info = info.trim_ascii_end();
+    let closing = info.iter().rev().take_while(|&&b| b == mark).count();
+    closing >= count && closing < info.len()
 }
 
 #[cfg(test)]
@@ -61,7 +90,9 @@ mod tests {
         for line in [&b"```"[..], b"~~~~", b"````rust", b"text", b""] {
             assert_eq!(read(line, four), Fencing::Unchanged);
         }
-        assert_eq!(read(b"\t````` \0", four), Fencing::Closes);
+        assert_eq!(read(b"   ````` \0", four), Fencing::Closes);
+        assert_eq!(read(b"    `````", four), Fencing::Unchanged);
+        assert_eq!(read(b"\t```", None), Fencing::Unchanged);
         assert_eq!(
             open(b"~~~ a ` b"),
             Some(Fence {
@@ -70,6 +101,9 @@ mod tests {
             })
         );
         assert_eq!(open(b"```code```"), None);
+        assert_eq!(read(b"``` code ```", None), Fencing::OneLine);
+        assert_eq!(read(b"~~~ code ~~~ ", None), Fencing::OneLine);
+        assert_eq!(read(b"```code``", None), Fencing::Unchanged);
         assert_eq!(open(b"``"), None);
     }
 }

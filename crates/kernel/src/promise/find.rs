@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use memchr::{memchr2, memrchr};
+use memchr::{memchr, memchr2, memrchr};
 
-use super::chars::{chars, is_word};
+use super::chars::{chars, is_closing, is_mark, is_word};
 
 /// The tag that opens a promise.
 pub(super) const OPEN: &[u8] = b"<promise>";
@@ -59,19 +59,121 @@ fn starts_with(bytes: &[u8], prefix: &[u8]) -> bool {
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// The last tag of a line and what stands in it.
-pub(super) fn last_tag(line: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+/// A whole tag in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tag {
+    /// The whole of it.
+    pub(super) span: Range<usize>,
+    /// What stands in it.
+    pub(super) inner: Range<usize>,
+}
+
+/// The whole tags of a line, from the last to the first.
+pub(super) fn tags_from_end(line: &[u8]) -> impl Iterator<Item = Tag> + '_ {
     let mut end = line.len();
-    let close = loop {
-        let place = memrchr(b'<', line.get(..end)?)?;
-        if starts_with(line.get(place..)?, CLOSE) {
-            break place;
+    std::iter::from_fn(move || {
+        loop {
+            let close = memrchr(b'<', line.get(..end)?)?;
+            end = close;
+            if !starts_with(line.get(close..)?, CLOSE) {
+                continue;
+            }
+            let open = memrchr(b'<', line.get(..close)?)?;
+            if starts_with(line.get(open..)?, OPEN) && open + OPEN.len() <= close {
+                end = open;
+                return Some(Tag {
+                    span: open..close + CLOSE.len(),
+                    inner: open + OPEN.len()..close,
+                });
+            }
         }
-        end = place;
+    })
+}
+
+/// The whole tags of a text of many lines, and what stands in them.
+pub(super) fn tags_in_text(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    occurrences(text.as_bytes(), OPEN).filter_map(|open| {
+        let rest = text.get(open.end..)?;
+        let close = rest.find('<')?;
+        let is_whole = starts_with(rest.get(close..)?.as_bytes(), CLOSE);
+        let span = open.start..open.end + close + CLOSE.len();
+        is_whole.then_some((span, rest.get(..close)?))
+    })
+}
+
+/// Where a tag opens that the line does not close.
+pub(super) fn open_tag(line: &[u8]) -> Option<usize> {
+    let open = memrchr(b'<', line)?;
+    starts_with(line.get(open..)?, OPEN).then_some(open)
+}
+
+/// What stands before the first `<` of a line, and what behind it, where it closes a tag.
+pub(super) fn closing_tag(line: &[u8]) -> Closing<'_> {
+    let Some(place) = memchr(b'<', line) else {
+        return Closing::GoesOn;
     };
-    let open = memrchr(b'<', line.get(..close)?)?;
-    let is_open = starts_with(line.get(open..)?, OPEN);
-    is_open.then_some((open..close + CLOSE.len(), open + OPEN.len()..close))
+    let (inner, rest) = line.split_at(place);
+    match starts_with(rest, CLOSE) {
+        true => Closing::Closes {
+            inner,
+            end: place + CLOSE.len(),
+        },
+        false => Closing::Breaks,
+    }
+}
+
+/// What a line does to a tag that was opened on a line before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing<'a> {
+    /// It holds more of its text.
+    GoesOn,
+    /// It closes the tag behind `inner`, at `end`.
+    Closes { inner: &'a [u8], end: usize },
+    /// Something else begins: there is no tag.
+    Breaks,
+}
+
+/// Where `text` stands within a tag: white space and Markdown marks may be around it, closing
+/// punctuation behind it; where it has a blank, lines may break.
+pub(super) fn text_in_tag(inner: &str, text: &str) -> Option<Range<usize>> {
+    let around = |c: char| c.is_whitespace() || is_mark(c);
+    for (place, c) in inner.char_indices() {
+        let rest = inner.get(place..)?;
+        if let Some(length) = length_of(rest, text) {
+            let mut after = rest.get(length..)?.chars();
+            if after.all(|c| around(c) || is_closing(c)) {
+                return Some(place..place + length);
+            }
+        }
+        if !around(c) {
+            return None;
+        }
+    }
+    None
+}
+
+/// How much of `rest` reads `text` at its start.
+fn length_of(rest: &str, text: &str) -> Option<usize> {
+    let blanks = |text: &str| text.len() - text.trim_start().len();
+    let (mut left, mut wanted) = (rest, text);
+    while let Some(next) = wanted.chars().next() {
+        let run = left.get(..blanks(left))?;
+        let (length, wanted_length) = if next.is_whitespace() && run.contains('\n') {
+            (run.len(), blanks(wanted))
+        } else {
+            let length = next.len_utf8();
+            if !left
+                .get(..length)?
+                .eq_ignore_ascii_case(wanted.get(..length)?)
+            {
+                return None;
+            }
+            (length, length)
+        };
+        left = left.get(length..)?;
+        wanted = wanted.get(wanted_length..)?;
+    }
+    Some(rest.len() - left.len())
 }
 
 /// What stands on both sides of `span`.
@@ -95,15 +197,50 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_tag_matters_and_only_when_it_is_whole() {
-        let inner = |line: &'static str| last_tag(line.as_bytes()).map(|(_, inner)| &line[inner]);
+    fn whole_tags_are_found_from_the_end() {
+        let inner = |line: &'static str| {
+            tags_from_end(line.as_bytes())
+                .map(|tag| &line[tag.inner])
+                .collect::<Vec<_>>()
+        };
         assert_eq!(
             inner("<promise>a</promise><PROMISE>b</Promise> <"),
-            Some("b")
+            ["b", "a"]
         );
-        assert_eq!(inner("<promise><b>a</b></promise>"), None);
-        assert_eq!(inner("<promise>a</promise>b</promise>"), None);
-        assert_eq!(inner("<promise>a</promise> <promise>b"), Some("a"));
-        assert_eq!(inner("a</promise>"), None);
+        assert!(inner("<promise><b>a</b></promise>").is_empty());
+        assert_eq!(inner("<promise>a</promise>b</promise>"), ["a"]);
+        assert_eq!(inner("<promise>a</promise> <promise>b"), ["a"]);
+        assert!(inner("a</promise>").is_empty());
+        assert_eq!(open_tag(b"x <promise> a"), Some(2));
+        assert_eq!(open_tag(b"x <promise>a</promise>"), None);
+    }
+
+    #[test]
+    fn a_text_may_wear_marks_and_break_at_its_blanks() {
+        for inner in [
+            "ALL GREEN",
+            " all green\n",
+            "**ALL GREEN.**",
+            "\nALL\nGREEN\n",
+            "ALL \n\n  GREEN",
+            "- ALL GREEN!",
+            "`ALL GREEN`",
+        ] {
+            assert!(text_in_tag(inner, "ALL GREEN").is_some(), "{inner:?}");
+        }
+        for inner in [
+            "ALL  GREEN",
+            "AL\nL GREEN",
+            "ALLGREEN",
+            "not ALL GREEN",
+            "ALL GREEN now",
+            "ALL GREENS",
+            "",
+            "!ALL GREEN",
+        ] {
+            assert_eq!(text_in_tag(inner, "ALL GREEN"), None, "{inner:?}");
+        }
+        assert_eq!(text_in_tag(" **-x-**", "-x-"), Some(3..6));
+        assert_eq!(text_in_tag("a\nb", "a  b"), Some(0..3));
     }
 }

@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 
-use super::chars::{chars, has_words, is_closing, is_mark, is_nothing};
-use super::find::{around, last_tag, occurrences, whole_words};
+use super::chars::{chars, has_words, is_emphasis, is_full_stop, is_nothing};
+use super::find::{
+    OPEN, Tag, around, occurrences, open_tag, tags_from_end, text_in_tag, whole_words,
+};
 use super::scan::{Scan, Scanner};
-use super::sentence::{is_finished, is_unsaid, may_follow};
+use super::sentence::{has_open_box, is_finished, is_unsaid, may_follow};
 use super::{ClaimKind, PromiseMatch, PromiseSpec, quote};
 
 /// How far before a tag the end of a sentence or an open quotation is looked for.
 const SIGHT: usize = 4096;
 
 /// The promises in the form in which they are compared.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
     done: Option<String>,
     abort: Option<String>,
@@ -30,7 +32,33 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// Whether nothing was said before, where `before` is the line's beginning as far as it is kept.
     fn is_unsaid(&self, before: &[u8]) -> bool {
-        self.start == Start::Whole && is_unsaid(before)
+        self.start != Start::Cut && is_unsaid(before)
+    }
+
+    /// Whether the line quotes somebody.
+    fn is_quote(&self) -> bool {
+        self.start != Start::Cut && is_quote_line(self.text)
+    }
+
+    /// Whether a tag behind `before` is a line that a diff adds or takes away.
+    fn is_changed(&self, before: &[u8]) -> bool {
+        let marks = before.trim_ascii_start();
+        self.start != Start::Cut
+            && !marks.is_empty()
+            && marks.iter().all(|b| matches!(b, b'+' | b'-'))
+    }
+
+    /// How a tag stands by what is before it on its line.
+    fn standing(&self, before: &[u8]) -> Standing {
+        if self.is_quote() || self.is_changed(before) {
+            Standing::Quoted
+        } else if has_open_box(tail(before)) {
+            Standing::Beside
+        } else if self.is_unsaid(before) || is_finished(tail(before)) {
+            Standing::Claim
+        } else {
+            Standing::Beside
+        }
     }
 }
 
@@ -39,20 +67,31 @@ impl Line<'_> {
 pub(super) enum Start {
     /// All of it.
     Whole,
+    /// The line was too long to keep: white space stands before what is left of it.
+    Indented,
     /// The line was too long to keep: words stand before what is left of it.
     Cut,
 }
 
-/// A claim within a line.
+/// Whether a promise stands so that it claims something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Claim,
+    /// It stands beside other words, where it is no claim.
+    Beside,
+    /// Somebody else's words, as it seems: in quotation marks, a quote, a change.
+    Quoted,
+}
+
+/// A promise within a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) kind: ClaimKind,
+    pub(super) standing: Standing,
     /// The whole of it, tag and all.
     pub(super) span: Range<usize>,
     /// Its text, trimmed.
     pub(super) text: Range<usize>,
-    /// Whether the line has no other words.
-    pub(super) bare: bool,
 }
 
 impl Found {
@@ -63,6 +102,27 @@ impl Found {
         } else {
             around(line, &self.span).0
         }
+    }
+}
+
+/// A tag that a line opens and does not close.
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    /// Where it stands.
+    pub(super) place: usize,
+    /// As what stands before it tells.
+    pub(super) standing: Standing,
+}
+
+impl Opening {
+    /// What the line holds of the tag's inside.
+    pub(super) fn inner<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        line.get(self.place + OPEN.len()..).unwrap_or_default()
+    }
+
+    /// What stands before it, as far as a quotation is looked for.
+    pub(super) fn before<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        tail(line.get(..self.place).unwrap_or_default())
     }
 }
 
@@ -110,79 +170,138 @@ impl Rules {
             .filter(|_| self.mode == PromiseMatch::Anywhere)
     }
 
-    fn kind(&self, text: &str) -> Option<ClaimKind> {
-        let is = |promise: &Option<String>| {
-            promise
-                .as_deref()
-                .is_some_and(|promise| promise.eq_ignore_ascii_case(text))
-        };
-        if is(&self.done) {
-            Some(ClaimKind::Done)
-        } else {
-            is(&self.abort).then_some(ClaimKind::Abort)
-        }
+    /// Whose text stands within a tag.
+    pub(super) fn kind_in_tag(&self, inner: &str) -> Option<ClaimKind> {
+        self.read_inner(inner).map(|(_, kind)| kind)
     }
 
-    /// The claim that `line` makes, if it makes one.
+    /// The promise in `line`: the claim that it makes, or else a tag that is none.
     pub(super) fn judge(&self, line: Line<'_>) -> Option<Found> {
-        if line.start == Start::Whole && is_quote_line(line.text) {
+        let is_no_claim = line.is_quote() || has_open_box(line.text);
+        let claim = || {
+            let tagged = self.tagged(line);
+            tagged
+                .or_else(|| self.alone(line))
+                .or_else(|| self.within(line))
+        };
+        let claim = if is_no_claim { None } else { claim() };
+        claim.or_else(|| self.beside(line))
+    }
+
+    /// Words may not follow a tag, so that only the last one can be a claim; the same may
+    /// stand before it once more.
+    fn tagged(&self, line: Line<'_>) -> Option<Found> {
+        let mut tags = tags_from_end(line.text);
+        let last = tags.next()?;
+        let (text, kind) = self.read_tag(line.text, &last)?;
+        let (_, after) = around(line.text, &last.span);
+        if !chars(after).all(may_follow) {
             return None;
         }
-        self.tagged(line)
-            .or_else(|| self.alone(line))
-            .or_else(|| self.within(line))
+        let mut first = last.span.start;
+        loop {
+            let before = line.text.get(..first)?;
+            if line.standing(before) == Standing::Claim {
+                return (!quote::encloses(tail(before), after)).then_some(Found {
+                    kind,
+                    standing: Standing::Claim,
+                    span: last.span,
+                    text,
+                });
+            }
+            let again = tags.next()?;
+            let between = line.text.get(again.span.end..first)?;
+            let same = self.read_tag(line.text, &again)?.1 == kind;
+            if !same || !chars(between).all(may_follow) {
+                return None;
+            }
+            first = again.span.start;
+        }
     }
 
-    /// Words may not follow a tag, so that only the last one can be a claim.
-    fn tagged(&self, line: Line<'_>) -> Option<Found> {
-        let (span, inner) = last_tag(line.text)?;
-        let (before, after) = around(line.text, &span);
-        let (text, kind) = self.read_inner(line.text, inner)?;
-        let stands = chars(after).all(may_follow)
-            && (line.is_unsaid(before) || is_finished(tail(before)))
-            && !quote::encloses(tail(before), after);
-        let bare = !has_words(before);
-        stands.then_some(Found {
+    /// The last tag with one of the texts, where the line makes no claim.
+    fn beside(&self, line: Line<'_>) -> Option<Found> {
+        let (tag, (text, kind)) = tags_from_end(line.text).find_map(|tag| {
+            let read = self.read_tag(line.text, &tag)?;
+            Some((tag, read))
+        })?;
+        let (before, after) = around(line.text, &tag.span);
+        let standing = match line.standing(before) {
+            Standing::Quoted => Standing::Quoted,
+            _ if quote::encloses(tail(before), after) => Standing::Quoted,
+            _ => Standing::Beside,
+        };
+        if standing == Standing::Quoted && has_words(after) {
+            return None;
+        }
+        Some(Found {
             kind,
-            span,
+            standing,
+            span: tag.span,
             text,
-            bare,
         })
     }
 
-    fn read_inner(&self, line: &[u8], inner: Range<usize>) -> Option<(Range<usize>, ClaimKind)> {
-        let raw = str::from_utf8(line.get(inner.clone())?).ok()?;
-        let start = inner.start + (raw.len() - raw.trim_start().len());
-        let text = raw.trim();
-        Some((start..start + text.len(), self.kind(text)?))
+    /// The tag that `line` leaves open.
+    pub(super) fn opening(&self, line: Line<'_>) -> Option<Opening> {
+        let place = open_tag(line.text).filter(|_| line.start != Start::Cut)?;
+        let before = line.text.get(..place)?;
+        Some(Opening {
+            place,
+            standing: line.standing(before),
+        })
     }
 
-    /// The text alone on its line, in marks and with closing punctuation at most.
+    fn read_tag(&self, line: &[u8], tag: &Tag) -> Option<(Range<usize>, ClaimKind)> {
+        let inner = str::from_utf8(line.get(tag.inner.clone())?).ok()?;
+        let (text, kind) = self.read_inner(inner)?;
+        let start = tag.inner.start;
+        Some((start + text.start..start + text.end, kind))
+    }
+
+    /// Which text stands within a tag, and where.
+    pub(super) fn read_inner(&self, inner: &str) -> Option<(Range<usize>, ClaimKind)> {
+        let find = |text: &Option<String>, kind| {
+            let place = text_in_tag(inner, text.as_deref()?)?;
+            Some((place, kind))
+        };
+        find(&self.done, ClaimKind::Done).or_else(|| find(&self.abort, ClaimKind::Abort))
+    }
+
+    /// The text alone on its line, in its own case, with emphasis and a full stop at most.
     fn alone(&self, line: Line<'_>) -> Option<Found> {
-        let text = self.untagged()?;
+        let text = self.untagged().filter(|_| line.start != Start::Cut)?;
+        let stripped = |c: char| is_nothing(c) || is_emphasis(c);
         let span = occurrences(line.text, text).find(|span| {
             let (before, after) = around(line.text, span);
-            line.is_unsaid(before)
-                && chars(after).all(|c| is_nothing(c) || is_mark(c) || is_closing(c))
+            let mut stops = 0;
+            let ends = chars(after).all(|c| {
+                stops += usize::from(is_full_stop(c));
+                stripped(c) || is_full_stop(c)
+            });
+            line.text.get(span.clone()) == Some(text)
+                && chars(before).all(stripped)
+                && ends
+                && stops <= 1
         })?;
-        Some(Found {
-            kind: ClaimKind::Done,
-            text: span.clone(),
-            span,
-            bare: true,
-        })
+        Some(Found::untagged(span))
     }
 
     fn within(&self, line: Line<'_>) -> Option<Found> {
         let span = whole_words(line.text, self.anywhere()?).last()?;
-        let (before, after) = around(line.text, &span);
-        let bare = !has_words(before) && !has_words(after);
-        Some(Found {
+        Some(Found::untagged(span))
+    }
+}
+
+impl Found {
+    /// The text without a tag, where it is a claim.
+    pub(super) fn untagged(span: Range<usize>) -> Self {
+        Self {
             kind: ClaimKind::Done,
+            standing: Standing::Claim,
             text: span.clone(),
             span,
-            bare,
-        })
+        }
     }
 }
 
@@ -201,7 +320,7 @@ fn tail(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn found(line: &str, mode: PromiseMatch) -> Option<(String, bool)> {
+    fn found(line: &str, mode: PromiseMatch) -> Option<(String, Standing)> {
         let spec = PromiseSpec {
             done: Some("DONE".into()),
             abort: Some("BLOCKED".into()),
@@ -211,19 +330,36 @@ mod tests {
             text: line.as_bytes(),
             start: Start::Whole,
         })?;
-        Some((line[found.span].to_owned(), found.bare))
+        Some((line[found.span].to_owned(), found.standing))
+    }
+
+    fn standing(line: &str, mode: PromiseMatch) -> Option<Standing> {
+        found(line, mode).map(|(_, standing)| standing)
     }
 
     #[test]
     fn a_tag_needs_silence_or_a_finished_sentence_before_it() {
         let tag = "<promise>DONE</promise>";
+        let standing =
+            |before: &str| standing(&format!("{before}{tag}"), PromiseMatch::Tagged).unwrap();
         for before in [
-            "", "- ", "1) ", "12. ", "**", "Ok. ", "Ok.** ", "(Ok.) ", "好。", "\"Ok!\" ", "✓ ",
+            "",
+            "- ",
+            "1) ",
+            "12. ",
+            "**",
+            "Ok. ",
+            "Ok.** ",
+            "(Ok.) ",
+            "好。",
+            "\"Ok!\" ",
+            "✓ ",
+            "- [x] ",
+            "│ ",
+            "(",
+            "[09:14:02] ",
         ] {
-            assert!(
-                found(&format!("{before}{tag}"), PromiseMatch::Tagged).is_some(),
-                "{before}"
-            );
+            assert_eq!(standing(before), Standing::Claim, "{before}");
         }
         for before in [
             "x",
@@ -234,15 +370,15 @@ mod tests {
             "Ok. i.e. ",
             "→ ",
             "❯ ",
-            "│ ",
-            "> ",
             "a > ",
-            "\"",
+            "Ok... ",
+            "- [ ] ",
+            "Ok. [ ] ",
         ] {
-            assert!(
-                found(&format!("{before}{tag}"), PromiseMatch::Tagged).is_none(),
-                "{before}"
-            );
+            assert_eq!(standing(before), Standing::Beside, "{before}");
+        }
+        for before in ["> ", "+", "-", "++", " > Ok. "] {
+            assert_eq!(standing(before), Standing::Quoted, "{before}");
         }
     }
 
@@ -253,48 +389,59 @@ mod tests {
             (" 🎉.**", true),
             ("\"", true),
             (" <", true),
+            (" │", true),
             (" a", false),
             (" é", false),
+            (" <promise>DONE</promise>", true),
+            (". <promise>done.</promise>!", true),
+            (" <promise>BLOCKED</promise>", false),
+            (" <promise>other</promise>", false),
         ] {
             let line = format!("<promise>DONE</promise>{after}");
-            assert_eq!(
-                found(&line, PromiseMatch::Tagged).is_some(),
-                stands,
-                "{line}"
-            );
+            let claims = standing(&line, PromiseMatch::Tagged) == Some(Standing::Claim);
+            assert_eq!(claims, stands, "{line}");
         }
     }
 
     #[test]
-    fn other_words_are_told_from_marks() {
-        let bare = |line| found(line, PromiseMatch::Anywhere).map(|(_, bare)| bare);
-        assert_eq!(bare("** <promise>DONE</promise> **"), Some(true));
-        assert_eq!(bare("Ok. <promise>DONE</promise>"), Some(false));
-        assert_eq!(bare("(done)"), Some(true));
-        assert_eq!(bare("is done"), Some(false));
+    fn a_quoted_tag_is_nothing_where_words_follow_it() {
+        let standing = |line: &str| standing(line, PromiseMatch::Tagged);
+        let quoted = "I print \"<promise>DONE</promise>\"";
+        assert_eq!(standing(quoted), Some(Standing::Quoted));
+        assert_eq!(standing(&format!("{quoted} later")), None);
+        assert_eq!(standing("<promise>other</promise>"), None);
     }
 
     #[test]
-    fn the_text_alone_may_wear_marks_and_closing_punctuation() {
+    fn the_text_alone_may_wear_emphasis_and_a_full_stop() {
         for line in [
             "DONE",
-            "**Done.**",
-            "- done!",
+            "**DONE.**",
             "## DONE",
-            "3. done",
-            "`DONE`;",
+            "`DONE`",
+            "_DONE_.",
+            " DONE。",
         ] {
             assert!(found(line, PromiseMatch::Line).is_some(), "{line}");
             assert!(found(line, PromiseMatch::Tagged).is_none(), "{line}");
         }
         for line in [
-            "done:",
-            "\"done\"",
-            "(done)",
-            "✅ done",
-            "done done",
-            "> done",
-            "3 done",
+            "done",
+            "Done",
+            "DONE!",
+            "- DONE",
+            "3. DONE",
+            "DONE;",
+            "DONE:",
+            "\"DONE\"",
+            "(DONE)",
+            "✅ DONE",
+            "DONE DONE",
+            "> DONE",
+            "3 DONE",
+            "DONE...",
+            "+DONE",
+            "= DONE =",
         ] {
             assert!(found(line, PromiseMatch::Line).is_none(), "{line}");
         }

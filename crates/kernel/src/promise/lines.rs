@@ -1,22 +1,26 @@
 //! Judges line after line of a stream, each with what stood before it.
 
+use memchr::memchr2;
+
 use super::Claim;
-use super::ansi::Stripper;
+use super::ansi::{ESC, Stripper, sequence_len};
+use super::diff;
 use super::echo::Echo;
 use super::judge::{Line, Rules, Start};
 use super::long::{LongLine, MAX_WHOLE};
 use super::lookback::Lookback;
-use super::verdict::{Ending, Neighbours, Sighting, Verdict};
+use super::near::NearMisses;
+use super::verdict::{End, Judged, Neighbours, Sighting, Verdict};
 
 /// What is looked for, and what is no claim though it looks like one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) rules: Rules,
     pub(super) echo: Echo,
 }
 
 /// The stream so far, as lines.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     lookback: Lookback,
     verdict: Verdict,
@@ -24,6 +28,8 @@ pub(super) struct Lines {
     settled: Vec<Claim>,
     /// Offset of the last claim given out.
     told: u64,
+    /// The near misses as they are if the stream ended where it was asked for last.
+    near_at_end: Option<NearMisses>,
 }
 
 /// A line and where it stands.
@@ -32,7 +38,6 @@ pub(super) struct Placed<'a> {
     pub(super) raw: Raw<'a>,
     /// What stands before it and is not yet in the memory of the stream.
     pub(super) newer: &'a [u8],
-    pub(super) ending: Ending,
 }
 
 /// The bytes of a line.
@@ -62,8 +67,28 @@ impl Lines {
         self.verdict.is_open()
     }
 
+    /// Passes over lines that hold nothing, except that they may end a diff.
+    pub(super) fn pass(&mut self, lines: &[u8], from: usize, to: usize) {
+        let mut at = from;
+        while at < to && self.verdict.is_in_diff() {
+            let rest = lines.get(at..to).unwrap_or_default();
+            let length = memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+            let line = rest.get(..length).unwrap_or_default();
+            let previous = match at.checked_sub(1) {
+                Some(place) => lines.get(place).copied(),
+                None => self.lookback.before(&[]).last_byte(),
+            };
+            let is_break = line.is_empty() && previous == Some(b'\r');
+            if !is_break && !diff::is_diff_line(first_of(line)) {
+                self.verdict.leave_diff();
+            }
+            at += length + 1;
+        }
+    }
+
     /// Judges the next line.
     pub(super) fn judge(&mut self, known: &Known, line: Placed<'_>) {
+        self.near_at_end = None;
         match line.raw {
             Raw::Whole { start, bytes } if bytes.len() > MAX_WHOLE => {
                 let long = LongLine::new(&known.rules, start, bytes);
@@ -76,13 +101,19 @@ impl Lines {
                     start: Start::Whole,
                 };
                 let found = known.rules.judge(text);
-                let sighting = found.map(|found| Sighting::new(&found, plain, start));
+                let judged = Judged {
+                    line: text,
+                    plain,
+                    start,
+                    sighting: found.map(|found| Sighting::new(&found, plain, start)),
+                    opening: known.rules.opening(text),
+                };
                 let near = Neighbours {
+                    rules: &known.rules,
                     echo: &known.echo,
                     before: self.lookback.before(line.newer),
                 };
-                self.verdict
-                    .line(text, sighting, near, line.ending, &mut self.settled);
+                self.verdict.line(judged, near, &mut self.settled);
             }
             Raw::Long(long) => self.judge_long(known, long, line),
         }
@@ -90,17 +121,22 @@ impl Lines {
 
     fn judge_long(&mut self, known: &Known, long: &LongLine, line: Placed<'_>) {
         let plain = self.stripper.strip(long.window());
-        let sighting = long.judge(&known.rules, plain);
-        let text = Line {
-            text: plain.text,
-            start: Start::Cut,
+        let judged = Judged {
+            line: Line {
+                text: plain.text,
+                start: long.start(),
+            },
+            plain,
+            start: long.offset(),
+            sighting: long.judge(&known.rules, plain),
+            opening: None,
         };
         let near = Neighbours {
+            rules: &known.rules,
             echo: &known.echo,
             before: self.lookback.before(line.newer),
         };
-        self.verdict
-            .line(text, sighting, near, line.ending, &mut self.settled);
+        self.verdict.line(judged, near, &mut self.settled);
     }
 
     /// Remembers complete lines.
@@ -109,20 +145,19 @@ impl Lines {
     }
 
     /// Judges what is open as if the stream ended with `unfinished`; nothing is changed by it.
-    pub(super) fn judge_end(&mut self, known: &Known, unfinished: Option<Raw<'_>>) {
+    pub(super) fn judge_end(&mut self, known: &Known, unfinished: Option<Raw<'_>>, end: End) {
         let before = self.verdict.clone();
         if let Some(raw) = unfinished {
-            self.judge(
-                known,
-                Placed {
-                    raw,
-                    newer: &[],
-                    ending: Ending::Quiet,
-                },
-            );
+            self.judge(known, Placed { raw, newer: &[] });
         }
-        self.verdict.end(&mut self.settled);
+        self.verdict.end(end, &mut self.settled);
+        self.near_at_end = (end != End::Quiet).then(|| self.verdict.near().clone());
         self.verdict = before;
+    }
+
+    /// The near misses so far; after the stream's end, all of them.
+    pub(super) fn near(&self) -> &NearMisses {
+        self.near_at_end.as_ref().unwrap_or(self.verdict.near())
     }
 
     /// Gives out what is settled, in the order in which it stood, nothing twice.
@@ -141,4 +176,13 @@ impl Lines {
         self.tell(out);
         self.told = told;
     }
+}
+
+/// The first byte of a line that is no part of a terminal sequence.
+fn first_of(line: &[u8]) -> Option<&u8> {
+    let mut rest = line;
+    while let Some(&ESC) = rest.first() {
+        rest = rest.get(sequence_len(rest)..).unwrap_or_default();
+    }
+    rest.first()
 }

@@ -1,9 +1,10 @@
 //! A line without an end: only what can still matter of it is kept.
 
-use super::ClaimKind;
 use super::ansi::{MAX_SEQUENCE, Plain, Stripper};
+use super::chars::{chars, has_words, is_blank};
 use super::find::whole_words;
-use super::judge::{Found, Line, Rules, Start, is_quote_line};
+use super::judge::{Found, Line, Rules, Standing, Start, is_quote_line};
+use super::sentence::may_follow;
 use super::verdict::Sighting;
 
 /// How much of a long line's end is always kept.
@@ -12,9 +13,9 @@ const TAIL: usize = 64 * 1024;
 /// Lines up to this length are kept whole.
 pub(super) const MAX_WHOLE: usize = 2 * TAIL;
 
-/// A line longer than [`MAX_WHOLE`]. Nothing but ornament may follow a tag on its line, so
-/// that the line's end tells; only words that count anywhere are looked for on the way.
-#[derive(Debug)]
+/// A line longer than [`MAX_WHOLE`]. Nothing but ornament may follow a tag on its line; what
+/// stands in the part that is gone is remembered as long as it may still matter.
+#[derive(Clone, Debug)]
 pub(super) struct LongLine {
     /// Offset of the window in the stream.
     start: u64,
@@ -22,8 +23,12 @@ pub(super) struct LongLine {
     window: Vec<u8>,
     place: Place,
     speaker: Speaker,
+    /// Whether all that the window has passed is white space.
+    blank: bool,
     /// The last words that count anywhere in what the window has passed.
     passed: Option<Sighting>,
+    /// The last tag in it.
+    tag: Option<Sighting>,
 }
 
 /// Where in its line the window begins.
@@ -55,7 +60,9 @@ impl LongLine {
             } else {
                 Speaker::Agent
             },
+            blank: true,
             passed: None,
+            tag: None,
         };
         line.push(rules, bytes);
         line
@@ -74,33 +81,83 @@ impl LongLine {
         }
     }
 
+    /// Offset of the window in the stream.
+    pub(super) fn offset(&self) -> u64 {
+        self.start
+    }
+
     /// The end of it that is kept.
     pub(super) fn window(&self) -> &[u8] {
         &self.window
     }
 
-    /// The claim that the line makes if it ends here. `plain` is the window's text.
+    /// How much of the line's beginning the window holds.
+    pub(super) fn start(&self) -> Start {
+        match (self.place, self.blank) {
+            (Place::First, _) => Start::Whole,
+            (Place::Later, true) => Start::Indented,
+            (Place::Later, false) => Start::Cut,
+        }
+    }
+
+    /// The promise in the line if it ends here. `plain` is the window's text.
     pub(super) fn judge(&self, rules: &Rules, plain: Plain<'_>) -> Option<Sighting> {
         if self.speaker == Speaker::Quoted {
             return None;
         }
+        let (found, tag) = (self.found(rules, plain), self.tag_so_far(plain));
+        match (found, tag) {
+            (Some(found), _) if found.standing == Standing::Claim => Some(found),
+            (_, Some(tag)) if tag.standing == Standing::Claim => Some(tag),
+            (found, tag) => self.passed.clone().or(found).or(tag),
+        }
+    }
+
+    /// What is found in the window.
+    fn found(&self, rules: &Rules, plain: Plain<'_>) -> Option<Sighting> {
         let found = rules.judge(Line {
             text: plain.text,
-            start: Start::Cut,
+            start: self.start(),
         });
         let sure = found.filter(|found| plain.raw_place(found.span.start) >= self.sure_from());
-        let sighting = sure.map(|found| Sighting::new(&found, plain, self.start));
-        sighting.or_else(|| self.passed.clone())
+        sure.map(|found| Sighting::new(&found, plain, self.start))
+    }
+
+    /// The tag that the window has passed, as what the window holds behind it lets it stand.
+    fn tag_so_far(&self, plain: Plain<'_>) -> Option<Sighting> {
+        let mut tag = self.tag.clone()?;
+        let behind = tag.offset.saturating_sub(self.start);
+        let behind = usize::try_from(behind).unwrap_or(0).max(self.sure_from());
+        let rest = plain.from_raw(behind);
+        if tag.standing == Standing::Claim && !chars(rest).all(may_follow) {
+            tag.standing = Standing::Beside;
+        }
+        let gone = tag.standing == Standing::Quoted && has_words(rest);
+        (!gone).then_some(tag)
     }
 
     fn slide(&mut self, rules: &Rules) {
+        let worth = rules.scan(&self.window).next(0).is_some();
+        if worth || self.tag.is_some() {
+            let mut stripper = Stripper::default();
+            let plain = stripper.strip(&self.window);
+            let found = if worth {
+                self.found(rules, plain)
+            } else {
+                None
+            };
+            let tag = found.filter(|found| found.is_tag);
+            self.tag = tag.or_else(|| self.tag_so_far(plain));
+        }
         if let Some(words) = rules.anywhere()
-            && rules.scan(&self.window).next(0).is_some()
+            && worth
         {
             let sighting = self.sight(words);
             self.passed = sighting.or(self.passed.take());
         }
-        self.window.drain(..TAIL);
+        let passed = self.window.drain(..TAIL);
+        self.blank &= is_blank(passed.as_slice());
+        drop(passed);
         self.start += TAIL as u64;
         self.place = Place::Later;
     }
@@ -114,13 +171,7 @@ impl LongLine {
         let span = whole_words(plain.text, words)
             .filter(|span| sure.contains(&plain.raw_place(span.start)))
             .last()?;
-        let found = Found {
-            kind: ClaimKind::Done,
-            text: span.clone(),
-            span,
-            bare: false,
-        };
-        Some(Sighting::new(&found, plain, self.start))
+        Some(Sighting::new(&Found::untagged(span), plain, self.start))
     }
 
     fn sure_from(&self) -> usize {

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use memchr::memrchr2;
+use memchr::{memchr2, memrchr2};
 
 use super::ansi::Stripper;
-use super::chars::{has_words, is_nothing, trim};
+use super::chars::is_nothing;
 
 /// How much of the stream before a line is always at hand.
-const KEEP: usize = 16 * 1024;
+const KEEP: usize = 32 * 1024;
 
 /// How far back the words that go with a claim are looked for, before sequences are taken out.
 const WORDS_SIGHT: usize = 4096;
@@ -16,11 +16,11 @@ const WORDS_SIGHT: usize = 4096;
 /// Most bytes of words that go with a claim.
 const MAX_WORDS: usize = 500;
 
-/// Lines are compared by so many of their last bytes.
-const KEY: usize = 8 * 1024;
+/// As far back as this most claims can be told from echoes.
+const RECENT: usize = 1024;
 
 /// The end of the stream up to the last complete line.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lookback {
     kept: Vec<u8>,
 }
@@ -67,11 +67,19 @@ impl Before<'_> {
         Cow::Owned([last(self.older, count - newer.len()), newer].concat())
     }
 
-    /// The nearest line before that has words, as it is compared.
-    pub(super) fn last_line_with_words(&self) -> Option<Vec<u8>> {
-        // The newer part begins with a line, so that what is found in it is whole.
-        let near = last_line_with_words(last(self.newer, KEEP));
-        near.or_else(|| last_line_with_words(&self.last(KEEP)))
+    /// The last few lines.
+    pub(super) fn recent_lines(&self) -> Cow<'_, [u8]> {
+        whole_lines(self.last(RECENT), RECENT)
+    }
+
+    /// All lines that are kept.
+    pub(super) fn lines(&self) -> Cow<'_, [u8]> {
+        whole_lines(self.last(KEEP), KEEP)
+    }
+
+    /// The byte before the line, a line's end unless the stream begins there.
+    pub(super) fn last_byte(&self) -> Option<u8> {
+        self.newer.last().or(self.older.last()).copied()
     }
 
     /// The last words said, ending in `own`, those of the line itself.
@@ -99,24 +107,20 @@ impl Before<'_> {
     }
 }
 
-fn last_line_with_words(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut stripper = Stripper::default();
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let start = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
-        let (head, line) = rest.split_at(start);
-        let text = stripper.strip(line).text;
-        if has_words(text) {
-            return Some(key(text).to_vec());
+/// From the first beginning of a line on, where `bytes` are the last `count` of more: what is
+/// cut off there may be the rest of a terminal sequence.
+fn whole_lines(bytes: Cow<'_, [u8]>, count: usize) -> Cow<'_, [u8]> {
+    let start = match memchr2(b'\n', b'\r', &bytes) {
+        Some(end) if bytes.len() >= count => end + 1,
+        _ => return bytes,
+    };
+    match bytes {
+        Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(start..).unwrap_or_default()),
+        Cow::Owned(mut bytes) => {
+            bytes.drain(..start);
+            Cow::Owned(bytes)
         }
-        rest = head.split_last().map_or(&[], |(_, head)| head);
     }
-    None
-}
-
-/// A line as it is compared with those of the prompt.
-pub(super) fn key(text: &[u8]) -> &[u8] {
-    last(trim(text), KEY)
 }
 
 fn last(bytes: &[u8], count: usize) -> &[u8] {
@@ -176,20 +180,15 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbour_is_the_nearest_line_with_words() {
+    fn what_is_compared_begins_with_a_line() {
         let mut lookback = Lookback::default();
-        lookback.push(b"first\nsay\x1b[1m it \r\n");
-        let neighbour = |newer: &[u8]| lookback.before(newer).last_line_with_words();
-        assert_eq!(neighbour(b""), Some(b"say it".to_vec()));
-        assert_eq!(
-            neighbour(b"\n---\n```\n\x1b[0m\n"),
-            Some(b"say it".to_vec())
-        );
-        assert_eq!(neighbour(b"other\n"), Some(b"other".to_vec()));
-        assert_eq!(
-            Lookback::default().before(b"--\n").last_line_with_words(),
-            None
-        );
+        lookback.push(b"first\nsecond\n");
+        assert_eq!(lookback.before(b"").lines().as_ref(), b"first\nsecond\n");
+        let long = [&b"\x1b]0;"[..], &[b'x'; RECENT], b"\nlast\n"].concat();
+        lookback.push(&long);
+        assert_eq!(lookback.before(b"").recent_lines().as_ref(), b"last\n");
+        assert_eq!(lookback.before(b"a\r").last_byte(), Some(b'\r'));
+        assert_eq!(Lookback::default().before(b"").last_byte(), None);
     }
 
     #[test]

@@ -8,28 +8,34 @@
 //! * `scan` finds those at the speed of memory, by a coarse search (`probe`) first,
 //! * `ansi` takes the terminal sequences out of a line,
 //! * `judge` decides whether a line is a claim, with `find`, `sentence`, `quote` and `chars` as its eyes,
-//! * `verdict` sets the line among its neighbours: fences (`fence`), echoes of the prompt (`echo`),
+//! * `verdict` sets the line among its neighbours: fences (`fence`), diffs (`diff`), tags over lines
+//!   (`spread`), echoes of the prompt (`echo`, compared as `letters`), near misses (`near`),
 //! * `lines` leads one line after the other through these,
 //! * `lookback` and `long` bound what is kept of the stream and of one line.
 
 mod ansi;
 mod chars;
 mod detector;
+mod diff;
 mod echo;
 mod fence;
 mod find;
 mod judge;
+mod letters;
 mod lines;
 mod long;
 mod lookback;
+mod near;
 mod probe;
 mod quote;
 mod scan;
 mod sentence;
 mod spec;
+mod spread;
 mod verdict;
 
 pub use detector::{Detector, find_in_text};
+pub use near::{NearMiss, NearMisses};
 pub use spec::{PromiseError, PromiseMatch, PromiseSpec};
 
 /// What the agent claims.

@@ -11,7 +11,7 @@ const PROBE: usize = 3;
 const FREQUENT: &[u8] = b"etaoinsrhdlucmfygpwbvkxjqz";
 
 /// Searches for many patterns at once.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Engine {
     /// By vector instructions, where the processor has them.
     Packed(Box<packed::Searcher>),

@@ -9,9 +9,12 @@ use super::probe::{Engine, probes, rarest};
 /// How far back the beginning of a fence's line is looked for; a sequence may stand there.
 const SIGHT: usize = 2 * MAX_SEQUENCE;
 
-/// Looks for tags, for the text where it counts untagged, and for fences, in raw bytes:
+/// How a hunk of a diff begins.
+const HUNK: &[u8] = b"@@ ";
+
+/// Looks for tags, for the text where it counts untagged, for fences and for diffs, in raw bytes:
 /// terminal sequences may stand anywhere in them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Scanner {
     /// For bytes without any sequence; what it compares is longer, so that it errs less.
     clean: Search,
@@ -20,7 +23,7 @@ pub(super) struct Scanner {
     text: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Search {
     engine: Engine,
     /// What each pattern leads to.
@@ -32,6 +35,7 @@ enum Lead {
     Tag,
     Text,
     Fence(u8),
+    Hunk,
 }
 
 impl Scanner {
@@ -42,6 +46,7 @@ impl Scanner {
         for mark in [b'`', b'~'] {
             patterns.extend(probes(&[mark; 3]).map(|probe| (probe, Lead::Fence(mark))));
         }
+        patterns.extend(probes(HUNK).map(|probe| (probe, Lead::Hunk)));
         patterns.extend(probes(OPEN).map(|probe| (probe, Lead::Tag)));
         patterns.extend(probes(&text).map(|probe| (probe, Lead::Text)));
         let unbroken = patterns
@@ -97,6 +102,14 @@ impl Scan<'_> {
             Some(Lead::Tag) => reads(rest, OPEN),
             Some(Lead::Text) => reads(rest, self.text),
             Some(Lead::Fence(mark)) => reads(rest, &[mark; 3]) && may_stand_first(before),
+            Some(Lead::Hunk) => {
+                // Merges have more of them.
+                let first = before
+                    .iter()
+                    .rposition(|b| *b != b'@')
+                    .map_or(0, |last| last + 1);
+                reads(rest, HUNK) && may_stand_first(before.get(..first).unwrap_or_default())
+            }
             None => true,
         }
     }

@@ -31,8 +31,6 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
     }
     state.runs = *run;
     state.wait = None;
-    state.nudge = false;
-    state.notes.retain(|note| !notes.contains(&note.id));
     state.phase = Phase::Running(RunInfo {
         run: *run,
         iteration: *iteration,
@@ -40,6 +38,7 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
         guard_pid: *guard_pid,
         started_at: record.at,
         before: before.clone(),
+        notes: notes.clone(),
     });
     Ok(())
 }
@@ -101,6 +100,7 @@ pub(super) fn iteration_finished(
         }
     };
     state.iterations = *iteration;
+    delivered(state, &run, &facts);
     state.spent.ms += spent_ms;
     spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
     count_failure(state, run.agent, &facts, verdict);
@@ -131,6 +131,14 @@ pub(super) fn iteration_finished(
     state.verdict = Some(verdict.clone());
     state.remember(summary(&run, &facts, &gates, verdict, *files, record.at));
     Ok(())
+}
+
+/// What the run's prompt held has been delivered, now that the run counts. Of runs that met a
+/// limit or were interrupted nobody knows whether anything of it was heard.
+fn delivered(state: &mut LoopState, run: &RunInfo, facts: &RunFacts) {
+    state.nudge = false;
+    state.notes.retain(|note| !run.notes.contains(&note.id));
+    state.near_miss.clone_from(&facts.near_miss);
 }
 
 fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &Verdict) {
@@ -191,6 +199,7 @@ fn summary(
         ended_by: Some(facts.ended_by),
         verdict: Some(verdict.clone()),
         gates: gates.iter().map(gate).collect(),
+        near_miss: facts.near_miss.clone(),
         files,
         tokens: facts.tokens.and_then(|t| t.total()),
         cost_usd: facts.cost.map(|c| c.micros as f64 / 1e6),

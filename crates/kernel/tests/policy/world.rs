@@ -25,6 +25,7 @@ pub fn facts() -> RunFacts {
         preview: "hello".into(),
         claim: None,
         abort: None,
+        near_miss: None,
         error: None,
         limit: None,
         idle_hands: false,

@@ -130,6 +130,7 @@ fn first_prompt(start: &Start, printer: &Printer) -> Result<String, CliError> {
         },
         refusal: None,
         notes: Vec::new(),
+        near_miss: None,
         nudge: None,
     }))
 }

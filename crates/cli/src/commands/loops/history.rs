@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use descartes_client::{From, LoopHandle};
-use descartes_kernel::event::{EndedBy, Verdict};
+use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
 use descartes_kernel::tasks::RunningTask;
 use descartes_kernel::units::plural;
 use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
@@ -125,7 +125,7 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
         },
         row.exit
             .map_or_else(|| "-".to_owned(), |code| code.to_string()),
-        if row.claimed { "claimed" } else { "-" }.to_owned(),
+        promise(row).to_owned(),
         result.to_owned(),
         gates(row),
         row.files
@@ -144,7 +144,9 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
     if let Some((task, _)) = &row.task {
         out.insert(1, pad(&cut_end(task, TASK), TASK));
     }
-    let preview = one_line(row.error.as_deref().unwrap_or(&row.preview));
+    let near = row.near_miss.as_ref().map(NearMissFacts::words);
+    let said = near.as_deref().unwrap_or(&row.preview);
+    let preview = one_line(row.error.as_deref().unwrap_or(said));
     let preview = match row.trouble {
         0 => preview,
         lines => format!("[{} not understood] {preview}", plural(lines, "line")),
@@ -168,6 +170,14 @@ fn result(row: &HistoryRow, under_way: Option<Life>) -> (Tone, &'static str) {
         (Some(Verdict::Stopped), _) => (Tone::Warn, "stopped"),
         // A run that met a limit counts for nothing.
         (None, None) => (Tone::Dim, "limit"),
+    }
+}
+
+fn promise(row: &HistoryRow) -> &'static str {
+    match (row.claimed, &row.near_miss) {
+        (true, _) => "claimed",
+        (false, Some(_)) => "near",
+        (false, None) => "-",
     }
 }
 

@@ -127,12 +127,12 @@ fn body(
     if let Some(code) = row.exit {
         rows.push(("exit code", code.to_string()));
     }
-    let claim = if row.claimed {
-        "claimed"
-    } else {
-        "not claimed"
+    let claim = match (row.claimed, &row.near_miss) {
+        (true, _) => "claimed".to_owned(),
+        (false, Some(near)) => text(&near.words()),
+        (false, None) => "not claimed".to_owned(),
     };
-    rows.push(("promise", claim.to_owned()));
+    rows.push(("promise", claim));
     rows.push(("files changed", files(row)));
     rows.push(("lines changed", size(lines)));
     rows.push(("evidence", evidence(row)));

@@ -1,6 +1,6 @@
 //! The history: a row an iteration, and the whole of the one that is chosen.
 
-use descartes_kernel::event::{EndedBy, Verdict};
+use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
 use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -215,7 +215,8 @@ fn gates(row: &HistoryRow, theme: &Theme) -> (Tone, String) {
 
 /// What came of it, or what the agent said.
 fn result(row: &HistoryRow, app: &App) -> (Tone, String) {
-    let said = || row.preview.clone();
+    let near = row.near_miss.as_ref().map(NearMissFacts::words);
+    let said = || near.clone().unwrap_or_else(|| row.preview.clone());
     match (&row.verdict, &row.error) {
         (Some(Verdict::Failed(why)), _) => (Tone::Bad, format!("failed: {why}")),
         (Some(Verdict::Blocked(why)), _) => (Tone::Bad, format!("blocked: {why}")),
