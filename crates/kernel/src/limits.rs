@@ -387,6 +387,45 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_that_works_on_after_its_promise_is_let_finish() {
+        let mut watch = Watch::new(limits(), s(0));
+        watch.output(s(0));
+        watch.claim();
+        assert_eq!(end_of(watch.clone(), 0.0), (s(10), EndedBy::Promise));
+        assert_eq!(end_of(watch.clone(), 0.009), (s(10), EndedBy::Promise));
+        // It works for good: only the idle timeout looks at it in the end.
+        let soon = WatchLimits {
+            idle: s(100),
+            ..limits()
+        };
+        let mut busy = watch.clone();
+        busy.change(soon);
+        assert_eq!(end_of(busy, 0.5), (s(400), EndedBy::Idle));
+        // It works for twelve seconds, and is silent and at rest from then on.
+        let mut now = s(0);
+        let ended = loop {
+            let used = now.min(s(12));
+            match watch.check(now, &mut || Some(used)) {
+                WatchVerdict::End(by) => break (now, by),
+                WatchVerdict::Keep(next) => now = next.unwrap(),
+            }
+        };
+        assert_eq!(ended.1, EndedBy::Promise);
+        assert!(ended.0 >= s(22) && ended.0 <= s(26), "{ended:?}");
+        // Output begins the grace anew.
+        watch = Watch::new(limits(), s(0));
+        watch.claim();
+        watch.check(s(1), &mut || Some(s(0)));
+        watch.output(s(8));
+        assert!(matches!(
+            watch.check(s(11), &mut || Some(s(0))),
+            WatchVerdict::Keep(_)
+        ));
+        watch.claim_void();
+        assert_eq!(end_of(watch, 0.0).1, EndedBy::Idle);
+    }
+
+    #[test]
     fn a_promise_that_was_none_ends_nothing() {
         let mut watch = Watch::new(limits(), s(0));
         watch.claim();

@@ -198,7 +198,7 @@ fn what_follows_may_still_make_an_echo_of_a_quiet_claim() {
     let mut detector = Detector::new(&spec(PromiseMatch::Tagged), prompt);
     let mut told = Vec::new();
     detector.push(b"<promise>DONE</promise>\nis what", &mut told);
-    detector.finish(&mut told);
+    detector.peek(&mut told);
     assert_eq!(told, []);
     detector.push(b" I print.\n", &mut told);
     assert_eq!(told.len(), 1);

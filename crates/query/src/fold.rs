@@ -247,7 +247,8 @@ impl<'c> Fold<'c> {
             "update runs set ended_at = ?3, seconds = ?4, exit_code = ?5, ended_by = ?6, \
              promise = ?7, error = ?8, stdout_bytes = ?9, stderr_bytes = ?10, tokens_in = ?11, \
              tokens_out = ?12, tokens_cached = ?13, tokens = ?14, cost_usd = ?15, \
-             cost_estimated = ?16, output = ?17 where loop_id = ?1 and run = ?2",
+             cost_estimated = ?16, output = ?17, near_misses = ?18, near_miss = ?19 \
+             where loop_id = ?1 and run = ?2",
             params![
                 self.id(),
                 run as i64,
@@ -266,6 +267,8 @@ impl<'c> Fold<'c> {
                 facts.cost.map(|cost| cost.micros as f64 / 1e6),
                 facts.cost.map(|cost| cost.estimated),
                 facts.preview,
+                facts.near_miss.as_ref().map(|near| near.count as i64),
+                facts.near_miss.as_ref().map(|near| near.line.as_str()),
             ],
         )
     }
@@ -331,10 +334,10 @@ impl<'c> Fold<'c> {
         let (id, seconds) = (self.id(), spent_ms as f64 / 1e3);
         self.run(
             "insert or replace into iterations (loop_id, iteration, task, run, started_at, \
-             ended_at, seconds, exit_code, ended_by, promise, gates_green, gates_red, tokens, \
+             ended_at, seconds, exit_code, ended_by, promise, near_misses, near_miss, gates_green, gates_red, tokens, \
              cost_usd, output, output_tail) \
              select ?1, ?2, (select task from loops where loop_id = ?1), run, started_at, ?4, ?5, \
-             exit_code, ended_by, promise, \
+             exit_code, ended_by, promise, near_misses, near_miss, \
              (select count(*) from gates where loop_id = ?1 and iteration = ?2 \
               and outcome = 'green'), \
              (select count(*) from gates where loop_id = ?1 and iteration = ?2 \

@@ -10,7 +10,7 @@ use crate::ask::{Answer, ask};
 use crate::{QueryError, SCHEMA, journals};
 
 /// Raised with every change of the tables: an index of another version is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How far each journal has been read.
 const JOURNALS: &str = "create table _journals (\

@@ -37,6 +37,8 @@ create table iterations (       -- one row an iteration that counted
   exit_code      integer,       -- of the agent; 128 + n for signal n
   ended_by       text,          -- exit, timeout, idle, promise, ...
   promise        text,          -- the claim as it stood
+  near_misses    integer,       -- tags of a promise that did not count
+  near_miss      text,          -- the line of the last one
   verdict        text,          -- promise, gates, success, refused, blocked, failed, worked, ...
   reason         text,          -- why it failed or is blocked
   progress       text,          -- moved, none, unknown
@@ -65,6 +67,8 @@ create table runs (             -- one row a start of an agent, those that met a
   limit_words    text,
   retry_at       text,
   promise        text,
+  near_misses    integer,
+  near_miss      text,
   error          text,
   prompt_bytes   integer,
   stdout_bytes   integer,

@@ -3,8 +3,9 @@
 
 use std::fs;
 
-use descartes_kernel::agent::{RunSummary, StreamKind, parser};
-use descartes_kernel::promise::{Claim, ClaimKind, Detector, PromiseSpec, find_in_text};
+use descartes_kernel::agent::{ResultState, RunSummary, StreamKind, parser};
+use descartes_kernel::event::EndedBy;
+use descartes_kernel::promise::{Claim, ClaimKind, Detector, PromiseSpec};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Row, Rows, Trouble, Verdict};
@@ -12,7 +13,10 @@ use crate::shell::root;
 
 /// The sets: what each is, and its files.
 const SETS: [(&str, &[&str]); 4] = [
-    ("plain text, held out", &["held-out", "held-out-plain"]),
+    (
+        "plain text, held out",
+        &["held-out", "held-out-plain", "held-out-2-plain"],
+    ),
     (
         "event streams of four agents, held out",
         &[
@@ -20,6 +24,10 @@ const SETS: [(&str, &[&str]); 4] = [
             "held-out-codex",
             "held-out-gemini",
             "held-out-opencode",
+            "held-out-2-claude",
+            "held-out-2-codex",
+            "held-out-2-gemini",
+            "held-out-2-opencode",
         ],
     ),
     ("plain text, known to the rules", &["plain"]),
@@ -122,7 +130,10 @@ impl Case {
             let mut detector = Detector::new(&spec, self.text("prompt"));
             let mut claims = Vec::new();
             detector.push(bytes, &mut claims);
-            detector.finish(&mut claims);
+            match self.value["cut"].as_bool() {
+                Some(true) => detector.cut_off(&mut claims),
+                _ => detector.finish(&mut claims),
+            }
             claims
         };
         let all = [claims(&self.bytes("stderr")), claims(&self.stdout())].concat();
@@ -136,10 +147,15 @@ impl Case {
         let mut events = Vec::new();
         parser.push(&self.stdout(), &mut events);
         parser.finish(&mut events);
-        let mut summary = RunSummary::default();
+        let mut summary = RunSummary::searching(spec);
         events.iter().for_each(|event| summary.push(event));
         summary.finish(parser.trouble());
-        Ok(find_in_text(spec, summary.claim_text()).map(|claim| claim.kind))
+        let claim = summary
+            .search()
+            .and_then(|search| search.end(EndedBy::Exit).0);
+        // What an agent said before it failed is not its last word.
+        let failed = matches!(summary.result(), ResultState::Error(_));
+        Ok(claim.filter(|_| !failed).map(|claim| claim.kind))
     }
 }
 

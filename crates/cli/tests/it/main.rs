@@ -19,6 +19,7 @@ mod gui;
 mod help;
 mod install;
 mod moved_projects;
+mod near_miss;
 mod notify;
 mod planted_files;
 mod query;

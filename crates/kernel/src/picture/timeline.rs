@@ -304,6 +304,7 @@ mod tests {
             exit: Some(0),
             ended_by: Some(EndedBy::Exit),
             claimed: true,
+            near_miss: None,
             verdict: Some(Verdict::Worked),
             gates: Vec::new(),
             progress: None,

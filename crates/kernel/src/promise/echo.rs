@@ -431,6 +431,7 @@ mod tests {
     #[test]
     fn a_prompt_full_of_promises_is_read_in_reasonable_time() {
         let many = echo(&"say <promise>DONE</promise> ".repeat(2_000));
-        assert!(is_echo(&many, &"say <promise>DONE</promise> ".repeat(60)));
+        let printed = "say <promise>DONE</promise> ".repeat(60);
+        assert!(is_echo(&many, &format!("{printed}say ")));
     }
 }

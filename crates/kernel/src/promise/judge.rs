@@ -272,6 +272,13 @@ impl Rules {
     fn alone(&self, line: Line<'_>) -> Option<Found> {
         let text = self.untagged().filter(|_| line.start != Start::Cut)?;
         let stripped = |c: char| is_nothing(c) || is_emphasis(c);
+        // Emphasis stands directly before the text: `* ` begins a list.
+        let leads = |before: &[u8]| {
+            let emphasis = |b: &&u8| matches!(b, b'*' | b'_' | b'`');
+            let marks = before.iter().rev().take_while(emphasis).count();
+            let rest = before.get(..before.len() - marks).unwrap_or_default();
+            chars(rest).all(|c| is_nothing(c) || c == '#')
+        };
         let span = occurrences(line.text, text).find(|span| {
             let (before, after) = around(line.text, span);
             let mut stops = 0;
@@ -279,10 +286,7 @@ impl Rules {
                 stops += usize::from(is_full_stop(c));
                 stripped(c) || is_full_stop(c)
             });
-            line.text.get(span.clone()) == Some(text)
-                && chars(before).all(stripped)
-                && ends
-                && stops <= 1
+            line.text.get(span.clone()) == Some(text) && leads(before) && ends && stops <= 1
         })?;
         Some(Found::untagged(span))
     }
@@ -431,6 +435,7 @@ mod tests {
             "DONE!",
             "- DONE",
             "3. DONE",
+            "* DONE",
             "DONE;",
             "DONE:",
             "\"DONE\"",

@@ -110,7 +110,9 @@ impl Before<'_> {
 /// From the first beginning of a line on, where `bytes` are the last `count` of more: what is
 /// cut off there may be the rest of a terminal sequence.
 fn whole_lines(bytes: Cow<'_, [u8]>, count: usize) -> Cow<'_, [u8]> {
-    let start = match memchr2(b'\n', b'\r', &bytes) {
+    // A line longer than half of it is better cut than lost.
+    let head = bytes.get(..bytes.len() / 2).unwrap_or_default();
+    let start = match memchr2(b'\n', b'\r', head) {
         Some(end) if bytes.len() >= count => end + 1,
         _ => return bytes,
     };
@@ -184,9 +186,10 @@ mod tests {
         let mut lookback = Lookback::default();
         lookback.push(b"first\nsecond\n");
         assert_eq!(lookback.before(b"").lines().as_ref(), b"first\nsecond\n");
-        let long = [&b"\x1b]0;"[..], &[b'x'; RECENT], b"\nlast\n"].concat();
+        let long = [&b"\x1b]0;"[..], &[b'x'; RECENT], b"\n", &[b'y'; 900], b"\n"].concat();
         lookback.push(&long);
-        assert_eq!(lookback.before(b"").recent_lines().as_ref(), b"last\n");
+        let recent = lookback.before(b"").recent_lines().into_owned();
+        assert_eq!(recent, [&[b'y'; 900][..], b"\n"].concat());
         assert_eq!(lookback.before(b"a\r").last_byte(), Some(b'\r'));
         assert_eq!(Lookback::default().before(b"").last_byte(), None);
     }

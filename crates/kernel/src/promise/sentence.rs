@@ -111,6 +111,11 @@ pub(super) fn is_finished(before: &[u8]) -> bool {
     let said = text.trim_end_matches(|c| {
         is_nothing(c) || is_mark(c) || is_closer(c) || (is_ornament(c) && !is_emoji(c))
     });
+    // `print!(` and the like are code, and no sentence.
+    let behind = text.get(said.len()..).unwrap_or_default();
+    if behind.starts_with(['(', '[', '{']) {
+        return false;
+    }
     // What opens a comment calls nothing out.
     let open = said.ends_with("<!") || said.ends_with("...") || is_abbreviation(said);
     said.ends_with(|c| is_stop(c) || is_emoji(c)) && !open
@@ -229,6 +234,7 @@ mod tests {
             "Ok…",
             "“Ok…”",
             "see (",
+            "print!( ",
         ] {
             assert!(!is_finished(text.as_bytes()), "{text}");
         }

@@ -27,13 +27,27 @@ fn pause_holds_before_the_next_iteration_and_is_then_effective() {
 }
 
 #[test]
-fn a_note_is_given_once() {
+fn a_note_is_given_until_a_run_counts() {
     let mut sim = Sim::new(config());
     sim.input(&from_person(Command::Say {
         text: "use jiff".into(),
     }));
     assert_eq!(sim.state.notes.len(), 1);
-    sim.start(1, 1, 0);
+    // The first run meets a limit, so that the second is told as well; the third is not.
+    sim.end(|run| match run {
+        1 => turn(limited(Some("2026-03-01T15:00:00Z"))),
+        2 => turn(facts()),
+        _ => turn(claims()),
+    });
+    let given: Vec<usize> = sim
+        .journal
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::RunStarted { notes, .. } => Some(notes.len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(given, [1, 1, 0]);
     assert!(sim.state.notes.is_empty());
 }
 
