@@ -202,21 +202,30 @@ fn an_unfinished_last_line_is_judged_when_the_stream_is_quiet() {
 
 #[test]
 fn a_pause_in_the_middle_of_a_quotation_is_no_claim_in_the_end() {
-    for (before, after) in [
+    // Within an open fence it does not stand, however quiet the stream is.
+    let (stands, undone) = (vec![Note::Claimed], vec![Note::Claimed, Note::Unclaimed]);
+    for (before, after, quiet, later) in [
         (
             "```\n<promise>COMPLETE</promise>\n",
             "```\nI am not there yet.\n",
+            vec![],
+            vec![],
         ),
-        ("<promise>COMPLETE</promise>", " is what I will print.\n"),
+        (
+            "<promise>COMPLETE</promise>",
+            " is what I will print.\n",
+            stands,
+            undone,
+        ),
     ] {
         let mut reader = RunReader::plain(&spec(PromiseMatch::Tagged), "go");
         let mut notes = Vec::new();
         reader.push(Source::Stdout, before.as_bytes(), &mut notes);
         reader.quiet(&mut notes);
         reader.quiet(&mut notes);
-        assert_eq!(notes, [Note::Claimed]);
+        assert_eq!(notes, quiet);
         reader.push(Source::Stdout, after.as_bytes(), &mut notes);
-        assert_eq!(notes, [Note::Claimed, Note::Unclaimed]);
+        assert_eq!(notes, later);
         let exit = Some(ExitStatus::Code(0));
         let report = reader.finish(exit, EndedBy::Exit, now(), &TimeZone::UTC);
         assert_eq!(report.claim, None, "{before}{after}");

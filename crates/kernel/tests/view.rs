@@ -122,7 +122,12 @@ fn a_note_is_told_with_the_iteration_that_got_it_and_old_ones_are_forgotten() {
     assert_eq!(texts, ["note 1", "note 2"]);
     let mut late = Story::new(2);
     late.take_state(&state(&all));
-    assert_eq!(late.notes().len(), 2, "what still waits is known of old");
+    let given: Vec<_> = late.notes().iter().map(|note| note.given_to).collect();
+    assert_eq!(
+        given,
+        [Some(1), None, None],
+        "what still waits is known of old"
+    );
 }
 
 #[test]

@@ -75,6 +75,10 @@ impl Story {
     /// Takes what the state still knows of the time before the first record given.
     pub fn take_state(&mut self, state: &LoopState) {
         let missing = |note: &&crate::state::Note| self.notes.iter().all(|row| row.id != note.id);
+        let given = |id| {
+            let run = state.run().filter(|run| run.notes.contains(&id));
+            run.map(|run| run.iteration)
+        };
         let notes: Vec<NoteRow> = state
             .notes
             .iter()
@@ -83,7 +87,7 @@ impl Story {
                 id: note.id,
                 at: None,
                 text: note.text.clone(),
-                given_to: None,
+                given_to: given(note.id),
             })
             .collect();
         for note in notes.into_iter().rev() {
