@@ -62,6 +62,9 @@ pub enum ClientError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// The loop's process is stopped.
+    #[error("the loop's process (pid {0}) is stopped: it cannot answer")]
+    Stopped(u32),
     /// What came back is no answer.
     #[error("the loop's socket answered with something else: {0}")]
     Garbled(String),
@@ -162,6 +165,10 @@ impl ClientError {
             }
             Self::Lock(LockError::Held(_)) => text("look at it with: descartes loop status"),
             Self::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
+            Self::Stopped(pid) => Some(format!(
+                "type `fg` in its terminal, or `kill -CONT {pid}`, then try again; `descartes loop cancel` \
+                 wakes it and ends it"
+            )),
             Self::Silent { pid: Some(pid), .. } => Some(format!(
                 "it may be stopped or busy; `kill -CONT {pid}` wakes it, `kill -9 {pid}` ends it \
                  (its agent is ended too), and `descartes loop resume` goes on"

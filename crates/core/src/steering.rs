@@ -45,6 +45,11 @@ impl Caller {
         })
     }
 
+    /// Whether the line of processes that it comes from could be read.
+    pub(crate) fn is_known(&self) -> bool {
+        self.line.is_ok()
+    }
+
     /// Where it stands.
     pub(crate) fn standing(&self) -> Standing {
         let own = std::process::id();

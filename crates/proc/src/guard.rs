@@ -44,6 +44,8 @@ struct Guard {
     brood: Brood,
     run: Option<(u64, Course)>,
     host_is_there: bool,
+    /// Whether the tree is stopped because the host is.
+    held: bool,
     /// The loop's lock among them: it is held until the last sweep is over.
     _kept: Vec<OwnedFd>,
 }
@@ -60,6 +62,9 @@ impl Guard {
         SigSet::all().thread_block()?;
         let mut child_signal = SigSet::empty();
         child_signal.add(Signal::SIGCHLD);
+        // The host's word to hold the tree, and to let it go on.
+        child_signal.add(Signal::SIGTSTP);
+        child_signal.add(Signal::SIGCONT);
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let deaths = SignalFd::with_flags(&child_signal, flags)?;
         let null = OpenOptions::new()
@@ -87,6 +92,7 @@ impl Guard {
             brood: Brood::default(),
             run: None,
             host_is_there: true,
+            held: false,
             _kept: kept.collect(),
         })
     }
@@ -94,13 +100,25 @@ impl Guard {
     fn serve(mut self) -> io::Result<()> {
         while self.host_is_there || self.run.is_some() {
             let host_speaks = self.sleep()?;
-            while let Ok(Some(_)) = self.deaths.read_signal() {}
+            while let Ok(Some(arrived)) = self.deaths.read_signal() {
+                self.signalled(arrived.ssi_signo);
+            }
             if host_speaks {
                 self.listen();
             }
             self.advance();
         }
         Ok(())
+    }
+
+    /// The host is stopped by Ctrl-Z, and what it started with it; and goes on with it.
+    fn signalled(&mut self, number: u32) {
+        if number == Signal::SIGTSTP as u32 {
+            self.brood.hold();
+            self.held = true;
+        } else if number == Signal::SIGCONT as u32 && std::mem::take(&mut self.held) {
+            self.brood.let_go();
+        }
     }
 
     /// Sleeps until something happens; true if the host said something or is gone.

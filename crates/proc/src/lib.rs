@@ -33,6 +33,7 @@ mod procfs;
 mod pump;
 mod signals;
 mod supervisor;
+mod suspend;
 mod sys;
 mod tree;
 mod wire;
@@ -50,6 +51,7 @@ pub use orphans::{OrphanSweep, become_subreaper, sweep_children};
 pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
+pub use suspend::{RunClock, stop_with_trees, time_stopped};
 pub use sys::work_in_idle_moments;
 
 /// The variable that marks every process of a loop, in the environment of its agents.

@@ -106,7 +106,14 @@ fn walk(pid: i32) -> Result<Vec<Ancestor>, String> {
     let mut below: Option<Stat> = None;
     let mut at = pid;
     while at > 0 && line.len() < LONGEST {
-        let stat = procfs::stat(at).ok_or_else(|| gone(at))?;
+        let Some(stat) = procfs::stat(at) else {
+            // Where /proc hides the processes of others the line ends at the first of them: guards
+            // are of the same user as what is below them.
+            return match &below {
+                Some(below) if is_child_of(below, at) => Ok(line),
+                _ => Err(gone(at)),
+            };
+        };
         if below.is_none() && stat.is_dead() {
             return Err(format!("process {pid} is gone already"));
         }
@@ -118,16 +125,21 @@ fn walk(pid: i32) -> Result<Vec<Ancestor>, String> {
             mark: procfs::variable(at, MARK),
             program: stat.command.clone(),
         });
-        if let Some(below) = &below {
-            let now = procfs::stat(below.pid).ok_or_else(|| gone(below.pid))?;
-            if now.parent != at || now.start_time != below.start_time {
-                return Err(format!("process {} got another parent", below.pid));
-            }
+        if let Some(below) = &below
+            && !is_child_of(below, at)
+        {
+            return Err(format!("process {} got another parent", below.pid));
         }
         at = stat.parent;
         below = Some(stat);
     }
     Ok(line)
+}
+
+/// Whether the process that was read is still there, and this one its parent.
+fn is_child_of(child: &Stat, parent: i32) -> bool {
+    let now = procfs::stat(child.pid);
+    now.is_some_and(|now| now.parent == parent && now.start_time == child.start_time)
 }
 
 /// Whether it is a guard. Who makes itself look like one only takes rights away from what is below it.

@@ -135,6 +135,13 @@ pub(crate) fn unregister(child: &mut Child) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
+/// Signals every guard of this process.
+pub(crate) fn signal_guards(signal: Signal) {
+    for pid in guards().iter() {
+        let _ = kill(Pid::from_raw(*pid), signal);
+    }
+}
+
 /// Signals a guard if it has not been reaped.
 pub(crate) fn signal_guard(pid: u32, signal: Signal) {
     let pid = pid.cast_signed();

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use nix::unistd::{SysconfVar, sysconf};
 
+/// Longer than it takes to execute a program.
+const EXECUTING: Duration = Duration::from_millis(5);
+
 /// The fields of `/proc/PID/stat` that we use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
@@ -183,7 +186,13 @@ pub(crate) fn carries(pid: i32, entries: &[Vec<u8>]) -> Option<bool> {
 /// A variable of the environment that the process was started with; `None` where it has none, or
 /// where its environment cannot be read.
 pub(crate) fn variable(pid: i32, name: &str) -> Option<String> {
-    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let path = format!("/proc/{pid}/environ");
+    let mut environ = std::fs::read(&path).ok()?;
+    if environ.is_empty() {
+        // As it also is for a moment while the process executes another program.
+        std::thread::sleep(EXECUTING);
+        environ = std::fs::read(&path).ok()?;
+    }
     let entries = environ.split(|&byte| byte == 0);
     let value = |entry: &[u8]| {
         let rest = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;

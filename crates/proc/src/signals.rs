@@ -23,6 +23,8 @@ pub enum HostSignal {
     Resize,
     /// SIGCONT: back from Ctrl-Z.
     Continue,
+    /// SIGTSTP: Ctrl-Z.
+    Stop,
 }
 
 impl HostSignal {
@@ -33,7 +35,8 @@ impl HostSignal {
         HostSignal::Hangup,
     ];
 
-    const ALL: [HostSignal; 5] = [
+    const ALL: [HostSignal; 6] = [
+        HostSignal::Stop,
         HostSignal::Interrupt,
         HostSignal::Terminate,
         HostSignal::Hangup,
@@ -48,6 +51,7 @@ impl HostSignal {
             HostSignal::Hangup => Signal::SIGHUP,
             HostSignal::Resize => Signal::SIGWINCH,
             HostSignal::Continue => Signal::SIGCONT,
+            HostSignal::Stop => Signal::SIGTSTP,
         }
     }
 

@@ -65,6 +65,35 @@ impl Brood {
         groups
     }
 
+    /// Stops everybody below this process.
+    pub(crate) fn hold(&self) {
+        let mut held = BTreeSet::new();
+        for _ in 0..ASK_ROUNDS {
+            let everyone = procfs::everyone();
+            let below = procfs::descendants(getpid().as_raw(), &everyone).into_iter();
+            let running = below.filter(|stat| !stat.is_dead());
+            let groups: BTreeSet<i32> = running.map(|stat| stat.group).collect();
+            let new: Vec<i32> = groups.difference(&held).copied().collect();
+            if new.is_empty() {
+                return;
+            }
+            for group in new {
+                signal_group(group, Signal::SIGSTOP);
+                held.insert(group);
+            }
+        }
+    }
+
+    /// Lets everybody below this process go on.
+    pub(crate) fn let_go(&self) {
+        let everyone = procfs::everyone();
+        let below = procfs::descendants(getpid().as_raw(), &everyone).into_iter();
+        let groups: BTreeSet<i32> = below.map(|stat| stat.group).collect();
+        for group in groups {
+            signal_group(group, Signal::SIGCONT);
+        }
+    }
+
     fn note(&mut self, pid: i32) {
         if pid != self.agent {
             self.ended.insert(pid);

@@ -68,6 +68,13 @@ pub fn start_time(pid: u32) -> Option<u64> {
     }
 }
 
+/// Whether a process is stopped: by Ctrl-Z, SIGSTOP or a debugger.
+pub fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    state.is_some_and(|state| state.starts_with(['T', 't']))
+}
+
 fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())

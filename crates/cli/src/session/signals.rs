@@ -58,6 +58,7 @@ impl Switchboard {
             HostSignal::Hangup,
             HostSignal::Resize,
             HostSignal::Continue,
+            HostSignal::Stop,
         ];
         let board = self.clone();
         let received = Signals::receive(&signals, Box::new(move |signal| board.take(signal)));
@@ -91,6 +92,10 @@ impl Switchboard {
     }
 
     fn take(&self, signal: HostSignal) {
+        if signal == HostSignal::Stop {
+            descartes_proc::stop_with_trees();
+            return;
+        }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match signal {
             HostSignal::Interrupt => inner.stop(StopBy::Interrupt),
@@ -99,7 +104,7 @@ impl Switchboard {
             HostSignal::Terminate => inner.stop(StopBy::Terminate),
             HostSignal::Hangup => inner.stop(StopBy::HangUp),
             HostSignal::Resize => inner.tell(|view| view.wake()),
-            HostSignal::Continue => inner.tell(|view| view.carry_on()),
+            HostSignal::Continue | HostSignal::Stop => inner.tell(|view| view.carry_on()),
         }
     }
 }

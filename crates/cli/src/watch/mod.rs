@@ -94,7 +94,7 @@ impl Calls {
             HostSignal::Interrupt => 130,
             HostSignal::Terminate => 143,
             HostSignal::Hangup => HUNG_UP,
-            HostSignal::Resize | HostSignal::Continue => {
+            HostSignal::Resize | HostSignal::Continue | HostSignal::Stop => {
                 self.resized.store(true, Ordering::Relaxed);
                 return self.screen.wake();
             }

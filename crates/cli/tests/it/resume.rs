@@ -459,5 +459,6 @@ fn a_loop_whose_name_was_taken_out_of_its_file_is_not_begun_from_it() {
     run.assert_code(65);
     assert!(run.stderr().contains("--accept-edits"), "{run}");
     assert_eq!(events(&world, "run_started").len(), 1);
-    resume(&world, &["--accept-edits"]).assert_code(0);
+    resume(&world, &["--accept-edits", "--detach"]).assert_code(0);
+    descartes(&world, &["loop", "cancel", "--now"]).assert_code(0);
 }

@@ -248,7 +248,10 @@ fn a_trusted_on_event_command_may_steer() {
         "on_event = 'test \"$DESCARTES_EVENT\" = waiting && descartes loop cancel >>steered 2>&1; echo $? >>steered'\n",
     )
     .unwrap();
-    let line = r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Claude AI usage limit reached|4102444800"}"#;
+    let reset = jiff::Timestamp::now().as_second() + 3600;
+    let line = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"Claude AI usage limit reached|{reset}"}}"#
+    );
     let agent = world.agent(&format!("print {line}"));
     let run = world.run_within(
         world.descartes([

@@ -1,16 +1,24 @@
 //! Talking to a running loop.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use descartes_kernel::control::{Answer, Command, CommandId, MAX_REQUEST, PROTOCOL, Request};
 
+use nix::errno::Errno;
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, UnixAddr};
+
 use crate::ClientError;
 
 /// A request is small, and a host that lives reads it at once.
 const WRITE: Duration = Duration::from_secs(5);
+/// A host that does not answer is looked at so often.
+const LOOK: Duration = Duration::from_millis(500);
+/// Between two tries to connect.
+const AGAIN: Duration = Duration::from_millis(10);
 /// Characters of a strange answer that are shown.
 const SHOWN: usize = 120;
 
@@ -78,16 +86,25 @@ impl Ticket {
     }
 }
 
-/// Sends a command and waits for the first answer, at most `patience`.
+/// Sends a command and waits for the first answer, at most `patience`. Every now and then `look` is
+/// asked whether it still makes sense.
 pub(super) fn ask(
     socket: &Path,
     command: &Command,
     patience: Duration,
+    look: impl Fn() -> Result<(), ClientError>,
 ) -> Result<Attempt, ClientError> {
-    let Some(mut lines) = Lines::open(socket, command) else {
+    let end = Instant::now() + patience;
+    let Some(mut lines) = Lines::open(socket, command, end)? else {
         return Ok(Attempt::Nobody);
     };
-    let (id, effective) = match lines.next(Instant::now() + patience)? {
+    let first = loop {
+        match lines.next(end.min(Instant::now() + LOOK))? {
+            Line::Late if Instant::now() < end => look()?,
+            line => break line,
+        }
+    };
+    let (id, effective) = match first {
         Line::Answer(Answer::Accepted { id }) => (id, None),
         Line::Answer(Answer::Effective { id, message }) => (id, Some(message)),
         Line::Answer(Answer::Refused { message, hint }) => {
@@ -122,8 +139,19 @@ enum Line {
 }
 
 impl Lines {
-    fn open(socket: &Path, command: &Command) -> Option<Self> {
-        let mut stream = UnixStream::connect(socket).ok()?;
+    /// `None` where nobody listens.
+    fn open(socket: &Path, command: &Command, end: Instant) -> Result<Option<Self>, ClientError> {
+        match connect(socket, end) {
+            Ok(stream) => Ok(Self::write(stream, command)),
+            Err(Errno::EAGAIN) => Err(ClientError::Silent {
+                pid: None,
+                waited: Duration::ZERO,
+            }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn write(mut stream: UnixStream, command: &Command) -> Option<Self> {
         let request = Request {
             v: PROTOCOL,
             command: command.clone(),
@@ -172,6 +200,24 @@ impl Lines {
                 let shown: String = text.trim().chars().take(SHOWN).collect();
                 ClientError::Garbled(shown.escape_debug().to_string())
             })
+    }
+}
+
+/// Connects, and does not wait for ever where more clients wait than the host takes in.
+fn connect(socket: &Path, end: Instant) -> Result<UnixStream, Errno> {
+    let address = UnixAddr::new(socket)?;
+    loop {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+        match socket::connect(fd.as_raw_fd(), &address) {
+            Ok(()) => {
+                let stream = UnixStream::from(fd);
+                let blocks = stream.set_nonblocking(false);
+                return blocks.map(|()| stream).map_err(|_| Errno::EIO);
+            }
+            Err(Errno::EAGAIN) if Instant::now() < end => std::thread::sleep(AGAIN),
+            Err(errno) => return Err(errno),
+        }
     }
 }
 

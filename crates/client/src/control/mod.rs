@@ -78,7 +78,13 @@ impl LoopHandle {
                     Err(ClientError::Lock(LockError::Held(held))) if self.is_ours(&held) => {}
                     other => return other.map(|done| Sent::Recorded(Box::new(done))),
                 }
-            } else if let Attempt::Taken(ticket) = self.ask(command, answer)? {
+            } else if let Attempt::Taken(ticket) = match self.ask(command, answer) {
+                Err(error) if is_deaf(&error, command) => match self.living_host()? {
+                    Some(pid) => return without_socket(pid, command),
+                    None => return Err(error),
+                },
+                asked => asked?,
+            } {
                 return Ok(Sent::Live(*ticket));
             } else if begun.elapsed() >= TRANSITION.min(answer) {
                 match self.living_host()? {
@@ -107,7 +113,9 @@ impl LoopHandle {
             return Ok(Attempt::Nobody);
         };
         let first = self.state()?.next_command;
-        let attempt = live::ask(&socket, command, answer).map_err(|error| match error {
+        self.look_at_host(command)?;
+        let look = || self.look_at_host(command);
+        let attempt = live::ask(&socket, command, answer, look).map_err(|error| match error {
             ClientError::Silent { waited, .. } => ClientError::Silent {
                 pid: self.pid(),
                 waited,
@@ -120,6 +128,21 @@ impl LoopHandle {
             return Ok(Attempt::Taken(Box::new(Ticket::without_host(id))));
         }
         Ok(attempt)
+    }
+
+    /// A host that is stopped cannot answer: to be cancelled it is woken, all else is told at once.
+    fn look_at_host(&self, command: &Command) -> Result<(), ClientError> {
+        let Some(pid) = self.living_host()?.filter(|pid| host::is_stopped(*pid)) else {
+            return Ok(());
+        };
+        match command {
+            Command::Cancel { .. } => {
+                // Refused, it stays as it is, and is told of as silent.
+                let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGCONT);
+                Ok(())
+            }
+            _ => Err(ClientError::Stopped(pid)),
+        }
     }
 
     /// The number under which this command was taken, counted from `first`.
@@ -155,12 +178,22 @@ impl LoopHandle {
     /// Whether anybody answers on the loop's socket.
     pub fn ping(&self, patience: Duration) -> Result<Life, ClientError> {
         let socket = HostInfo::read(&self.dir).and_then(|info| info.socket);
-        match socket.map(|socket| live::ask(&socket, &Command::Ping, patience)) {
+        match socket.map(|socket| live::ask(&socket, &Command::Ping, patience, || Ok(()))) {
             Some(Ok(Attempt::Taken(_))) => Ok(Life::Alive),
             Some(Ok(Attempt::Nobody)) | None => Ok(Life::Gone),
             Some(Err(error)) => Err(error),
         }
     }
+}
+
+/// Whether a loop that is to be ended has to be told in another way than by its socket.
+fn is_deaf(error: &ClientError, command: &Command) -> bool {
+    let deaf = match error {
+        ClientError::Silent { .. } => true,
+        ClientError::Refused { message, .. } => message == "too many clients",
+        _ => false,
+    };
+    deaf && matches!(command, Command::Cancel { .. })
 }
 
 /// The loop lives and cannot be talked to. To be ended it need not listen.
@@ -170,6 +203,8 @@ fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
             let hint = format!("end it by hand: kill {pid}");
             ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)
         })?;
+        // Should it be stopped, it hears of it now.
+        let _ = kill(Pid::from_raw(pid.cast_signed()), Signal::SIGCONT);
         return Ok(Sent::Signalled { pid });
     }
     Err(ClientError::refused(

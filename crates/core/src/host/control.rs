@@ -3,6 +3,7 @@
 //! one `poll`; nobody who is silent, slow or many keeps a person from getting through, and nothing
 //! that a client does or leaves undone can hold up the driver.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
@@ -92,6 +93,7 @@ impl ControlSocket {
             tx,
             clients: Vec::new(),
             accept_at: None,
+            spare: spare(),
         };
         let thread = thread::Builder::new()
             .name("control".to_owned())
@@ -130,6 +132,14 @@ struct Server {
     clients: Vec<Client>,
     /// Not before then.
     accept_at: Option<Instant>,
+    /// Descriptors kept for the time when there are no others.
+    spare: Vec<File>,
+}
+
+fn spare() -> Vec<File> {
+    (0..2)
+        .filter_map(|_| File::open("/dev/null").ok())
+        .collect()
 }
 
 /// Somebody who is connected.
@@ -207,7 +217,9 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Nobody can be taken in: who is idle makes room, and nobody spins.
                 Err(_) => {
-                    self.drop_longest_idle(|_| true);
+                    for _ in 0..self.clients.len().div_ceil(2) {
+                        self.drop_longest_idle(|_| true);
+                    }
                     self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
                     return;
                 }
@@ -215,8 +227,20 @@ impl Server {
         }
     }
 
+    /// Who it is, also where no descriptor is left to find out with.
+    fn caller_of(&mut self, stream: &UnixStream) -> io::Result<Caller> {
+        let caller = Caller::of(stream)?;
+        if caller.is_known() {
+            return Ok(caller);
+        }
+        self.spare.clear();
+        let caller = Caller::of(stream);
+        self.spare = spare();
+        caller
+    }
+
     fn welcome(&mut self, stream: UnixStream) {
-        let Ok(caller) = Caller::of(&stream) else {
+        let Ok(caller) = self.caller_of(&stream) else {
             return;
         };
         // Only the same user (or root) may steer a loop.
@@ -315,12 +339,15 @@ impl Client {
         match serde_json::from_slice::<Request>(line) {
             Ok(request) if request.v == PROTOCOL => {
                 let command = request.command;
-                // Looking is for everybody.
-                let allowed = match command {
-                    Command::Ping => Ok(()),
-                    _ => self.standing.may_steer(Target::Running(started_in)),
-                };
-                if let Err(why) = allowed {
+                // Looking is for everybody, and troubles nobody else.
+                if command == Command::Ping {
+                    reply.send(&Answer::Effective {
+                        id: 0,
+                        message: "alive".to_owned(),
+                    });
+                    return Stay::Yes;
+                }
+                if let Err(why) = self.standing.may_steer(Target::Running(started_in)) {
                     reply.refuse(why.message, why.hint);
                     return Stay::Yes;
                 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
@@ -13,7 +13,7 @@ use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
-use descartes_proc::{Ending, Supervisor};
+use descartes_proc::{Ending, RunClock, Supervisor};
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
@@ -53,7 +53,7 @@ pub(crate) struct Driver {
     pub(crate) _socket: Option<ControlSocket>,
     pub(crate) waiting: Vec<(CommandId, Reply)>,
     pub(crate) interrupts: u8,
-    pub(crate) clock: Instant,
+    pub(crate) clock: RunClock,
     pub(crate) run: Option<LiveRun>,
     /// The newest measure of the work tree.
     pub(crate) measured: Option<(TreeFacts, Snapshot)>,

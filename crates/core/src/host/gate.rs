@@ -2,11 +2,11 @@
 //! tree, with its own time limit, after the agent's tree is gone.
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
 use descartes_kernel::step::Input;
-use descartes_proc::{Launch, Stdin, TreeEvent};
+use descartes_proc::{Launch, RunClock, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
 
 use super::HostError;
@@ -21,7 +21,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How a gate under way is coming along.
 struct LiveGate {
     tree: u64,
-    began: Instant,
+    began: RunClock,
     end: Option<GateEnd>,
 }
 
@@ -80,7 +80,7 @@ impl Driver {
         };
         let live = LiveGate {
             tree: self.trees,
-            began: Instant::now(),
+            began: RunClock::start(),
             end: None,
         };
         (live, launch, TailSink::new(log))

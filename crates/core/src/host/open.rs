@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::time::Instant;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Event, FORMAT, HostFacts, Record};
@@ -12,7 +11,7 @@ use descartes_kernel::state::LoopState;
 use descartes_kernel::step::Agents;
 use descartes_kernel::transition::begin;
 use descartes_kernel::units::plural;
-use descartes_proc::Supervisor;
+use descartes_proc::{RunClock, Supervisor};
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::{HostInfo, this_host};
 use descartes_store::journal::Journal;
@@ -499,7 +498,7 @@ pub(super) fn assemble(
         _socket: socket,
         waiting: Vec::new(),
         interrupts: 0,
-        clock: Instant::now(),
+        clock: RunClock::start(),
         run: None,
         trees: 0,
         listeners: Vec::new(),

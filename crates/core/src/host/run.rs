@@ -4,14 +4,14 @@ use std::any::Any;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_kernel::config::PromptMode;
 use descartes_kernel::event::{EndedBy, Event, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::reader::{Note, RunReport};
 use descartes_kernel::step::{Input, settled_by_start};
-use descartes_proc::{Ending, Exit, Launch, PumpReport, StartError, Stdin, TreeEvent};
+use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
 use descartes_store::logs::{LogFile, tail};
 
 use super::HostError;
@@ -32,7 +32,7 @@ const OWN_BACKEND_LOOKS_AT: usize = 1 << 20;
 pub(crate) struct LiveRun {
     /// The supervisor's number of its tree.
     pub(crate) tree: u64,
-    pub(crate) began: Instant,
+    pub(crate) began: RunClock,
     pub(crate) watch: Watch,
     pub(crate) pulse: Arc<Pulse>,
     ended_by: EndedBy,
@@ -119,7 +119,7 @@ impl Driver {
             run: self.trees,
             notes: Vec::new(),
         };
-        let began = Instant::now();
+        let began = RunClock::start();
         let house = &mut self.house;
         let meanwhile = || house.make_ahead(run);
         self.supervisor

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Instant;
 
 use descartes_kernel::reader::{Note, RunReader, Source};
 use descartes_proc::{Channel, Sink};
@@ -48,7 +47,7 @@ pub(super) struct RunSink {
     pub(super) stderr: LogFile,
     pub(super) reader: LateReader,
     pub(super) pulse: Arc<Pulse>,
-    pub(super) clock: Instant,
+    pub(super) clock: descartes_proc::RunClock,
     pub(super) tx: Sender<Message>,
     pub(super) run: u64,
     pub(super) notes: Vec<Note>,

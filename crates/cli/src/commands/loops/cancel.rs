@@ -21,8 +21,8 @@ use crate::within;
 
 /// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
 const BEYOND_GRACE: Duration = Duration::from_secs(60);
-/// The loop may be in the middle of a commit, with hooks that take their time.
-const ANSWER: Duration = Duration::from_secs(120);
+/// A loop that does not take the command in so long is told by a signal.
+const ANSWER: Duration = Duration::from_secs(10);
 /// After so long it is said that something is waited for.
 const SAY_SO: Duration = Duration::from_secs(1);
 
@@ -45,7 +45,9 @@ pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Resul
     let done = match found.send_within(&Command::Cancel { grace }, ANSWER)? {
         Sent::Live(ticket) => live(&found, ticket, printer)?,
         Sent::Signalled { pid } => {
-            printer.note(&format!("no control socket: sent SIGTERM to process {pid}"));
+            printer.note(&format!(
+                "no control socket that answers: sent SIGTERM to process {pid}"
+            ));
             gone(&found, limit(&found)?, printer)?
         }
         Sent::Recorded(recorded) => {
