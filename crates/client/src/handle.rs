@@ -212,7 +212,7 @@ impl LoopHandle {
         };
         let mut notices = match life {
             _ if self.displaced.is_some() => Vec::new(),
-            Life::Alive => Vec::new(),
+            Life::Alive => self.host_notices(),
             Life::Gone => self.file_notices(&state),
         };
         if let Some((message, hint)) = &self.displaced {
@@ -223,6 +223,18 @@ impl LoopHandle {
             life,
             notices,
         })
+    }
+
+    /// What a person should know of the process that has it.
+    fn host_notices(&self) -> Vec<String> {
+        let host = self.living_host().ok().flatten();
+        let stopped = host.filter(|pid| descartes_store::host::is_stopped(*pid));
+        let notice = |pid: u32| {
+            format!(
+                "its process (pid {pid}) is stopped: `fg` in its terminal or `kill -CONT {pid}` goes on"
+            )
+        };
+        stopped.map(notice).into_iter().collect()
     }
 
     /// What the next resume will say about the state file.

@@ -277,6 +277,8 @@ fn ctrl_z_stops_the_agent_too_and_the_time_counts_nowhere() {
         run.assert_code(65);
         assert!(run.stderr().contains(&format!("kill -CONT {pid}")), "{run}");
     }
+    let status = descartes(&world, &["loop", "status"]);
+    assert!(status.stderr().contains("is stopped"), "{status}");
     // Time that must not be counted has to pass.
     std::thread::sleep(Duration::from_secs(3));
     let stopped_for = 3000;

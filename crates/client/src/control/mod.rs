@@ -163,7 +163,7 @@ impl LoopHandle {
     }
 
     /// The process that has the loop, if it is the host that took it and no guard of one.
-    fn living_host(&self) -> Result<Option<u32>, ClientError> {
+    pub(crate) fn living_host(&self) -> Result<Option<u32>, ClientError> {
         let holder = self.holder()?.and_then(|held| held.holder);
         let alive = holder.filter(|holder| host::life_of(&holder.host) == host::Life::Alive);
         Ok(alive.map(|holder| holder.host.pid))
