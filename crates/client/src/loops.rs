@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::price::Prices;
@@ -9,10 +10,13 @@ use descartes_store::catalog::{self, FindError, LoopEntry, Standing, standing};
 use descartes_store::layout::{
     EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
 };
-use descartes_store::lock::holder_of_loop;
+use descartes_store::lock::{holder_of_loop, socket_of};
 use descartes_store::state_file::{StateFileError, load};
 
 use crate::{ClientError, LoopHandle};
+
+/// How long a host is waited for that has to put its folder back.
+const WAKE: Duration = Duration::from_secs(10);
 
 /// What is known of agents: needed to read what they said and what it cost.
 #[derive(Clone, Debug)]
@@ -172,7 +176,8 @@ impl Loops {
         match load(&path) {
             Ok(loaded) => {
                 let id = loaded.state.loop_id.as_deref();
-                match id.and_then(|id| self.with_journal(id)) {
+                let found = id.and_then(|id| self.with_journal(id));
+                match found.or_else(|| self.made_whole(id?, &path)) {
                     Some(entry) => {
                         let place = catalog::lies(&self.root, &path, &loaded);
                         Ok(self.handle(entry).asked_by(path, place))
@@ -196,6 +201,14 @@ impl Loops {
                 }
             }
         }
+    }
+
+    /// A loop that runs and whose folder somebody deleted: asked over its socket, its host puts the
+    /// folder back.
+    fn made_whole(&self, id: &str, state_file: &Path) -> Option<LoopEntry> {
+        let socket = socket_of(state_file)?;
+        crate::control::wake(&socket, WAKE);
+        self.with_journal(id)
     }
 
     fn with_journal(&self, id: &str) -> Option<LoopEntry> {

@@ -17,6 +17,7 @@ use crate::layout::{BadLoopId, LoopDir, StateRoot, ensure_folder_of, state_file_
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open::{self, Options};
 use descartes_kernel::event::HostFacts;
+use descartes_kernel::path_text::{decode, encode};
 use descartes_kernel::units::show_duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,10 @@ pub enum LockError {
 pub struct StateLock {
     state_file: PathBuf,
     holder: Holder,
+    /// Where the holder takes commands; stands on the second line of the lock beside the state file.
+    socket: Option<PathBuf>,
+    /// Where the other two lie.
+    in_root: [PathBuf; 2],
     beside: File,
     by_path: File,
     by_loop: File,
@@ -105,11 +110,14 @@ impl StateLock {
         ensure_folder_of(&state_file)?;
         let named = |error| name_state_file(error, &state_file);
         let beside = take(&lock_beside(&state_file), holder).map_err(named)?;
-        let by_path = take_in_root(&root.lock_for(&state_file), holder).map_err(named)?;
-        let by_loop = take_in_root(&dir.lock(), holder).map_err(named)?;
+        let in_root = [root.lock_for(&state_file), dir.lock()];
+        let by_path = take_in_root(&in_root[0], holder).map_err(named)?;
+        let by_loop = take_in_root(&in_root[1], holder).map_err(named)?;
         Ok(Self {
             state_file,
             holder: holder.clone(),
+            socket: None,
+            in_root,
             beside,
             by_path,
             by_loop,
@@ -141,8 +149,43 @@ impl StateLock {
         if !is_at(&self.beside, &path)? {
             ensure_folder_of(&path)?;
             self.beside = take(&path, &self.holder)?;
+            self.tell_socket()?;
         }
         Ok(())
+    }
+
+    /// Makes the locks in the state root anew where somebody deleted it.
+    pub fn keep_in_root(&mut self) -> Result<(), LockError> {
+        let held = [&mut self.by_path, &mut self.by_loop];
+        for (file, path) in held.into_iter().zip(&self.in_root) {
+            if !is_at(file, path)? {
+                *file = take_in_root(path, &self.holder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes down where the holder takes commands: should the state root be deleted, it is found by
+    /// the state file alone ([`socket_of`]).
+    pub fn set_socket(&mut self, socket: &Path) -> Result<(), IoError> {
+        self.socket = Some(socket.to_owned());
+        self.tell_socket()
+    }
+
+    fn tell_socket(&self) -> Result<(), IoError> {
+        let Some(socket) = &self.socket else {
+            return Ok(());
+        };
+        let path = lock_beside(&self.state_file);
+        let write = || {
+            let mut text = serde_json::to_vec(&self.holder)?;
+            text.push(b'\n');
+            text.extend(serde_json::to_vec(&encode(socket))?);
+            text.push(b'\n');
+            ops::write_all_at(&self.beside, &text, 0)?;
+            ops::set_len(&self.beside, text.len() as u64)
+        };
+        write().map_err(ops::at("write", &path))
     }
 }
 
@@ -192,6 +235,16 @@ pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, Io
     };
     let path = state_file;
     Ok(held.map(|held| Held { path, ..held }))
+}
+
+/// Where the loop that has a state file takes commands, as far as its lock tells.
+pub fn socket_of(state_file: &Path) -> Option<PathBuf> {
+    let lock = lock_beside(&state_file_path(state_file).ok()?);
+    probe(&lock).ok()??;
+    let text = safe_open::read(&lock).ok()?;
+    let second = text.split(|byte| *byte == b'\n').nth(1)?;
+    let socket: String = serde_json::from_slice(second).ok()?;
+    Some(decode(&socket))
 }
 
 /// People know the state file, not the files that we lock for it.

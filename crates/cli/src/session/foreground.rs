@@ -61,6 +61,9 @@ pub fn run(
     let settings = order.host_settings(around)?;
     let loops = loops(&settings);
     let listeners = order.listeners(around)?;
+    if let Some(words) = order.waits_for_guard(around) {
+        printer.talk(words);
+    }
     let board = Switchboard::default();
     let _signals = board.receive()?;
     let mut host = match order.open(settings)? {

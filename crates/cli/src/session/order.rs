@@ -13,6 +13,8 @@ use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::price::{Price, Prices};
 use descartes_store::config::Layers;
+use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
+use descartes_store::lock::holder_of;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
@@ -135,6 +137,19 @@ impl Order {
                 })
             }
         }
+    }
+
+    /// What is said where the guard of a dead host still has the loop: it is waited for.
+    pub fn waits_for_guard(&self, around: &Surroundings) -> Option<&'static str> {
+        let file = match &self.job {
+            Job::Start { config, .. } => config.state_file.clone(),
+            Job::Resume { state_file, .. } => Some(state_file.clone()),
+        };
+        let file = file.unwrap_or_else(|| self.dir.join(PROJECT_FOLDER).join(STATE_FILE));
+        let held = holder_of(&around.root(&self.dir), &file).ok()??;
+        host::is_guard_of_dead_host(&held).then_some(
+            "the last host was killed: waiting until its guard has ended what it had started",
+        )
     }
 
     /// What a host needs, from the settings where this order is for.

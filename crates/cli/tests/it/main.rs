@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod common;
+mod dead_hosts;
 mod detach;
 mod flags_agent;
 mod flags_done;

@@ -196,6 +196,11 @@ fn is_deaf(error: &ClientError, command: &Command) -> bool {
     deaf && matches!(command, Command::Cancel { .. })
 }
 
+/// Asks whoever listens whether it is there; a host that hears it looks after its files.
+pub(crate) fn wake(socket: &std::path::Path, patience: Duration) {
+    drop(live::ask(socket, &Command::Ping, patience));
+}
+
 /// The loop lives and cannot be talked to. To be ended it need not listen.
 fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
     if let Command::Cancel { .. } = command {

@@ -14,6 +14,7 @@ use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, RunClock, Supervisor};
+use descartes_store::catalog;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
@@ -218,6 +219,9 @@ impl Driver {
         let durability = event.durability();
         let now = Timestamp::now();
         let seq = self.journal.append(now, &event, durability)?;
+        if self.journal.take_made_anew() {
+            self.make_whole();
+        }
         let record = Record {
             v: descartes_kernel::event::FORMAT,
             seq,
@@ -230,6 +234,16 @@ impl Driver {
             self.answer_effective(id);
         }
         Ok(())
+    }
+
+    /// The loop's folder was deleted, and the journal is back: so is what others find the loop by.
+    /// What cannot be written now is tried again when it happens again.
+    fn make_whole(&mut self) {
+        if let Some(meta) = &self.house.meta {
+            drop(catalog::register(&self.settings.root, meta));
+        }
+        drop(self.house.info.write(&self.dir));
+        drop(self.house.lock.keep_in_root());
     }
 
     fn tell(&mut self, record: &Record) {
@@ -344,6 +358,10 @@ impl Driver {
         reply: Reply,
     ) -> Result<Option<Ending>, HostError> {
         if command == Command::Ping {
+            self.journal.keep()?;
+            if self.journal.take_made_anew() {
+                self.make_whole();
+            }
             reply.send(&Answer::Effective {
                 id: 0,
                 message: "alive".to_owned(),

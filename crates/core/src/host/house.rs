@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use descartes_kernel::state::IterativeLoopState;
 use descartes_proc::work_in_idle_moments;
+use descartes_store::catalog::LoopMeta;
+use descartes_store::host::HostInfo;
 use descartes_store::layout::LoopDir;
 use descartes_store::lock::StateLock;
 use descartes_store::logs::{LoopLogs, PrunedRun, expect_run};
@@ -31,6 +33,9 @@ fn spare_prompt(dir: &LoopDir) -> PathBuf {
 /// What a host looks after.
 pub(crate) struct House {
     pub(crate) lock: StateLock,
+    /// The loop's description, and how its host is found: written again where they were deleted.
+    pub(crate) meta: Option<LoopMeta>,
+    pub(crate) info: HostInfo,
     path: PathBuf,
     /// Held by whoever saves it.
     state_file: Arc<Mutex<StateFile>>,
@@ -123,9 +128,13 @@ impl House {
         lock: StateLock,
         state_file: StateFile,
         logs: LoopLogs,
+        meta: Option<LoopMeta>,
+        info: HostInfo,
     ) -> Self {
         Self {
             lock,
+            meta,
+            info,
             path: state_file.path().to_owned(),
             state_file: Arc::new(Mutex::new(state_file)),
             saving: None,

@@ -123,7 +123,10 @@ pub(crate) fn create_within(
     let now = Timestamp::now();
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
-    sweep_state_file(&settings.root, state_file.path(), &mut notices);
+    if family.is_empty() {
+        // The loop of a task has a state file of its own, and no past.
+        sweep_state_file(&settings.root, state_file.path(), &mut notices);
+    }
     let loop_dir = settings.root.loop_dir(&loop_id)?;
     let name = match new.name {
         Some(name) => name,
@@ -467,6 +470,14 @@ pub(super) fn assemble(
         socket: socket.as_ref().map(|socket| socket.path().to_owned()),
     };
     info.write(&held.dir)?;
+    let mut held = held;
+    if let Some(socket) = &info.socket
+        && let Err(error) = held.lock.set_socket(socket)
+    {
+        notices.push(error.to_string());
+    }
+    let meta = catalog::find(&settings.root, &held.state.loop_id);
+    let meta = meta.ok().map(|entry| entry.meta);
     let work = held
         .state
         .config
@@ -511,7 +522,14 @@ pub(super) fn assemble(
         warned_spec: false,
         warned_prompt: false,
         said: Troubles::default(),
-        house: House::new(held.dir.clone(), held.lock, held.state_file, logs),
+        house: House::new(
+            held.dir.clone(),
+            held.lock,
+            held.state_file,
+            logs,
+            meta,
+            info,
+        ),
     };
     driver.append(Event::HostStarted { host: held.facts })?;
     Ok(Host { driver, notices })

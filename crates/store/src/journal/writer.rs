@@ -32,6 +32,8 @@ pub struct Journal {
     pending: Vec<u8>,
     reserve: Reserve,
     poisoned: bool,
+    /// Its file was deleted, and made anew since this was last asked.
+    made_anew: bool,
 }
 
 impl Journal {
@@ -88,6 +90,7 @@ impl Journal {
             pending: Vec::with_capacity(4 << 10),
             reserve,
             poisoned: false,
+            made_anew: false,
         })
     }
 
@@ -117,6 +120,16 @@ impl Journal {
     /// How many bytes the journal has, those in memory included.
     pub fn bytes(&self) -> u64 {
         self.len + self.pending.len() as u64
+    }
+
+    /// Looks whether the journal is in its place, and puts it back where somebody deleted it.
+    pub fn keep(&mut self) -> Result<(), JournalError> {
+        self.check_file()
+    }
+
+    /// Whether it was made anew since this was last asked: what lay beside it is gone as well.
+    pub fn take_made_anew(&mut self) -> bool {
+        std::mem::take(&mut self.made_anew)
     }
 
     /// Adds one event and returns its number. When this fails, the event is not in the journal,
@@ -237,6 +250,7 @@ impl Journal {
         ops::rename(&staged, &self.path)?;
         ops::sync_dir(folder)?;
         self.file = copy;
+        self.made_anew = true;
         self.reserve.fill()
     }
 
