@@ -31,5 +31,6 @@ pub mod steering;
 pub mod step;
 pub mod tasks;
 pub mod transition;
+pub mod trust;
 pub mod units;
 pub mod view;

@@ -18,5 +18,6 @@ pub mod safe_open;
 pub mod spare;
 pub mod state_file;
 pub mod task_file;
+pub mod trust;
 
 pub use ops::{IoError, Sync};

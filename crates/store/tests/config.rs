@@ -82,7 +82,7 @@ fn without_files_the_documented_defaults_hold() {
 
 #[test]
 fn the_default_file_explains_every_key() {
-    for (key, kind) in KEYS {
+    for (key, kind, _) in KEYS {
         let stands = |line: &str| match kind {
             Kind::Tables => line.starts_with(&format!("#[{key}.")),
             _ => line
@@ -105,7 +105,7 @@ fn the_default_file_explains_every_key() {
     let world = World::new();
     world.write("user.toml", &all.join("\n"));
     let layers = world.load();
-    assert_eq!(layers.unknown(), []);
+    assert!(layers.unknown().is_empty());
     assert_eq!(
         layers.entries("agents").keys().collect::<Vec<_>>(),
         [&"my-agent"]

@@ -31,7 +31,7 @@ pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result
 /// Every key, set or not.
 fn rows(layers: &Layers) -> Vec<Row> {
     let mut rows = layers.rows();
-    for (key, _) in KEYS {
+    for (key, ..) in KEYS {
         let entry = format!("{key}.");
         if !rows
             .iter()

@@ -1,51 +1,78 @@
 //! One config file: every value checked where it stands.
 
 use super::keys::refuse_zero;
-use super::{ConfigError, Kind, Layers, Source, kind_of};
+use super::{ConfigError, Kind, kind_of};
 use crate::ops::IoError;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::Path;
 use toml::Value;
 use toml::de::{DeTable, DeValue};
 
-/// Adds a file's settings, read by `read`; one that is not there has none.
-pub(super) fn add_if_there(
-    layers: &mut Layers,
+/// A config file that is longer was not written by a person.
+pub(super) const LARGEST: u64 = 1024 * 1024;
+
+/// The text of a file, opened by `open`; one that is not there has none.
+pub(super) fn read_if_there(
     path: &Path,
-    read: impl Fn(&Path) -> std::io::Result<Vec<u8>>,
-    source: impl Fn(usize) -> Source,
-) -> Result<(), ConfigError> {
-    match read(path) {
-        Ok(bytes) => {
-            let text = String::from_utf8(bytes).map_err(|error| {
-                let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-                let place = Place {
-                    path,
-                    text: &String::from_utf8_lossy(valid),
-                };
-                place.error(
-                    Some(valid.len()..valid.len()),
-                    "the file is not UTF-8".to_owned(),
-                )
-            })?;
-            add(layers, &text, path, source)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(IoError::new("read", path, error).into()),
+    open: impl Fn(&Path) -> std::io::Result<File>,
+) -> Result<Option<String>, ConfigError> {
+    let read = |file: File| {
+        let mut bytes = Vec::new();
+        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = match open(path).and_then(read) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(IoError::new("read", path, error).into()),
+    };
+    if bytes.len() as u64 > LARGEST {
+        return Err(ConfigError::TooLarge {
+            path: path.to_owned(),
+            size: std::fs::metadata(path).map_or(bytes.len() as u64, |meta| meta.len()),
+        });
     }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let text = String::from_utf8_lossy(valid);
+        Place::new(path, &text).error(
+            Some(valid.len()..valid.len()),
+            "the file is not UTF-8".to_owned(),
+        )
+    })?;
+    Ok(Some(text))
 }
 
-/// Adds the settings in `text`, which stands in the file at `path`.
-pub(super) fn add(
-    layers: &mut Layers,
-    text: &str,
-    path: &Path,
-    source: impl Fn(usize) -> Source,
-) -> Result<(), ConfigError> {
-    let place = Place { path, text };
+/// One setting as it stands in a file.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// The key; entries of tables come as `table.entry`.
+    pub(super) key: String,
+    /// Checked, in its one form.
+    pub(super) value: Value,
+    /// The line, from 1.
+    pub(super) line: usize,
+}
+
+/// What stands in a file.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// The settings.
+    pub(super) settings: Vec<Setting>,
+    /// Keys that are none, with their lines.
+    pub(super) unknown: Vec<(String, usize)>,
+}
+
+/// Reads the settings in `text`, which stands in the file at `path`.
+pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
+    let place = Place::new(path, text);
     let syntax = |error: toml::de::Error| place.error(error.span(), error.message().to_owned());
     let spans = DeTable::parse(text).map_err(syntax)?;
     let mut values: toml::Table = text.parse().map_err(syntax)?;
+    let mut out = Parsed::default();
     for (key, spanned) in spans.get_ref() {
         let (line, _) = place.line_and_column(key.span().start);
         let (name, value) = (
@@ -54,46 +81,60 @@ pub(super) fn add(
         );
         match (kind_of(name), value) {
             (Some(Kind::Tables), Some(Value::Table(entries))) => {
+                let starts = entry_starts(spanned.get_ref());
                 for (entry, value) in entries {
-                    let at = entry_start(spanned.get_ref(), &entry).unwrap_or(key.span().start);
+                    let at = starts.get(entry.as_str()).copied();
+                    let at = at.unwrap_or(key.span().start);
                     if !value.is_table() {
                         let why = format!("`{name}.{entry}`: a table is needed");
                         return Err(place.error(Some(at..at), why));
                     }
-                    let source = source(place.line_and_column(at).0);
-                    layers.put(
-                        name,
-                        Value::Table([(entry, value)].into_iter().collect()),
-                        &source,
-                    );
+                    out.settings.push(Setting {
+                        key: format!("{name}.{entry}"),
+                        value,
+                        line: place.line_and_column(at).0,
+                    });
                 }
             }
             (Some(kind), Some(value)) => {
                 let wrong = |why| place.error(Some(spanned.span()), format!("`{name}`: {why}"));
                 let value = kind.normalise(value).map_err(wrong)?;
                 refuse_zero(name, &value).map_err(wrong)?;
-                layers.put(name, value, &source(line));
+                out.settings.push(Setting {
+                    key: name.to_owned(),
+                    value,
+                    line,
+                });
             }
-            _ => layers.warn(format!("{}:{line}", path.display()), name),
+            _ => out.unknown.push((name.to_owned(), line)),
         }
     }
-    Ok(())
+    Ok(out)
 }
 
-fn entry_start(table: &DeValue<'_>, entry: &str) -> Option<usize> {
-    let (key, _) = table
-        .as_table()?
-        .iter()
-        .find(|(key, _)| key.get_ref() == entry)?;
-    Some(key.span().start)
+fn entry_starts<'a>(table: &'a DeValue<'_>) -> HashMap<&'a str, usize> {
+    let entries = table.as_table().into_iter().flatten();
+    entries
+        .map(|(key, _)| (key.get_ref().as_ref(), key.span().start))
+        .collect()
 }
 
 struct Place<'a> {
     path: &'a Path,
     text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    fn new(path: &'a Path, text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0)
+            .chain(ends.map(|(at, _)| at + 1))
+            .collect();
+        Self { path, text, lines }
+    }
+
     fn error(&self, span: Option<Range<usize>>, why: String) -> ConfigError {
         let (line, column) = self.line_and_column(span.map_or(0, |span| span.start));
         ConfigError::File {
@@ -106,11 +147,12 @@ impl Place<'_> {
 
     /// Both from 1; columns count characters.
     fn line_and_column(&self, byte: usize) -> (usize, usize) {
-        let before = self.text.get(..byte).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        (
-            before.matches('\n').count() + 1,
-            before[line_start..].chars().count() + 1,
-        )
+        let byte = match self.text.is_char_boundary(byte) {
+            true => byte,
+            false => self.text.len(),
+        };
+        let line = self.lines.partition_point(|start| *start <= byte).max(1);
+        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        (line, self.text[start..byte].chars().count() + 1)
     }
 }

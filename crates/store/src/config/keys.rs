@@ -33,63 +33,83 @@ pub enum Kind {
     Tables,
 }
 
-/// Every key at the top of a config file.
-pub const KEYS: &[(&str, Kind)] = &[
-    ("abort_promise", Kind::Text),
-    ("agents", Kind::Tables),
-    ("auto_commit", Kind::Switch),
-    ("auto_commit_waves", Kind::Switch),
-    ("backend", Kind::Text),
-    ("branch", Kind::Switch),
-    ("branch_template", Kind::Text),
-    ("commit_template", Kind::Text),
-    ("completion_promise", Kind::Text),
-    ("default_agent", Kind::Text),
-    ("fallback", Kind::Texts),
-    ("fresh_context", Kind::Switch),
-    ("idle_timeout", Kind::Duration),
-    ("in_place", Kind::Switch),
-    ("kill_grace", Kind::Duration),
-    ("max_cost", Kind::Dollars),
-    ("max_duration", Kind::Duration),
-    ("max_failures", Kind::Count),
-    ("max_iterations", Kind::Limit),
-    ("max_iterations_per_task", Kind::Count),
-    ("max_log", Kind::Size),
-    ("max_logs", Kind::Size),
-    ("max_spec_tokens", Kind::Count),
-    ("max_tokens", Kind::Count),
-    ("max_total_iterations", Kind::Limit),
-    ("model", Kind::Text),
-    ("no_promise", Kind::Switch),
-    ("notify", Kind::Choices(&["desktop", "bell"])),
-    ("on_event", Kind::Hooks),
-    ("on_event_timeout", Kind::Duration),
-    ("parallel", Kind::Count),
-    ("pass_env", Kind::Texts),
-    ("permissions", Kind::Choice(&["agent", "edit", "all"])),
-    ("prices", Kind::Tables),
-    ("promise_grace", Kind::Duration),
-    ("promise_hint", Kind::Switch),
+/// When a key of a project's own file holds only once the user has trusted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// It starts nothing and widens nothing.
+    Never,
+    /// It can start a program, or widen what one may do.
+    Always,
+    /// It names files: those outside of the project are none of the project's business.
+    OutsideProject,
+    /// A word for the agent's command line: one that begins with `-` could be a flag.
+    AsFlag,
+}
+
+/// Every key at the top of a config file, with what its value must be and whether it needs trust
+/// where a project's own file sets it.
+pub const KEYS: &[(&str, Kind, Trust)] = &[
+    ("abort_promise", Kind::Text, Trust::Never),
+    ("agents", Kind::Tables, Trust::Always),
+    ("auto_commit", Kind::Switch, Trust::Never),
+    ("auto_commit_waves", Kind::Switch, Trust::Never),
+    ("backend", Kind::Text, Trust::Always),
+    ("branch", Kind::Switch, Trust::Never),
+    ("branch_template", Kind::Text, Trust::Never),
+    ("commit_template", Kind::Text, Trust::Never),
+    ("completion_promise", Kind::Text, Trust::Never),
+    ("default_agent", Kind::Text, Trust::Always),
+    ("fallback", Kind::Texts, Trust::Always),
+    ("fresh_context", Kind::Switch, Trust::Never),
+    ("idle_timeout", Kind::Duration, Trust::Never),
+    ("in_place", Kind::Switch, Trust::Never),
+    ("kill_grace", Kind::Duration, Trust::Never),
+    ("max_cost", Kind::Dollars, Trust::Never),
+    ("max_duration", Kind::Duration, Trust::Never),
+    ("max_failures", Kind::Count, Trust::Never),
+    ("max_iterations", Kind::Limit, Trust::Never),
+    ("max_iterations_per_task", Kind::Count, Trust::Never),
+    ("max_log", Kind::Size, Trust::Never),
+    ("max_logs", Kind::Size, Trust::Never),
+    ("max_spec_tokens", Kind::Count, Trust::Never),
+    ("max_tokens", Kind::Count, Trust::Never),
+    ("max_total_iterations", Kind::Limit, Trust::Never),
+    ("model", Kind::Text, Trust::AsFlag),
+    ("no_promise", Kind::Switch, Trust::Never),
+    ("notify", Kind::Choices(&["desktop", "bell"]), Trust::Never),
+    ("on_event", Kind::Hooks, Trust::Always),
+    ("on_event_timeout", Kind::Duration, Trust::Never),
+    ("parallel", Kind::Count, Trust::Never),
+    ("pass_env", Kind::Texts, Trust::Always),
+    (
+        "permissions",
+        Kind::Choice(&["agent", "edit", "all"]),
+        Trust::Always,
+    ),
+    ("prices", Kind::Tables, Trust::Never),
+    ("promise_grace", Kind::Duration, Trust::Never),
+    ("promise_hint", Kind::Switch, Trust::Never),
     (
         "promise_match",
         Kind::Choice(&["tagged", "line", "anywhere"]),
+        Trust::Never,
     ),
-    ("prompt_file", Kind::Text),
+    ("prompt_file", Kind::Text, Trust::OutsideProject),
     (
         "prompt_mode",
         Kind::Choice(&["arg", "stdin", "env", "file", "none"]),
+        Trust::Never,
     ),
-    ("spec_file", Kind::Texts),
-    ("spec_template", Kind::Text),
-    ("stall_after", Kind::Count),
-    ("tag_green", Kind::Switch),
-    ("timeout", Kind::Duration),
-    ("verify", Kind::Texts),
-    ("verify_timeout", Kind::Duration),
-    ("wave_barrier", Kind::Switch),
-    ("worktree_copy", Kind::Texts),
-    ("worktree_setup", Kind::Text),
+    ("spec_file", Kind::Texts, Trust::OutsideProject),
+    ("spec_template", Kind::Text, Trust::OutsideProject),
+    ("stall_after", Kind::Count, Trust::Never),
+    ("tag_green", Kind::Switch, Trust::Never),
+    ("timeout", Kind::Duration, Trust::Never),
+    ("verify", Kind::Texts, Trust::Always),
+    ("verify_timeout", Kind::Duration, Trust::Never),
+    ("wave_barrier", Kind::Switch, Trust::Never),
+    ("worktree_copy", Kind::Texts, Trust::OutsideProject),
+    ("worktree_setup", Kind::Text, Trust::Always),
 ];
 
 /// Limits within which nothing could be done if they were 0.
@@ -137,16 +157,27 @@ pub(super) fn duration_of(value: &Value) -> Option<Duration> {
 /// What a key's value must be; `None` for a key that is none.
 pub fn kind_of(key: &str) -> Option<Kind> {
     KEYS.iter()
-        .find(|(name, _)| *name == key)
-        .map(|(_, kind)| *kind)
+        .find(|(name, ..)| *name == key)
+        .map(|(_, kind, _)| *kind)
+}
+
+/// When a key needs trust; one that is not known does nothing.
+pub fn trust_of(key: &str) -> Trust {
+    KEYS.iter()
+        .find(|(name, ..)| *name == key)
+        .map_or(Trust::Never, |(.., trust)| *trust)
 }
 
 /// The known key that was probably meant.
 pub(super) fn nearest(key: &str) -> Option<&'static str> {
+    // Nobody mistypes one of ours at such length.
+    if key.len() > 64 {
+        return None;
+    }
     let key = key.replace('-', "_").to_ascii_lowercase();
     let (name, away) = KEYS
         .iter()
-        .map(|(name, _)| (*name, distance(&key, name)))
+        .map(|(name, ..)| (*name, distance(&key, name)))
         .min_by_key(|(_, away)| *away)?;
     (away <= 1 + key.len() / 5).then_some(name)
 }

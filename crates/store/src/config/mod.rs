@@ -3,12 +3,14 @@
 
 mod file;
 mod keys;
+mod powers;
 
-pub use keys::{KEYS, Kind, kind_of};
+pub use keys::{KEYS, Kind, Trust, kind_of};
 
 use crate::ops::IoError;
-use crate::safe_open;
-use descartes_kernel::units::parse_size;
+use crate::safe_open::{self, Options};
+use descartes_kernel::trust::Powers;
+use descartes_kernel::units::{parse_size, show_size};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -123,6 +125,14 @@ pub enum ConfigError {
         /// What is wrong.
         why: String,
     },
+    /// A file is larger than any config file is.
+    #[error("{}: {} is too large for a config file (at most {})", path.display(), show_size(*size), show_size(file::LARGEST))]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        size: u64,
+    },
     /// A variable or flag is not what its key needs.
     #[error("{place}: {why}")]
     Value {
@@ -155,39 +165,96 @@ pub struct Row {
     pub source: Source,
 }
 
+/// Keys that are not known are told by name up to this number, the others by their count.
+const NAMED: usize = 5;
+
+/// What to do with what needs trust in a project's own file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Take it.
+    All,
+    /// Leave it away.
+    OnlyHarmless,
+}
+
 /// All settings, merged.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     values: BTreeMap<String, Sourced<Value>>,
     unknown: Vec<UnknownKey>,
+    unknown_more: usize,
+    powers: Powers,
 }
 
 impl Layers {
-    /// Reads and merges all layers but the flags.
+    /// Reads and merges all layers but the flags, whoever wrote them.
     pub fn load(places: &ConfigPlaces) -> Result<Self, ConfigError> {
+        Self::load_judged(places, |_| Use::All)
+    }
+
+    /// The same; `judge` is shown what needs trust in the project's own file. What it decides
+    /// holds for the very text that was read.
+    pub fn load_judged(
+        places: &ConfigPlaces,
+        judge: impl FnOnce(&Powers) -> Use,
+    ) -> Result<Self, ConfigError> {
         let mut layers = Self::default();
-        file::add(&mut layers, DEFAULT_TOML, Path::new("default.toml"), |_| {
-            Source::Default
-        })?;
-        if let Some(path) = &places.user_file {
+        let path = Path::new("default.toml");
+        layers.add_file(file::parse(DEFAULT_TOML, path)?, path, |_| Source::Default);
+        if let Some(path) = &places.user_file
+            // People keep their own in a repository of dotfiles, behind a link.
+            && let Some(text) = file::read_if_there(path, |path| {
+                safe_open::open_user_file(path, Options::new().read())
+            })?
+        {
             let source = |line| Source::UserFile {
                 path: path.clone(),
                 line,
             };
-            // People keep their own in a repository of dotfiles, behind a link.
-            file::add_if_there(&mut layers, path, safe_open::read_user_file, source)?;
+            layers.add_file(file::parse(&text, path)?, path, source);
         }
-        if let Some(path) = &places.project_file {
+        if let Some(path) = &places.project_file
+            && let Some(text) = file::read_if_there(path, |path| {
+                safe_open::open(Options::new().read().any_owner(), path)
+            })?
+        {
+            let mut parsed = file::parse(&text, path)?;
+            layers.powers = powers_in(&parsed, path);
+            if !layers.powers.is_empty() && judge(&layers.powers) == Use::OnlyHarmless {
+                let project = powers::project_of(path);
+                parsed
+                    .settings
+                    .retain(|one| powers::of(&one.key, &one.value, &project).is_empty());
+            }
             let source = |line| Source::ProjectFile {
                 path: path.clone(),
                 line,
             };
-            file::add_if_there(&mut layers, path, safe_open::read_any_owner, source)?;
+            layers.add_file(parsed, path, source);
         }
         for (name, text) in &places.environment {
             layers.add_variable(name, text)?;
         }
         Ok(layers)
+    }
+
+    /// What needs trust in the project's own file, taken or not.
+    pub fn powers(&self) -> &Powers {
+        &self.powers
+    }
+
+    fn add_file(&mut self, parsed: file::Parsed, path: &Path, source: impl Fn(usize) -> Source) {
+        for setting in parsed.settings {
+            let source = source(setting.line);
+            let value = Sourced {
+                value: setting.value,
+                source,
+            };
+            self.values.insert(setting.key, value);
+        }
+        for (key, line) in parsed.unknown {
+            self.warn(|| format!("{}:{line}", path.display()), &key);
+        }
     }
 
     fn add_variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
@@ -210,7 +277,7 @@ impl Layers {
             }
             // Others may use the prefix too; only what looks like a slip is told.
             None if keys::nearest(&key).is_some() => {
-                self.warn(name.to_owned(), &key);
+                self.warn(|| name.to_owned(), &key);
             }
             None => {}
         }
@@ -255,17 +322,27 @@ impl Layers {
         }
     }
 
-    fn warn(&mut self, place: String, key: &str) {
+    fn warn(&mut self, place: impl FnOnce() -> String, key: &str) {
+        if self.unknown.len() >= NAMED {
+            self.unknown_more += 1;
+            return;
+        }
         self.unknown.push(UnknownKey {
-            place,
-            key: key.to_owned(),
+            place: place(),
+            key: key.escape_debug().take(80).collect(),
             nearest: keys::nearest(key),
         });
     }
 
-    /// Keys that have no effect, to be told.
-    pub fn unknown(&self) -> &[UnknownKey] {
-        &self.unknown
+    /// Keys that have no effect, to be told: a few by name, the others by their count.
+    pub fn unknown(&self) -> Vec<String> {
+        let mut out: Vec<String> = self.unknown.iter().map(ToString::to_string).collect();
+        match self.unknown_more {
+            0 => {}
+            1 => out.push("and 1 more unknown key".to_owned()),
+            more => out.push(format!("and {more} more unknown keys")),
+        }
+        out
     }
 
     /// A setting in a type of the caller's; `None` where it is not set, or is no such type.
@@ -309,4 +386,18 @@ impl Layers {
         };
         self.values.iter().map(row).collect()
     }
+}
+
+/// What needs trust in a config file of this text that lies, or is about to lie, at `path`.
+pub fn powers_of_text(text: &str, path: &Path) -> Result<Powers, ConfigError> {
+    Ok(powers_in(&file::parse(text, path)?, path))
+}
+
+fn powers_in(parsed: &file::Parsed, path: &Path) -> Powers {
+    let project = powers::project_of(path);
+    parsed
+        .settings
+        .iter()
+        .flat_map(|one| powers::of(&one.key, &one.value, &project))
+        .collect()
 }
