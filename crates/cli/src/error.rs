@@ -19,6 +19,7 @@ use descartes_store::catalog::FindError;
 use descartes_store::config::ConfigError as SettingsError;
 use descartes_store::journal::JournalError;
 use descartes_store::safe_open::Refusal;
+use descartes_store::trust::TrustError;
 
 use crate::args::Cli;
 
@@ -78,6 +79,9 @@ pub enum CliError {
     /// The work tree.
     #[error(transparent)]
     Work(#[from] WorktreeError),
+    /// What was trusted cannot be kept or forgotten.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// It makes sense, but not here and now.
     #[error("{message}")]
     Refused {
@@ -148,6 +152,7 @@ impl CliError {
             Self::Host(error) => error.exit_code(),
             Self::Client(error) => error.exit_code(),
             Self::Work(WorktreeError::NotGit { .. } | WorktreeError::NoTree { .. })
+            | Self::Trust(TrustError::Inside(_))
             | Self::Refused { .. } => exit::REFUSED,
             Self::Background { code, .. } => *code,
             Self::Io { .. }
@@ -156,6 +161,7 @@ impl CliError {
             | Self::Journal(_)
             | Self::Work(_)
             | Self::Failed { .. }
+            | Self::Trust(TrustError::Io(_))
             | Self::Disk(_) => exit::ERROR,
         }
     }
@@ -195,6 +201,9 @@ impl CliError {
             Self::Config(error) => vec![error.hint.clone()],
             Self::Host(error) => error.hint().into_iter().collect(),
             Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
+            Self::Settings(SettingsError::TooLarge { .. }) => {
+                vec!["take out what is no setting, or move the file away".to_owned()]
+            }
             Self::Settings(SettingsError::Io(_)) => {
                 vec!["make it a file that you may read, or move it away".to_owned()]
             }
@@ -206,6 +215,11 @@ impl CliError {
                 ]
             }
             Self::Find(_) => vec!["descartes loop list --all".to_owned()],
+            Self::Trust(TrustError::Inside(_)) => vec![format!(
+                "set XDG_STATE_HOME or DESCARTES_STATE_DIR to a folder elsewhere, or add {} to a run",
+                crate::trust::FLAG
+            )],
+            Self::Trust(TrustError::Io(_)) => Vec::new(),
             Self::Io { .. } | Self::System { .. } | Self::Disk(_) => Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ mod printer;
 mod session;
 mod settings;
 mod style;
+mod trust;
 mod view;
 mod watch;
 mod within;

@@ -3,15 +3,15 @@
 
 use crate::layout::{EnvPaths, StateRoot, canonical, hex};
 use crate::ops::{self, IoError, Sync};
+use crate::safe_open;
 use descartes_kernel::trust::{Powers, Standing};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A record that is longer was not written by us.
@@ -166,14 +166,10 @@ impl TrustBook {
     }
 
     fn read(&self) -> Option<Record> {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC)
-            .open(self.file.as_ref().ok()?)
-            .ok()?;
+        let file = safe_open::open_read(self.file.as_ref().ok()?).ok()?;
         let meta = file.metadata().ok()?;
-        let own = meta.uid() == nix::unistd::geteuid().as_raw() && meta.mode() & 0o077 == 0;
-        if !meta.is_file() || !own || meta.len() > LARGEST {
+        let own = meta.mode() & 0o077 == 0;
+        if !own || meta.len() > LARGEST {
             return None;
         }
         let mut bytes = Vec::new();

@@ -92,6 +92,8 @@ pub enum Command {
     Doctor(setup::DoctorArgs),
     /// Look at the configuration
     Config(setup::ConfigArgs),
+    /// Let this project's own config start programs and widen rights; show it, take it back
+    Trust(setup::TrustArgs),
     /// Print a completion script for a shell
     Completions(setup::CompletionsArgs),
     /// Print the manual page

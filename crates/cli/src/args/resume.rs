@@ -29,6 +29,9 @@ pub struct ResumeArgs {
     /// Take an edited state file as it is, also where it loosens gates, limits or rights
     #[arg(long)]
     pub accept_edits: bool,
+    /// Take the project's own config as it is, for this run alone: for CI
+    #[arg(long)]
+    pub trust_config: bool,
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,

@@ -68,6 +68,26 @@ pub enum ConfigVerb {
     Defaults,
 }
 
+/// `trust`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TrustArgs {
+    /// Trust it without being asked
+    #[arg(long, conflicts_with_all = ["show", "revoke"])]
+    pub yes: bool,
+    /// Show what needs trust and whether it has it; change nothing
+    #[arg(long, conflicts_with = "revoke")]
+    pub show: bool,
+    /// Forget that this project was trusted
+    #[arg(long)]
+    pub revoke: bool,
+    /// Print what --show shows as JSON
+    #[arg(long, requires = "show")]
+    pub json: bool,
+    /// The project [default: here]
+    #[arg(short, long, value_name = "DIR")]
+    pub working_dir: Option<PathBuf>,
+}
+
 /// `completions`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CompletionsArgs {

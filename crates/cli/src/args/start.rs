@@ -240,6 +240,9 @@ pub struct PlaceArgs {
     /// Start it inside another loop: it ends with that loop's iteration
     #[arg(long)]
     pub nested: bool,
+    /// Take the project's own config as it is, for this run alone: for CI
+    #[arg(long)]
+    pub trust_config: bool,
 }
 
 /// How it is shown.

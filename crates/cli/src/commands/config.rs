@@ -7,8 +7,9 @@ use serde_json::json;
 use crate::args::setup::ConfigVerb;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::style::Tone;
+use crate::trust;
 
 /// Runs it.
 pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -16,9 +17,12 @@ pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result
         printer.data(DEFAULT_TOML);
         return Ok(0);
     };
-    let layers = around.layers(&around.here)?;
+    let layers = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
+    if let Some(notice) = trust::notice(&around.here, around) {
+        printer.note(&notice);
+    }
     for unknown in layers.unknown() {
-        printer.warning(&unknown.to_string());
+        printer.warning(&unknown);
     }
     if json {
         printer.line(&as_json(&layers));

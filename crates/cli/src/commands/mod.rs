@@ -14,6 +14,7 @@ mod man;
 mod query;
 mod report;
 mod tasks;
+mod trust;
 mod watch;
 
 use crate::args::{Cli, Command};
@@ -41,6 +42,7 @@ pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, Cl
         Command::Agents(args) => agents::run(args, around, printer),
         Command::Doctor(args) => doctor::run(args, around, printer),
         Command::Config(args) => config::run(args.verb, around, printer),
+        Command::Trust(args) => trust::run(&args, around, printer),
         Command::Completions(args) => Ok(completions::run(args, printer)),
         Command::Man(args) => man::run(&args, printer),
     }

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use descartes_core::host::Host;
 use descartes_kernel::outcome::exit;
 use descartes_store::safe_open::{self, Options};
+use descartes_store::trust::Digest;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
 
@@ -20,12 +21,21 @@ use super::signals::Switchboard;
 use crate::error::{CliError, at};
 use crate::notify::Listeners;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
 
 /// The hidden verb of the process in the background.
 pub const HOST: &str = "__host";
 /// Where that process writes what it has to say, in the loop's folder.
 const LOG: &str = "host.log";
+
+/// What the process in the background is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Handed {
+    order: Order,
+    /// Hashes of project files that the person let this run use.
+    #[serde(default)]
+    trusted: Vec<Digest>,
+}
 
 /// What the process in the background answers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -53,14 +63,24 @@ enum Answer {
 }
 
 /// Hands an order to a process in the background, and tells what came of it.
-pub fn start(order: &Order, format: Format, printer: &Printer) -> Result<i32, CliError> {
+pub fn start(
+    order: &Order,
+    format: Format,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
     let mut child = Command::new(this_program())
         .arg(HOST)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .map_err(at("start", &this_program()))?;
-    let order = serde_json::to_vec(order)
+    let trusted = match &around.project_config {
+        ProjectConfig::Trusted(accepted) => accepted.clone(),
+        ProjectConfig::Harmless | ProjectConfig::AsWritten => Vec::new(),
+    };
+    let order = order.clone();
+    let order = serde_json::to_vec(&Handed { order, trusted })
         .map_err(|error| CliError::system("write the order", error.into()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A child that is gone is told of by its answer, which then is missing.
@@ -136,7 +156,9 @@ pub fn host(around: &Surroundings) -> i32 {
     if setsid().is_err() {
         return exit::USAGE;
     }
-    let opened = read_order().and_then(|order| open(order, around));
+    let opened = read_order().and_then(|Handed { order, trusted }| {
+        open(order, &around.with(ProjectConfig::Trusted(trusted)))
+    });
     match opened {
         Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, around),
         Ok((Opened::Done(reason), ..)) => quit(&Answer::Nothing {
@@ -156,7 +178,7 @@ pub fn host(around: &Surroundings) -> i32 {
     }
 }
 
-fn read_order() -> Result<Order, CliError> {
+fn read_order() -> Result<Handed, CliError> {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
     let order = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));

@@ -60,7 +60,8 @@ pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliErro
     resolve_for(args, source, around)
 }
 
-fn working_dir(args: &StartArgs, around: &Surroundings) -> PathBuf {
+/// Where the loop works.
+pub fn working_dir(args: &StartArgs, around: &Surroundings) -> PathBuf {
     match &args.place.working_dir {
         Some(dir) => around.absolute(dir),
         None => around.here.clone(),

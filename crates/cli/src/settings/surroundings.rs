@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use descartes_store::config::{ConfigPlaces, Layers};
+use descartes_kernel::trust::Powers;
+use descartes_store::config::{ConfigPlaces, Layers, Use};
 use descartes_store::layout::{EnvPaths, PROJECT_FOLDER, StateRoot};
+use descartes_store::trust::{Digest, Subject, TrustBook};
 
 use crate::env::Environment;
 use crate::error::{CliError, at};
+use crate::trust;
 
 /// Name of a project's config file, in [`PROJECT_FOLDER`].
 pub const CONFIG_FILE: &str = "config.toml";
@@ -21,6 +24,19 @@ pub struct Surroundings {
     pub here: PathBuf,
     /// The places that the environment names.
     pub paths: EnvPaths,
+    /// What of a project's own config is used.
+    pub project_config: ProjectConfig,
+}
+
+/// What is used of a project's own config, where something in it needs the user's trust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectConfig {
+    /// All of it, once it is trusted or its hash is among these; else to load it is refused.
+    Trusted(Vec<Digest>),
+    /// What is trusted or needs no trust.
+    Harmless,
+    /// All of it: for commands that only look.
+    AsWritten,
 }
 
 impl Surroundings {
@@ -32,7 +48,34 @@ impl Surroundings {
             environment,
             here,
             paths,
+            project_config: ProjectConfig::Trusted(Vec::new()),
         })
+    }
+
+    /// The same, with another use of a project's own config.
+    pub fn with(&self, project_config: ProjectConfig) -> Self {
+        Self {
+            project_config,
+            ..self.clone()
+        }
+    }
+
+    /// What is trusted of the project in `dir`.
+    pub fn trust_book(&self, dir: &Path) -> Result<TrustBook, CliError> {
+        Ok(TrustBook::of(&self.root(dir), &self.paths, dir)?)
+    }
+
+    /// Whether what needs trust in a file of the project in `dir` may be used.
+    pub fn trusts(&self, dir: &Path, subject: Subject, keys: &Powers) -> bool {
+        let Ok(book) = self.trust_book(dir) else {
+            return false;
+        };
+        let accepted = match &self.project_config {
+            ProjectConfig::AsWritten => return true,
+            ProjectConfig::Trusted(accepted) => accepted.contains(&book.digest(subject, keys)),
+            ProjectConfig::Harmless => false,
+        };
+        accepted || book.standing(subject, keys).may_be_used()
     }
 
     /// A path that a person typed.
@@ -63,9 +106,21 @@ impl Surroundings {
         }
     }
 
-    /// All settings but the flags, for a loop that works in `dir`.
+    /// All settings but the flags, for a loop that works in `dir`. Refused where the project's own
+    /// config needs trust and has none, unless less than all of it is asked for.
     pub fn layers(&self, dir: &Path) -> Result<Layers, CliError> {
-        Ok(Layers::load(&self.places(dir))?)
+        let mut trusted = true;
+        let layers = Layers::load_judged(&self.places(dir), |keys| {
+            trusted = self.trusts(dir, Subject::Config, keys);
+            match trusted {
+                true => Use::All,
+                false => Use::OnlyHarmless,
+            }
+        })?;
+        match (trusted, &self.project_config) {
+            (false, ProjectConfig::Trusted(_)) => Err(trust::refusal_of(dir, &layers, self)),
+            _ => Ok(layers),
+        }
     }
 }
 

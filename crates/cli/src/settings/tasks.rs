@@ -1,8 +1,8 @@
 //! What makes a loop a task loop, from flags and settings.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use descartes_core::tasks::{find_task_file, found_gates};
+use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
@@ -10,12 +10,14 @@ use descartes_kernel::scud::{self, Form};
 use descartes_kernel::spec::{LoopSpecConfig, check_template};
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_store::config::{Layers, Source};
+use descartes_store::trust::Subject;
 
 use super::prompt::read_text;
 use super::start::value;
-use super::surroundings::Surroundings;
-use crate::args::start::GraphArgs;
+use super::surroundings::{ProjectConfig, Surroundings};
+use crate::args::start::{GraphArgs, StartArgs};
 use crate::error::CliError;
+use crate::trust::{self, Project, ScudGates};
 
 /// The task file of a SCUD tag.
 pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
@@ -98,7 +100,7 @@ pub fn put(
     let roadmap = matches!(source, TaskFile::Roadmap { .. });
     let mut said = Vec::new();
     if config.verify.is_empty() && !roadmap {
-        said.push(default_gates(config, dir));
+        said.push(default_gates(config, around, dir)?);
     }
     if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
         return Err(CliError::usage(
@@ -167,10 +169,10 @@ pub fn put(
         },
         spec: LoopSpecConfig {
             max_spec_tokens: Some(config.max_spec_tokens),
-            spec_template: template(args, layers, around)?,
+            spec_template: template(args, layers, around, dir)?,
             ..LoopSpecConfig::default()
         },
-        worktree_copy: value(layers, "worktree_copy")?.unwrap_or_default(),
+        worktree_copy: worktree_copy(layers)?,
         worktree_setup: value(layers, "worktree_setup")?,
         ..TasksConfig::new(source)
     }));
@@ -182,9 +184,46 @@ fn own_limit(layers: &Layers) -> Option<Option<u64>> {
     matches!(limit.source, Source::Flag(_)).then_some(limit.value)
 }
 
+/// Whether the gates of SCUD's own config would be run: nobody named any other.
+pub fn uses_scud_gates(
+    args: &StartArgs,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<ScudGates, CliError> {
+    if args.scud.scud_tag.is_none() || !args.done.verify.is_empty() {
+        return Ok(ScudGates::Unused);
+    }
+    let layers = around.with(ProjectConfig::AsWritten).layers(dir)?;
+    let own = value::<Vec<String>>(&layers, "verify")?.unwrap_or_default();
+    Ok(match own.is_empty() {
+        true => ScudGates::Used,
+        false => ScudGates::Unused,
+    })
+}
+
+/// The gates of SCUD's config, once they are trusted, else what the project's files make likely.
+fn found_gates(around: &Surroundings, dir: &Path) -> Result<Option<FoundGates>, CliError> {
+    let Some(found) = scud_gates(dir) else {
+        return Ok(project_gates(dir));
+    };
+    let keys = trust::scud_powers(&found.commands);
+    if !around.trusts(dir, Subject::ScudGates, &keys) {
+        let project = Project::look(dir, ScudGates::Used, around)?;
+        return Err(trust::refusal(&project, dir, around, Some(trust::FLAG)));
+    }
+    Ok(Some(FoundGates {
+        commands: found.commands,
+        source: format!("[swarm.backpressure] in {}", found.file.display()),
+    }))
+}
+
 /// The gates that the project brings along; said aloud, also where there are none.
-fn default_gates(config: &mut IterativeLoopConfig, dir: &Path) -> String {
-    match found_gates(dir) {
+fn default_gates(
+    config: &mut IterativeLoopConfig,
+    around: &Surroundings,
+    dir: &Path,
+) -> Result<String, CliError> {
+    let said = match found_gates(around, dir)? {
         Some(found) => {
             let words = format!(
                 "no --verify: the gate is `{}`, from {}",
@@ -197,6 +236,30 @@ fn default_gates(config: &mut IterativeLoopConfig, dir: &Path) -> String {
         None => {
             "no gate was given or found: a task is done by its agent's promise alone".to_owned()
         }
+    };
+    Ok(said)
+}
+
+/// What is copied lies in the project and lands at the same place of a worktree.
+fn worktree_copy(layers: &Layers) -> Result<Vec<String>, CliError> {
+    let Some(found) = layers.get::<Vec<String>>("worktree_copy") else {
+        return Ok(Vec::new());
+    };
+    let inside = |name: &String| {
+        let parts = Path::new(name).components();
+        parts
+            .into_iter()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    match found.value.iter().find(|name| !inside(name)) {
+        None => Ok(found.value),
+        Some(name) => Err(CliError::usage(
+            format!(
+                "{}: worktree_copy: {name:?} does not lie in the project",
+                found.source
+            ),
+            "name files and folders of the project, for example \".env\"",
+        )),
     }
 }
 
@@ -205,15 +268,17 @@ fn template(
     args: &GraphArgs,
     layers: &Layers,
     around: &Surroundings,
+    dir: &Path,
 ) -> Result<Option<String>, CliError> {
-    let given = match &args.spec_template {
-        Some(given) => Some(given.clone()),
-        None => value(layers, "spec_template")?,
+    // A path in a config file is relative to the project.
+    let (given, folder) = match &args.spec_template {
+        Some(given) => (Some(given.clone()), around.here.as_path()),
+        None => (value(layers, "spec_template")?, dir),
     };
     let Some(given) = given else { return Ok(None) };
     let text = match given.contains('{') {
         true => given,
-        false => read_text("the spec template", &around.absolute(Path::new(&given)))?,
+        false => read_text("the spec template", &folder.join(&given))?,
     };
     check_template(&text).map_err(|error| {
         CliError::usage(

@@ -36,7 +36,7 @@ pub fn all(
     agent: &Agent,
     dir: &Path,
 ) -> Vec<String> {
-    let mut out: Vec<String> = layers.unknown().iter().map(ToString::to_string).collect();
+    let mut out = layers.unknown();
     let notices = agent.invocation.notices.iter();
     let told = notices.filter(|notice| !granted_for_others(notice, layers));
     out.extend(told.map(ToString::to_string));

@@ -7,7 +7,7 @@ use descartes_testkit::World;
 use crate::common::descartes;
 
 /// Flags and the file that tests them.
-const START: [(&str, &str); 57] = [
+const START: &[(&str, &str)] = &[
     ("--abort-promise", "flags_done"),
     ("--auto-commit", "flags_git"),
     ("--backend", "flags_agent"),
@@ -64,10 +64,11 @@ const START: [(&str, &str); 57] = [
     ("--spec-template", "tasks"),
     ("--in-place", "tasks"),
     ("--parallel", "tasks"),
+    ("--trust-config", "trust"),
     ("--help", "help"),
 ];
 
-const RESUME: [&str; 23] = [
+const RESUME: &[&str] = &[
     "--accept-edits",
     "--here",
     "--working-dir",
@@ -90,6 +91,7 @@ const RESUME: [&str; 23] = [
     "--stall-after",
     "--state-file",
     "--timeout",
+    "--trust-config",
     "--verify",
 ];
 
@@ -115,7 +117,7 @@ fn every_flag_of_start_is_in_the_table_and_in_its_test() {
     assert_eq!(flags_of("start"), known);
     for (flag, file) in START {
         let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
-        let short = match flag {
+        let short = match *flag {
             "--command" => "\"-c\"",
             "--prompt" => "\"-p\"",
             "--max-iterations" => "\"-m\"",

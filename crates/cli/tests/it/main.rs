@@ -40,6 +40,7 @@ mod tasks_input;
 mod tasks_locks;
 mod tasks_seen;
 mod terminal;
+mod trust;
 mod verbs_look;
 mod verbs_steer;
 mod verbs_work;

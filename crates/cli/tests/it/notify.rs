@@ -13,7 +13,7 @@ use crate::common::{descartes, events, journal, loop_dir, start};
 const SOON: Duration = Duration::from_secs(30);
 
 fn configure(world: &World, text: &str) {
-    world.write(".descartes/config.toml", text);
+    world.configure(text);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
             "config.toml:1:20: `on_event_timeout`",
         ),
     ] {
-        configure(&world, text);
+        world.write(".descartes/config.toml", text);
         let run = start(&world, "promise", &[]);
         run.assert_code(64);
         assert!(run.stderr().contains(why), "{text}: {}", run.stderr());

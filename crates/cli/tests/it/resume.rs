@@ -462,3 +462,21 @@ fn a_loop_whose_name_was_taken_out_of_its_file_is_not_begun_from_it() {
     resume(&world, &["--accept-edits", "--detach"]).assert_code(0);
     descartes(&world, &["loop", "cancel", "--now"]).assert_code(0);
 }
+
+#[test]
+fn a_config_that_changed_since_is_not_used_before_it_is_trusted() {
+    let world = World::new();
+    world.configure("on_event = 'touch told'\n");
+    let script = "write .descartes/config.toml on_event=\"touch evil\"";
+    start(&world, script, &["-m", "1"]).assert_code(2);
+    let run = descartes(&world, &["loop", "resume", "-m", "2"]);
+    run.assert_code(65);
+    assert!(
+        run.stderr().contains("+ on_event = [\"touch evil\"]"),
+        "{run}"
+    );
+    assert!(run.stderr().contains("--trust-config"), "{run}");
+    assert!(!world.has("evil"));
+    descartes(&world, &["loop", "resume", "-m", "2", "--trust-config"]).assert_code(2);
+    eventually("the hook", Duration::from_secs(60), || world.has("evil"));
+}

@@ -159,7 +159,7 @@ fn a_second_cli_takes_over_where_the_first_fails() {
         profile("first", "append ../../../ran first ;; exit 3"),
         profile("second", "append ../../../ran second"),
     ];
-    world.write(".descartes/config.toml", config.concat());
+    world.configure(config.concat());
     run(&world, "true", &[]).assert_code(0);
     let ran = std::fs::read_to_string(world.state().join("ran")).unwrap();
     assert_eq!(ran, "first\nsecond\n");

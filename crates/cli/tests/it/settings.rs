@@ -33,12 +33,9 @@ fn a_project_file_can_hold_everything_but_the_flags() {
     let world = World::new();
     let agent = world.agent("save-prompt seen\ntouch proof\npromise");
     world.write("PROMPT.md", "from the file");
-    world.write(
-        ".descartes/config.toml",
-        format!(
-            "default_agent = {agent:?}\nprompt_file = \"PROMPT.md\"\nverify = \"test -e proof\"\n"
-        ),
-    );
+    world.configure(format!(
+        "default_agent = {agent:?}\nprompt_file = \"PROMPT.md\"\nverify = \"test -e proof\"\n"
+    ));
     descartes(&world, &["loop", "start"]).assert_code(0);
     assert!(world.read("seen").starts_with("from the file"));
     assert_eq!(events(&world, "gate_finished").len(), 1);
@@ -61,12 +58,9 @@ fn a_promise_on_the_command_line_wins_over_no_promise_in_a_file() {
 fn own_agents_are_profiles_in_a_config_file() {
     let world = World::new();
     let agent = world.agent("dump-argv seen\nread-stdin-to prompt\npromise");
-    world.write(
-        ".descartes/config.toml",
-        format!(
-            "[agents.mine]\ncommand = {agent:?}\nargs = [\"--headless\"]\nprompt_mode = \"stdin\"\n"
-        ),
-    );
+    world.configure(format!(
+        "[agents.mine]\ncommand = {agent:?}\nargs = [\"--headless\"]\nprompt_mode = \"stdin\"\n"
+    ));
     descartes(&world, &["loop", "start", "--backend", "mine", "-p", "go"]).assert_code(0);
     assert!(world.read("seen").contains("--headless"));
     assert_eq!(world.read("prompt").trim_end(), "go");
@@ -75,10 +69,7 @@ fn own_agents_are_profiles_in_a_config_file() {
 #[test]
 fn pass_env_names_what_agents_may_see() {
     let world = World::new();
-    world.write(
-        ".descartes/config.toml",
-        "pass_env = [\"WANTED\", \"ALSO_*\"]\n",
-    );
+    world.configure("pass_env = [\"WANTED\", \"ALSO_*\"]\n");
     let gate = ["--verify", "printenv MY_SECRET > gate-saw"];
     let mut command = start_command(&world, "dump-env seen\npromise", &gate);
     command.env("MY_SECRET", "s3cret").env("WANTED", "yes");

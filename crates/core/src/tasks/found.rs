@@ -1,6 +1,6 @@
 //! Gates that a project brings along, where nobody set any.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use descartes_kernel::scud::backpressure;
 
@@ -13,22 +13,38 @@ pub struct FoundGates {
     pub source: String,
 }
 
-/// The gates of SCUD's config, else those that the files of the project make likely.
-pub fn found_gates(dir: &Path) -> Option<FoundGates> {
-    scud_gates(dir).or_else(|| project_gates(dir))
+/// The gates that a project has set for SCUD.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScudGates {
+    /// The commands.
+    pub commands: Vec<String>,
+    /// SCUD's config.
+    pub file: PathBuf,
 }
 
-fn scud_gates(dir: &Path) -> Option<FoundGates> {
-    let project = dir.ancestors().find(|dir| dir.join(".scud").is_dir())?;
-    let text = fs_err::read_to_string(project.join(".scud/config.toml")).ok()?;
-    let found = backpressure(&text).ok().flatten()?;
-    Some(FoundGates {
+/// The gates of SCUD's config, else those that the files of the project make likely.
+pub fn found_gates(dir: &Path) -> Option<FoundGates> {
+    let scud = scud_gates(dir).map(|found| FoundGates {
         commands: found.commands,
         source: "[swarm.backpressure] in .scud/config.toml".to_owned(),
+    });
+    scud.or_else(|| project_gates(dir))
+}
+
+/// The gates of SCUD's config: whatever its author wrote, so a program asks the user before it runs them.
+pub fn scud_gates(dir: &Path) -> Option<ScudGates> {
+    let project = dir.ancestors().find(|dir| dir.join(".scud").is_dir())?;
+    let file = project.join(".scud/config.toml");
+    let text = fs_err::read_to_string(&file).ok()?;
+    let found = backpressure(&text).ok().flatten()?;
+    Some(ScudGates {
+        commands: found.commands,
+        file,
     })
 }
 
-fn project_gates(dir: &Path) -> Option<FoundGates> {
+/// Gates that the files of a project make likely: commands that are ours, found by what is there.
+pub fn project_gates(dir: &Path) -> Option<FoundGates> {
     let has = |name: &str| dir.join(name).is_file();
     let read = |name: &str| fs_err::read_to_string(dir.join(name)).ok();
     let found = |command: &str, source: &str| {

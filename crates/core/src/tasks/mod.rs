@@ -28,7 +28,7 @@ mod survey;
 mod trees;
 mod watch;
 
-pub use found::{FoundGates, found_gates};
+pub use found::{FoundGates, ScudGates, found_gates, project_gates, scud_gates};
 pub use memory::MemorySource;
 pub use prepare::open_source;
 pub use prompt::task_spec;

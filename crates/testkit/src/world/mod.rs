@@ -208,6 +208,16 @@ impl World {
         command
     }
 
+    /// Writes the project's config and trusts it, as a person would.
+    ///
+    /// # Panics
+    /// When it cannot be written or read.
+    #[track_caller]
+    pub fn configure(&self, config: impl AsRef<[u8]>) {
+        self.write(".descartes/config.toml", config);
+        self.run(self.descartes(["trust", "--yes"])).assert_code(0);
+    }
+
     /// Stores a script of the scripted agent and gives its path, for `SCRIPTED_AGENT_FILE`.
     ///
     /// # Panics

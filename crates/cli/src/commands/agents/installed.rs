@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
 use descartes_proc::find_program;
 
-use crate::settings::surroundings::Surroundings;
+use crate::error::CliError;
+use crate::settings::agent::profiles;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
 
 /// An agent that does not tell its version by then is not waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -18,19 +20,49 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Installed {
     /// Its program.
     pub program: PathBuf,
-    /// Its version.
-    pub version: VersionSeen,
+    /// Its version; none where it was not asked.
+    pub version: Option<VersionSeen>,
+}
+
+/// Agents that may be started to ask for their version: those that are the same without what is
+/// not trusted in the project's own config.
+#[derive(Debug)]
+pub struct MayBeStarted(Profiles);
+
+impl MayBeStarted {
+    /// Looks at what is trusted here.
+    pub fn here(around: &Surroundings) -> Result<Self, CliError> {
+        let harmless = around.with(ProjectConfig::Harmless).layers(&around.here);
+        let found = harmless.and_then(|layers| profiles(&layers));
+        Ok(Self(match found {
+            Ok(profiles) => profiles,
+            Err(_) => Profiles::builtin()?,
+        }))
+    }
+
+    /// Whether this agent, one of `profiles`, is one of them.
+    pub fn holds(&self, profile: &Profile, profiles: &Profiles) -> bool {
+        let own = self.0.show(&profile.name);
+        own.is_some() && own == profiles.show(&profile.name)
+    }
 }
 
 /// Looks for every agent that is known, all at once: some take seconds to tell their version.
 pub fn look<'a>(
     profiles: &'a Profiles,
+    started: &MayBeStarted,
     around: &Surroundings,
 ) -> Vec<(&'a Profile, Option<Installed>)> {
     thread::scope(|scope| {
         let threads: Vec<_> = profiles
             .iter()
-            .map(|profile| (profile, scope.spawn(move || look_for(profile, around))))
+            .map(|profile| {
+                let look = move || match started.holds(profile, profiles) {
+                    true => look_for(profile, around),
+                    false => find(profile, around),
+                };
+                (profile, scope.spawn(look))
+            })
             .collect();
         threads
             .into_iter()
@@ -39,13 +71,22 @@ pub fn look<'a>(
     })
 }
 
-/// Looks for one agent.
+/// Looks for one agent, and asks it for its version.
 pub fn look_for(profile: &Profile, around: &Surroundings) -> Option<Installed> {
+    let found = find(profile, around)?;
+    let printed = printed(&found.program, &profile.version_args).unwrap_or_default();
+    let version = Some(profile.judge_version(&printed));
+    Some(Installed { version, ..found })
+}
+
+/// The same without starting it.
+fn find(profile: &Profile, around: &Surroundings) -> Option<Installed> {
     let words = shell_words::split(&profile.command).ok()?;
     let program = program(words.first()?, around)?;
-    let printed = printed(&program, &profile.version_args).unwrap_or_default();
-    let version = profile.judge_version(&printed);
-    Some(Installed { program, version })
+    Some(Installed {
+        program,
+        version: None,
+    })
 }
 
 /// The program of that name, as an agent would be found.
@@ -88,8 +129,11 @@ fn ends(child: &mut Child, by: Instant) -> bool {
 }
 
 /// The version for people, with how it stands to the one that the profile was tried with.
-pub fn show_version(profile: &Profile, version: &VersionSeen) -> String {
+pub fn show_version(profile: &Profile, version: Option<&VersionSeen>) -> String {
     let known = profile.known_version.as_deref().unwrap_or("?");
+    let Some(version) = version else {
+        return "not trusted, not started".to_owned();
+    };
     match version {
         VersionSeen::Known(version) | VersionSeen::Untried(version) => version.clone(),
         VersionSeen::Older(version) => format!("{version} (older than {known})"),

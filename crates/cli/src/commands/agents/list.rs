@@ -3,20 +3,31 @@
 use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
 use serde_json::{Value, json};
 
-use super::installed::{Installed, look, show_version};
+use super::installed::{Installed, MayBeStarted, look, show_version};
 use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::settings::surroundings::Surroundings;
 use crate::style::Tone;
 
 /// Lists all agents: those that are installed first.
-pub fn run(profiles: &Profiles, format: Format, around: &Surroundings, printer: &Printer) -> i32 {
-    let mut all = look(profiles, around);
+pub fn run(
+    profiles: &Profiles,
+    started: &MayBeStarted,
+    format: Format,
+    around: &Surroundings,
+    printer: &Printer,
+) -> i32 {
+    let mut all = look(profiles, started, around);
     // The one that stands for any command is nowhere installed.
     all.retain(|(profile, _)| !profile.command.is_empty());
     all.sort_by_key(|(_, installed)| installed.is_none());
     if format == Format::Json {
-        let rows: Vec<Value> = all.iter().map(|(p, i)| row(p, i.as_ref())).collect();
+        let row = |(profile, installed): &(&Profile, Option<Installed>)| {
+            let mut row = row(profile, installed.as_ref());
+            row["trusted"] = started.holds(profile, profiles).into();
+            row
+        };
+        let rows: Vec<Value> = all.iter().map(row).collect();
         printer.line(&Value::Array(rows).to_string());
         return 0;
     }
@@ -27,7 +38,7 @@ pub fn run(profiles: &Profiles, format: Format, around: &Surroundings, printer: 
 }
 
 fn row(profile: &Profile, installed: Option<&Installed>) -> Value {
-    let (version, standing) = match installed.map(|found| &found.version) {
+    let (version, standing) = match installed.and_then(|found| found.version.as_ref()) {
         None => (None, None),
         Some(VersionSeen::Known(version)) => (Some(version), Some("known")),
         Some(VersionSeen::Older(version)) => (Some(version), Some("older")),
@@ -79,7 +90,7 @@ fn lines(all: &[(&Profile, Option<Installed>)], printer: &Printer) -> Vec<String
 fn cells(profile: &Profile, installed: Option<&Installed>) -> [String; 4] {
     let version = installed.map_or_else(
         || "not installed".to_owned(),
-        |found| show_version(profile, &found.version),
+        |found| show_version(profile, found.version.as_ref()),
     );
     let proof = if profile.verified {
         "verified"

@@ -12,15 +12,33 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::trust::{self, Project, ScudGates};
+use installed::MayBeStarted;
 
 /// Runs a verb, or lists.
 pub fn run(args: AgentsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let profiles = profiles(&around.layers(&around.here)?)?;
+    let written = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
+    let profiles = profiles(&written)?;
+    if let Some(notice) = trust::notice(&around.here, around) {
+        printer.note(&notice);
+    }
+    let started = MayBeStarted::here(around)?;
     match args.verb {
-        None => Ok(list::run(&profiles, format(args.json), around, printer)),
+        None => {
+            let format = format(args.json);
+            Ok(list::run(&profiles, &started, format, around, printer))
+        }
         Some(AgentsVerb::Show { name }) => show::run(&name, &profiles, printer),
-        Some(AgentsVerb::Test(args)) => trial::run(&args, &profiles, around, printer),
+        Some(AgentsVerb::Test(args)) => {
+            let profile = known(&args.name, &profiles)?;
+            if !started.holds(profile, &profiles) {
+                let project = Project::look(&around.here, ScudGates::Unused, around)?;
+                return Err(trust::refusal(&project, &around.here, around, None));
+            }
+            let around = around.with(ProjectConfig::Harmless);
+            trial::run(&args, &profiles, &around, printer)
+        }
     }
 }
 

@@ -4,12 +4,19 @@ use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
 use descartes_store::config::Layers;
 
 use super::finding::{Finding, note, ok};
-use crate::commands::agents::installed::{Installed, look as look_for_all, program, show_version};
+use crate::commands::agents::installed::{
+    Installed, MayBeStarted, look as look_for_all, program, show_version,
+};
 use crate::settings::surroundings::Surroundings;
 
 /// Looks for every agent that is known.
-pub fn look(profiles: &Profiles, layers: &Layers, around: &Surroundings) -> Vec<Finding> {
-    let mut out: Vec<Finding> = look_for_all(profiles, around)
+pub fn look(
+    profiles: &Profiles,
+    layers: &Layers,
+    started: &MayBeStarted,
+    around: &Surroundings,
+) -> Vec<Finding> {
+    let mut out: Vec<Finding> = look_for_all(profiles, started, around)
         .into_iter()
         .filter_map(|(profile, installed)| Some(tell(profile, &installed?)))
         .collect();
@@ -47,14 +54,15 @@ fn tell(profile: &Profile, installed: &Installed) -> Finding {
     } else {
         " (unverified profile)"
     };
-    let version = show_version(profile, &installed.version);
+    let version = show_version(profile, installed.version.as_ref());
     let place = installed.program.display();
     let told = format!("{}{verified}: {version}, {place}", profile.name);
     let hint = format!("try it: descartes agents test {}", profile.name);
     match installed.version {
-        VersionSeen::Known(_) | VersionSeen::Untried(_) => ok("agents", told),
-        VersionSeen::Older(_) | VersionSeen::Newer(_) | VersionSeen::Unreadable => {
+        Some(VersionSeen::Known(_) | VersionSeen::Untried(_)) => ok("agents", told),
+        Some(VersionSeen::Older(_) | VersionSeen::Newer(_) | VersionSeen::Unreadable) => {
             note("agents", told, &hint)
         }
+        None => note("agents", told, ""),
     }
 }

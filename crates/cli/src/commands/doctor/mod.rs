@@ -10,13 +10,15 @@ use descartes_kernel::agent::Profiles;
 use descartes_kernel::outcome::exit;
 use descartes_store::config::{ConfigPlaces, Layers};
 
-use self::finding::{Finding, Level, problem};
+use self::finding::{Finding, Level, note, problem};
 use crate::args::setup::DoctorArgs;
+use crate::commands::agents::installed::MayBeStarted;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::style::Tone;
+use crate::trust;
 
 /// Runs all checks; findings exit with 1.
 pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -25,7 +27,8 @@ pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result
     findings.extend(machine::disk(&root));
     let (layers, profiles, config) = configuration(around)?;
     findings.extend(config);
-    findings.extend(agents::look(&profiles, &layers, around));
+    let started = MayBeStarted::here(around)?;
+    findings.extend(agents::look(&profiles, &layers, &started, around));
     findings.extend(streams::look(&root, &profiles));
     findings.extend(leftovers::look(&root, &around.paths));
     findings.push(machine::terminal(around));
@@ -39,15 +42,20 @@ pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result
 /// The settings; where they cannot be used, the defaults and why.
 fn configuration(around: &Surroundings) -> Result<(Layers, Profiles, Vec<Finding>), CliError> {
     let found = around
+        .with(ProjectConfig::AsWritten)
         .layers(&around.here)
         .and_then(|layers| Ok((profiles(&layers)?, layers)));
     match found {
         Ok((profiles, layers)) => {
             let mut out = machine::config(around);
-            out.extend(layers.unknown().iter().map(|unknown| {
+            out.extend(
+                trust::notice(&around.here, around)
+                    .map(|notice| note("config", notice, "if you want it: descartes trust --yes")),
+            );
+            out.extend(layers.unknown().into_iter().map(|unknown| {
                 problem(
                     "config",
-                    unknown.to_string(),
+                    unknown,
                     "it has no effect; known keys: descartes config defaults",
                 )
             }));

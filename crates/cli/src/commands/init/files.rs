@@ -11,6 +11,9 @@ pub struct NewFile {
     pub text: String,
 }
 
+/// The project's config.
+pub const CONFIG: &str = ".descartes/config.toml";
+
 /// All files for a project.
 pub fn all(project: &Project) -> Vec<NewFile> {
     vec![
@@ -27,7 +30,7 @@ pub fn all(project: &Project) -> Vec<NewFile> {
             text: SPECS.to_owned(),
         },
         NewFile {
-            path: ".descartes/config.toml",
+            path: CONFIG,
             text: config(project),
         },
     ]

@@ -5,8 +5,10 @@ mod project;
 
 use std::path::Path;
 
+use descartes_store::config::powers_of_text;
 use descartes_store::layout::{PROJECT_FOLDER, ensure_project_folder};
 use descartes_store::safe_open::{self, Options, Refusal};
+use descartes_store::trust::Subject;
 
 use self::files::NewFile;
 use crate::args::setup::InitArgs;
@@ -14,6 +16,8 @@ use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
 use crate::style::Tone;
+use crate::trust;
+use crate::within::refuse_from_within;
 
 /// Runs it.
 pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
@@ -42,21 +46,49 @@ pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<
     {
         return Err(at("write into", &ours)(error));
     }
+    let mut written = Vec::new();
     for file in files::all(&found) {
         let (tone, word) = match (dir.join(file.path).exists(), args.dry_run) {
             (true, _) => (Tone::Warn, "kept"),
             (false, true) => (Tone::Good, "would write"),
             (false, false) => {
                 write(&dir, &file)?;
+                written.push(file.clone());
                 (Tone::Good, "wrote")
             }
         };
         printer.line(&format!("{} {}", printer.out.text(tone, word), file.path));
     }
+    let config = written.iter().find(|file| file.path == files::CONFIG);
+    match config {
+        Some(config) => trust_as_written(&dir, config, around, printer)?,
+        None => {
+            if let Some(notice) = trust::notice(&dir, around) {
+                printer.note(&notice);
+            }
+        }
+    }
     if !args.dry_run {
         printer.line("next: write the task into PROMPT.md, then: descartes loop start");
     }
     Ok(0)
+}
+
+/// What was just written here is what the person asked for. Within a loop no person did.
+fn trust_as_written(
+    dir: &Path,
+    config: &NewFile,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    let keys = powers_of_text(&config.text, &dir.join(config.path))?;
+    let kept = refuse_from_within("descartes trust")
+        .and_then(|()| around.trust_book(dir))
+        .and_then(|book| Ok(book.keep(Subject::Config, &keys, jiff::Timestamp::now())?));
+    if let Err(error) = kept {
+        printer.note(&format!("the config is not trusted yet: {error}"));
+    }
+    Ok(())
 }
 
 fn write(dir: &Path, file: &NewFile) -> Result<(), CliError> {

@@ -26,6 +26,7 @@ use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
 use crate::settings::prompt;
 use crate::settings::surroundings::Surroundings;
+use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
 /// What to do where an agent cannot be told a model.
@@ -56,6 +57,13 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     if let Some(model) = &change.model {
         refuse_untold(model, &found, around, printer)?;
     }
+    let dir = found.dir.clone().unwrap_or_else(|| around.here.clone());
+    let asking = Asking {
+        trust_config: args.trust_config,
+        silent: args.json,
+    };
+    // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
+    let around = &trust::settle(&dir, ScudGates::Unused, asking, around, printer)?;
     let environment: BTreeMap<String, String> = args
         .env
         .iter()
@@ -63,7 +71,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
         .collect();
     let order = Order {
         environment,
-        dir: found.dir.clone().unwrap_or_else(|| around.here.clone()),
+        dir,
         job: Job::Resume {
             state_file: found.state_file,
             loop_id: found.id,
@@ -81,7 +89,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
         ..ShowArgs::default()
     });
     if args.detach {
-        return background::start(&order, format, printer);
+        return background::start(&order, format, around, printer);
     }
     foreground::run(order, format, around, printer)
 }

@@ -12,12 +12,15 @@ use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::session::order::{Job, Order, Over};
 use crate::session::{background, foreground};
-use crate::settings::start::{Start, resolve};
-use crate::settings::surroundings::Surroundings;
+use crate::settings::start::{Start, resolve, working_dir};
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::tasks;
+use crate::trust::{self, Asking};
 use crate::within;
 
 /// Runs it.
 pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let around = &around_for(args, around, printer)?;
     let start = resolve(args, around)?;
     for warning in &start.warnings {
         printer.warning(warning);
@@ -37,7 +40,7 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
     let format = Format::asked(args.show);
     let order = order(start, over);
     if args.show.detach {
-        return background::start(&order, format, printer);
+        return background::start(&order, format, around, printer);
     }
     foreground::run(order, format, around, printer)
 }
@@ -46,6 +49,28 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
 fn state_file(start: &Start) -> PathBuf {
     let given = start.config.state_file.clone();
     given.unwrap_or_else(|| start.dir.join(PROJECT_FOLDER).join(STATE_FILE))
+}
+
+/// What the loop may use of the project's own config: all of it once it is trusted. A dry run only
+/// looks.
+fn around_for(
+    args: &StartArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<Surroundings, CliError> {
+    let dir = working_dir(args, around);
+    if args.show.dry_run {
+        if let Some(notice) = trust::notice(&dir, around) {
+            printer.note(&notice);
+        }
+        return Ok(around.with(ProjectConfig::AsWritten));
+    }
+    let asking = Asking {
+        trust_config: args.place.trust_config,
+        silent: args.show.json,
+    };
+    let scud = tasks::uses_scud_gates(args, around, &dir)?;
+    trust::settle(&dir, scud, asking, around, printer)
 }
 
 fn order(start: Start, over: Over) -> Order {

@@ -12,7 +12,8 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::order::prices;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::trust;
 
 /// All loops, as seen from `dir`.
 pub fn loops(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
@@ -21,7 +22,12 @@ pub fn loops(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Loo
 
 /// The agents and prices that are known in `dir`.
 pub fn known(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Known, CliError> {
-    let known = around.layers(dir).and_then(|layers| {
+    if let Some(notice) = trust::notice(dir, around) {
+        printer.note(&notice);
+    }
+    // Profiles tell how output is read; nothing is started.
+    let written = around.with(ProjectConfig::AsWritten);
+    let known = written.layers(dir).and_then(|layers| {
         Ok(Known {
             profiles: Arc::new(profiles(&layers)?),
             prices: Arc::new(prices(&layers)?),

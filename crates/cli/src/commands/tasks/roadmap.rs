@@ -24,7 +24,8 @@ use crate::session::order::{Job, Order, Over};
 use crate::session::{background, foreground};
 use crate::settings::prompt::read_text;
 use crate::settings::start::resolve_for;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
 /// Runs a verb and gives its exit code.
@@ -101,6 +102,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         show: args.show,
         ..StartArgs::default()
     };
+    let around = &around_for(&args, &dir, around, printer)?;
     let start = resolve_for(&args, Some(source), around)?;
     for warning in &start.warnings {
         printer.warning(warning);
@@ -135,9 +137,30 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     };
     let format = Format::asked(args.show);
     if args.show.detach {
-        return background::start(&order, format, printer);
+        return background::start(&order, format, around, printer);
     }
     foreground::run(order, format, around, printer)
+}
+
+/// What the run may use of the project's own config; a dry run only looks. The roadmap itself, with
+/// its `check:`, was named by the person.
+fn around_for(
+    args: &StartArgs,
+    dir: &Path,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<Surroundings, CliError> {
+    if args.show.dry_run {
+        if let Some(notice) = trust::notice(dir, around) {
+            printer.note(&notice);
+        }
+        return Ok(around.with(ProjectConfig::AsWritten));
+    }
+    let asking = Asking {
+        trust_config: args.place.trust_config,
+        silent: args.show.json,
+    };
+    trust::settle(dir, ScudGates::Unused, asking, around, printer)
 }
 
 fn check(

@@ -49,7 +49,7 @@ pub fn run(
         ));
     };
     if !args.json {
-        let version = show_version(profile, &installed.version);
+        let version = show_version(profile, installed.version.as_ref());
         printer.line(&format!(
             "{} {version}, {}",
             profile.name,

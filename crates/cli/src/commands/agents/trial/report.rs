@@ -213,7 +213,7 @@ fn spent(seen: &Seen<'_>, facts: &RunFacts) -> Line {
 }
 
 fn version(seen: &Seen<'_>) -> Option<Line> {
-    let told = match &seen.installed.version {
+    let told = match seen.installed.version.as_ref()? {
         VersionSeen::Older(_) => "older than the version this profile was tried with",
         VersionSeen::Newer(_) => "newer than the version this profile was tried with",
         _ if !seen.profile.verified => "no test of ours has run this agent",

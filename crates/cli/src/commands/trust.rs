@@ -1,0 +1,102 @@
+//! `descartes trust`: lets a project's own config start programs and widen rights, shows what it
+//! would, takes it back.
+
+use descartes_kernel::trust::Standing;
+use serde_json::json;
+
+use crate::args::setup::TrustArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::surroundings::Surroundings;
+use crate::trust::{Part, Project, ScudGates, refusal};
+use crate::within::refuse_from_within;
+
+/// Runs it.
+pub fn run(args: &TrustArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let dir = match &args.working_dir {
+        Some(dir) => around.absolute(dir),
+        None => around.here.clone(),
+    };
+    if !dir.is_dir() {
+        return Err(CliError::usage(
+            format!("{} is not a directory", dir.display()),
+            "give the folder of a project",
+        ));
+    }
+    if args.revoke {
+        refuse_from_within("descartes trust")?;
+        let book = around.trust_book(&dir)?;
+        let said = match book.revoke()? {
+            true => "no longer trusted",
+            false => "was not trusted",
+        };
+        printer.line(&format!("{said}: {}", book.project().display()));
+        return Ok(0);
+    }
+    let project = Project::look(&dir, ScudGates::Used, around)?;
+    if args.show {
+        show(&project, args.json, printer);
+        return Ok(0);
+    }
+    refuse_from_within("descartes trust")?;
+    let Some(first) = project.untrusted().next() else {
+        let said = match project.parts.is_empty() {
+            true => "nothing to trust: no key here starts a program or widens rights",
+            false => "trusted already",
+        };
+        printer.line(&format!("{said}: {}", project.book.project().display()));
+        return Ok(0);
+    };
+    let question = project.question();
+    match args.yes {
+        true => printer.talk(&question),
+        false if printer.ask(&format!("{question}\ntrust it as it is?")) => {}
+        false => return Err(refusal(&project, &dir, around, None)),
+    }
+    let again = first.standing == Standing::Changed;
+    project.trust()?;
+    printer.line(&format!(
+        "trusted{}: {}",
+        if again { " as it is now" } else { "" },
+        project.book.project().display()
+    ));
+    Ok(0)
+}
+
+fn show(project: &Project, json: bool, printer: &Printer) {
+    if json {
+        let part = |part: &Part| {
+            json!({
+                "file": part.file,
+                "trusted": part.standing.may_be_used(),
+                "keys": part.keys,
+                "trusted_keys": part.before,
+            })
+        };
+        let parts: Vec<_> = project.parts.iter().map(part).collect();
+        let shown = json!({
+            "project": project.book.project(),
+            "trusted": project.untrusted().next().is_none(),
+            "files": parts,
+        });
+        return printer.line(&shown.to_string());
+    }
+    if project.parts.is_empty() {
+        printer.line("nothing to trust: no key here starts a program or widens rights");
+    }
+    for part in &project.parts {
+        let word = match part.standing {
+            Standing::Nothing | Standing::Trusted => "trusted",
+            Standing::New => "not trusted yet",
+            Standing::Changed => "changed since it was trusted",
+        };
+        printer.line(&format!("{}: {word}", part.file.display()));
+        let lines = match part.standing {
+            Standing::Changed => part.changes(),
+            _ => part.all(),
+        };
+        for line in lines {
+            printer.line(&format!("  {line}"));
+        }
+    }
+}

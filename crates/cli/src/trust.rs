@@ -1,0 +1,260 @@
+//! What a project's own files can start or widen holds only once the user has trusted it: asked on
+//! a terminal, refused without one, kept outside of the project.
+
+use std::path::{Path, PathBuf};
+
+use descartes_core::tasks::scud_gates;
+use descartes_kernel::trust::{Powers, Standing, diff, listed};
+use descartes_store::config::Layers;
+use descartes_store::layout::canonical;
+use descartes_store::trust::{Digest, Subject, TrustBook, TrustError};
+
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::agent::profiles;
+use crate::settings::surroundings::{ProjectConfig, Surroundings, project_config};
+use crate::within::refuse_from_within;
+
+/// The flag by which one run takes a project's config as it is.
+pub const FLAG: &str = "--trust-config";
+
+/// Whether SCUD's own gates are among what is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScudGates {
+    /// They would be run.
+    Used,
+    /// They would not.
+    Unused,
+}
+
+/// How the person is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking {
+    /// `--trust-config` was given.
+    pub trust_config: bool,
+    /// Nobody reads along: `--json`.
+    pub silent: bool,
+}
+
+/// One file of a project, with what needs trust in it.
+#[derive(Debug)]
+pub struct Part {
+    /// Which.
+    pub subject: Subject,
+    /// Where it lies.
+    pub file: PathBuf,
+    /// What needs trust.
+    pub keys: Powers,
+    /// What was trusted before.
+    pub before: Option<Powers>,
+    /// How that stands.
+    pub standing: Standing,
+    /// The hash of it.
+    pub digest: Digest,
+}
+
+impl Part {
+    fn of(book: &TrustBook, subject: Subject, file: PathBuf, keys: Powers) -> Self {
+        Self {
+            standing: book.standing(subject, &keys),
+            before: book.trusted(subject).map(|trusted| trusted.keys),
+            digest: book.digest(subject, &keys),
+            subject,
+            file,
+            keys,
+        }
+    }
+
+    /// What differs from what was trusted.
+    pub fn changes(&self) -> Vec<String> {
+        match self.standing {
+            Standing::Nothing | Standing::Trusted => Vec::new(),
+            Standing::New | Standing::Changed => diff(self.before.as_ref(), &self.keys),
+        }
+    }
+
+    /// Everything in it that needs trust.
+    pub fn all(&self) -> Vec<String> {
+        listed(&self.keys)
+    }
+}
+
+/// What of a project needs trust.
+#[derive(Debug)]
+pub struct Project {
+    /// Where its trust is kept.
+    pub book: TrustBook,
+    /// Its files that hold something that needs trust.
+    pub parts: Vec<Part>,
+}
+
+impl Project {
+    /// Looks at the project in `dir`.
+    pub fn look(dir: &Path, scud: ScudGates, around: &Surroundings) -> Result<Self, CliError> {
+        let written = around.with(ProjectConfig::AsWritten).layers(dir)?;
+        Self::of_layers(dir, &written, scud, around)
+    }
+
+    fn of_layers(
+        dir: &Path,
+        layers: &Layers,
+        scud: ScudGates,
+        around: &Surroundings,
+    ) -> Result<Self, CliError> {
+        let book = around.trust_book(dir)?;
+        let mut parts = Vec::new();
+        if !layers.powers().is_empty() {
+            parts.push(Part::of(
+                &book,
+                Subject::Config,
+                project_config(dir),
+                layers.powers().clone(),
+            ));
+        }
+        if scud == ScudGates::Used
+            && let Some(found) = scud_gates(dir)
+        {
+            let keys = scud_powers(&found.commands);
+            parts.push(Part::of(&book, Subject::ScudGates, found.file, keys));
+        }
+        Ok(Self { book, parts })
+    }
+
+    /// The files that may not be used yet.
+    pub fn untrusted(&self) -> impl Iterator<Item = &Part> {
+        let parts = self.parts.iter();
+        parts.filter(|part| !part.standing.may_be_used())
+    }
+
+    /// Keeps that the user trusts all of it.
+    pub fn trust(&self) -> Result<(), TrustError> {
+        let now = jiff::Timestamp::now();
+        self.untrusted()
+            .try_for_each(|part| self.book.keep(part.subject, &part.keys, now))
+    }
+
+    /// What is to be trusted, in words.
+    pub fn question(&self) -> String {
+        let changed = |part: &Part| part.standing == Standing::Changed;
+        let head = match self.untrusted().any(changed) {
+            true => "this project's own config is not what you trusted",
+            false => {
+                "this project's own config can start programs or widen what agents may do, \
+                 and you have not trusted it yet"
+            }
+        };
+        let files: Vec<String> = self
+            .untrusted()
+            .map(|part| part.file.display().to_string())
+            .collect();
+        let changes = self.untrusted().flat_map(Part::changes);
+        let lines: Vec<String> = changes.map(|line| format!("\n  {line}")).collect();
+        format!("{head}: {}{}", files.join(", "), lines.concat())
+    }
+
+    fn digests(&self) -> Vec<Digest> {
+        self.untrusted().map(|part| part.digest.clone()).collect()
+    }
+}
+
+/// SCUD's gates in the form that is shown and hashed.
+pub fn scud_powers(commands: &[String]) -> Powers {
+    let key = "swarm.backpressure.commands".to_owned();
+    let value = format!("{commands:?}");
+    [(key, value)].into()
+}
+
+/// Makes sure that all of a project's config may be used, before anything of it is: it is trusted
+/// already, or the person says so now, or said so with `--trust-config`. What is given back uses it.
+pub fn settle(
+    dir: &Path,
+    scud: ScudGates,
+    asking: Asking,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<Surroundings, CliError> {
+    if asking.trust_config {
+        refuse_from_within(FLAG)?;
+    }
+    let project = Project::look(dir, scud, around)?;
+    // Nobody is asked to trust what cannot be used.
+    profiles(&around.with(ProjectConfig::AsWritten).layers(dir)?)?;
+    if project.untrusted().next().is_none() {
+        return Ok(around.clone());
+    }
+    let accepted = around.with(ProjectConfig::Trusted(project.digests()));
+    if asking.trust_config {
+        return Ok(accepted);
+    }
+    let asked = !asking.silent
+        && refuse_from_within("descartes trust").is_ok()
+        && printer.ask(&format!("{}\ntrust it as it is?", project.question()));
+    if !asked {
+        return Err(refusal(&project, dir, around, Some(FLAG)));
+    }
+    if let Err(error) = project.trust() {
+        printer.warning(&format!("it holds for this run alone: {error}"));
+    }
+    Ok(accepted)
+}
+
+/// The refusal of what is not trusted, with what to type.
+pub fn refusal(
+    project: &Project,
+    dir: &Path,
+    around: &Surroundings,
+    flag: Option<&str>,
+) -> CliError {
+    let command = format!("descartes trust --yes{}", place(dir, around));
+    let mut hints = match refuse_from_within("descartes trust") {
+        Ok(()) => vec![format!(
+            "see it with `descartes trust --show{}`; if you want it: {command}",
+            place(dir, around)
+        )],
+        Err(_) => vec![format!(
+            "nobody can be asked from within a loop; a person types, outside of it: {command}"
+        )],
+    };
+    if let Some(flag) = flag.filter(|_| hints[0].starts_with("see")) {
+        hints.push(format!("for this run alone, for example in CI: add {flag}"));
+    }
+    CliError::Refused {
+        message: project.question(),
+        hints,
+    }
+}
+
+/// The same for whoever loads settings that were not settled before.
+pub fn refusal_of(dir: &Path, layers: &Layers, around: &Surroundings) -> CliError {
+    match Project::of_layers(dir, layers, ScudGates::Unused, around) {
+        Ok(project) => refusal(&project, dir, around, None),
+        Err(error) => error,
+    }
+}
+
+/// What a command that only looks says of a config that is not trusted.
+pub fn notice(dir: &Path, around: &Surroundings) -> Option<String> {
+    let project = Project::look(dir, ScudGates::Unused, around).ok()?;
+    let part = project.untrusted().next()?;
+    let head = match part.standing {
+        Standing::Changed => "is not what you trusted",
+        _ => "is not trusted yet",
+    };
+    Some(format!(
+        "{} {head}: nothing of it is started; see: descartes trust --show{}",
+        part.file.display(),
+        place(dir, around)
+    ))
+}
+
+/// How a command names the project, where it is not the one that it is typed in.
+fn place(dir: &Path, around: &Surroundings) -> String {
+    let (there, here) = (canonical(dir), canonical(&around.here));
+    match there.is_ok_and(|there| here.is_ok_and(|here| there == here)) {
+        true => String::new(),
+        false => format!(
+            " --working-dir {}",
+            shell_words::quote(&dir.display().to_string())
+        ),
+    }
+}
