@@ -198,7 +198,7 @@ fn is_deaf(error: &ClientError, command: &Command) -> bool {
 
 /// Asks whoever listens whether it is there; a host that hears it looks after its files.
 pub(crate) fn wake(socket: &std::path::Path, patience: Duration) {
-    drop(live::ask(socket, &Command::Ping, patience));
+    drop(live::ask(socket, &Command::Ping, patience, || Ok(())));
 }
 
 /// The loop lives and cannot be talked to. To be ended it need not listen.
