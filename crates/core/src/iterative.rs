@@ -134,6 +134,7 @@ impl IterativeLoop {
             change: ConfigChange::default(),
             environment: Default::default(),
             accept: descartes_kernel::edits::Accept::Harmless,
+            retry: Default::default(),
         };
         match host::resume(settings, resume)? {
             Resumed::Go(host) => Ok(Self::around(*host, cancel)),

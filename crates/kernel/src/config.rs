@@ -414,6 +414,9 @@ pub struct ConfigChange {
     /// New model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Whether tasks count that others marked while the loop ran; by `loop resume` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_marks: Option<bool>,
 }
 
 mod double_option {
@@ -451,6 +454,9 @@ impl ConfigChange {
         }
         if let Some(file) = &self.prompt_file {
             config.prompt_file = Some(file.clone());
+        }
+        if let (Some(trust), Some(tasks)) = (self.trust_marks, &mut config.tasks) {
+            tasks.trust_marks = trust;
         }
     }
 

@@ -407,6 +407,12 @@ mod pairs {
 }
 
 impl LoopState {
+    /// Whether others marked tasks of it while it ran.
+    pub fn has_marks(&self) -> bool {
+        let tasks = self.tasks.as_ref();
+        tasks.is_some_and(|tasks| !tasks.marked.is_empty())
+    }
+
     /// The run under way or being judged.
     pub fn run(&self) -> Option<&RunInfo> {
         match &self.phase {

@@ -16,6 +16,7 @@ use crate::outcome::{Budget, IterativeExitReason};
 use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
 
+pub(crate) use judge::NOTHING_DONE;
 pub use react::{react, refusal, settled_by_start};
 
 /// What the policy must know of the agents beyond the config.
@@ -112,7 +113,10 @@ pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestam
         Action::Start { .. } | Action::Wait(_) | Action::Hold if state.iterations >= until => {
             Action::HandBack
         }
-        Action::Finish(IterativeExitReason::MaxIterationsReached) => Action::HandBack,
+        // At its limit after this attempt it is over, until its task is tried again.
+        Action::Finish(IterativeExitReason::MaxIterationsReached) if state.iterations < until => {
+            Action::HandBack
+        }
         Action::Wait(_) if limited => Action::HandBack,
         action => action,
     }

@@ -480,6 +480,14 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
             blocked.reason
         ));
     }
+    for marked in &tasks.marked {
+        lines.push(format!(
+            "  Marked by others, not proven: {} {} ({})",
+            marked.task_id,
+            marked.title,
+            marked.words()
+        ));
+    }
     if let Some(Landing::Ready { branch, why, .. }) = &tasks.landing {
         lines.push(format!("  Ready to land: {branch} ({why})"));
     }

@@ -8,8 +8,8 @@ use descartes_kernel::graph::{
 };
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{
-    AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MergeEnd, Outcome,
-    SchedConfig, Scheduler,
+    AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MarkEnd, MergeEnd,
+    Outcome, SchedConfig, Scheduler, TaskState,
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -28,6 +28,13 @@ struct World {
     ever_merged: BTreeSet<String>,
     /// Tasks that counted as done without a merge: by the file, a person, or passed over.
     excused: BTreeSet<String>,
+    /// The task whose mark the gates are asked about.
+    checking: Option<TaskId>,
+    /// Marks that were taken back.
+    set_back: BTreeSet<String>,
+    /// The task file is not there.
+    away: bool,
+    stopped: bool,
     waiting: bool,
     ended: Option<Ended>,
 }
@@ -52,6 +59,10 @@ impl World {
             merged: BTreeSet::new(),
             ever_merged: BTreeSet::new(),
             excused,
+            checking: None,
+            set_back: BTreeSet::new(),
+            away: false,
+            stopped: false,
             waiting: false,
             ended: None,
         }
@@ -76,10 +87,16 @@ impl World {
                 {
                     self.excused.insert(task.to_string());
                 }
+                self.stopped |= matches!(event, Event::Stopping { .. });
                 self.journal.push(event);
             }
             Effect::StartAttempt { slot, tasks } => {
                 assert!(!tasks.is_empty());
+                assert!(!self.away, "nothing starts without the task file");
+                assert!(
+                    !self.config.shared_tree || self.checking.is_none(),
+                    "no agent works where gates run"
+                );
                 assert!(slot < self.config.slots, "slot {slot} exists");
                 assert!(
                     !self.running.values().any(|busy| *busy == slot),
@@ -92,11 +109,18 @@ impl World {
                 }
             }
             Effect::Merge { task } => {
-                assert!(self.merging.is_none(), "one merge at a time");
+                assert!(
+                    self.merging.is_none() && self.checking.is_none(),
+                    "one merge at a time"
+                );
                 self.merging = Some(task);
             }
             Effect::CommitWave { wave, tasks } => {
                 assert!(self.committing.is_none() && !tasks.is_empty());
+                assert!(
+                    self.checking.is_none(),
+                    "gates run on a tree that is left alone"
+                );
                 for task in &tasks {
                     assert!(self.ever_merged.contains(task.as_str()), "{task} is merged");
                 }
@@ -107,11 +131,27 @@ impl World {
                     self.merged.contains(task.as_str()) || self.excused.contains(task.as_str())
                 );
             }
+            Effect::CheckMark { task } => {
+                assert!(self.checking.is_none() && self.merging.is_none());
+                assert!(self.committing.is_none());
+                assert!(!self.config.shared_tree || self.running.is_empty());
+                self.checking = Some(task);
+            }
+            Effect::SetBack { task, .. } => {
+                assert!(
+                    self.set_back.insert(task.to_string()),
+                    "a mark is taken back once"
+                );
+            }
             Effect::Wait { .. } => self.waiting = true,
             Effect::Finish(ended) => {
                 assert!(
-                    self.running.is_empty() && self.merging.is_none(),
+                    self.running.is_empty() && self.merging.is_none() && self.checking.is_none(),
                     "nothing runs at the end"
+                );
+                assert!(
+                    !self.away || self.stopped,
+                    "nothing ends without the task file, unless somebody wants it to"
                 );
                 self.check_account(&ended);
                 self.ended = Some(*ended);
@@ -160,6 +200,7 @@ impl World {
             .chain(&account.passed)
             .map(|task| &task.task);
         let held = account.held.iter().map(|held| &held.task);
+        let marked = account.marked.iter().map(|marked| &marked.task);
         let simple = account
             .done
             .iter()
@@ -168,6 +209,7 @@ impl World {
         let all: BTreeSet<&str> = simple
             .chain(blocked)
             .chain(held)
+            .chain(marked)
             .map(|id| id.as_str())
             .collect();
         assert_eq!(
@@ -181,8 +223,19 @@ impl World {
                 "{id}"
             );
         }
+        for marked in &account.marked {
+            let state = self.scheduler.state(&marked.task);
+            assert!(state.is_some_and(TaskState::is_marked), "{}", marked.task);
+            assert_eq!(marked.trusted, self.config.trust_marks);
+        }
         match ended.outcome {
-            Outcome::Complete => assert!(account.is_complete()),
+            Outcome::Complete => {
+                assert!(account.is_complete());
+                assert!(
+                    account.marked.is_empty() || self.config.trust_marks,
+                    "what others marked is not proven"
+                );
+            }
             Outcome::TasksBlocked => {
                 assert!(
                     account.open.is_empty(),
@@ -227,6 +280,30 @@ impl World {
         }
     }
 
+    /// The gates answer for a task that somebody else marked done.
+    fn check(&mut self, end: MarkEnd) {
+        let Some(task) = self.checking.take() else {
+            return;
+        };
+        let marked = |world: &Self| {
+            let state = world.scheduler.state(&task);
+            matches!(state, Some(TaskState::MarkedDone { .. }))
+        };
+        let satisfies = match end {
+            MarkEnd::Green | MarkEnd::NoGate => true,
+            MarkEnd::Red { .. } => self.config.trust_marks && self.set_back.contains(task.as_str()),
+            MarkEnd::Interrupted => false,
+        };
+        if marked(self) && satisfies {
+            self.excused.insert(task.to_string());
+        }
+        let input = Input::MarkChecked {
+            task: task.clone(),
+            end,
+        };
+        self.put(input);
+    }
+
     /// The host dies between two inputs; another one folds the journal and goes on.
     fn die(&mut self) {
         let recovered =
@@ -237,8 +314,9 @@ impl World {
         assert_eq!(recovered.wave_progress(), self.scheduler.wave_progress());
         self.scheduler = recovered;
         self.running.clear();
-        (self.merging, self.committing) = (None, None);
+        (self.merging, self.committing, self.checking) = (None, None, None);
         self.ended = None;
+        self.away = false;
         self.put(Input::Begin);
     }
 
@@ -248,8 +326,8 @@ impl World {
         let task = self.scheduler.plan().graph().find(&id).unwrap();
         let done = |world: &Self| world.scheduler.statuses()[task as usize] == TaskStatus::Done;
         let was_done = done(self);
-        let busy = self.running.contains_key(&id) || self.merging.as_ref() == Some(&id);
-        if status == TaskStatus::Done && !busy {
+        if !self.scheduler.plan().graph().is_work(task) && status == TaskStatus::Done {
+            // A group that is called done counts for those who wait for it.
             self.excused.insert(id.to_string());
         }
         self.put(Input::StatusSeen {
@@ -265,6 +343,8 @@ impl World {
     /// Lets everything end well.
     fn run_to_the_end(&mut self) {
         self.put(Input::Unpause);
+        self.away = false;
+        self.put(Input::FileBack);
         let green = AttemptEnd::Green {
             changed: true,
             claimed: true,
@@ -275,6 +355,7 @@ impl World {
             }
             self.finish(0, green.clone());
             self.merge(MergeEnd::Merged);
+            self.check(MarkEnd::Green);
             self.commit(CommitEnd::Committed { commit: None });
             if self.waiting {
                 self.waiting = false;
@@ -330,18 +411,23 @@ fn any_config() -> impl Strategy<Value = SchedConfig> {
         any::<bool>(),
         0_u8..5,
         prop::option::of(1_u32..30),
+        0_u8..6,
     )
-        .prop_map(|(slots, barrier, grouping, max_iterations)| SchedConfig {
-            slots,
-            barrier: if barrier { Barrier::On } else { Barrier::Off },
-            grouping: if grouping == 0 {
-                Grouping::Wave
-            } else {
-                Grouping::Task
+        .prop_map(
+            |(slots, barrier, grouping, max_iterations, marks)| SchedConfig {
+                trust_marks: marks == 0,
+                shared_tree: marks % 3 == 1,
+                slots,
+                barrier: if barrier { Barrier::On } else { Barrier::Off },
+                grouping: if grouping == 0 {
+                    Grouping::Wave
+                } else {
+                    Grouping::Task
+                },
+                max_iterations,
+                ..SchedConfig::default()
             },
-            max_iterations,
-            ..SchedConfig::default()
-        })
+        )
 }
 
 fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
@@ -384,6 +470,20 @@ fn step(world: &mut World, kind: u8, which: usize, clock: i64) {
             used: 2.0,
         }),
         46 if which.is_multiple_of(8) => world.commit(CommitEnd::Failed { message: tail() }),
+        47..50 => world.check(MarkEnd::Green),
+        50 => world.check(MarkEnd::NoGate),
+        51..54 => world.check(MarkEnd::Red { tail: tail() }),
+        54 => world.check(MarkEnd::Interrupted),
+        55..58 => world.seen(which, TaskStatus::Done),
+        58 => world.put(Input::RetryBlocked),
+        59 => {
+            world.away = true;
+            world.put(Input::FileAway);
+        }
+        60..62 => {
+            world.away = false;
+            world.put(Input::FileBack);
+        }
         _ => world.put(Input::Finished {
             task: "nobody".into(),
             end: AttemptEnd::Interrupted,
@@ -398,7 +498,7 @@ proptest! {
     fn no_order_of_inputs_breaks_a_law(
         nodes in any_nodes(),
         config in any_config(),
-        steps in prop::collection::vec((0_u8..48, any::<u16>()), 0..120),
+        steps in prop::collection::vec((0_u8..63, any::<u16>()), 0..150),
     ) {
         prop_assume!(TaskGraph::new(nodes.clone()).plan().is_ok());
         let mut world = World::new(nodes, config);

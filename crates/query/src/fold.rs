@@ -389,7 +389,7 @@ impl<'c> Fold<'c> {
     fn task(&self, event: &sched::Event, at: &str) -> Done {
         let id = self.id();
         match event {
-            sched::Event::Began { statuses } | sched::Event::Replanned { statuses } => {
+            sched::Event::Began { statuses } | sched::Event::Replanned { statuses, .. } => {
                 for (task, status) in statuses {
                     self.status(task, status, None)?;
                 }
@@ -470,7 +470,10 @@ fn evidence(end: &AttemptEnd) -> Option<String> {
         | AttemptEnd::AtLimit { message }
         | AttemptEnd::BlockedByAgent { message } => Some(message.clone()),
         AttemptEnd::Limited { until } => Some(format!("until {until}")),
-        AttemptEnd::Green { .. } | AttemptEnd::Interrupted => None,
+        AttemptEnd::Green { .. }
+        | AttemptEnd::Interrupted
+        | AttemptEnd::NoPromise
+        | AttemptEnd::NothingDone => None,
     }
 }
 

@@ -23,6 +23,12 @@ pub struct ResumeArgs {
     /// Go on in that directory, as --here does
     #[arg(short, long, value_name = "DIR")]
     pub working_dir: Option<PathBuf>,
+    /// In a task loop: try blocked tasks again, with all their attempts
+    #[arg(long)]
+    pub retry_blocked: bool,
+    /// In a task loop: count tasks that others marked while it ran as the mark says
+    #[arg(long)]
+    pub trust_marks: bool,
     /// Mend a damaged journal first; a copy of it is kept
     #[arg(long)]
     pub repair: bool,

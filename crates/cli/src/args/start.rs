@@ -219,6 +219,9 @@ pub struct GraphArgs {
     /// Tasks at the same time, each in a worktree of its own [default: 1, bare: 4]
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "4", value_parser = values::number)]
     pub parallel: Option<u32>,
+    /// Count tasks that somebody else marks while the loop runs as the mark says
+    #[arg(long)]
+    pub trust_marks: bool,
 }
 
 /// Where it happens.

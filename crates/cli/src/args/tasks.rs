@@ -65,6 +65,9 @@ pub struct RoadmapRunArgs {
     /// When all tasks are done, ask an agent for one more, so often at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::number)]
     pub growth: u32,
+    /// Go on with an earlier run that ended with blocked tasks, and try them again
+    #[arg(long, conflicts_with = "force")]
+    pub retry_blocked: bool,
     #[command(flatten)]
     pub tasks: GraphArgs,
     #[command(flatten)]

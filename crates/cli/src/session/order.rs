@@ -7,6 +7,7 @@ use std::sync::Arc;
 use descartes_core::host::{
     self, Existing, GuardProgram, Host, HostError, HostSettings, NewLoop, PassEnv, Resume, Resumed,
 };
+use descartes_core::tasks::Retry;
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
 use descartes_kernel::edits::Accept;
@@ -68,6 +69,9 @@ pub enum Job {
         /// Where it goes on, if a person said so.
         #[serde(with = "descartes_kernel::path_text::maybe", default)]
         here: Option<PathBuf>,
+        /// Whether blocked tasks are tried again.
+        #[serde(default)]
+        retry_blocked: bool,
     },
 }
 
@@ -120,6 +124,7 @@ impl Order {
                 change,
                 accept,
                 here,
+                retry_blocked,
             } => {
                 let environment = self.environment;
                 let resume = Resume {
@@ -129,6 +134,10 @@ impl Order {
                     environment,
                     accept,
                     here,
+                    retry: match retry_blocked {
+                        true => Retry::Blocked,
+                        false => Retry::No,
+                    },
                 };
                 Ok(match host::resume(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),

@@ -53,6 +53,7 @@ pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
         ("--spec-template", args.spec_template.is_some()),
         ("--in-place", args.in_place),
         ("--parallel", args.parallel.is_some()),
+        ("--trust-marks", args.trust_marks),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(CliError::usage(
@@ -174,6 +175,7 @@ pub fn put(
         },
         worktree_copy: worktree_copy(layers)?,
         worktree_setup: value(layers, "worktree_setup")?,
+        trust_marks: args.trust_marks,
         ..TasksConfig::new(source)
     }));
     Ok(said)

@@ -46,6 +46,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         Some(limit) => format!(" of at most {}", limit.max(end.iterations)),
         None => String::new(),
     };
+    rows.extend(tasks(state));
     rows.push(("iterations", format!("{}{limit}", end.iterations)));
     rows.push(("time", words::millis(state.spent.ms)));
     let cost = words::spent(&state.spent);
@@ -71,7 +72,15 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
     let claim = end.completion.as_deref().map(one_line).unwrap_or_default();
     match &end.reason {
         reason if reason.is_success() && state.tasks.is_some() => {
-            (Tone::Good, "done: every task".to_owned())
+            let marked = state.tasks.as_ref().map_or(0, |tasks| tasks.marked.len());
+            let words = match marked {
+                0 => "done: every task".to_owned(),
+                marked => format!(
+                    "done: every task, {} of them as others marked it, by --trust-marks",
+                    marked
+                ),
+            };
+            (Tone::Good, words)
         }
         Reason::CompletionPromiseDetected if gates > 0 => (
             Tone::Good,
@@ -90,11 +99,39 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
             ),
             _ => (Tone::Warn, "interrupted".to_owned()),
         },
+        Reason::TasksBlocked { tasks } if state.has_marks() => (
+            Tone::Bad,
+            format!(
+                "not done: tasks blocked or not proven: {}",
+                one_line(&tasks.join(", "))
+            ),
+        ),
         reason => (
             Tone::Bad,
             format!("not done: {}", one_line(&reason.sentence())),
         ),
     }
+}
+
+/// Tasks that are blocked, and those that nobody has proven.
+fn tasks(state: &LoopState) -> Vec<(&'static str, String)> {
+    let Some(tasks) = &state.tasks else {
+        return Vec::new();
+    };
+    let blocked = tasks.blocked.iter().map(|entry| {
+        let words = format!("{} {}: {}", entry.task_id, entry.title, entry.reason);
+        ("blocked", one_line(&words))
+    });
+    let marked = tasks.marked.iter().map(|entry| {
+        let words = format!(
+            "{} {}: {}: marked by others, not proven",
+            entry.task_id,
+            entry.title,
+            entry.words()
+        );
+        ("marked", one_line(&words))
+    });
+    blocked.chain(marked).collect()
 }
 
 /// The gates as they were last run.
@@ -170,6 +207,22 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
                 named.command("resume", &format!("{} …", budget.flag())),
                 named.command("history", ""),
             ]
+        }
+        Reason::TasksBlocked { .. } => {
+            let mut next = Vec::new();
+            let tasks = state.tasks.as_deref();
+            if tasks.is_some_and(|tasks| !tasks.blocked.is_empty()) {
+                next.push(named.command("resume", "--retry-blocked"));
+            }
+            let trusted = state.config.tasks.as_ref().is_some_and(|t| t.trust_marks);
+            if !trusted && tasks.is_some_and(|tasks| !tasks.marked.is_empty()) {
+                next.push(named.command("resume", "--trust-marks"));
+            }
+            if next.is_empty() {
+                next.push(named.command("resume", ""));
+            }
+            next.push(logs);
+            next
         }
         Reason::Stalled { .. } | Reason::AgentBlocked { .. } => {
             vec![named.command("resume", "--prompt '…'"), logs]

@@ -1,6 +1,7 @@
 //! What the records of a task loop are to a person.
 
-use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MergeEnd, Next};
+use descartes_kernel::graph::TaskStatus;
+use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MarkEnd, MergeEnd, Next, Seen};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
 
@@ -23,6 +24,13 @@ fn line(tone: Tone, text: impl Into<String>) -> Talk {
 pub fn talk(event: &Event, state: &LoopState) -> Vec<Talk> {
     match event {
         Event::AttemptStarted { task, attempt, .. } => vec![heading(task, *attempt, state)],
+        Event::ClaimRefused {
+            task,
+            found: TaskStatus::Pending,
+        } => vec![line(
+            Tone::Warn,
+            format!("task {task}: the task file cannot be written, so it starts later"),
+        )],
         Event::ClaimRefused { task, found } => {
             vec![line(
                 Tone::Warn,
@@ -39,8 +47,56 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<Talk> {
             lines.extend(becomes(task, next));
             lines
         }
-        Event::WaveCommitEnded { wave, end } => vec![committed(*wave, end)],
+        Event::WaveCommitEnded { wave, end } => vec![committed(*wave, end, state)],
+        Event::StatusSeen {
+            task,
+            status,
+            seen: Seen::Mark,
+        } => vec![line(
+            Tone::Warn,
+            format!("task {task}: marked {status} by others: it is not run, and not proven"),
+        )],
+        Event::Replanned { removed, .. } => removed
+            .iter()
+            .map(|task| {
+                let words = format!("task {task}: removed from the file by others, not proven");
+                line(Tone::Warn, words)
+            })
+            .collect(),
+        Event::MarkChecked {
+            task,
+            end,
+            set_back,
+        } => checked(task, end, *set_back),
+        Event::Retried { tasks } => tasks
+            .iter()
+            .map(|task| line(Tone::Strong, format!("task {task}: tried again")))
+            .collect(),
         _ => Vec::new(),
+    }
+}
+
+fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<Talk> {
+    match end {
+        MarkEnd::Green => vec![line(
+            Tone::Warn,
+            format!("task {task}: marked done by others; the gates are green"),
+        )],
+        MarkEnd::NoGate => vec![line(
+            Tone::Warn,
+            format!("task {task}: marked done by others; there is no gate"),
+        )],
+        MarkEnd::Red { tail } => {
+            let what = match set_back {
+                true => "set back to pending",
+                false => "a second time, so the mark stays",
+            };
+            quoted(
+                format!("task {task}: marked done by others, and red: {what}"),
+                tail,
+            )
+        }
+        MarkEnd::Interrupted => Vec::new(),
     }
 }
 
@@ -73,6 +129,14 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
                 format!("task {task}: {}", one_line(message)),
             )]
         }
+        AttemptEnd::NoPromise => vec![line(
+            Tone::Dim,
+            format!("task {task}: worked, and did not claim the promise"),
+        )],
+        AttemptEnd::NothingDone => vec![line(
+            Tone::Bad,
+            format!("task {task}: the agent changed nothing and claimed nothing"),
+        )],
         AttemptEnd::OutOfScope { tail } => quoted(format!("task {task}: out of its scope"), tail),
         AttemptEnd::AtLimit { message } => {
             let words = one_line(message);
@@ -142,13 +206,18 @@ fn becomes(task: &str, next: &Next) -> Option<Talk> {
     }
 }
 
-fn committed(wave: u32, end: &CommitEnd) -> Talk {
+fn committed(wave: u32, end: &CommitEnd, state: &LoopState) -> Talk {
+    let count = state.tasks.as_ref().map(|tasks| tasks.wave_count(wave));
+    let what = match count {
+        Some((done, total)) if done < total => format!("wave {wave}, {done} of {total} tasks"),
+        _ => format!("wave {wave} complete"),
+    };
     match end {
         CommitEnd::Committed { commit: Some(hash) } => {
             let short = hash.get(..12).unwrap_or(hash);
-            line(Tone::Good, format!("wave {wave} complete: commit {short}"))
+            line(Tone::Good, format!("{what}: commit {short}"))
         }
-        CommitEnd::Committed { commit: None } => line(Tone::Good, format!("wave {wave} complete")),
+        CommitEnd::Committed { commit: None } => line(Tone::Good, what),
         CommitEnd::Failed { message } => {
             let words = one_line(message);
             line(
@@ -191,6 +260,8 @@ mod tests {
                         kind: EvidenceKind::RedGate,
                         text: "no rule".into(),
                     },
+                    made: 3,
+                    limit: 3,
                 },
             },
         };
@@ -208,7 +279,7 @@ mod tests {
                 "task 3: red",
                 "`make`: exit code 2",
                 "no rule",
-                "task 3: blocked: verification failed: no rule"
+                "task 3: blocked: 3 of 3 attempts used: verification failed: no rule"
             ]
         );
     }

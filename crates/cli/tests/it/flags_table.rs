@@ -65,6 +65,7 @@ const START: &[(&str, &str)] = &[
     ("--in-place", "tasks"),
     ("--parallel", "tasks"),
     ("--trust-config", "trust"),
+    ("--trust-marks", "tasks_marked"),
     ("--help", "help"),
 ];
 
@@ -87,11 +88,13 @@ const RESUME: &[&str] = &[
     "--prompt",
     "--prompt-file",
     "--repair",
+    "--retry-blocked",
     "--show-thinking",
     "--stall-after",
     "--state-file",
     "--timeout",
     "--trust-config",
+    "--trust-marks",
     "--verify",
 ];
 
@@ -134,7 +137,11 @@ fn every_flag_of_start_is_in_the_table_and_in_its_test() {
 
 #[test]
 fn every_flag_of_resume_is_in_its_test() {
-    let text = concat!(include_str!("resume.rs"), include_str!("moved_projects.rs"));
+    let text = concat!(
+        include_str!("resume.rs"),
+        include_str!("moved_projects.rs"),
+        include_str!("tasks_blocked.rs")
+    );
     let known: BTreeSet<String> = RESUME
         .iter()
         .map(|flag| (*flag).to_owned())

@@ -314,7 +314,7 @@ fn surroundings_that_matter_are_told_before_the_first_agent() {
         log(1)
     );
     assert!(
-        log(2).contains("descartes: blocked: verification failed"),
+        log(2).contains("descartes: blocked: 3 of 3 attempts used: verification failed"),
         "{}",
         log(2)
     );

@@ -27,7 +27,7 @@ use super::moved;
 use super::open::{Held, assemble, take, working_dir};
 use super::sources::{Source, begin_from_file, find, fold_journal, not_of_another};
 use super::{Host, HostError, HostSettings};
-use crate::tasks::{self, Occasion};
+use crate::tasks::{self, Occasion, Retry};
 
 /// A loop to take up.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Resume {
     /// Where it goes on, where a person said so: a moved project is taken along, a copied one becomes
     /// a loop of its own. Without it a state file that lies elsewhere than its loop says is refused.
     pub here: Option<PathBuf>,
+    /// In a task loop: whether blocked tasks are tried again.
+    pub retry: Retry,
 }
 
 /// What came of it.
@@ -167,6 +169,7 @@ pub(crate) fn resume_for(
             let mut tasks =
                 tasks::prepare(&config, &settings, work, Occasion::Resume, &mut notices)?;
             tasks.take_history(events);
+            tasks.retry(resume.retry);
             Some(Box::new(tasks))
         }
         _ => None,

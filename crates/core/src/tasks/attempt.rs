@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::News;
 use super::place::{Proven, Ready, Work, Workplace};
+use super::prepare::Retry;
 use crate::host::message::Message;
 use crate::host::{
     Existing, Host, HostError, HostSettings, NewLoop, Purpose, Remote, Resume, Resumed,
@@ -371,6 +372,7 @@ impl Job {
                 change: change.clone(),
                 environment: config.backend.environment.clone(),
                 accept: Accept::Harmless,
+                retry: Retry::No,
             };
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),

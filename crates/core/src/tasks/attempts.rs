@@ -11,16 +11,17 @@ use super::run::Runner;
 use crate::host::HostError;
 
 impl Runner<'_> {
-    pub(super) fn attempt_over(&mut self, news: AttemptNews) -> Result<(), HostError> {
+    pub(super) fn attempt_over(&mut self, mut news: AttemptNews) -> Result<(), HostError> {
         // An agent may have set its own status: that is put right before it is judged.
         self.reload()?;
         self.advance()?;
         self.live.remove(&news.slot);
         let answer = self.growth.is_under_way().then(|| Answer::of(&news));
-        for warning in news.warnings {
+        let worked = has_worked(&news);
+        for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;
         }
-        if let Some(run) = news.run {
+        if let Some(run) = news.run.take() {
             let task = launch::work_id(self, &news.tasks);
             self.d.append(Event::TaskRun {
                 task: task.as_str().into(),
@@ -44,7 +45,7 @@ impl Runner<'_> {
                 self.no_commit.insert(task.clone(), words.clone());
             }
         }
-        self.count_failures(&end);
+        self.count_failures(&end, worked);
         for task in news.tasks {
             let end = end.clone();
             self.inputs.push_back(Input::Finished { task, end });
@@ -66,10 +67,11 @@ impl Runner<'_> {
         self.d.keep_locks()
     }
 
-    /// An agent that fails again and again fails for every task.
-    pub(super) fn count_failures(&mut self, end: &AttemptEnd) {
+    /// An agent that fails again and again fails for every task: it exits with an error or tells
+    /// one, and leaves no work behind.
+    pub(super) fn count_failures(&mut self, end: &AttemptEnd, worked: bool) {
         match end {
-            AttemptEnd::Failed { message } => {
+            AttemptEnd::Failed { message } if !worked => {
                 self.failures += 1;
                 if self.failures >= self.d.state.config.max_failures.max(2) && self.hopeless() {
                     self.fatal.get_or_insert(IterativeExitReason::AgentFailed {
@@ -79,6 +81,8 @@ impl Runner<'_> {
                 }
             }
             AttemptEnd::Limited { .. } | AttemptEnd::Interrupted => {}
+            // It did nothing, and nothing is wrong with it as far as can be told.
+            AttemptEnd::NothingDone => {}
             _ => self.failures = 0,
         }
     }
@@ -105,4 +109,11 @@ impl Runner<'_> {
         let all = [time, cost, tokens].into_iter().flatten();
         all.into_iter().find(|(_, limit, used)| used >= limit)
     }
+}
+
+/// Whether the run of an attempt changed files.
+fn has_worked(news: &AttemptNews) -> bool {
+    let run = news.run.as_ref();
+    run.and_then(|run| run.summary.files)
+        .is_some_and(|files| files > 0)
 }

@@ -42,7 +42,9 @@ impl Runner<'_> {
             match news {
                 News::Opened { .. } | News::FileWritten | News::Said | News::Begun(_) => {}
                 News::Attempt(news) => drop(self.live.remove(&news.slot)),
-                News::Merged(..) | News::WaveCommitted(..) => self.merging = None,
+                News::Merged(..) | News::WaveCommitted(..) | News::MarkChecked(..) => {
+                    self.merging = None;
+                }
             }
         }
     }
@@ -94,13 +96,7 @@ impl Runner<'_> {
 
     pub(super) fn reason(&self, ended: &Ended) -> IterativeExitReason {
         use IterativeExitReason as R;
-        let open = || {
-            let account = &ended.account;
-            let blocked = account.blocked.iter().map(|blocked| &blocked.task);
-            let held = account.held.iter().map(|held| &held.task);
-            let all = blocked.chain(held).chain(&account.open);
-            all.map(ToString::to_string).collect()
-        };
+        let open = || ended.account.not_done();
         match &ended.outcome {
             Outcome::Complete => match gates_of(self.d) {
                 Gates::Some => R::GatesPassed,

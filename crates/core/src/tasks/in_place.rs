@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::TasksConfig;
 
 use super::locks::{Locks, Ours, Passed, named_in};
-use super::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
+use super::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions};
@@ -164,12 +163,16 @@ impl Workplace for InPlace {
         }
     }
 
-    fn commit_wave(&self, wave: u32, _: &[TaskId], _: Gates<'_>) -> WaveDone {
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String> {
+        Ok(gates(&self.dir))
+    }
+
+    fn commit_wave(&self, wave: &Wave, _: Gates<'_>) -> WaveDone {
         let tree = self.tree();
         let end = if !self.commits || !matches!(tree.kind(), TreeKind::Git { .. }) {
             CommitEnd::Committed { commit: None }
         } else {
-            match self.commit(&tree, &wave_message(&self.tag, wave)) {
+            match self.commit(&tree, &wave.message(&self.tag)) {
                 CommitOutcome::Made { hash } => CommitEnd::Committed { commit: Some(hash) },
                 CommitOutcome::Nothing => CommitEnd::Committed { commit: None },
                 CommitOutcome::Failed { words } => CommitEnd::Failed { message: words },
@@ -177,9 +180,4 @@ impl Workplace for InPlace {
         };
         WaveDone { end, landing: None }
     }
-}
-
-/// The message of a wave's commit.
-pub(super) fn wave_message(tag: &str, wave: u32) -> String {
-    format!("feat({tag}): complete wave {wave}")
 }

@@ -7,14 +7,14 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::Event;
 use descartes_kernel::graph::{Proof, TaskId};
 use descartes_kernel::promise::PromiseMatch;
-use descartes_kernel::sched::{Account, Attempt, MergeEnd};
+use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
 use descartes_kernel::tasks::{TaskFile, gate_words};
 use descartes_kernel::units::Secs;
 use serde_json::{Map, json};
 
 use super::News;
 use super::attempt::{Control, Job, Own};
-use super::place::{MergeDone, Work};
+use super::place::{MergeDone, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::run::{Live, Runner};
 use super::shell::Shell;
@@ -426,18 +426,69 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
     })
 }
 
+/// Runs the gates of a task that somebody else marked done: its own and the loop's, on the merged
+/// tree.
+pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), HostError> {
+    let tx = runner.d.tx.clone();
+    let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
+    let gates = gates_of(&runner.d.state.config, &briefs);
+    let tell = move |end| {
+        let news = News::MarkChecked(task, end);
+        drop(tx.send(Message::Task(Box::new(news))));
+    };
+    if gates.is_empty() {
+        tell(MarkEnd::NoGate);
+        return Ok(());
+    }
+    let cwd = briefs.first().and_then(|brief| brief.cwd.clone());
+    let mut gates = GateRunner::new(runner, gates)?;
+    runner.merging = Some(gates.shell.stopper());
+    let place = runner.place.clone();
+    spawn("mark", move || {
+        let ran = place.gate_merged(&mut |dir| match &cwd {
+            Some(cwd) => gates.run(&dir.join(cwd)),
+            None => gates.run(dir),
+        });
+        tell(match ran {
+            _ if gates.shell.was_stopped() => MarkEnd::Interrupted,
+            Ok(Ok(())) => MarkEnd::Green,
+            Ok(Err(tail)) => MarkEnd::Red { tail },
+            Err(words) => MarkEnd::Red {
+                tail: format!("the gates could not be run: {words}"),
+            },
+        });
+    })
+}
+
+/// A wave with what there is to say of it.
+fn wave_of(runner: &Runner<'_>, number: u32) -> Wave {
+    let plan = runner.sched.plan();
+    let all = plan.waves().get(number.saturating_sub(1) as usize);
+    let states = all.into_iter().flatten().filter_map(|task| {
+        let id = &plan.graph().node(*task).id;
+        runner.sched.state(id)
+    });
+    let (mut done, mut total) = (0, 0);
+    for state in states.filter(|state| !matches!(state, TaskState::LeftOut { .. })) {
+        total += 1;
+        done += usize::from(*state == TaskState::Done);
+    }
+    Wave {
+        number,
+        done,
+        total,
+    }
+}
+
 /// Starts the commit of a wave.
-pub(super) fn commit_wave(
-    runner: &mut Runner<'_>,
-    wave: u32,
-    tasks: Vec<TaskId>,
-) -> Result<(), HostError> {
+pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), HostError> {
+    let of_wave = wave_of(runner, wave);
     let tx = runner.d.tx.clone();
     let mut gates = GateRunner::new(runner, runner.d.state.config.verify.clone())?;
     runner.merging = Some(gates.shell.stopper());
     let place = runner.place.clone();
     spawn("wave", move || {
-        let done = place.commit_wave(wave, &tasks, &mut |dir| gates.run(dir));
+        let done = place.commit_wave(&of_wave, &mut |dir| gates.run(dir));
         drop(tx.send(Message::Task(Box::new(News::WaveCommitted(wave, done)))));
     })
 }

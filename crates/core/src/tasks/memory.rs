@@ -92,6 +92,12 @@ impl TaskSource for MemorySource {
         Ok(())
     }
 
+    fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
+        self.set(task, TaskStatus::Pending)
+    }
+
+    fn forget(&mut self) {}
+
     fn keeps(&self) -> Keeps {
         Keeps::Every
     }

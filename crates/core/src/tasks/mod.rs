@@ -25,12 +25,13 @@ mod scud_loop;
 mod shell;
 mod source;
 mod survey;
+mod task_file;
 mod trees;
 mod watch;
 
 pub use found::{FoundGates, ScudGates, found_gates, project_gates, scud_gates};
 pub use memory::MemorySource;
-pub use prepare::open_source;
+pub use prepare::{Retry, open_source};
 pub use prompt::task_spec;
 pub use roadmap::RoadmapSource;
 pub use scud::{ScudSource, active_tag, find_task_file};
@@ -41,6 +42,7 @@ pub use survey::{Piece, Whereabouts, survey};
 pub(crate) use prepare::{Occasion, Prepared, prepare};
 
 use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::MarkEnd;
 
 /// Something became of a task.
 #[derive(Debug)]
@@ -64,6 +66,8 @@ pub(crate) enum News {
     Said,
     /// A merge is over.
     Merged(TaskId, place::MergeDone),
+    /// The gates were run for a task that somebody else marked done.
+    MarkChecked(TaskId, MarkEnd),
     /// The commit of a wave is over.
     WaveCommitted(u32, place::WaveDone),
 }

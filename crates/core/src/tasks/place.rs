@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::Landing;
 
@@ -15,6 +14,28 @@ pub(super) struct Work {
     pub(super) id: String,
     /// For commit messages.
     pub(super) title: String,
+}
+
+/// A wave to be committed.
+#[derive(Clone, Debug)]
+pub(super) struct Wave {
+    /// The wave, from 1.
+    pub(super) number: u32,
+    /// Its tasks that are done.
+    pub(super) done: usize,
+    /// All that were to be done.
+    pub(super) total: usize,
+}
+
+impl Wave {
+    /// The message of its commit.
+    pub(super) fn message(&self, tag: &str) -> String {
+        let (wave, done, total) = (self.number, self.done, self.total);
+        match done < total {
+            true => format!("feat({tag}): wave {wave}, {done} of {total} tasks"),
+            false => format!("feat({tag}): complete wave {wave}"),
+        }
+    }
 }
 
 /// Whether an attempt was proven.
@@ -70,8 +91,11 @@ pub(super) trait Workplace: Send + Sync {
     }
     /// Puts proven work together with what was merged before.
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
+    /// Runs the gates on the merged tree as it is; the evidence of the first red one. An error is
+    /// git's words where there is no such tree.
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String>;
     /// Commits a wave and brings it into the user's checkout.
-    fn commit_wave(&self, wave: u32, tasks: &[TaskId], gates: Gates<'_>) -> WaveDone;
+    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone;
     /// Ends what is run to make slots ready.
     fn stop(&self) {}
     /// Everything is over: what is not needed any more is removed. Gives the branch on which

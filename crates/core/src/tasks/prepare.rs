@@ -30,9 +30,26 @@ pub(crate) struct Prepared {
     pub(super) history: Vec<sched::Event>,
     /// Keeps other runs away from the same tasks.
     pub(super) lock: Option<RunLock>,
+    /// Whether blocked tasks are tried again.
+    pub(super) retry: Retry,
+}
+
+/// Whether blocked tasks are tried again when a loop is taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Retry {
+    /// They stay blocked.
+    #[default]
+    No,
+    /// They are, with all their attempts.
+    Blocked,
 }
 
 impl Prepared {
+    /// Tries blocked tasks again, or not.
+    pub(crate) fn retry(&mut self, retry: Retry) {
+        self.retry = retry;
+    }
+
     /// Takes what was decided before.
     pub(crate) fn take_history(&mut self, events: Vec<sched::Event>) {
         self.history = events;
@@ -52,7 +69,16 @@ impl From<SourceError> for HostError {
                 path,
                 message,
                 hint,
+            }
+            | SourceError::Unreadable {
+                path,
+                message,
+                hint,
             } => Self::refused(format!("{}: {message}", path.display()), hint),
+            SourceError::NoTask { .. } => Self::refused(
+                error.to_string(),
+                "put the task back, or start anew with --force",
+            ),
             SourceError::Lines { lines } => {
                 Self::refused(lines, "mend the task file, then start again")
             }
@@ -105,6 +131,7 @@ pub(crate) fn prepare(
         place,
         history: Vec::new(),
         lock,
+        retry: Retry::No,
     })
 }
 

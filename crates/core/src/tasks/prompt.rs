@@ -67,11 +67,12 @@ pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
         EvidenceKind::OutOfScope => {
             "OUT OF SCOPE: your work was green, but it changed files that this task may not touch. Put them back:"
         }
-        EvidenceKind::NothingDone | EvidenceKind::NoPromise | EvidenceKind::AgentFailed => {
-            "THE LAST ATTEMPT DID NOT COUNT:"
+        EvidenceKind::MarkedRed => {
+            "MARKED DONE, AND VERIFICATION FAILED: somebody marked this task done before it was. It is not:"
         }
-        // The loop of the task tells its own red gates.
-        EvidenceKind::RedGate => return None,
+        EvidenceKind::NothingDone | EvidenceKind::AgentFailed => "THE LAST ATTEMPT DID NOT COUNT:",
+        // The loop of the task tells its own red gates, and that it wants a promise.
+        EvidenceKind::RedGate | EvidenceKind::NoPromise => return None,
     };
     let text = match evidence.text.trim() {
         "" => evidence.kind.words(),

@@ -1,12 +1,15 @@
 //! The task file while the loop runs: what others write becomes inputs, a new shape a new plan.
 
+use std::time::Instant;
+
 use descartes_kernel::event::Event;
 use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
 
 use super::run::Runner;
-use super::source::Keeps;
+use super::source::{Keeps, Loaded, SourceError};
+use super::task_file::SETTLED;
 use crate::host::HostError;
 
 impl Runner<'_> {
@@ -22,11 +25,17 @@ impl Runner<'_> {
         if let Some(watch) = &self.watch {
             watch.heard();
         }
+        if self.file.is_away() {
+            return self.look_for_file();
+        }
         let loaded = match self.source.news() {
             Ok(Some(loaded)) => loaded,
             Ok(None) => {
                 self.reload_trouble = None;
                 return Ok(());
+            }
+            Err(error @ (SourceError::File(_) | SourceError::Unreadable { .. })) => {
+                return self.file_is_away(&error);
             }
             Err(error) => {
                 let words = format!("the tasks cannot be read now: {error}");
@@ -38,6 +47,9 @@ impl Runner<'_> {
             }
         };
         self.reload_trouble = None;
+        if !self.is_whole(&loaded) {
+            return Ok(());
+        }
         let same = same_shape(&self.loaded.plan, &loaded.plan);
         self.loaded = loaded;
         if !same {
@@ -49,6 +61,38 @@ impl Runner<'_> {
         let inputs = self.differences();
         self.inputs.extend(inputs);
         Ok(())
+    }
+
+    /// Whether the file holds all tasks that are still to be done. Those that are missing are
+    /// believed to be gone once they have been missing for a moment: a file may be read while it is
+    /// written.
+    fn is_whole(&mut self, loaded: &Loaded) -> bool {
+        let (old, new) = (self.loaded.plan.graph(), loaded.plan.graph());
+        let nodes = old.nodes().iter().map(|node| &node.id);
+        let missing = nodes.filter(|id| new.find(id).is_none());
+        let missing: Vec<TaskId> = missing.cloned().collect();
+        let since = match &self.file.missing {
+            Some((known, since)) if *known == missing => *since,
+            _ => Instant::now(),
+        };
+        if missing.is_empty() || since.elapsed() >= SETTLED {
+            self.file.missing = None;
+            return true;
+        }
+        self.file.missing = Some((missing, since));
+        self.source.forget();
+        false
+    }
+
+    /// Tasks that were still to be done when a host died, and that are no longer in the file.
+    pub(super) fn gone_meanwhile(&self) -> Vec<TaskId> {
+        let graph = self.loaded.plan.graph();
+        let known = self.d.state.tasks.iter().flat_map(|tasks| &tasks.tasks);
+        let settled = |status: TaskStatus| status == TaskStatus::Done || status.is_left_out();
+        known
+            .filter(|(id, entry)| graph.find(id).is_none() && !settled(entry.status))
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
     /// What the file says otherwise than we do.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::roadmap::{self, Defaults, Mark, NewTask, Roadmap, RoadmapTask};
+use descartes_kernel::roadmap::{self, Defaults, EditError, Mark, NewTask, Roadmap, RoadmapTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_kernel::tasks::RoadmapDefaults;
 use descartes_store::safe_open;
@@ -49,7 +49,11 @@ impl RoadmapSource {
     }
 
     fn read(&self) -> Result<String, SourceError> {
-        safe_open::read_user_text(&self.path).map_err(|error| self.content(error.to_string()))
+        safe_open::read_user_text(&self.path).map_err(|error| SourceError::Unreadable {
+            path: self.path.clone(),
+            message: error.to_string(),
+            hint: format!("see: descartes roadmap check {}", self.path.display()),
+        })
     }
 }
 
@@ -106,25 +110,19 @@ impl TaskSource for RoadmapSource {
     }
 
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
-        if status != TaskStatus::Done {
-            return Ok(());
+        match status {
+            TaskStatus::Done => self.put_mark(task, Mark::Done),
+            // A box says done or not: the rest is known to us alone.
+            _ => Ok(()),
         }
-        for _ in 0..TRIES {
-            let text = self.read()?;
-            let edit =
-                roadmap::tick(&text, task).map_err(|error| self.content(error.to_string()))?;
-            if edit.new_text == text || replace_if_unchanged(&self.path, &text, &edit.new_text)? {
-                if self.known.as_ref() == Some(&text) {
-                    self.known = Some(edit.new_text);
-                }
-                return Ok(());
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        Err(TaskFileError::Restless {
-            path: self.path.clone(),
-        }
-        .into())
+    }
+
+    fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
+        self.put_mark(task, Mark::Open)
+    }
+
+    fn forget(&mut self) {
+        self.known = None;
     }
 
     fn add(&mut self, task: &NewTask) -> Result<(), SourceError> {
@@ -153,6 +151,33 @@ impl TaskSource for RoadmapSource {
 
     fn shielded(&self) -> Vec<PathBuf> {
         vec![self.path.clone()]
+    }
+}
+
+impl RoadmapSource {
+    /// Changes the box of a task: one character.
+    fn put_mark(&mut self, task: &TaskId, mark: Mark) -> Result<(), SourceError> {
+        for _ in 0..TRIES {
+            let text = self.read()?;
+            let edit = roadmap::set_mark(&text, task, None, mark).map_err(|error| match error {
+                EditError::UnknownTask { .. } => SourceError::NoTask {
+                    path: self.path.clone(),
+                    task: task.clone(),
+                },
+                error => self.content(error.to_string()),
+            })?;
+            if edit.new_text == text || replace_if_unchanged(&self.path, &text, &edit.new_text)? {
+                if self.known.as_ref() == Some(&text) {
+                    self.known = Some(edit.new_text);
+                }
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Err(TaskFileError::Restless {
+            path: self.path.clone(),
+        }
+        .into())
     }
 }
 

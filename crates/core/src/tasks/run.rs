@@ -21,9 +21,10 @@ use super::attempt::Control;
 use super::growth::Growth;
 use super::locks::Locks;
 use super::place::{Work, Workplace};
-use super::prepare::Prepared;
+use super::prepare::{Prepared, Retry};
 use super::shell::Stopper;
-use super::source::{Claim, Loaded, TaskSource};
+use super::source::{Loaded, TaskSource};
+use super::task_file::{FileState, Write};
 use super::watch::FileWatch;
 use super::{News, launch};
 use crate::host::driver::Driver;
@@ -66,6 +67,8 @@ pub(super) struct Runner<'d> {
     pub(super) grew: Vec<Work>,
     pub(super) failures: u32,
     pub(super) reload_trouble: Option<String>,
+    pub(super) file: FileState,
+    retry: Retry,
     /// Tells when the task file is written.
     pub(super) watch: Option<FileWatch>,
     /// Other tools' runs keep away for as long as this is held.
@@ -96,6 +99,7 @@ impl<'d> Runner<'d> {
             place,
             history,
             lock,
+            retry,
         } = prepared;
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
@@ -129,6 +133,8 @@ impl<'d> Runner<'d> {
             grew: Vec::new(),
             failures: 0,
             reload_trouble: None,
+            file: FileState::default(),
+            retry,
             watch: None,
             _lock: lock,
         })
@@ -136,6 +142,7 @@ impl<'d> Runner<'d> {
 
     fn run(&mut self) -> Result<HostEnd, HostError> {
         self.begin()?;
+        let gone = self.gone_meanwhile();
         self.announce()?;
         self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
         let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
@@ -143,8 +150,12 @@ impl<'d> Runner<'d> {
             let inputs = self.differences();
             self.inputs.extend(inputs);
             self.inputs.extend(self.lost_marks());
+            self.inputs.push_back(Input::Removed { tasks: gone });
         }
         self.inputs.push_back(Input::Begin);
+        if self.retry == Retry::Blocked {
+            self.inputs.push_back(Input::RetryBlocked);
+        }
         self.heed_person()?;
         self.advance()?;
         loop {
@@ -251,43 +262,34 @@ impl<'d> Runner<'d> {
                     .for_each(|live| live.control.stop());
             }
             Effect::Merge { task } => launch::merge(self, &task)?,
+            Effect::CheckMark { task } => launch::check_mark(self, task)?,
+            Effect::SetBack { task, tail } => {
+                self.write(&task, Write::Reopen)?;
+                let first = tail.lines().next().unwrap_or_default();
+                let words = format!("marked done by others, and red: set back to pending: {first}");
+                self.source.note(&task, &format!("descartes: {words}"));
+                self.d.warn(format!("task {task}: {words}"))?;
+            }
             Effect::MarkDone { task } => {
-                self.source.set(&task, TaskStatus::Done)?;
+                self.write(&task, Write::Status(TaskStatus::Done))?;
                 if self.claimed.remove(&task) {
                     self.source.note(&task, "descartes: done and proven");
                 }
             }
             Effect::MarkBlocked { task, reason } => {
-                self.source.set(&task, TaskStatus::Blocked)?;
+                self.write(&task, Write::Status(TaskStatus::Blocked))?;
                 if self.claimed.remove(&task) {
                     let words = format!("descartes: blocked: {}", reason.words());
                     self.source.note(&task, &words);
                 }
             }
             Effect::Release { task } => {
-                self.source.set(&task, TaskStatus::Pending)?;
+                self.write(&task, Write::Status(TaskStatus::Pending))?;
                 self.claimed.remove(&task);
             }
-            Effect::CommitWave { wave, tasks } => launch::commit_wave(self, wave, tasks)?,
+            Effect::CommitWave { wave, .. } => launch::commit_wave(self, wave)?,
             Effect::Wait { until } => self.waking = Some(until),
             Effect::Finish(ended) => self.ended = Some(ended),
-        }
-        Ok(())
-    }
-
-    fn claim(&mut self, task: TaskId) -> Result<(), HostError> {
-        if self.claimed.contains(&task) {
-            // Ours already: another tool put it back, and it is set right.
-            return Ok(self.source.set(&task, TaskStatus::InProgress)?);
-        }
-        match self.source.claim(&task)? {
-            Claim::Taken => {
-                self.claimed.insert(task);
-            }
-            Claim::Found(found) => {
-                self.refused.insert(task.clone());
-                self.inputs.push_back(Input::ClaimRefused { task, found });
-            }
         }
         Ok(())
     }
@@ -298,9 +300,14 @@ impl<'d> Runner<'d> {
         if let Some(news) = self.d.news.pop_front() {
             return self.hear(news);
         }
-        let deadline = self
-            .waking
-            .map(|until| self.d.mono() + self.d.left_until(until).min(CLOCK_CHECK));
+        let wake = self.waking;
+        let wake = wake.map(|until| self.d.left_until(until).min(CLOCK_CHECK));
+        let look = self.file.look_again();
+        let deadline = wake.into_iter().chain(look).min();
+        let deadline = deadline.map(|left| self.d.mono() + left);
+        if look.is_some_and(|left| left.is_zero()) {
+            return self.look_for_file();
+        }
         match self.d.next(deadline)? {
             None => {
                 if let Some(until) = self.waking
@@ -312,7 +319,7 @@ impl<'d> Runner<'d> {
                     let now = until.max(Timestamp::now());
                     self.inputs.push_back(Input::Wake { now });
                 }
-                Ok(())
+                self.look_for_file()
             }
             Some(Message::Task(news)) => self.hear(*news),
             Some(message) => {
@@ -381,6 +388,11 @@ impl<'d> Runner<'d> {
                 }
                 let end = done.end;
                 self.inputs.push_back(Input::Merged { task, end });
+                Ok(())
+            }
+            News::MarkChecked(task, end) => {
+                self.merging = None;
+                self.inputs.push_back(Input::MarkChecked { task, end });
                 Ok(())
             }
             News::WaveCommitted(wave, done) => {

@@ -108,7 +108,13 @@ impl ScudSource {
         if let (Some((known, _)), Some(ours)) = (&mut self.known, ours) {
             *known = ours;
         }
-        changed.map_err(|error| self.content(error.to_string()))
+        changed.map_err(|error| match error {
+            EditError::UnknownTask { .. } => SourceError::NoTask {
+                path: self.file.path().to_owned(),
+                task: task.clone(),
+            },
+            error => self.content(error.to_string()),
+        })
     }
 
     fn guidance(&self) -> Vec<SpecFile> {
@@ -196,13 +202,25 @@ impl TaskSource for ScudSource {
     }
 
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
-        self.change(task, TaskStatus::InProgress, |found| {
+        let claim = self.change(task, TaskStatus::InProgress, |found| {
             matches!(found, TaskStatus::Pending | TaskStatus::InProgress)
-        })
+        });
+        match claim {
+            Err(SourceError::NoTask { .. }) => Ok(Claim::Found(TaskStatus::Cancelled)),
+            claim => claim,
+        }
     }
 
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
         self.change(task, status, |_| true).map(drop)
+    }
+
+    fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
+        self.set(task, TaskStatus::Pending)
+    }
+
+    fn forget(&mut self) {
+        self.known = None;
     }
 
     fn run_lock(&self) -> Option<PathBuf> {

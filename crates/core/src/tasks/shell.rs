@@ -104,6 +104,11 @@ impl Shell {
         Stopper(self.tx.clone())
     }
 
+    /// Whether somebody stopped it.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Runs a command by `sh -c` in a folder, to its end.
     pub(super) fn run(&mut self, dir: &Path, command: &str, limit: Duration, log: PathBuf) -> Ran {
         self.runs += 1;

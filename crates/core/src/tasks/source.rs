@@ -91,6 +91,24 @@ pub enum SourceError {
         /// What to do about it.
         hint: String,
     },
+    /// The file is not there, or cannot be read.
+    #[error("{}: {message}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// A task that is no longer in the file.
+    #[error("{}: task {task} is no longer in it", path.display())]
+    NoTask {
+        /// The file.
+        path: PathBuf,
+        /// The task.
+        task: TaskId,
+    },
     /// Lines of it that are wrong.
     #[error("{lines}")]
     Lines {
@@ -138,10 +156,15 @@ pub trait TaskSource: Send {
     fn notices(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Sets a task to in-progress, if it is pending or in progress.
+    /// Sets a task to in-progress, if it is pending or in progress. One that is not in the file any
+    /// more is found cancelled.
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError>;
     /// Sets a status whatever it was.
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError>;
+    /// Sets a task that is marked done back to pending.
+    fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError>;
+    /// Forgets what was read: it is read again, also where it has not changed.
+    fn forget(&mut self);
     /// Adds a task.
     fn add(&mut self, task: &NewTask) -> Result<(), SourceError> {
         Err(SourceError::Content {

@@ -380,7 +380,11 @@ fn tasks() -> Tale {
         task: "3".into(),
         end: AttemptEnd::Interrupted,
         next: Next::Block {
-            reason: BlockReason::Attempts { last },
+            reason: BlockReason::Attempts {
+                last,
+                made: 3,
+                limit: 3,
+            },
         },
     });
     step(Step::AttemptStarted {

@@ -1,6 +1,6 @@
 //! What an event asks of the world.
 
-use super::{AttemptEnd, Effect, Event, Input, Next, Scheduler, StopKind, TaskState};
+use super::{AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, TaskState};
 use crate::graph::{TaskId, TaskStatus};
 
 impl Scheduler {
@@ -8,6 +8,19 @@ impl Scheduler {
     pub(super) fn acts_of(&self, event: &Event) -> Vec<Effect> {
         match event {
             Event::MergeStarted { task } => vec![Effect::Merge { task: task.clone() }],
+            Event::MarkCheckStarted { task } => vec![Effect::CheckMark { task: task.clone() }],
+            Event::MarkChecked {
+                task,
+                end: MarkEnd::Red { tail },
+                set_back: true,
+            } => vec![Effect::SetBack {
+                task: task.clone(),
+                tail: tail.clone(),
+            }],
+            Event::Retried { tasks } => tasks
+                .iter()
+                .map(|task| Effect::Release { task: task.clone() })
+                .collect(),
             Event::WaveCommitStarted { wave, tasks } => {
                 vec![Effect::CommitWave {
                     wave: *wave,
@@ -93,6 +106,9 @@ impl Scheduler {
         let merge = self.merging.map(|task| Effect::Merge {
             task: self.id(task),
         });
+        let check = self.checking.map(|task| Effect::CheckMark {
+            task: self.id(task),
+        });
         let commit = self
             .committing
             .as_ref()
@@ -100,6 +116,7 @@ impl Scheduler {
                 wave: wave + 1,
                 tasks: tasks.iter().map(|task| self.id(*task)).collect(),
             });
-        merge.into_iter().chain(commit).chain(self.wait()).collect()
+        let work = merge.into_iter().chain(check).chain(commit);
+        work.chain(self.wait()).collect()
     }
 }

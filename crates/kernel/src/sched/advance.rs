@@ -29,6 +29,11 @@ impl Scheduler {
     }
 
     fn hear(&mut self, input: &Input, effects: &mut Vec<Effect>) {
+        match input {
+            Input::FileAway => self.file_away = true,
+            Input::FileBack => self.file_away = false,
+            _ => {}
+        }
         let events = self.judge(input);
         if events.is_empty() {
             effects.extend(self.said_again(input));
@@ -53,7 +58,7 @@ impl Scheduler {
         }
     }
 
-    fn take(&mut self, event: Event, effects: &mut Vec<Effect>) {
+    pub(super) fn take(&mut self, event: Event, effects: &mut Vec<Effect>) {
         let applied = self.apply(&event);
         debug_assert!(
             applied.is_ok(),
@@ -68,6 +73,12 @@ impl Scheduler {
         match decision {
             Decision::Merge(task) => self.take(
                 Event::MergeStarted {
+                    task: self.id(task),
+                },
+                effects,
+            ),
+            Decision::CheckMark(task) => self.take(
+                Event::MarkCheckStarted {
                     task: self.id(task),
                 },
                 effects,

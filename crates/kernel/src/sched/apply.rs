@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::record::{Slot, Stop, TaskState};
 use super::state::Scheduler;
-use super::{AttemptEnd, CommitEnd, Event, Next, Seen};
+use super::{AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, MarkCheck, MarkEnd, Next, Seen};
 use crate::graph::hash::NameSet;
 use crate::graph::{Mark, TaskId, TaskIx, TaskStatus};
 
@@ -41,8 +41,27 @@ impl Scheduler {
                 self.take_statuses(statuses);
                 Ok(())
             }
-            Event::Replanned { statuses } => {
+            Event::Replanned { statuses, removed } => {
                 self.take_statuses(statuses);
+                self.removed.extend(removed.iter().cloned());
+                Ok(())
+            }
+            Event::MarkCheckStarted { task } => self.with(task, Self::mark_check_started),
+            Event::MarkChecked {
+                task,
+                end,
+                set_back,
+            } => self.with(task, |this, ix| {
+                this.mark_checked(ix, end, *set_back);
+                Ok(())
+            }),
+            Event::Retried { tasks } => {
+                tasks
+                    .iter()
+                    .filter_map(|id| self.plan.graph().find(id))
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .for_each(|task| self.retried(task));
                 Ok(())
             }
             Event::AttemptStarted { task, .. } if self.plan.graph().find(task).is_none() => {
@@ -164,7 +183,7 @@ impl Scheduler {
         self.record_mut(task).claimed = false;
         let state = match found {
             TaskStatus::InProgress => TaskState::Held { status: found },
-            found => TaskState::of(found),
+            found => TaskState::by_others(found),
         };
         self.settle(task, state);
         Ok(())
@@ -245,7 +264,7 @@ impl Scheduler {
                     },
                 );
             }
-            Next::Yield { status } => self.settle(task, TaskState::of(*status)),
+            Next::Yield { status } => self.settle(task, TaskState::by_others(*status)),
         }
     }
 
@@ -254,7 +273,60 @@ impl Scheduler {
         let record = self.record_mut(task);
         record.wish = None;
         record.claimed = false;
+        self.checks.retain(|waiting| *waiting != task);
+        let check = MarkCheck::Waiting;
+        if state == (TaskState::MarkedDone { check }) {
+            self.checks.push_back(task);
+        }
         self.set_state(task, state);
+    }
+
+    fn mark_check_started(&mut self, task: TaskIx) -> Applied {
+        if self.checks.front() != Some(&task) || self.checking.is_some() {
+            return Err(self.illegal(task, "mark_check_started"));
+        }
+        self.checks.pop_front();
+        self.checking = Some(task);
+        Ok(())
+    }
+
+    fn mark_checked(&mut self, task: TaskIx, end: &MarkEnd, set_back: bool) {
+        self.checking = self.checking.filter(|checking| *checking != task);
+        let waiting = TaskState::MarkedDone {
+            check: MarkCheck::Waiting,
+        };
+        if self.record(task).state != waiting {
+            // Somebody gave it another status meanwhile.
+            return;
+        }
+        let check = match end {
+            MarkEnd::Interrupted => MarkCheck::Waiting,
+            MarkEnd::Green => MarkCheck::Green,
+            MarkEnd::NoGate => MarkCheck::NoGate,
+            MarkEnd::Red { .. } => MarkCheck::Red,
+        };
+        let state = match set_back {
+            true => TaskState::Pending,
+            false => TaskState::MarkedDone { check },
+        };
+        if let (MarkEnd::Red { tail }, true) = (end, set_back) {
+            let record = self.record_mut(task);
+            record.set_back = true;
+            record.evidence = Some(Evidence {
+                kind: EvidenceKind::MarkedRed,
+                text: tail.clone(),
+            });
+        }
+        self.settle(task, state);
+    }
+
+    fn retried(&mut self, task: TaskIx) {
+        if !self.record(task).state.is_retried() {
+            return;
+        }
+        let record = self.record_mut(task);
+        record.earlier += std::mem::take(&mut record.failed);
+        self.settle(task, TaskState::Pending);
     }
 
     fn status_seen(&mut self, task: TaskIx, status: TaskStatus, seen: Seen) -> Applied {
@@ -271,7 +343,8 @@ impl Scheduler {
         }
         let state = match seen {
             Seen::Elsewhere => TaskState::Held { status },
-            _ => TaskState::of(status),
+            Seen::Mark => TaskState::by_others(status),
+            Seen::Take | Seen::Note => TaskState::of(status),
         };
         if state == TaskState::Pending {
             // A person opens it again: it gets all its attempts.
@@ -279,7 +352,9 @@ impl Scheduler {
             record.earlier += std::mem::take(&mut record.failed);
             record.evidence = None;
         }
-        if state.mark() != Mark::Done && self.plan.graph().is_work(task) {
+        // What others mark stays merged, and is committed with its wave.
+        let leaves = !state.is_marked() && state.mark(false) != Mark::Done;
+        if leaves && self.plan.graph().is_work(task) {
             self.forget_landed(self.wave(task), |landed| landed == task);
         }
         self.settle(task, state);

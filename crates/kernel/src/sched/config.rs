@@ -45,6 +45,11 @@ pub struct SchedConfig {
     pub gates: Gates,
     /// What one agent is given.
     pub grouping: Grouping,
+    /// Whether a task that somebody else marked while the loop ran counts as the mark says.
+    pub trust_marks: bool,
+    /// Whether the merged tree is the one that agents work in (`--in-place`): gates on it have to
+    /// wait until no agent works.
+    pub shared_tree: bool,
 }
 
 impl Default for SchedConfig {
@@ -56,6 +61,8 @@ impl Default for SchedConfig {
             max_iterations: Some(100),
             gates: Gates::Some,
             grouping: Grouping::Task,
+            trust_marks: false,
+            shared_tree: false,
         }
     }
 }

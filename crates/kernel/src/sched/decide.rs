@@ -8,6 +8,7 @@ use crate::graph::TaskIx;
 pub(super) enum Decision {
     Start { slot: u32, tasks: Vec<TaskIx> },
     Merge(TaskIx),
+    CheckMark(TaskIx),
     Commit(u32),
     Finish(Outcome, Account),
 }
@@ -24,11 +25,14 @@ impl Scheduler {
             .is_some_and(|stop| stop.how == StopKind::Kill);
         if !killed {
             let merge = self.queue.front().filter(|_| self.merging.is_none());
-            if let Some(task) = merge {
+            if let Some(task) = merge.filter(|_| self.checking.is_none()) {
                 return Some(Decision::Merge(*task));
             }
             if let Some(wave) = self.wave_to_commit() {
                 return Some(Decision::Commit(wave));
+            }
+            if let Some(task) = self.mark_to_check() {
+                return Some(Decision::CheckMark(task));
             }
         }
         self.next_start().or_else(|| self.end())
@@ -40,7 +44,7 @@ impl Scheduler {
             .landed_waves
             .first()
             .copied()
-            .filter(|_| self.committing.is_none())?;
+            .filter(|_| self.committing.is_none() && self.checking.is_none())?;
         let commit_failed = matches!(
             self.stop.as_ref().map(|stop| &stop.why),
             Some(StopReason::CommitFailed { .. })
@@ -49,9 +53,22 @@ impl Scheduler {
         (is_over && !commit_failed).then_some(wave)
     }
 
+    /// The next task whose mark the gates are asked about. They run on the merged tree, so nothing
+    /// else may happen in it meanwhile.
+    fn mark_to_check(&self) -> Option<TaskIx> {
+        let quiet = self.merging.is_none()
+            && self.committing.is_none()
+            && self.checking.is_none()
+            && (!self.config.shared_tree || self.running == 0);
+        let task = self.checks.front().copied();
+        task.filter(|_| quiet && self.stop.is_none())
+    }
+
     fn next_start(&self) -> Option<Decision> {
         let limit = self.config.max_iterations;
         let may_start = !self.paused
+            && !self.file_away
+            && !(self.config.shared_tree && (self.checking.is_some() || !self.checks.is_empty()))
             && self.stop.is_none()
             && limit.is_none_or(|limit| self.iterations < limit)
             && (self.config.barrier == Barrier::Off || self.committing.is_none());
@@ -137,6 +154,8 @@ impl Scheduler {
         let busy = self.running > 0
             || self.merging.is_some()
             || self.committing.is_some()
+            || self.checking.is_some()
+            || (self.file_away && self.stop.is_none())
             || (!killed && !self.queue.is_empty());
         if busy {
             return None;

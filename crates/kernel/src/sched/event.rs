@@ -28,6 +28,11 @@ pub enum AttemptEnd {
         /// What happened.
         message: String,
     },
+    /// The agent ended well, and did not claim the promise that it needs. It worked: this is no
+    /// failure of the agent.
+    NoPromise,
+    /// The agent ended well, changed nothing and claimed nothing.
+    NothingDone,
     /// It was green, but changed files that the task may not touch.
     OutOfScope {
         /// Which, for the agent of the next attempt.
@@ -92,6 +97,23 @@ pub enum CommitEnd {
     },
 }
 
+/// What the gates said about a task that somebody else marked done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum MarkEnd {
+    /// Every gate was green on the merged tree.
+    Green,
+    /// There is no gate to ask.
+    NoGate,
+    /// A gate was red on the merged tree.
+    Red {
+        /// The gate and the end of its output.
+        tail: String,
+    },
+    /// The gates were stopped before they had an answer.
+    Interrupted,
+}
+
 /// What the next attempt has to know about the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -117,8 +139,10 @@ pub enum EvidenceKind {
     OutOfScope,
     /// The agent changed nothing and claimed nothing.
     NothingDone,
-    /// There is no gate, and the agent did not claim the promise.
+    /// The agent did not claim the promise.
     NoPromise,
+    /// Somebody marked the task done, and a gate was red.
+    MarkedRed,
 }
 
 /// Why a task is blocked.
@@ -129,6 +153,12 @@ pub enum BlockReason {
     Attempts {
         /// The last failure.
         last: Evidence,
+        /// Attempts that were made since it was opened; 0 in journals that do not tell.
+        #[serde(default)]
+        made: u32,
+        /// How many it may have.
+        #[serde(default)]
+        limit: u32,
     },
     /// Its agent said that it cannot be done.
     Agent {
@@ -189,6 +219,9 @@ pub enum Seen {
     Elsewhere,
     /// The task gets it when its attempt has ended; an open status takes such a wish back.
     Note,
+    /// Somebody else marked the task done or took it out while the loop ran: it is not run, and
+    /// not proven.
+    Mark,
 }
 
 /// How a loop stops early.
@@ -296,6 +329,25 @@ pub enum Event {
         /// What that means.
         seen: Seen,
     },
+    /// The gates are about to be run for a task that somebody else marked done.
+    MarkCheckStarted {
+        /// The task.
+        task: TaskId,
+    },
+    /// The gates were run for a task that somebody else marked done.
+    MarkChecked {
+        /// The task.
+        task: TaskId,
+        /// What they said.
+        end: MarkEnd,
+        /// Whether the task is set back to pending.
+        set_back: bool,
+    },
+    /// Blocked tasks are tried again, with all their attempts.
+    Retried {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
     /// A wave is about to be committed.
     WaveCommitStarted {
         /// The wave, from 1.
@@ -330,6 +382,9 @@ pub enum Event {
     Replanned {
         /// Statuses of new tasks.
         statuses: Vec<(TaskId, TaskStatus)>,
+        /// Tasks that were still to be done and that somebody took out while the loop ran.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<TaskId>,
     },
     /// The loop ended.
     Finished {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Event, Evidence, MergeEnd};
+use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Event, Evidence, MarkEnd, MergeEnd};
 use crate::graph::{TaskId, TaskStatus};
 use crate::outcome::Budget;
 
@@ -47,6 +47,24 @@ pub enum Input {
         /// The status in the file.
         status: TaskStatus,
     },
+    /// The gates were run for a task that somebody else marked done.
+    MarkChecked {
+        /// The task.
+        task: TaskId,
+        /// What they said.
+        end: MarkEnd,
+    },
+    /// Tasks that were still to be done are no longer in the file, while no host could see it.
+    Removed {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+    /// A person wants blocked tasks to be tried again.
+    RetryBlocked,
+    /// The task file cannot be read or written now: nothing new starts, nothing ends.
+    FileAway,
+    /// It can again.
+    FileBack,
     /// Time has passed.
     Wake {
         /// The time now.
@@ -131,6 +149,19 @@ pub enum Effect {
     Release {
         /// The task.
         task: TaskId,
+    },
+    /// Run the gates on the merged tree for a task that somebody else marked done; answer with
+    /// [`Input::MarkChecked`].
+    CheckMark {
+        /// The task.
+        task: TaskId,
+    },
+    /// Set a task that was wrongly marked done back to pending.
+    SetBack {
+        /// The task.
+        task: TaskId,
+        /// The red gate and the end of its output.
+        tail: String,
     },
     /// Commit and land a wave; answer with [`Input::WaveCommitted`].
     CommitWave {

@@ -3,8 +3,8 @@
 use super::record::TaskState;
 use super::state::Scheduler;
 use super::{
-    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MergeEnd,
-    Next, Seen, StopKind, StopReason,
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MarkEnd,
+    MergeEnd, Next, Seen, StopKind, StopReason,
 };
 use crate::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
 
@@ -30,6 +30,10 @@ impl Scheduler {
                 _ => Vec::new(),
             },
             Input::StatusSeen { task, status } => self.seen(task, *status).into_iter().collect(),
+            Input::MarkChecked { task, end } => self.mark_answered(task, end),
+            Input::Removed { tasks } => self.removed(tasks),
+            Input::RetryBlocked => self.to_retry(),
+            Input::FileAway | Input::FileBack => Vec::new(),
             Input::Wake { now } => self.limits_over(|until| until <= *now),
             Input::RetryNow => self.limits_over(|_| true),
             Input::Pause if !self.paused => vec![Event::Paused],
@@ -106,6 +110,8 @@ impl Scheduler {
             AttemptEnd::Failed { message } => {
                 self.failed(task, evidence(EvidenceKind::AgentFailed, message))
             }
+            AttemptEnd::NothingDone => self.failed(task, evidence(EvidenceKind::NothingDone, "")),
+            AttemptEnd::NoPromise => self.failed(task, evidence(EvidenceKind::NoPromise, "")),
             AttemptEnd::OutOfScope { tail } => {
                 self.failed(task, evidence(EvidenceKind::OutOfScope, tail))
             }
@@ -167,6 +173,54 @@ impl Scheduler {
         std::iter::once(ended).chain(stop).collect()
     }
 
+    /// A mark that the gates contradict is taken back, once.
+    fn mark_answered(&self, id: &TaskId, end: &MarkEnd) -> Vec<Event> {
+        let checking = self
+            .plan
+            .graph()
+            .find(id)
+            .filter(|task| self.checking == Some(*task));
+        let Some(task) = checking else {
+            return Vec::new();
+        };
+        let record = self.record(task);
+        let red = matches!(end, MarkEnd::Red { .. });
+        let is_marked = matches!(record.state, TaskState::MarkedDone { .. });
+        vec![Event::MarkChecked {
+            task: id.clone(),
+            end: end.clone(),
+            set_back: red && is_marked && !record.set_back,
+        }]
+    }
+
+    fn removed(&self, tasks: &[TaskId]) -> Vec<Event> {
+        let is_gone = |id: &&TaskId| self.plan.graph().find(id).is_none();
+        let removed: Vec<TaskId> = tasks.iter().filter(is_gone).cloned().collect();
+        match removed.iter().all(|id| self.removed.contains(id)) || !self.is_under_way() {
+            true => Vec::new(),
+            false => vec![Event::Replanned {
+                statuses: Vec::new(),
+                removed,
+            }],
+        }
+    }
+
+    fn to_retry(&self) -> Vec<Event> {
+        let blocked = self.by_rank.iter().copied();
+        let blocked = blocked.filter(|task| self.record(*task).state.is_retried());
+        let tasks: Vec<TaskId> = blocked.map(|task| self.id(task)).collect();
+        match tasks.is_empty() {
+            true => Vec::new(),
+            false => vec![Event::Retried { tasks }],
+        }
+    }
+
+    /// Whether the loop has begun and not ended: also where its host died, and nobody can tell
+    /// who wrote what since. What people write before it begins, and after it has ended, is theirs.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.begun && (self.live || self.ended.is_none())
+    }
+
     fn committed(&self, wave: u32, end: &CommitEnd) -> Vec<Event> {
         if self.committing.as_ref().map(|(wave, _)| wave + 1) != Some(wave) {
             return Vec::new();
@@ -206,10 +260,12 @@ impl Scheduler {
             .max_attempts
             .unwrap_or(self.config.max_attempts)
             .max(1);
-        if self.record(task).failed + 1 < limit {
+        let made = self.record(task).failed + 1;
+        if made < limit {
             return Next::Retry { evidence };
         }
-        self.given_up(task, BlockReason::Attempts { last: evidence })
+        let last = evidence;
+        self.given_up(task, BlockReason::Attempts { last, made, limit })
     }
 
     fn given_up(&self, task: TaskIx, reason: BlockReason) -> Next {
@@ -265,16 +321,22 @@ impl Scheduler {
 
     /// What a status in the file means for a task.
     ///
-    /// Before this process has begun, every difference is a person's wish. Afterwards a value that
-    /// this loop itself wrote earlier may be the stale write of another tool, which reads the
-    /// file, and writes all of it back: then it is no wish, and the right one is written again.
+    /// Before the loop has begun, and after it has ended, every difference is a person's wish. While
+    /// it is under way, a value that this loop itself wrote earlier may be the stale write of
+    /// another tool, which reads the file, and writes all of it back: then it is no wish, and the
+    /// right one is written again. A task that is marked done or taken out then is not run, and its
+    /// mark proves nothing: an agent may have made it.
     fn seen(&self, id: &TaskId, status: TaskStatus) -> Option<Event> {
-        use TaskStatus::{Blocked, Expanded, InProgress, Pending};
+        use TaskStatus::{Blocked, Cancelled, Deferred, Done, Expanded, InProgress, Pending};
         let task = self.plan.graph().find(id)?;
         let seen = |seen| Event::StatusSeen {
             task: id.clone(),
             status,
             seen,
+        };
+        let take = || match status {
+            Cancelled | Deferred | Done if self.is_under_way() => seen(Seen::Mark),
+            _ => seen(Seen::Take),
         };
         let state = &self.record(task).state;
         if !self.plan.graph().is_work(task) {
@@ -291,16 +353,17 @@ impl Scheduler {
                     Some(seen(Seen::Elsewhere))
                 }
                 Pending | InProgress | Expanded => None,
-                _ => Some(seen(Seen::Take)),
+                _ => Some(take()),
             },
             TaskState::Done if status == InProgress => None,
             TaskState::Done if status == Pending && self.live => None,
             TaskState::Blocked { .. } if matches!(status, Blocked | InProgress) => None,
             TaskState::Passed { .. } if matches!(status, Pending | InProgress) => None,
-            TaskState::Held { status: known } | TaskState::LeftOut { status: known } => {
-                (*known != status).then(|| seen(Seen::Take))
-            }
-            state => (*state != TaskState::of(status)).then(|| seen(Seen::Take)),
+            TaskState::Held { status: known }
+            | TaskState::LeftOut { status: known }
+            | TaskState::MarkedOut { status: known } => (*known != status).then(take),
+            TaskState::MarkedDone { .. } => (status != Done).then(take),
+            state => (*state != TaskState::of(status)).then(take),
         }
     }
 }

@@ -11,8 +11,10 @@
 //! * no task is attempted before everything it depends on is merged;
 //! * no task is attempted twice at once, and no slot holds two attempts;
 //! * a provider's limit costs no attempt, and waiting for it stops only that agent's tasks;
-//! * at the end every task is accounted for: done, left out, passed over, blocked with its
-//!   reason, held with what holds it, or open.
+//! * a task that somebody else marks while the loop runs is not run and not called proven; marked
+//!   done, it counts for others only once the gates were green or there are none;
+//! * at the end every task is accounted for: done, left out, passed over, marked by others,
+//!   blocked with its reason, held with what holds it, or open.
 
 mod acts;
 mod advance;
@@ -31,11 +33,11 @@ mod view;
 pub use apply::IllegalEvent;
 pub use config::{Barrier, Gates, Grouping, SchedConfig};
 pub use event::{
-    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, MergeEnd, Next, Seen,
-    StopKind, StopReason,
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, MarkEnd, MergeEnd, Next,
+    Seen, StopKind, StopReason,
 };
 pub use input::{Attempt, Effect, Input};
-pub use outcome::{Account, BlockedTask, Ended, HeldTask, Outcome};
-pub use record::TaskState;
+pub use outcome::{Account, BlockedTask, Ended, HeldTask, MarkedTask, Outcome};
+pub use record::{MarkCheck, TaskState};
 pub use state::Scheduler;
 pub use view::{WaveProgress, WaveState};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::TaskState;
+use super::record::{MarkCheck, TaskState};
 use super::state::Scheduler;
 use super::{BlockReason, StopReason};
 use crate::graph::{TaskId, TaskIx, TaskStatus};
@@ -51,6 +51,21 @@ pub struct HeldTask {
     pub by: Vec<TaskId>,
 }
 
+/// A task that somebody else marked or took out while the loop ran: it was not proven.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedTask {
+    /// The task.
+    pub task: TaskId,
+    /// The status that it was given; none where it was taken out of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+    /// What the gates said about one that was marked done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<MarkCheck>,
+    /// Whether such marks are trusted.
+    pub trusted: bool,
+}
+
 /// Where every task of a loop stands; each in one list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
@@ -66,6 +81,9 @@ pub struct Account {
     pub held: Vec<HeldTask>,
     /// Still to be done.
     pub open: Vec<TaskId>,
+    /// Marked or taken out by somebody else while the loop ran.
+    #[serde(default)]
+    pub marked: Vec<MarkedTask>,
 }
 
 /// The end of a task loop.
@@ -84,6 +102,14 @@ impl Scheduler {
         for task in self.plan.waves().iter().flatten().copied() {
             self.account_for(task, &mut account);
         }
+        let gone = self.removed.iter();
+        let gone = gone.filter(|id| self.plan.graph().find(id).is_none());
+        account.marked.extend(gone.map(|id| MarkedTask {
+            task: id.clone(),
+            status: None,
+            check: None,
+            trusted: self.config.trust_marks,
+        }));
         account
     }
 
@@ -97,6 +123,18 @@ impl Scheduler {
         };
         match &record.state {
             TaskState::Done => account.done.push(id),
+            TaskState::MarkedDone { check } => account.marked.push(MarkedTask {
+                task: id,
+                status: Some(TaskStatus::Done),
+                check: Some(*check),
+                trusted: self.config.trust_marks,
+            }),
+            TaskState::MarkedOut { status } => account.marked.push(MarkedTask {
+                task: id,
+                status: Some(*status),
+                check: None,
+                trusted: self.config.trust_marks,
+            }),
             TaskState::LeftOut { .. } => account.left_out.push(id),
             TaskState::Passed { reason } => account.passed.push(blocked(reason)),
             TaskState::Blocked { reason } => account.blocked.push(blocked(reason)),
@@ -157,13 +195,15 @@ impl Ended {
 }
 
 impl Account {
-    /// Ids of the tasks that are blocked, held or open.
+    /// Ids of the tasks that are blocked, held, open, or marked by others and not trusted.
     pub fn not_done(&self) -> Vec<String> {
+        let marked = self.marked.iter().filter(|marked| !marked.trusted);
         let blocked = self.blocked.iter().map(|blocked| &blocked.task);
         let held = self.held.iter().map(|held| &held.task);
         blocked
             .chain(held)
             .chain(&self.open)
+            .chain(marked.map(|marked| &marked.task))
             .map(ToString::to_string)
             .collect()
     }
@@ -171,11 +211,12 @@ impl Account {
     /// How many tasks it tells of.
     pub fn total(&self) -> usize {
         let unreached = self.blocked.len() + self.passed.len() + self.held.len();
-        self.done.len() + self.left_out.len() + unreached + self.open.len()
+        self.done.len() + self.left_out.len() + unreached + self.open.len() + self.marked.len()
     }
 
-    /// Whether nothing is left to be done.
+    /// Whether nothing is left to be done, and nothing is to be believed that was not proven.
     pub fn is_complete(&self) -> bool {
-        self.blocked.is_empty() && self.held.is_empty() && self.open.is_empty()
+        let trusted = self.marked.iter().all(|marked| marked.trusted);
+        trusted && self.blocked.is_empty() && self.held.is_empty() && self.open.is_empty()
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{BlockReason, Evidence, StopKind, StopReason};
 use crate::graph::{Mark, TaskStatus};
@@ -41,6 +42,30 @@ pub enum TaskState {
         /// Its status in the file.
         status: TaskStatus,
     },
+    /// Marked done by somebody else while the loop ran.
+    MarkedDone {
+        /// What the gates said about it.
+        check: MarkCheck,
+    },
+    /// Taken out by somebody else while the loop ran.
+    MarkedOut {
+        /// Its status in the file: cancelled or deferred.
+        status: TaskStatus,
+    },
+}
+
+/// What the gates said about a task that somebody else marked done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkCheck {
+    /// They are still to be run.
+    Waiting,
+    /// All were green on the merged tree.
+    Green,
+    /// There is none.
+    NoGate,
+    /// One was red, and the mark was made again after it had been taken back once.
+    Red,
 }
 
 impl TaskState {
@@ -57,12 +82,44 @@ impl TaskState {
         }
     }
 
-    pub(super) fn mark(&self) -> Mark {
+    /// The state of a task that somebody else gave this status while the loop ran.
+    pub(super) fn by_others(status: TaskStatus) -> Self {
+        match status {
+            TaskStatus::Done => Self::MarkedDone {
+                check: MarkCheck::Waiting,
+            },
+            TaskStatus::Cancelled | TaskStatus::Deferred => Self::MarkedOut { status },
+            status => Self::of(status),
+        }
+    }
+
+    /// Whether the task is tried again where a person asks for blocked tasks.
+    pub(super) fn is_retried(&self) -> bool {
+        match self {
+            Self::Blocked { .. } => true,
+            Self::Held { status } => *status == TaskStatus::Blocked,
+            _ => false,
+        }
+    }
+
+    /// Whether somebody else marked the task while the loop ran.
+    pub fn is_marked(&self) -> bool {
+        matches!(self, Self::MarkedDone { .. } | Self::MarkedOut { .. })
+    }
+
+    pub(super) fn mark(&self, trust_marks: bool) -> Mark {
         match self {
             Self::Pending => Mark::Open,
             Self::Running { .. } | Self::Landing => Mark::Busy,
             Self::Done | Self::Passed { .. } => Mark::Done,
             Self::Blocked { .. } | Self::Held { .. } | Self::LeftOut { .. } => Mark::Stuck,
+            Self::MarkedDone { check } => match check {
+                MarkCheck::Waiting => Mark::Busy,
+                MarkCheck::Green | MarkCheck::NoGate => Mark::Done,
+                MarkCheck::Red if trust_marks => Mark::Done,
+                MarkCheck::Red => Mark::Stuck,
+            },
+            Self::MarkedOut { .. } => Mark::Stuck,
         }
     }
 }
@@ -83,6 +140,8 @@ pub(super) struct Record {
     pub(super) wish: Option<TaskStatus>,
     /// Whether the file says that it is in progress because of us.
     pub(super) claimed: bool,
+    /// Whether a mark of it was taken back because a gate was red; that is done once.
+    pub(super) set_back: bool,
     pub(super) is_ready: bool,
     pub(super) is_open: bool,
 }
@@ -98,6 +157,7 @@ impl Record {
             evidence: None,
             wish: None,
             claimed: false,
+            set_back: false,
             is_ready: false,
             is_open: false,
         }

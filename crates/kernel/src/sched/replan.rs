@@ -2,7 +2,7 @@
 
 use super::record::{Record, Slot, TaskState};
 use super::state::Scheduler;
-use super::{Effect, Event};
+use super::{Effect, Event, Seen};
 use crate::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 impl Scheduler {
@@ -12,6 +12,9 @@ impl Scheduler {
         let old = std::mem::replace(self, Self::new(plan, self.config));
         let statuses = self.plan.effective_statuses();
         let mut told: Vec<(TaskId, TaskStatus)> = Vec::new();
+        // New tasks that somebody wrote down as done or taken out: nobody has proven them.
+        let mut marked: Vec<(TaskId, TaskStatus)> = Vec::new();
+        let under_way = old.is_under_way();
         let mut states: Vec<(TaskIx, TaskState)> = Vec::new();
         for task in 0..self.records.len() as TaskIx {
             let before = old.plan.graph().find(&self.id(task));
@@ -32,6 +35,12 @@ impl Scheduler {
                 }
                 _ => {
                     let status = statuses[task as usize];
+                    let is_work = self.plan.graph().is_work(task);
+                    if under_way && is_work && TaskState::by_others(status).is_marked() {
+                        marked.push((self.id(task), status));
+                        states.push((task, TaskState::Pending));
+                        continue;
+                    }
                     states.push((task, TaskState::of(status)));
                     if status != TaskStatus::Pending {
                         told.push((self.id(task), status));
@@ -45,10 +54,32 @@ impl Scheduler {
             let busy = matches!(old.record(*task).state, TaskState::Running { .. });
             busy && self.plan.graph().find(&old.id(*task)).is_none()
         });
-        let mut effects = vec![Effect::Append(Event::Replanned { statuses: told })];
-        effects.extend(gone.map(|task| Effect::Abandon { task: old.id(task) }));
+        let gone: Vec<TaskId> = gone.map(|task| old.id(task)).collect();
+        let mut effects = Vec::new();
+        let removed = old.still_open().filter(|_| under_way);
+        let removed = removed.filter(|id| self.plan.graph().find(id).is_none());
+        let replanned = Event::Replanned {
+            statuses: told,
+            removed: removed.collect(),
+        };
+        self.take(replanned, &mut effects);
+        for (task, status) in marked {
+            let seen = Seen::Mark;
+            self.take(Event::StatusSeen { task, status, seen }, &mut effects);
+        }
+        effects.extend(gone.into_iter().map(|task| Effect::Abandon { task }));
         self.go_on(&mut effects);
         effects
+    }
+
+    /// Tasks that nobody has done or taken out, from the old plan.
+    fn still_open(&self) -> impl Iterator<Item = TaskId> {
+        let tasks = (0..self.records.len() as TaskIx).filter(|task| {
+            let state = &self.record(*task).state;
+            let settled = matches!(state, TaskState::Done | TaskState::LeftOut { .. });
+            self.plan.graph().is_work(*task) && !settled
+        });
+        tasks.map(|task| self.id(task))
     }
 
     /// Everything that is known about the loop rather than about one task.
@@ -56,6 +87,10 @@ impl Scheduler {
         let find = |task: &TaskIx| self.plan.graph().find(&old.id(*task));
         self.queue = old.queue.iter().filter_map(find).collect();
         self.merging = old.merging.as_ref().and_then(find);
+        self.checks = old.checks.iter().filter_map(find).collect();
+        self.checking = old.checking.as_ref().and_then(find);
+        self.removed = old.removed.clone();
+        self.file_away = old.file_away;
         let committing = old.committing.as_ref();
         self.committing =
             committing.map(|(wave, tasks)| (*wave, tasks.iter().filter_map(find).collect()));

@@ -27,6 +27,12 @@ pub struct Scheduler {
     pub(super) landed_waves: BTreeSet<u32>,
     pub(super) queue: VecDeque<TaskIx>,
     pub(super) merging: Option<TaskIx>,
+    /// Tasks that others marked done and whose gates are still to be run.
+    pub(super) checks: VecDeque<TaskIx>,
+    /// The task whose mark the gates are run for.
+    pub(super) checking: Option<TaskIx>,
+    /// Tasks that others took out of the file while the loop ran, before they were done.
+    pub(super) removed: BTreeSet<TaskId>,
     /// The wave that is being committed, from 0, and what was done in it.
     pub(super) committing: Option<(u32, Vec<TaskIx>)>,
     pub(super) slots: Vec<Slot>,
@@ -36,6 +42,8 @@ pub struct Scheduler {
     /// Whether this process has begun; not part of the journal.
     pub(super) live: bool,
     pub(super) paused: bool,
+    /// Whether the task file can be read and written; not part of the journal.
+    pub(super) file_away: bool,
     /// Room for the tasks of one change, used again from change to change.
     changed: Vec<TaskIx>,
     pub(super) stop: Option<Stop>,
@@ -70,6 +78,9 @@ impl Scheduler {
             landed_waves: BTreeSet::new(),
             queue: VecDeque::new(),
             merging: None,
+            checks: VecDeque::new(),
+            checking: None,
+            removed: BTreeSet::new(),
             committing: None,
             slots: vec![Slot::default(); config.slots as usize],
             running: 0,
@@ -77,6 +88,7 @@ impl Scheduler {
             begun: false,
             live: false,
             paused: false,
+            file_away: false,
             changed: Vec::new(),
             stop: None,
             ended: None,
@@ -161,7 +173,7 @@ impl Scheduler {
 
     /// Changes where a task stands, and what follows for the tasks behind it.
     pub(super) fn set_state(&mut self, task: TaskIx, state: TaskState) {
-        let mark = state.mark();
+        let mark = state.mark(self.config.trust_marks);
         self.record_mut(task).state = state;
         self.set_mark(task, mark);
     }
@@ -180,10 +192,11 @@ impl Scheduler {
         for (task, state) in states {
             self.record_mut(task).state = state;
         }
+        let trust = self.config.trust_marks;
         let marks: Vec<Mark> = self
             .records
             .iter()
-            .map(|record| record.state.mark())
+            .map(|record| record.state.mark(trust))
             .collect();
         self.frontier = Frontier::new(&self.plan, |task| marks[task as usize]);
         self.refresh_all();

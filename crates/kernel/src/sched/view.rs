@@ -1,7 +1,7 @@
 //! What views need to know of a task loop.
 
 use super::Input;
-use super::record::TaskState;
+use super::record::{MarkCheck, TaskState};
 use super::state::Scheduler;
 use crate::graph::{TaskId, TaskIx, TaskStatus};
 
@@ -61,7 +61,13 @@ impl Scheduler {
             - count(&|state| {
                 matches!(
                     state,
-                    TaskState::Done | TaskState::Passed { .. } | TaskState::LeftOut { .. }
+                    TaskState::Done
+                        | TaskState::Passed { .. }
+                        | TaskState::LeftOut { .. }
+                        | TaskState::MarkedOut { .. }
+                        | TaskState::MarkedDone {
+                            check: MarkCheck::Green | MarkCheck::NoGate,
+                        }
                 )
             });
         let state = match (open, done + running) {
@@ -107,9 +113,11 @@ impl Scheduler {
             }
             TaskState::Pending | TaskState::Passed { .. } => TaskStatus::Pending,
             TaskState::Running { .. } | TaskState::Landing => TaskStatus::InProgress,
-            TaskState::Done => TaskStatus::Done,
+            TaskState::Done | TaskState::MarkedDone { .. } => TaskStatus::Done,
             TaskState::Blocked { .. } => TaskStatus::Blocked,
-            TaskState::Held { status } | TaskState::LeftOut { status } => *status,
+            TaskState::Held { status }
+            | TaskState::LeftOut { status }
+            | TaskState::MarkedOut { status } => *status,
         }
     }
 

@@ -60,6 +60,9 @@ pub(super) fn judge(
     }
 }
 
+/// An attempt of an agent that ended well and did nothing at all.
+pub(crate) const NOTHING_DONE: &str = "the agent changed nothing and claimed nothing";
+
 /// What the gates say about an attempt at a task.
 #[derive(Clone, Copy)]
 enum Proven {
@@ -96,9 +99,8 @@ fn judge_attempt(
         (Proven::Green, Proof::Exit) => Verdict::Gates,
         (Proven::NoGate, Proof::Exit) => Verdict::Success,
         (Proven::Green, _) if changed => Verdict::Gates,
-        (Proven::NoGate, _) if changed => {
-            Verdict::Failed("there is no gate, and the agent did not claim the promise".to_owned())
-        }
-        _ => Verdict::Failed("the agent changed nothing and claimed nothing".to_owned()),
+        // It worked, and has not said that it is done.
+        (Proven::NoGate, _) if changed => Verdict::Worked,
+        _ => Verdict::Failed(NOTHING_DONE.to_owned()),
     }
 }

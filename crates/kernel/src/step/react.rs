@@ -191,6 +191,10 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
             hint: "say something: descartes loop say \"use the new parser\"".to_owned(),
         }),
         Command::Say { text } => check_prompt(text).err(),
+        Command::Set { change } if change.trust_marks.is_some() => Some(ConfigError {
+            message: "marks of others are accepted by a resume alone".to_owned(),
+            hint: "descartes loop resume --trust-marks".to_owned(),
+        }),
         Command::Set { change } => {
             let mut config = state.config.clone();
             change.apply_to(&mut config);

@@ -4,6 +4,7 @@ use crate::event::{GateEnd, Verdict, WaitReason};
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
 use crate::state::LoopState;
+use crate::step::NOTHING_DONE;
 
 /// How the attempt ended for which a loop was lent until its iteration `until` was over.
 pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
@@ -49,6 +50,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
         Some(Verdict::Blocked(message)) => AttemptEnd::BlockedByAgent {
             message: message.clone(),
         },
+        Some(Verdict::Failed(message)) if message == NOTHING_DONE => AttemptEnd::NothingDone,
         Some(Verdict::Failed(message)) => AttemptEnd::Failed {
             message: message.clone(),
         },
@@ -56,9 +58,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
             Some(refusal) => AttemptEnd::Red {
                 tail: gate_words(&refusal.gate.command, refusal.gate.end, &refusal.gate.tail),
             },
-            None => AttemptEnd::Failed {
-                message: "the promise was not given".to_owned(),
-            },
+            None => AttemptEnd::NoPromise,
         },
         Some(Verdict::Stopped) | None => AttemptEnd::Interrupted,
     }

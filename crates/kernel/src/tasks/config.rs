@@ -140,6 +140,13 @@ pub struct TasksConfig {
     /// A command that makes a new worktree ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_setup: Option<String>,
+    /// Whether a task that somebody else marks while the loop runs counts as the mark says.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub trust_marks: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn three() -> u32 {
@@ -170,6 +177,7 @@ impl TasksConfig {
             spec: LoopSpecConfig::default(),
             worktree_copy: Vec::new(),
             worktree_setup: None,
+            trust_marks: false,
         }
     }
 
@@ -194,6 +202,8 @@ impl TasksConfig {
             } else {
                 Grouping::Wave
             },
+            trust_marks: self.trust_marks,
+            shared_tree: self.place == WorkPlace::InPlace,
         }
     }
 

@@ -8,5 +8,6 @@ mod state;
 pub use attempt::{attempt_end, gate_words};
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace};
 pub use state::{
-    BlockedEntry, Counted, Landing, PlannedTask, RunningTask, TaskEntry, TasksState, WaveCommit,
+    BlockedEntry, Counted, Landing, MarkedEntry, PlannedTask, RunningTask, TaskEntry, TasksState,
+    WaveCommit,
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::graph::{TaskId, TaskStatus};
-use crate::sched::{BlockReason, CommitEnd, Event, Next, Seen};
+use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,56 @@ pub struct TaskEntry {
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskId>,
+    /// Whether its status is somebody else's mark, made while the loop ran and not proven.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub marked: bool,
 }
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl TaskEntry {
+    /// Whether it is done and proven, or was done before the loop began.
+    pub fn is_done(&self) -> bool {
+        self.status == TaskStatus::Done && !self.marked
+    }
+}
+
+/// A task that somebody else marked while the loop ran, as the state file tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkedEntry {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its title; empty where it is no longer in the file.
+    pub title: String,
+    /// How it was marked: `done`, `cancelled`, `deferred`, or `removed`.
+    pub mark: String,
+    /// What the gates said about one that was marked done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<MarkCheck>,
+    /// Since when it is known.
+    pub marked_at: Timestamp,
+}
+
+impl MarkedEntry {
+    /// What became of it, in words: `marked done, the gates are green`.
+    pub fn words(&self) -> String {
+        let check = match self.check {
+            None => "",
+            Some(MarkCheck::Waiting) => ", its gates were not run",
+            Some(MarkCheck::Green) => ", the gates are green",
+            Some(MarkCheck::NoGate) => ", there is no gate",
+            Some(MarkCheck::Red) => ", a gate is red",
+        };
+        match self.mark.as_str() {
+            REMOVED => "removed from the file".to_owned(),
+            mark => format!("marked {mark}{check}"),
+        }
+    }
+}
+
+const REMOVED: &str = "removed";
 
 /// A task that an agent works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +177,9 @@ pub struct TasksState {
     pub wave_commits: Vec<WaveCommit>,
     /// Tasks that could not be done.
     pub blocked: Vec<BlockedEntry>,
+    /// Tasks that somebody else marked or removed while the loop ran: none of them is proven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marked: Vec<MarkedEntry>,
     /// Where finished work is.
     pub landing: Option<Landing>,
     /// The loops of the tasks' attempts.
@@ -164,20 +216,34 @@ impl TasksState {
                 wave: task.wave,
                 complexity: task.complexity,
                 status: known.as_ref().map_or(TaskStatus::Pending, |k| k.status),
-                attempts: known.map_or(0, |known| known.attempts),
+                attempts: known.as_ref().map_or(0, |known| known.attempts),
                 after: task.after.clone(),
+                marked: known.is_some_and(|known| known.marked),
             };
             self.tasks.insert(task.id.clone(), entry);
         }
+        // What came back is not gone.
+        let tasks = &self.tasks;
+        self.marked
+            .retain(|entry| entry.mark != REMOVED || !tasks.contains_key(&entry.task_id));
     }
 
     /// Takes an event of the scheduler; tells whether it ends an attempt that counts.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> Counted {
         match event {
-            Event::Began { statuses } | Event::Replanned { statuses } => {
+            Event::Began { statuses } => {
                 self.has_begun = true;
                 for (task, status) in statuses {
                     self.set(task, *status);
+                }
+            }
+            Event::Replanned { statuses, removed } => {
+                self.has_begun = true;
+                for (task, status) in statuses {
+                    self.set(task, *status);
+                }
+                for task in removed {
+                    self.mark(task, None, at);
                 }
             }
             Event::AttemptStarted {
@@ -198,7 +264,11 @@ impl TasksState {
             }
             Event::ClaimRefused { task, found } => {
                 self.leave(task);
+                if let Some(entry) = self.tasks.get_mut(task) {
+                    entry.attempts = entry.attempts.saturating_sub(1);
+                }
                 self.set(task, *found);
+                self.mark(task, Some(*found), at);
             }
             Event::AttemptEnded { task, end, next } => {
                 let over = self.leave(task);
@@ -216,6 +286,31 @@ impl TasksState {
             Event::StatusSeen { task, status, seen } if *seen != Seen::Note => {
                 self.blocked.retain(|entry| entry.task_id != *task);
                 self.set(task, *status);
+                if *seen == Seen::Mark {
+                    self.mark(task, Some(*status), at);
+                }
+            }
+            Event::MarkChecked { task, set_back, .. } if *set_back => {
+                self.set(task, TaskStatus::Pending);
+            }
+            Event::MarkChecked { task, end, .. } => {
+                let check = match end {
+                    MarkEnd::Green => MarkCheck::Green,
+                    MarkEnd::NoGate => MarkCheck::NoGate,
+                    MarkEnd::Red { .. } => MarkCheck::Red,
+                    MarkEnd::Interrupted => MarkCheck::Waiting,
+                };
+                let marked = self.marked.iter_mut();
+                let entry = marked.rev().find(|entry| entry.task_id == *task);
+                if let Some(entry) = entry.filter(|entry| entry.check.is_some()) {
+                    entry.check = Some(check);
+                }
+            }
+            Event::Retried { tasks } => {
+                for task in tasks {
+                    self.blocked.retain(|entry| entry.task_id != *task);
+                    self.set(task, TaskStatus::Pending);
+                }
             }
             Event::WaveCommitStarted { wave, tasks } => {
                 self.committing = Some((*wave, tasks.clone()));
@@ -229,7 +324,31 @@ impl TasksState {
     fn set(&mut self, task: &TaskId, status: TaskStatus) {
         if let Some(entry) = self.tasks.get_mut(task) {
             entry.status = status;
+            entry.marked = false;
         }
+        self.marked.retain(|entry| entry.task_id != *task);
+    }
+
+    /// Somebody else gave a task this status while the loop ran, or took it out of the file. Only
+    /// statuses that end a task are marks.
+    fn mark(&mut self, task: &TaskId, status: Option<TaskStatus>, at: Timestamp) {
+        use TaskStatus::{Cancelled, Deferred, Done};
+        if !matches!(status, None | Some(Done | Cancelled | Deferred)) {
+            return;
+        }
+        let mut title = String::new();
+        if let Some(entry) = self.tasks.get_mut(task) {
+            entry.marked = true;
+            title.clone_from(&entry.title);
+        }
+        self.marked.retain(|entry| entry.task_id != *task);
+        self.marked.push(MarkedEntry {
+            task_id: task.clone(),
+            title,
+            mark: status.map_or_else(|| REMOVED.to_owned(), |status| status.to_string()),
+            check: (status == Some(Done)).then_some(MarkCheck::Waiting),
+            marked_at: at,
+        });
     }
 
     /// Takes a task out of its slot; tells whether the slot is free now.
@@ -254,6 +373,9 @@ impl TasksState {
             Next::Yield { status } => *status,
         };
         self.set(task, status);
+        if let Next::Yield { status } = next {
+            self.mark(task, Some(*status), at);
+        }
         if let Next::Block { reason } = next {
             let entry = self.tasks.get(task);
             let entry = BlockedEntry {
@@ -307,7 +429,7 @@ impl TasksState {
         let (mut done, mut total) = (0, 0);
         for entry in all {
             total += 1;
-            done += usize::from(entry.status == TaskStatus::Done);
+            done += usize::from(entry.is_done());
         }
         (done, total)
     }
@@ -336,6 +458,7 @@ impl TasksState {
         put("tasks_total", json!(total));
         put("wave_commits", json!(self.wave_commits));
         put("blocked_tasks", json!(self.blocked));
+        put("marked_tasks", json!(self.marked));
         if let Some(landing) = &self.landing {
             put("landing", json!(landing));
         }
@@ -351,11 +474,15 @@ impl BlockReason {
             lines.next_back().unwrap_or("").to_owned()
         };
         match self {
-            Self::Attempts { last } => {
+            Self::Attempts { last, made, limit } => {
                 let what = last.kind.words();
+                let count = match limit {
+                    0 => String::new(),
+                    limit => format!("{made} of {limit} attempts used: "),
+                };
                 match line(&last.text) {
-                    text if text.is_empty() => what.to_owned(),
-                    text => format!("{what}: {text}"),
+                    text if text.is_empty() => format!("{count}{what}"),
+                    text => format!("{count}{what}: {text}"),
                 }
             }
             Self::Agent { message } => format!("the agent gave up: {}", line(message)),
@@ -375,7 +502,8 @@ impl crate::sched::EvidenceKind {
             Self::AgentFailed => "the agent failed",
             Self::OutOfScope => "files that the task may not touch were changed",
             Self::NothingDone => "the agent changed nothing and claimed nothing",
-            Self::NoPromise => "there is no gate, and the agent did not claim the promise",
+            Self::NoPromise => "the agent did not claim the promise",
+            Self::MarkedRed => "it was marked done, and verification failed",
         }
     }
 }
@@ -440,6 +568,8 @@ mod tests {
                 kind: EvidenceKind::RedGate,
                 text: "boring\nassert failed\n".into(),
             },
+            made: 3,
+            limit: 3,
         };
         let red = AttemptEnd::Red { tail: "x".into() };
         end(&mut state, "2", red, Next::Block { reason });
@@ -466,7 +596,7 @@ mod tests {
         assert_eq!(fields["blocked_tasks"][0]["task_id"], "2");
         assert_eq!(
             fields["blocked_tasks"][0]["reason"],
-            "verification failed: assert failed"
+            "3 of 3 attempts used: verification failed: assert failed"
         );
     }
 

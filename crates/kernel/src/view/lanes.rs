@@ -122,6 +122,8 @@ fn attempt(end: &AttemptEnd) -> (Mark, String) {
         AttemptEnd::Green { .. } => (Mark::Good, "green".to_owned()),
         AttemptEnd::Red { tail } => (Mark::Bad, format!("red: {}", last_line(tail))),
         AttemptEnd::Failed { message } => (Mark::Bad, format!("failed: {}", last_line(message))),
+        AttemptEnd::NoPromise => (Mark::Held, "worked, no promise".to_owned()),
+        AttemptEnd::NothingDone => (Mark::Bad, "did nothing".to_owned()),
         AttemptEnd::OutOfScope { tail } => {
             (Mark::Bad, format!("out of its scope: {}", last_line(tail)))
         }

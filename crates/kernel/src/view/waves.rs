@@ -69,7 +69,7 @@ fn row(tasks: &TasksState, wave: u32) -> WaveRow {
         let found = entries.iter().filter(|entry| test(entry.status));
         found.count()
     };
-    let done = count(|status| status == TaskStatus::Done);
+    let done = entries.iter().filter(|entry| entry.is_done()).count();
     let open = count(|status| matches!(status, TaskStatus::Pending | TaskStatus::InProgress));
     let begun = entries.iter().any(|entry| entry.attempts > 0) || done > 0;
     let stands = match (open, begun) {

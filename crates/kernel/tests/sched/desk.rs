@@ -2,7 +2,8 @@
 
 use descartes_kernel::graph::{Plan, TaskGraph, TaskNode, TaskStatus};
 use descartes_kernel::sched::{
-    AttemptEnd, CommitEnd, Effect, Ended, Event, Input, MergeEnd, Outcome, SchedConfig, Scheduler,
+    AttemptEnd, CommitEnd, Effect, Ended, Event, Input, MarkEnd, MergeEnd, Outcome, SchedConfig,
+    Scheduler,
 };
 use jiff::Timestamp;
 
@@ -72,6 +73,8 @@ impl Desk {
             Effect::MarkDone { task } => format!("done {task}"),
             Effect::MarkBlocked { task, .. } => format!("blocked {task}"),
             Effect::Release { task } => format!("release {task}"),
+            Effect::CheckMark { task } => format!("check {task}"),
+            Effect::SetBack { task, .. } => format!("set back {task}"),
             Effect::CommitWave { wave, tasks } => {
                 let tasks: Vec<&str> = tasks.iter().map(|task| task.as_str()).collect();
                 format!("commit {wave}: {}", tasks.join(" "))
@@ -123,6 +126,12 @@ impl Desk {
             task: task.into(),
             status,
         })
+    }
+
+    /// The gates answer for a task that somebody else marked done.
+    pub fn checked(&mut self, task: &str, end: MarkEnd) -> Vec<String> {
+        let task = task.into();
+        self.put(Input::MarkChecked { task, end })
     }
 
     /// A task that is done at once.

@@ -3,6 +3,7 @@
 
 mod desk;
 mod limits;
+mod marks;
 mod others;
 mod proof;
 mod recovery;

@@ -26,7 +26,7 @@ fn agents_that_fail_block_their_task_and_never_finish_it() {
     let account = ended.account;
     assert_eq!(account.blocked[0].attempts, 3);
     assert!(
-        matches!(&account.blocked[0].reason, BlockReason::Attempts { last } if last.text == "exit 7")
+        matches!(&account.blocked[0].reason, BlockReason::Attempts { last, .. } if last.text == "exit 7")
     );
     let held: Vec<(&str, Vec<&str>)> = account
         .held

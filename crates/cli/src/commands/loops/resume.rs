@@ -49,8 +49,13 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     if let Some(dir) = &here {
         found.come_to(dir);
     }
-    let change = change(&args.change, around)?;
+    let mut change = change(&args.change, around)?;
     refuse_from_within(&found, &root, around)?;
+    refuse_without_tasks(args, &found)?;
+    if args.trust_marks {
+        within::refuse_from_within("--trust-marks")?;
+        change.trust_marks = Some(true);
+    }
     if args.repair {
         mend(&found, &root, printer)?;
     }
@@ -81,6 +86,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
                 false => Accept::Harmless,
             },
             here,
+            retry_blocked: args.retry_blocked,
         },
     };
     let format = Format::asked(ShowArgs {
@@ -218,6 +224,7 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
         prompt: text,
         prompt_file: task.file,
         model: args.model.clone(),
+        trust_marks: None,
     };
     // What could start no loop is refused here, whichever loop is meant.
     let mut any = IterativeLoopConfig {
@@ -228,6 +235,25 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
     change.apply_to(&mut any);
     any.check()?;
     Ok(change)
+}
+
+/// Flags about tasks mean nothing to a loop with one prompt.
+fn refuse_without_tasks(args: &ResumeArgs, found: &Found) -> Result<(), CliError> {
+    let given = [
+        ("--retry-blocked", args.retry_blocked),
+        ("--trust-marks", args.trust_marks),
+    ];
+    let Some((flag, _)) = given.iter().find(|(_, given)| *given) else {
+        return Ok(());
+    };
+    // What cannot be read is told by the loop itself as it is taken up.
+    match state_file::load(&found.state_file) {
+        Ok(loaded) if loaded.state.config.tasks.is_none() => Err(CliError::usage(
+            format!("{flag} is for a loop over tasks, and this one has none"),
+            format!("leave {flag} away"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A model that no agent of the loop would be told changes nothing.

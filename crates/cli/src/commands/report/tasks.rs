@@ -10,6 +10,7 @@ use super::html::{code, pill, section, text};
 pub fn tasks(tasks: &TasksState) -> String {
     let parts = [
         section("Blocked", &blocked(tasks)),
+        section("Marked by others, not proven", &marked(tasks)),
         section("Waves", &wave_table(tasks)),
         section("Tasks", &task_table(tasks)),
         section("Commits", &commits(tasks)),
@@ -32,6 +33,19 @@ fn blocked(tasks: &TasksState) -> String {
         "<th>task</th><th>title</th><th>why</th><th class=\"n\">attempts</th>",
         &rows,
     )
+}
+
+fn marked(tasks: &TasksState) -> String {
+    let row = |entry: &descartes_kernel::tasks::MarkedEntry| {
+        format!(
+            "<tr><td>{}</td><td class=\"t\">{}</td><td class=\"t\">{}</td></tr>\n",
+            code(&entry.task_id),
+            text(&entry.title),
+            text(&entry.words())
+        )
+    };
+    let rows: String = tasks.marked.iter().map(row).collect();
+    table("<th>task</th><th>title</th><th>how</th>", &rows)
 }
 
 fn wave_table(tasks: &TasksState) -> String {

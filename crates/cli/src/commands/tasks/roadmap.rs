@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::path_text::encode;
 use descartes_kernel::roadmap::{self, Mark, Roadmap};
 use descartes_kernel::state::IterativeLoopState;
@@ -86,6 +88,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         None => state_path(&file, &dir),
     };
     place.state_file = Some(state_file.clone());
+    let retry_blocked = args.retry_blocked;
     let args = StartArgs {
         task: TaskArgs {
             command: args.command.clone(),
@@ -114,13 +117,21 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     let environment = start.config.backend.environment.clone();
     let job = match state_file::load(&state_file) {
         // A run that was cut short goes on.
-        Ok(loaded) if !loaded.state.completed && !args.place.force => {
-            printer.note("going on with the run that was interrupted (--force starts anew)");
+        Ok(loaded) if !args.place.force && goes_on(&loaded.state, retry_blocked) => {
+            printer.note(match loaded.state.completed {
+                true => "going on with the run that ended with blocked tasks",
+                false => "going on with the run that was interrupted (--force starts anew)",
+            });
+            let trust = args.scud.tasks.trust_marks;
             Job::Resume {
                 here: None,
                 state_file,
                 loop_id: None,
-                change: Box::default(),
+                change: Box::new(ConfigChange {
+                    trust_marks: trust.then_some(true),
+                    ..ConfigChange::default()
+                }),
+                retry_blocked,
                 accept: Accept::Harmless,
             }
         }
@@ -161,6 +172,13 @@ fn around_for(
         silent: args.show.json,
     };
     trust::settle(dir, ScudGates::Unused, asking, around, printer)
+}
+
+/// Whether an earlier run is taken up: one that was cut short, or one whose blocked tasks are to be
+/// tried again.
+fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
+    let blocked = matches!(state.exit_reason, IterativeExitReason::TasksBlocked { .. });
+    !state.completed || (blocked && retry_blocked)
 }
 
 fn check(
@@ -268,6 +286,9 @@ fn status(
     Ok(0)
 }
 
+/// What is said of a task that somebody else marked while a loop ran.
+const NOT_PROVEN: &str = "marked by others, not proven";
+
 /// Every task with its status and what there is to say about it.
 fn rows(
     roadmap: &Roadmap,
@@ -279,12 +300,18 @@ fn rows(
         found.and_then(Value::as_array).cloned().unwrap_or_default()
     };
     let (current, blocked) = (list("current_tasks"), list("blocked_tasks"));
+    let marked = list("marked_tasks");
     let row = |task: &roadmap::RoadmapTask| {
         let is = |value: &Value| value.as_str() == Some(task.id.as_str());
         let why = blocked
             .iter()
             .find(|entry| entry.get("task_id").is_some_and(is));
+        let is_marked = marked
+            .iter()
+            .any(|entry| entry.get("task_id").is_some_and(is));
         let (status, note) = match task.mark {
+            Mark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
+            Mark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
             Mark::Done => ("done", String::new()),
             Mark::LeftOut => ("left out", String::new()),
             Mark::Stopped => ("stopped", String::new()),

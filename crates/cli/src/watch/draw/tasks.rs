@@ -116,5 +116,17 @@ fn blocked(tasks: &TasksState, context: &Context, columns: usize) -> Vec<Line<'s
             line
         }));
     }
+    for marked in &tasks.marked {
+        let head = format!(
+            "{} {} ({}: marked by others, not proven)",
+            marked.task_id,
+            marked.title,
+            marked.words()
+        );
+        lines.push(Line::from(vec![
+            toned(theme, Tone::Warn, format!("{} ", theme.marks.failed)),
+            Span::from(flat(&head, columns.saturating_sub(2))),
+        ]));
+    }
     lines
 }

@@ -6,9 +6,8 @@ use descartes_kernel::sched::MergeEnd;
 use descartes_kernel::tasks::Landing;
 
 use super::{Done, Trees};
-use crate::tasks::in_place::wave_message;
 use crate::tasks::locks::Passed;
-use crate::tasks::place::{Gates, Work};
+use crate::tasks::place::{Gates, Wave, Work};
 
 /// Time for a lock in the user's checkout to go before work is put aside to land later: somebody
 /// may be writing a commit message.
@@ -102,10 +101,10 @@ impl Trees {
     /// One commit for the wave on top of the last one, then into the user's checkout.
     pub(super) fn close_wave(
         &self,
-        wave: u32,
+        wave: &Wave,
         gates: Gates<'_>,
     ) -> Done<(Option<String>, Option<Landing>)> {
-        let message = wave_message(&self.tag, wave);
+        let message = wave.message(&self.tag);
         let (merged, last) = (self.merged()?, self.waves()?);
         let new = self.user.tree_of(&merged)? != self.user.tree_of(&last)?;
         let commit = if self.squash && new {

@@ -8,6 +8,7 @@
 //! anywhere begins the same step again.
 
 mod landing;
+mod marks;
 mod slots;
 mod workplace;
 

@@ -2,12 +2,11 @@
 
 use std::sync::PoisonError;
 
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 
 use super::Trees;
 use crate::tasks::locks::{HURRY, Locks};
-use crate::tasks::place::{Gates, MergeDone, Proven, Ready, WaveDone, Work, Workplace};
+use crate::tasks::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
 
 /// Files of a task that are told by name to those that depend on it.
 const TOLD_FILES: usize = 20;
@@ -84,7 +83,11 @@ impl Workplace for Trees {
         MergeDone { end, landing }
     }
 
-    fn commit_wave(&self, wave: u32, _: &[TaskId], gates: Gates<'_>) -> WaveDone {
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String> {
+        self.gate_integration(gates)
+    }
+
+    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone {
         match self.close_wave(wave, gates) {
             Ok((commit, landing)) => WaveDone {
                 end: CommitEnd::Committed { commit },

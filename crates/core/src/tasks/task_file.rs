@@ -1,0 +1,158 @@
+//! The task file as a thing that may be away: editors and other tools replace it, move it, or are
+//! in the middle of writing it. Work under way goes on and lands meanwhile; what is to be written
+//! into the file is owed to it, in order, until it is back.
+
+use std::time::{Duration, Instant};
+
+use descartes_kernel::graph::{TaskId, TaskStatus};
+use descartes_kernel::sched::Input;
+
+use super::run::Runner;
+use super::source::{Claim, SourceError};
+use super::watch::FileWatch;
+use crate::host::HostError;
+
+/// A file that is away is looked for this often.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// A file that is still away after so long, with nothing at work any more, ends the loop.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// Tasks that are missing in the file are believed to be gone when they still are after so long:
+/// until then somebody may be writing it.
+pub(super) const SETTLED: Duration = Duration::from_secs(1);
+
+/// Something that is to be written about a task.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    /// Its status.
+    Status(TaskStatus),
+    /// It is no longer done.
+    Reopen,
+}
+
+/// What is owed to the task file.
+#[derive(Debug, Default)]
+pub(super) struct FileState {
+    /// Since when it cannot be read or written.
+    away: Option<Instant>,
+    /// What is to be written into it, in order.
+    owed: Vec<(TaskId, Write)>,
+    /// Tasks that were missing when it was last read, and since when.
+    pub(super) missing: Option<(Vec<TaskId>, Instant)>,
+}
+
+impl FileState {
+    /// Whether it cannot be read or written.
+    pub(super) fn is_away(&self) -> bool {
+        self.away.is_some()
+    }
+
+    /// When the file is to be looked at again, whoever has written it.
+    pub(super) fn look_again(&self) -> Option<Duration> {
+        match (self.away, &self.missing) {
+            (Some(_), _) => Some(LOOK_AGAIN),
+            (None, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// Writes what became of a task, now or once the file can be written.
+    pub(super) fn write(&mut self, task: &TaskId, write: Write) -> Result<(), HostError> {
+        if self.file.away.is_none() {
+            match self.write_now(task, &write) {
+                Ok(()) => return Ok(()),
+                Err(SourceError::NoTask { .. }) => return self.said_gone(task),
+                Err(error) => self.file_is_away(&error)?,
+            }
+        }
+        self.file.owed.push((task.clone(), write));
+        Ok(())
+    }
+
+    fn write_now(&mut self, task: &TaskId, write: &Write) -> Result<(), SourceError> {
+        match write {
+            Write::Status(status) => self.source.set(task, *status),
+            Write::Reopen => self.source.reopen(task),
+        }
+    }
+
+    fn said_gone(&mut self, task: &TaskId) -> Result<(), HostError> {
+        self.d.warn(format!(
+            "task {task} is no longer in the task file: nothing was written about it"
+        ))
+    }
+
+    /// Claims a task for us; where the file is away, it is not started now.
+    pub(super) fn claim(&mut self, task: TaskId) -> Result<(), HostError> {
+        if self.claimed.contains(&task) {
+            // Ours already: another tool put it back, and it is set right.
+            return self.write(&task, Write::Status(TaskStatus::InProgress));
+        }
+        let found = match self.source.claim(&task) {
+            Ok(Claim::Taken) => {
+                self.claimed.insert(task);
+                return Ok(());
+            }
+            Ok(Claim::Found(found)) => found,
+            Err(error) => {
+                self.file_is_away(&error)?;
+                TaskStatus::Pending
+            }
+        };
+        self.refused.insert(task.clone());
+        self.inputs.push_back(Input::ClaimRefused { task, found });
+        Ok(())
+    }
+
+    /// The file cannot be read or written: said once, and waited for.
+    pub(super) fn file_is_away(&mut self, error: &SourceError) -> Result<(), HostError> {
+        if self.file.away.is_some() {
+            return Ok(());
+        }
+        self.file.away = Some(Instant::now());
+        self.inputs.push_back(Input::FileAway);
+        self.d.warn(format!(
+            "the task file cannot be used now, and is waited for; work under way goes on: {error}"
+        ))
+    }
+
+    /// Looks whether the file can be used again; writes what is owed to it, and reads it.
+    pub(super) fn look_for_file(&mut self) -> Result<(), HostError> {
+        let Some(since) = self.file.away else {
+            return match self.file.missing {
+                Some(_) => self.reload(),
+                None => Ok(()),
+            };
+        };
+        if let Err(error) = self.settle_debts() {
+            let idle = self.live.is_empty() && self.merging.is_none();
+            if idle && since.elapsed() > PATIENCE {
+                return Err(HostError::refused(
+                    format!("the task file did not come back: {error}"),
+                    "put it back, then go on with: descartes loop resume",
+                ));
+            }
+            return Ok(());
+        }
+        self.file.away = None;
+        self.inputs.push_back(Input::FileBack);
+        // The folder may be another one, which nobody watches yet.
+        self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
+        self.d.warn("the task file is back".to_owned())?;
+        self.source.forget();
+        self.reload()
+    }
+
+    fn settle_debts(&mut self) -> Result<(), SourceError> {
+        self.source.forget();
+        self.source.news()?;
+        while let Some((task, write)) = self.file.owed.first().cloned() {
+            match self.write_now(&task, &write) {
+                Ok(()) | Err(SourceError::NoTask { .. }) => drop(self.file.owed.remove(0)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
