@@ -177,16 +177,21 @@ impl Watch {
             return WatchVerdict::Keep(None);
         }
         let grace = self.limits.promise_grace;
-        let silent_until = self.last_output + grace;
         let look_again = |since: Mono| {
             let soon = (now + grace / GRACE_LOOKS).max(now + SHORTEST_LOOK);
             WatchVerdict::Keep(Some(soon.min(since + grace).max(now + SHORTEST_LOOK)))
         };
         match (self.claim_sample, cpu()) {
             _ if grace.is_zero() => WatchVerdict::End(EndedBy::Promise),
-            // What it works cannot be known: silence alone tells.
-            (_, None) if now >= silent_until => WatchVerdict::End(EndedBy::Promise),
-            (_, None) => WatchVerdict::Keep(Some(silent_until)),
+            // What it works cannot be known (any more: it may be about to exit). Silence alone tells.
+            (sample, None) => {
+                let since = sample.map_or(self.last_output, |(since, _)| since);
+                if now >= since + grace {
+                    WatchVerdict::End(EndedBy::Promise)
+                } else {
+                    WatchVerdict::Keep(Some(since + grace))
+                }
+            }
             (None, Some(used)) => {
                 self.claim_sample = Some((now, used));
                 look_again(now)
@@ -412,6 +417,17 @@ mod tests {
         };
         assert_eq!(ended.1, EndedBy::Promise);
         assert!(ended.0 >= s(22) && ended.0 <= s(26), "{ended:?}");
+        // One that worked to its end is not taken for silent while it exits.
+        let mut exits = Watch::new(limits(), s(0));
+        exits.claim();
+        for now in [0, 5, 10, 15] {
+            let verdict = exits.check(s(now), &mut || Some(s(now)));
+            assert!(matches!(verdict, WatchVerdict::Keep(_)));
+        }
+        assert!(matches!(
+            exits.check(s(16), &mut || None),
+            WatchVerdict::Keep(_)
+        ));
         // Output begins the grace anew.
         watch = Watch::new(limits(), s(0));
         watch.claim();

@@ -9,9 +9,11 @@ const TELLS: &str = "if, and only if, the task is completely finished, print <pr
 const TELLS_ABORT: &str =
     "if, and only if, the task cannot be done, print <promise>BLOCKED</promise> alone on a line.";
 
-/// Prints a promise that does not count, once; keeps every prompt.
-const NEARLY: &str = "save-prompt seen-$n\n@1 print Status: <promise>COMPLETE</promise>\n@2 print still at work\n@3 promise";
+/// Prints a promise that does not count, once.
+const NEARLY: &str =
+    "@1 print Status: <promise>COMPLETE</promise>\n@2 print still at work\n@3 promise";
 
+/// An agent that does this and keeps every prompt.
 fn script(text: &str) -> String {
     (1..=4)
         .map(|n| format!("@{n} save-prompt seen-{n}\n"))
@@ -22,15 +24,13 @@ fn script(text: &str) -> String {
 #[test]
 fn a_near_miss_is_shown_kept_and_told_once() {
     let world = World::new();
-    let agent = script(NEARLY.trim_start_matches("save-prompt seen-$n\n"));
+    let agent = script(NEARLY);
     let ended = start(&world, &agent, &["-m", "5"]);
     ended.assert_code(0);
+    let shown = format!("{}{}", ended.stdout(), ended.stderr());
     assert!(
-        ended
-            .stderr()
-            .contains("near miss: Status: <promise>COMPLETE</promise>"),
-        "{}",
-        ended.stderr()
+        shown.contains("near miss: Status: <promise>COMPLETE</promise>"),
+        "{shown}"
     );
     let facts = events(&world, "agent_ended");
     assert_eq!(facts[0]["near_miss"]["count"], 1);
