@@ -151,7 +151,11 @@ impl CliError {
             }
             Self::Host(error) => error.exit_code(),
             Self::Client(error) => error.exit_code(),
-            Self::Work(WorktreeError::NotGit { .. } | WorktreeError::NoTree { .. })
+            Self::Work(
+                WorktreeError::NotGit { .. }
+                | WorktreeError::NoTree { .. }
+                | WorktreeError::Dropped,
+            )
             | Self::Trust(TrustError::Inside(_))
             | Self::Refused { .. } => exit::REFUSED,
             Self::Background { code, .. } => *code,

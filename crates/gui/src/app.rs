@@ -207,10 +207,11 @@ fn heard(event: Event, status: event::Status, _window: window::Id) -> Option<Mes
 /// Work on a thread of its own.
 fn aside(work: impl FnOnce() -> Message + Send + 'static) -> Task<Message> {
     let (tx, rx) = iced::futures::channel::oneshot::channel();
-    std::thread::spawn(move || {
+    // Where no thread can be had it is not done, and the window stays as it is.
+    drop(std::thread::Builder::new().spawn(move || {
         // The window may be gone by then.
         let _ = tx.send(work());
-    });
+    }));
     Task::future(rx).then(|done| match done {
         Ok(message) => Task::done(message),
         Err(_) => Task::none(),

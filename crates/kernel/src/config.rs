@@ -179,6 +179,9 @@ pub struct IterativeLoopConfig {
     /// Bytes of log for an iteration; `None` is unlimited.
     #[serde(default = "two_gb")]
     pub max_log_bytes: Option<u64>,
+    /// Bytes of snapshots of the work tree; `None` is unlimited.
+    #[serde(default = "two_gb", skip_serializing_if = "is_two_gb")]
+    pub max_snapshot_bytes: Option<u64>,
     /// What proves an attempt at a task; `None` in loops of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
@@ -199,6 +202,10 @@ fn ten() -> Option<u32> {
 
 fn two_gb() -> Option<u64> {
     Some(2_000_000_000)
+}
+
+fn is_two_gb(value: &Option<u64>) -> bool {
+    *value == two_gb()
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -242,6 +249,7 @@ impl Default for IterativeLoopConfig {
             git: LoopGitConfig::default(),
             kill_grace_secs: None,
             max_log_bytes: two_gb(),
+            max_snapshot_bytes: two_gb(),
             proof: None,
             tasks: None,
             extra: Map::new(),

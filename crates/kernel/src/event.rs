@@ -161,7 +161,7 @@ pub enum Event {
         /// The commit made of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
-        /// Time that counts against the budget: agent and gates.
+        /// Time that counts against the budget: agent, gates and commit.
         spent_ms: u64,
     },
     /// The run did not count: it met a provider's limit.
@@ -249,6 +249,11 @@ pub enum Event {
         /// Its state file from now on.
         #[serde(with = "crate::path_text::one")]
         state_file: PathBuf,
+    },
+    /// The host itself is at something that takes time, until the next event of the iteration.
+    Busy {
+        /// At what: `committing: running git hooks`.
+        what: String,
     },
     /// Something a person should know that changes nothing.
     Warning {

@@ -378,6 +378,9 @@ pub struct LoopState {
     /// The tasks of a task loop, once they are planned.
     #[serde(default)]
     pub tasks: Option<Box<TasksState>>,
+    /// What the host itself is at, where that takes time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy: Option<String>,
     /// Sequence number of the last event folded in.
     pub seq: u64,
     /// Sequence number of the last checkpoint; 0 before the first.
@@ -411,6 +414,15 @@ impl LoopState {
     pub fn has_marks(&self) -> bool {
         let tasks = self.tasks.as_ref();
         tasks.is_some_and(|tasks| !tasks.marked.is_empty())
+    }
+
+    /// Why the work tree could not be measured when that was last tried.
+    pub fn unmeasured(&self) -> Option<&str> {
+        let facts = match self.run() {
+            Some(run) => Some(&run.before),
+            None => self.after.as_ref(),
+        };
+        facts?.unknown.as_deref()
     }
 
     /// The run under way or being judged.

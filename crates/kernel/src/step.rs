@@ -37,6 +37,8 @@ pub struct ClosingFacts {
     pub files: Option<u32>,
     /// The commit made of it.
     pub commit: Option<String>,
+    /// Time that the commit took, hooks included.
+    pub commit_ms: u64,
 }
 
 /// Something that happened.

@@ -167,6 +167,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         gate_files: BTreeMap::new(),
         changes: Vec::new(),
         tasks: None,
+        busy: None,
         seq: record.seq,
         checkpoint: 0,
     })
@@ -200,7 +201,11 @@ pub fn apply(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent>
 }
 
 fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
+    if ends_business(&record.event) {
+        state.busy = None;
+    }
     match &record.event {
+        Event::Busy { what } => state.busy = Some(what.clone()),
         Event::LoopCreated { .. } => return Err(illegal(record, "a second loop_created")),
         Event::HostStarted { host } => {
             state.host = Some(host.clone());
@@ -338,6 +343,19 @@ fn remember_change(
         from: from.cloned(),
         fields: fields.into_iter().map(|(field, _)| field).collect(),
     });
+}
+
+/// Whether the host is through with what it was busy with.
+fn ends_business(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::HostStarted { .. }
+            | Event::RunStarted { .. }
+            | Event::IterationFinished { .. }
+            | Event::Tagged { .. }
+            | Event::Interrupted { .. }
+            | Event::LoopFinished { .. }
+    )
 }
 
 fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {

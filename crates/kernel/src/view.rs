@@ -511,6 +511,13 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
             status.label().to_lowercase()
         ));
     }
+    let is_held = !matches!(status, Status::Interrupted | Status::Ended { .. });
+    if let Some(what) = state.busy.as_ref().filter(|_| is_held) {
+        lines.push(format!("  At work: {what}"));
+    }
+    if let Some(why) = state.unmeasured().filter(|_| is_held) {
+        lines.push(format!("  Progress: unknown, stalling is off ({why})"));
+    }
     if let Status::Waiting { until, why } = status {
         let left = std::time::Duration::try_from(until.duration_since(now)).unwrap_or_default();
         lines.push(format!(

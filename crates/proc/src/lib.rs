@@ -36,6 +36,7 @@ mod supervisor;
 mod suspend;
 mod sys;
 mod tree;
+mod waiting;
 mod wire;
 
 pub use at_work::is_at_work;
@@ -53,6 +54,7 @@ pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
 pub use suspend::{RunClock, stop_with_trees, time_stopped};
 pub use sys::work_in_idle_moments;
+pub use waiting::{Waiting, wait_for_exit};
 
 /// The variable that marks every process of a loop, in the environment of its agents.
 pub const MARK: &str = "DESCARTES_LOOP_ID";

@@ -4,8 +4,8 @@
 use descartes_kernel::event::{Durability, Event};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_store::catalog::{
-    CleanError, CleanScope, FindError, LoopMeta, Standing, find, list, plan_clean, register,
-    remove, remove_lock,
+    CleanError, CleanScope, FindError, LoopMeta, SafetyCopies, Standing, find, list, plan_clean,
+    register, remove, remove_lock,
 };
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
@@ -181,7 +181,14 @@ fn locks_that_nobody_holds_go_with_their_state_files() {
     let live = hold("live.json");
     drop((hold("state.json"), hold("gone.json"), hold("taken.json")));
     let lock = |name: &str| world.root.lock_for(&world.state_file(name));
-    let plan = plan_clean(&world.root, world.dir.path(), at(0), CleanScope::Logs).unwrap();
+    let plan = plan_clean(
+        &world.root,
+        world.dir.path(),
+        at(0),
+        CleanScope::Logs,
+        SafetyCopies::Keep,
+    )
+    .unwrap();
     let mut idle = [lock("gone.json"), lock("taken.json")];
     idle.sort();
     assert_eq!(plan.locks, idle);
@@ -220,7 +227,14 @@ fn locks_in_projects_go_when_nobody_holds_them_and_they_are_old_or_alone() {
     let _live = hold("live");
     drop((hold("left"), hold("gone")));
     let beside = |before: Timestamp| {
-        let plan = plan_clean(&world.root, world.dir.path(), before, CleanScope::Logs).unwrap();
+        let plan = plan_clean(
+            &world.root,
+            world.dir.path(),
+            before,
+            CleanScope::Logs,
+            SafetyCopies::Keep,
+        )
+        .unwrap();
         let locks = plan.locks.into_iter();
         let locks: Vec<PathBuf> = locks.filter(|lock| lock.starts_with(&folder)).collect();
         locks
@@ -257,10 +271,18 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
         world.dir.path(),
         Timestamp::now() - 1.hour(),
         CleanScope::Logs,
+        SafetyCopies::Keep,
     )
     .unwrap();
     assert_eq!(nothing, Default::default());
-    let plan = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Logs).unwrap();
+    let plan = plan_clean(
+        &world.root,
+        world.dir.path(),
+        soon,
+        CleanScope::Logs,
+        SafetyCopies::Keep,
+    )
+    .unwrap();
     assert_eq!(
         plan.interrupted
             .iter()
@@ -278,10 +300,24 @@ fn cleaning_takes_old_logs_and_leaves_history_live_loops_and_those_to_resume() {
     let old = find(&world.root, "old").unwrap();
     assert!(old.dir.journal().exists() && !old.dir.runs().exists());
     assert!(!world.root.loops().join("begun").exists());
-    let again = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Logs).unwrap();
+    let again = plan_clean(
+        &world.root,
+        world.dir.path(),
+        soon,
+        CleanScope::Logs,
+        SafetyCopies::Keep,
+    )
+    .unwrap();
     assert_eq!(again.items, []);
     drop(lock);
-    let whole = plan_clean(&world.root, world.dir.path(), soon, CleanScope::Whole).unwrap();
+    let whole = plan_clean(
+        &world.root,
+        world.dir.path(),
+        soon,
+        CleanScope::Whole,
+        SafetyCopies::Keep,
+    )
+    .unwrap();
     let live = whole
         .items
         .iter()

@@ -177,8 +177,8 @@ pub struct RewindArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// List the safety copies
-    #[arg(long, conflicts_with_all = ["to", "yes"])]
+    /// List the safety copies, newest last
+    #[arg(long, visible_alias = "list", conflicts_with_all = ["to", "yes"])]
     pub copies: bool,
     /// Print what was done as JSON
     #[arg(long)]
@@ -194,6 +194,9 @@ pub struct CleanArgs {
     /// Their journals too, and with them their history
     #[arg(long)]
     pub whole: bool,
+    /// Safety copies of `loop rewind` too, which stay otherwise
+    #[arg(long)]
+    pub safety_copies: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,

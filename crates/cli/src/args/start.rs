@@ -112,6 +112,9 @@ pub struct LimitArgs {
     /// Log kept of one iteration, or `unlimited` [default: 2GB]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub max_log: Option<SizeLimit>,
+    /// Snapshots of the work tree kept for `loop diff` and `loop rewind`, or `unlimited` [default: 2GB]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub max_snapshots: Option<SizeLimit>,
 }
 
 /// How the agent is started.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use descartes_kernel::path_text::encode;
 use descartes_kernel::units::{plural, show_duration, show_size};
-use descartes_store::catalog::{CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
+use descartes_store::catalog::{
+    CleanItem, CleanPlan, CleanScope, KeptCopies, SafetyCopies, plan_clean, remove, remove_lock,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -27,14 +29,22 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         true => CleanScope::Whole,
         false => CleanScope::Logs,
     };
-    let plan = plan_clean(&around.root(&around.here), &around.here, before, scope)?;
+    let copies = match args.safety_copies {
+        true => SafetyCopies::Remove,
+        false => SafetyCopies::Keep,
+    };
+    let root = around.root(&around.here);
+    let plan = plan_clean(&root, &around.here, before, scope, copies)?;
     let sockets = dead_sockets(&around.paths);
     if !args.json {
         list(&plan, &sockets, now, args, printer);
     }
     if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         if args.json {
-            let nothing = json!({ "items": [], "sockets": [], "locks": [], "removed": false });
+            let nothing = json!({
+                "items": [], "sockets": [], "locks": [], "removed": false,
+                "safety_copies": kept_copies(&plan),
+            });
             printer.line(&nothing.to_string());
         }
         return Ok(0);
@@ -62,6 +72,7 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
             "locks": plan.locks,
             "removed": agreed,
             "kept": kept,
+            "safety_copies": kept_copies(&plan),
         });
         printer.line(&value.to_string());
     } else if agreed {
@@ -80,7 +91,15 @@ fn as_typed(args: CleanArgs) -> String {
     if args.whole {
         out.push_str(" --whole");
     }
+    if args.safety_copies {
+        out.push_str(" --safety-copies");
+    }
     out
+}
+
+fn kept_copies(plan: &CleanPlan) -> Vec<Value> {
+    let row = |kept: &KeptCopies| json!({ "loop_id": kept.meta.id, "name": kept.meta.name, "copies": kept.names });
+    plan.copies.iter().map(row).collect()
 }
 
 /// Removes what can be removed, and gives why the rest cannot.
@@ -108,12 +127,15 @@ fn clear(plan: &CleanPlan, sockets: &[PathBuf], printer: &Printer) -> Vec<String
 }
 
 fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, printer: &Printer) {
-    let what = if args.whole {
-        "everything of"
-    } else {
-        "logs and snapshots of"
-    };
     for item in &plan.items {
+        let id = item.meta.as_ref().map(|meta| &meta.id);
+        let has_copies = plan.copies.iter().any(|kept| Some(&kept.meta.id) == id);
+        let what = match (has_copies, args.whole, args.safety_copies) {
+            (true, ..) => "logs of",
+            (_, true, _) => "everything of",
+            (_, _, true) => "logs, snapshots and safety copies of",
+            _ => "logs and snapshots of",
+        };
         let name = item.meta.as_ref().map_or_else(
             || "a folder that never became a loop".to_owned(),
             |meta| format!("{what} {} ({})", meta.name, meta.id),
@@ -128,6 +150,19 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
         printer.note(&format!(
             "kept: {} ({}) is not over, go on with `descartes loop resume {}` or cancel it",
             meta.name, meta.id, meta.id
+        ));
+    }
+    for kept in &plan.copies {
+        let id = &kept.meta.id;
+        let newest = kept.names.last().map_or("", String::as_str);
+        printer.note(&format!(
+            "kept: {} of {} ({id}), {}: go back with `descartes loop rewind {newest} {id}`, or remove with --safety-copies",
+            match kept.names.len() {
+                1 => "1 safety copy".to_owned(),
+                count => format!("{count} safety copies"),
+            },
+            kept.meta.name,
+            show_size(kept.bytes),
         ));
     }
     if !sockets.is_empty() {

@@ -27,7 +27,11 @@ pub fn run() -> i32 {
     };
     thread::scope(|scope| {
         for hook in &order.hooks {
-            scope.spawn(|| try_hook(hook, &order));
+            let tried = thread::Builder::new().spawn_scoped(scope, || try_hook(hook, &order));
+            if tried.is_err() {
+                // No thread can be had: one after the other, then.
+                try_hook(hook, &order);
+            }
         }
         if order.desktop
             && let Err(why) = desktop::show(&order.notice)

@@ -89,12 +89,14 @@ fn run(mut command: Command, body: &str, timeout: Duration) -> Result<(), String
         // Whoever does not want to read it need not.
         drop(stdin.write_all(body.as_bytes()));
     }
-    let said = child.stderr.take().map(|mut stderr| {
-        thread::spawn(move || {
+    let said = child.stderr.take().and_then(|mut stderr| {
+        let reads = move || {
             let mut said = Vec::new();
             drop(stderr.by_ref().take(64 << 10).read_to_end(&mut said));
             said
-        })
+        };
+        // Without a thread its words are lost, and nothing else.
+        thread::Builder::new().spawn(reads).ok()
     });
     let status = wait(&mut child, timeout)?;
     if status.success() {

@@ -43,6 +43,7 @@ pub fn put(layers: &mut Layers, args: &StartArgs) -> Result<(), CliError> {
         ("--stall-after", limits.stall_after.map(number)),
         ("--kill-grace", limits.kill_grace.map(seconds)),
         ("--max-log", limits.max_log.map(size)),
+        ("--max-snapshots", limits.max_snapshots.map(size)),
         ("--backend", agent.backend.as_deref().map(text)),
         ("--model", agent.model.as_deref().map(text)),
         ("--permissions", agent.permissions.map(word)),

@@ -208,6 +208,9 @@ fn config(
         max_spec_tokens: value(layers, "max_spec_tokens")?.unwrap_or(defaults.max_spec_tokens),
         git: git(layers)?,
         kill_grace_secs: duration(layers, "kill_grace"),
+        max_snapshot_bytes: layers
+            .limit("max_snapshots")
+            .map_or(defaults.max_snapshot_bytes, |limit| limit.value),
         max_log_bytes: layers
             .limit("max_log")
             .map_or(defaults.max_log_bytes, |limit| limit.value),

@@ -109,6 +109,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
             format!("works in {} from here on", working_directory.display()),
         ),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
+        Event::Busy { what } => line(Tone::Normal, one_line(what)),
         Event::Warning { message } => line(Tone::Warn, format!("warning: {}", one_line(message))),
         _ => Vec::new(),
     }

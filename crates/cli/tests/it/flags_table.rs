@@ -32,6 +32,7 @@ const START: &[(&str, &str)] = &[
     ("--max-failures", "flags_limits"),
     ("--max-iterations", "flags_limits"),
     ("--max-log", "flags_limits"),
+    ("--max-snapshots", "git_snapshots"),
     ("--max-spec-tokens", "flags_agent"),
     ("--max-tokens", "flags_limits"),
     ("--model", "flags_agent"),

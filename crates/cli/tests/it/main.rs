@@ -16,6 +16,8 @@ mod flags_git;
 mod flags_limits;
 mod flags_place;
 mod flags_table;
+mod git_calls;
+mod git_snapshots;
 mod gui;
 mod help;
 mod install;

@@ -1,6 +1,6 @@
 //! The end of an iteration: evidence from the work tree, the commit, the tag.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{Event, TreeFacts, Verdict};
 use descartes_kernel::prompt::fill_template;
@@ -15,7 +15,7 @@ use descartes_store::logs::PrunedRun;
 use super::HostError;
 use super::driver::Driver;
 use super::gate_files::gate_files;
-use crate::worktree::{CommitOutcome, Snapshot, TreeHash};
+use crate::worktree::{Snapshot, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
 const MEASURE_BUDGET: Duration = Duration::from_secs(2);
@@ -36,6 +36,15 @@ impl Driver {
         }
     }
 
+    /// Says once that the work tree cannot be measured, and what follows from it.
+    pub(super) fn tell_measure(&mut self) -> Result<(), HostError> {
+        let unknown = self.measured.as_ref();
+        let unknown = unknown.and_then(|(facts, _)| facts.unknown.clone());
+        let words = unknown.map(|why| format!("{why}: progress is unknown, stalling is off"));
+        let news = self.said.measure.news(words);
+        news.map_or(Ok(()), |words| self.warn(words))
+    }
+
     /// Measures, commits, and closes the iteration being judged.
     pub(super) fn close(&mut self) -> Result<(), HostError> {
         let judged = matches!(&self.state.phase, Phase::Judging { gates, .. } if !gates.is_empty());
@@ -45,10 +54,13 @@ impl Driver {
         } else {
             self.measure()
         };
+        self.tell_measure()?;
         let files = self.changed_since_start();
-        let mut commit = None;
+        let (mut commit, mut commit_ms) = (None, 0);
         if self.state.config.git.auto_commit {
+            let began = Instant::now();
             commit = self.commit()?;
+            commit_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(0);
             if commit.is_some() {
                 after = self.measure();
             }
@@ -57,6 +69,7 @@ impl Driver {
             after,
             files,
             commit,
+            commit_ms,
         }))?;
         self.house.run_is_over(self.state.runs);
         self.mark();
@@ -65,6 +78,7 @@ impl Driver {
         }
         let pruned = self.house.pruned();
         self.told_pruned(pruned)?;
+        self.tell_dropped()?;
         self.begin_save()?;
         self.keep_locks()?;
         match self.next_action() {
@@ -72,6 +86,25 @@ impl Driver {
             Action::Start { .. } => Ok(()),
             _ => self.end_save(),
         }
+    }
+
+    /// Says once that snapshots had to go.
+    fn tell_dropped(&mut self) -> Result<(), HostError> {
+        let (Some(dropped), Some(limit)) =
+            (self.house.dropped(), self.state.config.max_snapshot_bytes)
+        else {
+            return Ok(());
+        };
+        if std::mem::replace(&mut self.said.dropped, true) {
+            return Ok(());
+        }
+        self.warn(format!(
+            "snapshots outgrew {}: the oldest {} were dropped ({}), and `loop diff` and `loop rewind` \
+             cannot go back to them; older ones go from now on (--max-snapshots)",
+            show_size(limit),
+            dropped.snapshots,
+            show_size(dropped.bytes)
+        ))
     }
 
     /// Says which logs had to go at last.
@@ -172,24 +205,6 @@ impl Driver {
         let values = self.values();
         let borrowed: Vec<(&str, &str)> = values.iter().map(|(k, v)| (*k, v.as_str())).collect();
         fill_template(template, &borrowed)
-    }
-
-    fn commit(&mut self) -> Result<Option<String>, HostError> {
-        let message = match self.fill(&self.state.config.git.commit_template) {
-            Ok(message) => message,
-            Err(why) => {
-                self.warn(format!("no commit: {why}"))?;
-                return Ok(None);
-            }
-        };
-        match self.tree.commit_all(&message) {
-            CommitOutcome::Made { hash } => Ok(Some(hash)),
-            CommitOutcome::Nothing => Ok(None),
-            CommitOutcome::Failed { words } => {
-                self.warn(format!("no commit: {words}"))?;
-                Ok(None)
-            }
-        }
     }
 
     fn tag_green(&mut self) -> Result<(), HostError> {

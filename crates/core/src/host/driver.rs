@@ -315,7 +315,7 @@ impl Driver {
                 self.news.push_back(*news);
                 Ok(None)
             }
-            Message::Tree(_) | Message::Note(..) => Ok(None),
+            Message::Tree(_) | Message::Note(..) | Message::Committed(_) => Ok(None),
         }
     }
 

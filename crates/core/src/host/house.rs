@@ -20,6 +20,7 @@ use descartes_store::{IoError, Sync};
 
 use super::HostError;
 use super::aside::Aside;
+use crate::worktree::budget::{Budget, Dropped};
 
 /// In folders of their own: who makes a file holds its folder for as long.
 fn spare_state(dir: &LoopDir) -> PathBuf {
@@ -49,6 +50,8 @@ pub(crate) struct House {
     maker: Option<Aside>,
     /// Nothing is to be made any more.
     closed: Arc<AtomicBool>,
+    /// Snapshots that had to go.
+    drops: (Sender<Dropped>, Receiver<Dropped>),
 }
 
 /// Files made ahead, as far as they are ready.
@@ -144,6 +147,7 @@ impl House {
             saver: None,
             maker: None,
             closed: Arc::default(),
+            drops: channel(),
         }
     }
 
@@ -185,6 +189,25 @@ impl House {
             Some(spare) => store_prompt_in(&self.dir, text, spare),
             None => store_prompt(&self.dir, text, Sync::Lazy),
         }
+    }
+
+    /// Makes room among the snapshots beside the driver; what went is told by
+    /// [`dropped`](Self::dropped).
+    pub(super) fn keep_snapshots(&mut self, budget: Budget) {
+        let drops = self.drops.0.clone();
+        let thread = std::thread::Builder::new().name("snapshots".to_owned());
+        // At the driver's own priority, since it may wait for it. Where no thread can be had now,
+        // it is tried again with the next run.
+        drop(thread.spawn(move || {
+            if let Some(dropped) = budget.keep() {
+                let _ = drops.send(dropped);
+            }
+        }));
+    }
+
+    /// Snapshots that had to go.
+    pub(super) fn dropped(&mut self) -> Option<Dropped> {
+        self.drops.1.try_iter().last()
     }
 
     /// The agent of this run is being started: the folder of its output is made, then what the end
@@ -305,4 +328,7 @@ impl Said {
 pub(crate) struct Troubles {
     pub(super) state_file: Said,
     pub(super) lock: Said,
+    pub(super) measure: Said,
+    /// Whether it was said that snapshots had to go.
+    pub(super) dropped: bool,
 }

@@ -8,6 +8,7 @@ use descartes_proc::TreeEvent;
 
 use super::control::Reply;
 use crate::tasks::News;
+use crate::worktree::CommitOutcome;
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -24,4 +25,6 @@ pub(crate) enum Message {
     Kill(StopBy),
     /// Something became of a task.
     Task(Box<News>),
+    /// A commit is over.
+    Committed(CommitOutcome),
 }

@@ -7,6 +7,7 @@ mod agent;
 mod alarm;
 mod aside;
 mod close;
+mod commit;
 pub(crate) mod control;
 pub(crate) mod driver;
 mod error;

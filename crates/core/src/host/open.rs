@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use descartes_kernel::config::IterativeLoopConfig;
@@ -32,6 +33,7 @@ use super::leftovers::{sweep_state_file, wait_for_guard};
 use super::message::Message;
 use super::name::{check_name, claim_name, unused_name};
 use super::{Host, HostError, HostSettings};
+use crate::worktree::git::guards::Guards;
 use crate::worktree::{Git, Tree, TreeOptions};
 use crate::{steering, tasks};
 
@@ -88,7 +90,7 @@ fn examined(
 
 /// Begins a loop that belongs to another, which `family` tells.
 pub(crate) fn create_within(
-    settings: HostSettings,
+    mut settings: HostSettings,
     new: NewLoop,
     family: Map<String, Value>,
 ) -> Result<Host, HostError> {
@@ -107,6 +109,8 @@ pub(crate) fn create_within(
     if let Some(name) = given {
         check_name(&settings, name)?;
     }
+    let loop_id = uuid::Uuid::now_v7().to_string();
+    settings.carry_mark(&loop_id);
     let tasks = match config.tasks.is_some() {
         true => Some(tasks::prepare(
             &config,
@@ -119,7 +123,6 @@ pub(crate) fn create_within(
     };
     let claim = given.map(|name| claim_name(&settings, name)).transpose()?;
 
-    let loop_id = uuid::Uuid::now_v7().to_string();
     let now = Timestamp::now();
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
@@ -133,7 +136,7 @@ pub(crate) fn create_within(
         None => unused_name(&settings, &dir, &loop_id)?,
     };
     // The last that can be refused: an old state file stays in its place until then.
-    let branch = make_branch(&config, &name, &dir, &loop_dir)?;
+    let branch = make_branch(&settings, &config, &name, &dir, &loop_dir)?;
     if new.existing != Existing::Refuse && safe_open::is_there(state_file.path()) {
         let aside = state_file.set_aside(now)?;
         notices.push(format!("the old state file is kept as {}", aside.display()));
@@ -416,16 +419,31 @@ fn tree_options(settings: &HostSettings, held: &Held) -> TreeOptions {
         apart.push(root.path().to_owned());
     }
     TreeOptions {
-        git: git_of(settings),
+        git: git_guarded(settings, guards_of(settings, held)),
         apart,
         ..TreeOptions::default()
     }
 }
 
-/// git in the surroundings that agents have.
+/// Guards of gits that hold the loop's lock until the last of what they ran is gone.
+fn guards_of(settings: &HostSettings, held: &Held) -> Arc<Guards> {
+    let fds = held.lock.fds();
+    let fds = fds.iter().filter_map(|fd| fd.try_clone_to_owned().ok());
+    Guards::holding(settings.guard.clone(), &held.state.loop_id, fds.collect())
+}
+
+/// git in the surroundings that gates have; what it starts is guarded.
 pub(crate) fn git_of(settings: &HostSettings) -> Git {
+    git_guarded(
+        settings,
+        Guards::new(settings.guard.clone(), &settings.mark()),
+    )
+}
+
+fn git_guarded(settings: &HostSettings, guards: Arc<Guards>) -> Git {
     let environment = settings.environment.iter();
-    environment.fold(Git::default(), |git, (k, v)| git.env(k, v))
+    let git = environment.fold(Git::default(), |git, (k, v)| git.env(k, v));
+    git.guarded_by(guards)
 }
 
 /// Puts a host together: guard, control socket, work tree.
@@ -537,6 +555,7 @@ pub(super) fn assemble(
 
 /// `--branch`: make and switch to a branch first. Refused before the loop exists.
 fn make_branch(
+    settings: &HostSettings,
     config: &IterativeLoopConfig,
     name: &str,
     dir: &Path,
@@ -553,7 +572,11 @@ fn make_branch(
     ];
     let branch = fill_template(&config.git.branch_template, &values)
         .map_err(|why| HostError::usage(why, "mend --branch-template"))?;
-    match Tree::open(dir, &loop_dir.objects()).create_branch(&branch) {
+    let options = TreeOptions {
+        git: git_of(settings),
+        ..TreeOptions::default()
+    };
+    match Tree::open_with(dir, &loop_dir.objects(), options).create_branch(&branch) {
         Ok(()) => Ok(Some(branch)),
         Err(error) => {
             // Nothing of a loop that never began is left behind; failing that is harmless.

@@ -61,6 +61,7 @@ impl Driver {
     /// Builds the prompt, writes down the intent, starts the agent.
     pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
         let before = self.measure_before();
+        self.tell_measure()?;
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
             Err(HostError::Prompt(message)) => return self.broken(message),
@@ -120,8 +121,15 @@ impl Driver {
             notes: Vec::new(),
         };
         let began = RunClock::start();
+        let limit = self.state.config.max_snapshot_bytes;
+        let budget = limit.and_then(|limit| self.tree.budget(limit));
         let house = &mut self.house;
-        let meanwhile = || house.make_ahead(run);
+        let meanwhile = || {
+            house.make_ahead(run);
+            if let Some(budget) = budget {
+                house.keep_snapshots(budget);
+            }
+        };
         self.supervisor
             .start_while(self.trees, launch, Box::new(sink), meanwhile)?;
         let mut watch = Watch::new(self.watch_limits(), self.mono());

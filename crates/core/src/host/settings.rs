@@ -60,6 +60,24 @@ impl std::fmt::Debug for HostSettings {
 }
 
 impl HostSettings {
+    /// Has every process that is started carry the mark of a loop, so that it is found again.
+    pub(crate) fn carry_mark(&mut self, loop_id: &str) {
+        self.environment
+            .retain(|(key, _)| key != descartes_proc::MARK);
+        self.environment
+            .push((descartes_proc::MARK.into(), loop_id.into()));
+    }
+
+    /// The mark that processes carry.
+    pub(crate) fn mark(&self) -> String {
+        let mut marks = self.environment.iter();
+        let mark = marks.rfind(|(key, _)| key == descartes_proc::MARK);
+        mark.map_or_else(
+            || "descartes".to_owned(),
+            |(_, mark)| mark.to_string_lossy().into_owned(),
+        )
+    }
+
     /// The environment that agents get.
     pub fn agent_environment(&self) -> impl Iterator<Item = &(OsString, OsString)> {
         let variables = self.environment.iter();

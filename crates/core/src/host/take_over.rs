@@ -80,7 +80,7 @@ pub(crate) enum Purpose {
 }
 
 pub(crate) fn resume_for(
-    settings: HostSettings,
+    mut settings: HostSettings,
     resume: Resume,
     purpose: Purpose,
 ) -> Result<Resumed, HostError> {
@@ -94,6 +94,7 @@ pub(crate) fn resume_for(
         &mut notices,
     )?;
     let copy_of = moved::check(&settings, &mut found, &mut state_file, &resume)?;
+    settings.carry_mark(&found.loop_id);
     let facts = this_host(&settings.version);
     wait_for_guard(&settings.root, state_file.path())?;
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;

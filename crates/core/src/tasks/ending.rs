@@ -14,7 +14,7 @@ impl Runner<'_> {
     /// Somebody does not want to wait for anybody's grace.
     pub(super) fn kill_all(&mut self) {
         self.live.values().for_each(|live| live.control.kill());
-        self.place.stop();
+        self.place.kill();
         if let Some(merge) = &self.merging {
             merge.kill();
         }

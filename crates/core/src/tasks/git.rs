@@ -5,14 +5,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use descartes_proc::Ending;
+
 use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
+use crate::worktree::git::guards::Manner;
 use crate::worktree::git::{Answer, Call};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
 const HOOKS: Duration = Duration::from_secs(20 * 60);
+
+/// A merge that does what it is told, whatever a branch is configured to do.
+const MERGE: [&str; 7] = [
+    "--ff",
+    "--no-squash",
+    "--no-verify-signatures",
+    "--no-autostash",
+    "--no-stat",
+    "--no-log",
+    "--no-signoff",
+];
 
 /// A work tree.
 #[derive(Clone, Debug)]
@@ -99,8 +113,7 @@ impl Repo {
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
-        let call = self.git.read(&self.dir).args(args);
-        let answer = call.run(Deadline::after(PATIENCE));
+        let answer = self.reading(args).run(Deadline::after(PATIENCE));
         Self::output(answer.map_err(|error| error.to_string())?)
     }
 
@@ -120,14 +133,46 @@ impl Repo {
         drop(self.change(Need::May, PATIENCE, || self.hookless(args)));
     }
 
+    /// Ends what is under way; later calls have little time.
+    pub(super) fn end_calls(&self, how: Ending) {
+        self.git.end_calls(how);
+    }
+
+    /// A call that only reads. Comparing files with the index may run filters.
+    fn reading(&self, args: &[&str]) -> Call {
+        let call = self.git.read(&self.dir).args(args);
+        match args.first() {
+            Some(&("status" | "diff" | "diff-files" | "diff-index")) => call.guarded(Manner::End),
+            _ => call,
+        }
+    }
+
     fn hookless(&self, args: &[&str]) -> Call {
-        let call = self.git.act(&self.dir);
-        call.args(["-c", "core.hooksPath=/dev/null"]).args(args)
+        match args {
+            // Refs and objects alone: nothing can be started.
+            ["update-ref" | "branch" | "commit-tree" | "symbolic-ref", ..]
+            | ["worktree", "prune" | "list" | "lock" | "unlock", ..] => {
+                self.git.read(&self.dir).args(args)
+            }
+            ["merge", rest @ ..] => {
+                let call = match rest.contains(&"--ff-only") {
+                    true => self.git.own(&self.dir).guarded(Manner::Finish),
+                    false => self.git.own(&self.dir),
+                };
+                let call = call.arg("merge");
+                match rest.contains(&"--abort") {
+                    true => call.args(rest),
+                    // Over what the branch's own merge options say; what follows wins.
+                    false => call.args(MERGE).args(rest),
+                }
+            }
+            _ => self.git.own(&self.dir).args(args),
+        }
     }
 
     /// Whether a call that answers by its exit code says yes.
     pub(super) fn holds(&self, args: &[&str]) -> Asked<bool> {
-        let answer = Self::answer(self.git.read(&self.dir).args(args))?;
+        let answer = Self::answer(self.reading(args))?;
         match answer.code {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
@@ -137,12 +182,12 @@ impl Repo {
 
     /// A call that changes something, and may say no; its words.
     pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), String>> {
-        let call = || self.hookless(args).env("LC_ALL", "C");
+        let call = || self.hookless(args);
         let answer = self.change(Need::Must, HOOKS, call)?;
         Ok(match answer.code {
             Some(0) => Ok(()),
             _ => {
-                let out = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+                let out = answer.said().trim().to_owned();
                 Err([out, answer.stderr.trim().to_owned()]
                     .join("\n")
                     .trim()
@@ -192,8 +237,13 @@ impl Repo {
 
     /// Files with unresolved conflicts.
     pub(super) fn unmerged(&self) -> Asked<Vec<String>> {
-        let out = self.ask(&["diff", "--name-only", "--diff-filter=U"])?;
-        Ok(out.lines().map(str::to_owned).collect())
+        let out = self.ask(&["ls-files", "--unmerged", "--full-name", "-z"])?;
+        let mut files: Vec<String> = out
+            .split('\0')
+            .filter_map(|row| Some(row.split_once('\t')?.1.to_owned()))
+            .collect();
+        files.dedup();
+        Ok(files)
     }
 
     /// Takes away the locks of a git that was killed. For trees of our own alone. A git that still
@@ -233,7 +283,12 @@ impl Repo {
     /// Whether anything differs from HEAD, untracked files included.
     pub(super) fn is_dirty(&self) -> Asked<bool> {
         Ok(!self
-            .ask(&["status", "--porcelain", "--untracked-files=normal"])?
+            .ask(&[
+                "status",
+                "--porcelain",
+                "--untracked-files=normal",
+                "--ignore-submodules=none",
+            ])?
             .is_empty())
     }
 }

@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::TasksConfig;
+use descartes_proc::Ending;
 
 use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
+use crate::worktree::git::guards::Manner;
 use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions};
 
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Between asking a git to end and killing it.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The user's own tree.
 #[derive(Debug)]
@@ -121,6 +125,7 @@ fn changed_files(git: &Git, dir: &Path, apart: &[PathBuf]) -> Result<Vec<String>
             "--untracked-files=all",
             "--no-renames",
         ])
+        .guarded(Manner::End)
         .output(Deadline::after(PATIENCE))
         .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&asked);
@@ -142,6 +147,12 @@ impl Workplace for InPlace {
 
     fn stop(&self) {
         self.locks.hurry();
+        self.git.end_calls(Ending::Ask { grace: GRACE });
+    }
+
+    fn kill(&self) {
+        self.locks.hurry();
+        self.git.end_calls(Ending::Kill);
     }
 
     fn prepare(&self, _: u32, _: &Work) -> Result<Ready, String> {

@@ -96,8 +96,12 @@ pub(super) trait Workplace: Send + Sync {
     fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String>;
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone;
-    /// Ends what is run to make slots ready.
+    /// Ends what is run to make slots ready, and gits that are under way.
     fn stop(&self) {}
+    /// The same, without grace.
+    fn kill(&self) {
+        self.stop();
+    }
     /// Everything is over: what is not needed any more is removed. Gives the branch on which
     /// finished work waits from now on, where that is another than before.
     fn close(&self, done: &[Work]) -> Option<String> {

@@ -29,6 +29,37 @@ pub enum CommitOutcome {
     },
 }
 
+/// A commit that is about to be made, in whichever thread.
+#[derive(Debug)]
+pub(crate) struct CommitJob {
+    what: Result<Box<(Repo, Ground)>, String>,
+    message: String,
+}
+
+impl CommitJob {
+    pub(super) fn new(repo: &Repo, ground: &Ground, message: &str) -> CommitJob {
+        CommitJob {
+            what: Ok(Box::new((repo.clone(), ground.clone()))),
+            message: message.to_owned(),
+        }
+    }
+
+    pub(super) fn hopeless(why: &str) -> CommitJob {
+        CommitJob {
+            what: Err(why.to_owned()),
+            message: String::new(),
+        }
+    }
+
+    /// Makes it.
+    pub(crate) fn run(self) -> CommitOutcome {
+        match self.what {
+            Ok(what) => what.0.commit_all(&what.1, &self.message),
+            Err(words) => CommitOutcome::Failed { words },
+        }
+    }
+}
+
 impl Repo {
     pub(super) fn commit_all(&self, ground: &Ground, message: &str) -> CommitOutcome {
         match self.try_commit_all(ground, message) {
@@ -55,9 +86,8 @@ impl Repo {
             .args(ground.pathspecs());
         add.output(Deadline::after(PATIENCE))?;
         let staged = self
-            .git
-            .read(&self.root)
-            .args(["diff", "--cached", "--name-only", "-z"]);
+            .read()
+            .args(["diff", "--cached", "--name-only", "-z", "--no-ext-diff"]);
         let staged = staged.output(Deadline::after(PATIENCE))?;
         let (ours, theirs): (Vec<PathBuf>, Vec<PathBuf>) = text::zero_ended(&staged)
             .map(text::path)
@@ -93,13 +123,16 @@ impl Repo {
                 "a {verb} is under way: finish it, or type git {verb} --abort"
             )));
         }
-        let unmerged = ["diff", "--name-only", "--diff-filter=U", "-z"];
+        let unmerged = ["ls-files", "--unmerged", "-z"];
         let out = self
-            .git
-            .read(&self.root)
+            .read()
             .args(unmerged)
             .output(Deadline::after(PATIENCE))?;
-        let first = text::zero_ended(&out).next().map(text::path);
+        let name = |row: &[u8]| {
+            let tab = row.iter().position(|byte| *byte == b'\t')?;
+            Some(text::path(row.get(tab + 1..)?))
+        };
+        let first = text::zero_ended(&out).next().and_then(name);
         Ok(first.map(|path| format!("conflicts are not resolved, as in {}", path.display())))
     }
 
@@ -145,11 +178,7 @@ impl Repo {
         name: &str,
     ) -> Result<(), WorktreeError> {
         // A leading dash would be taken for an option.
-        let asked = self
-            .git
-            .read(&self.root)
-            .args(args)
-            .run(Deadline::after(PATIENCE))?;
+        let asked = self.read().args(args).run(Deadline::after(PATIENCE))?;
         match asked.code {
             Some(0) if !name.starts_with('-') => Ok(()),
             _ => Err(WorktreeError::BadName {
@@ -162,11 +191,7 @@ impl Repo {
     fn commit_of(&self, name: &str) -> Result<Option<String>, WorktreeError> {
         let name = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &name];
-        let asked = self
-            .git
-            .read(&self.root)
-            .args(args)
-            .run(Deadline::after(PATIENCE))?;
+        let asked = self.read().args(args).run(Deadline::after(PATIENCE))?;
         let commit = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
         Ok((asked.code == Some(0)).then_some(commit))
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::catalog;
 use super::deadline::Deadline;
 use super::error::WorktreeError;
 use super::kind::Mode;
@@ -61,6 +62,14 @@ pub(super) fn tree_of(snapshot: &Snapshot) -> Result<&str, WorktreeError> {
 }
 
 impl Repo {
+    fn refuse_dropped(&self, trees: &[&str]) -> Result<(), WorktreeError> {
+        let gone = |tree: &&str| catalog::is_dropped(&self.objects, tree);
+        match trees.iter().any(gone) {
+            true => Err(WorktreeError::Dropped),
+            false => Ok(()),
+        }
+    }
+
     /// Bytes and no text: files may hold anything, and a patch must be exact.
     pub(super) fn diff(
         &self,
@@ -69,6 +78,7 @@ impl Repo {
         options: DiffOptions,
     ) -> Result<Vec<u8>, WorktreeError> {
         let (from, to) = (tree_of(from)?, tree_of(to)?);
+        self.refuse_dropped(&[from, to])?;
         let shape = match options.shape {
             DiffShape::Patch => "-p",
             DiffShape::Stat => "--stat",
@@ -102,6 +112,7 @@ impl Repo {
         from: &str,
         to: &str,
     ) -> Result<Vec<RawChange>, WorktreeError> {
+        self.refuse_dropped(&[from, to])?;
         let call = self
             .snapshot_call()
             .args(["diff-tree", "-r", "-z", "--raw", "--no-renames"]);

@@ -22,6 +22,9 @@ pub enum WorktreeError {
         /// Why.
         reason: String,
     },
+    /// A snapshot that had to make room for later ones.
+    #[error("the snapshot of that time was dropped, to keep snapshots within --max-snapshots")]
+    Dropped,
     /// There is no such program.
     #[error("git is not installed, or not on PATH")]
     GitMissing,
@@ -42,6 +45,12 @@ pub enum WorktreeError {
         verb: String,
         /// How long it was given.
         limit: Duration,
+    },
+    /// Somebody wanted the end before git was through.
+    #[error("git {verb} was ended, since the loop was told to stop")]
+    Stopped {
+        /// The subcommand.
+        verb: String,
     },
     /// A name that git takes for no branch or tag.
     #[error("{name:?} cannot be the name of a {what}")]
@@ -73,10 +82,11 @@ impl WorktreeError {
     /// What to type or do next, where there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            WorktreeError::NotGit { .. } => {
-                Some("git init && git add -A && git commit -m start".to_owned())
+            WorktreeError::NotGit { why, .. } => Some(hint_for(why)),
+            WorktreeError::Dropped => {
+                Some("later iterations are there: descartes loop history".to_owned())
             }
-            WorktreeError::GitMissing => Some("install git, or put it on PATH".to_owned()),
+            WorktreeError::GitMissing => Some(INSTALL.to_owned()),
             WorktreeError::Exists {
                 what: "branch",
                 name,
@@ -95,6 +105,36 @@ impl WorktreeError {
         move |source| WorktreeError::Io { path, source }
     }
 }
+
+const INSTALL: &str = "install git, or put it on PATH";
+
+/// What to do where git is not used, going by why.
+fn hint_for(why: &str) -> String {
+    if why == NO_REPOSITORY {
+        return "git init && git add -A && git commit -m start".to_owned();
+    }
+    if why == NO_WORK_TREE {
+        return "run it in a checkout: git worktree add ../checkout".to_owned();
+    }
+    if let Some((_, rest)) = why.split_once("dubious ownership in repository at '")
+        && let Some((path, _)) = rest.split_once('\'')
+    {
+        let path = shell_words::quote(path);
+        return format!("if you trust it: git config --global --add safe.directory {path}");
+    }
+    if why.starts_with("git is not installed") {
+        return INSTALL.to_owned();
+    }
+    if why.ends_with("ignores it") {
+        return "git init here, or take it out of the ignore rules".to_owned();
+    }
+    "see what git says: git status".to_owned()
+}
+
+/// There is no repository at all.
+pub(super) const NO_REPOSITORY: &str = "this folder is in no git repository";
+/// There is one without files.
+pub(super) const NO_WORK_TREE: &str = "this folder is in a git repository without a work tree";
 
 /// Why a measurement was broken off.
 #[derive(Debug)]

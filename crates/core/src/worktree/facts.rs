@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::deadline::Deadline;
@@ -17,8 +18,14 @@ use super::text;
 pub(super) struct Facts {
     pub(super) blobs: Blobs,
     pub(super) files: Files,
+    /// Ignore rules that lie outside the work tree; later ones win.
+    pub(super) rules: Vec<u8>,
+    /// Filters that are configured.
+    pub(super) filters: Vec<String>,
     /// Files outside the work tree that rules come from, as they were.
     sources: Vec<(PathBuf, Option<Stamp>)>,
+    /// Whether settings depend on the branch, which no file tells.
+    by_branch: bool,
 }
 
 /// Whether files are on disk what they are to git.
@@ -33,13 +40,15 @@ pub(super) enum Files {
 impl Facts {
     pub(super) fn read(repo: &Repo, deadline: Deadline) -> Result<Facts, WorktreeError> {
         let call = repo
-            .git
-            .read(&repo.root)
+            .read()
             .args(["config", "-z", "--list", "--show-origin"]);
         let config = Config::parse(&call.output(deadline)?, &repo.root);
         let attributes = attribute_files(repo, &config, deadline)?;
         let mut sources = config.origins.clone();
-        sources.extend(exclude_files(repo, &config));
+        sources.extend(config_files(repo, &config));
+        let [own, global] = exclude_files(repo, &config);
+        let rules = [read_rules(&global), read_rules(&own)].concat();
+        sources.extend([own, global]);
         sources.push(repo.refs.own.join("info/sparse-checkout"));
         sources.push(repo.refs.own.join("config.worktree"));
         let filtered = attributes.iter().any(|path| path.exists())
@@ -70,20 +79,52 @@ impl Facts {
             } else {
                 Files::Faithful
             },
+            rules,
+            filters: config.filters(),
+            by_branch: config
+                .keys()
+                .any(|key| key.starts_with("includeif.onbranch:")),
             sources: sources.into_iter().map(stamped).collect(),
         })
     }
 
     /// Whether the files that this was read from are still the same.
     pub(super) fn hold(&self) -> bool {
-        self.sources
-            .iter()
-            .all(|(path, known)| stamp(path) == *known)
+        let same = |(path, known): &(PathBuf, Option<Stamp>)| stamp(path) == *known;
+        !self.by_branch && self.sources.iter().all(same)
     }
+}
+
+/// Files that settings may come from, also where there are none yet.
+fn config_files(repo: &Repo, config: &Config) -> Vec<PathBuf> {
+    let mut files = vec![
+        repo.refs.common.join("config"),
+        home(&repo.git).join(".gitconfig"),
+        user_file(&repo.git, "config"),
+        PathBuf::from("/etc/gitconfig"),
+    ];
+    for variable in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
+        files.extend(repo.git.var(variable).map(PathBuf::from));
+    }
+    files.extend(config.included(&repo.git));
+    files
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {
     fs::metadata(path).ok().map(|meta| Stamp::of(&meta))
+}
+
+/// More than this in an ignore file is no ignore file.
+const MAX_RULES: u64 = 1 << 20;
+
+fn read_rules(path: &Path) -> Vec<u8> {
+    let mut rules = Vec::new();
+    if let Ok(file) = super::file::open(path) {
+        // What cannot be read holds no rule for git either.
+        drop(file.take(MAX_RULES).read_to_end(&mut rules));
+        rules.push(b'\n');
+    }
+    rules
 }
 
 fn exclude_files(repo: &Repo, config: &Config) -> [PathBuf; 2] {
@@ -103,11 +144,7 @@ fn attribute_files(
         Some(path) => expand(&repo.git, path),
         None => user_file(&repo.git, "attributes"),
     };
-    let asked = repo
-        .git
-        .read(&repo.root)
-        .args(["var", "GIT_ATTR_SYSTEM"])
-        .run(deadline)?;
+    let asked = repo.read().args(["var", "GIT_ATTR_SYSTEM"]).run(deadline)?;
     let system = match text::lines(&asked.stdout).next() {
         Some(line) if asked.code == Some(0) => text::path(line),
         // Older versions cannot say; this is where it nearly always is.
@@ -143,6 +180,8 @@ fn home(git: &Git) -> PathBuf {
 /// The user's settings, later ones winning.
 struct Config {
     values: Vec<(String, String)>,
+    /// Files that settings are included from, and the file that says so.
+    includes: Vec<(PathBuf, String)>,
     origins: Vec<PathBuf>,
 }
 
@@ -151,6 +190,7 @@ impl Config {
     fn parse(out: &[u8], root: &Path) -> Config {
         let mut config = Config {
             values: Vec::new(),
+            includes: Vec::new(),
             origins: Vec::new(),
         };
         let mut pieces = text::zero_ended(out);
@@ -163,9 +203,39 @@ impl Config {
             }
             let setting = String::from_utf8_lossy(setting);
             let (key, value) = setting.split_once('\n').unwrap_or((&setting, "true"));
+            let includes = key.starts_with("include.") || key.starts_with("includeif.");
+            if let Some(file) = config.origins.last()
+                && includes
+            {
+                config.includes.push((file.clone(), value.to_owned()));
+            }
             config.values.push((key.to_owned(), value.to_owned()));
         }
         config
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().map(|(key, _)| key.as_str())
+    }
+
+    /// Names of the filters that a file may go through.
+    fn filters(&self) -> Vec<String> {
+        let name = |key: &str| {
+            let (name, _) = key.strip_prefix("filter.")?.rsplit_once('.')?;
+            Some(name.to_owned())
+        };
+        let mut names: Vec<String> = self.keys().filter_map(name).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    fn included(&self, git: &Git) -> Vec<PathBuf> {
+        let path = |(file, path): &(PathBuf, String)| {
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            folder.join(expand(git, path))
+        };
+        self.includes.iter().map(path).collect()
     }
 
     fn get(&self, key: &str) -> Option<&str> {

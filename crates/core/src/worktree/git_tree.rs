@@ -6,8 +6,9 @@
 //! does not keep faithfully) git takes the snapshot again.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::catalog;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::facts::{Facts, Files};
@@ -33,6 +34,8 @@ pub(super) struct GitTree {
     /// HEAD as it was then or when it was last followed.
     head: Option<String>,
     inner: Vec<Inner>,
+    /// The name of the ignore rules that lie outside the work tree, as they were kept.
+    rules: Option<String>,
 }
 
 impl GitTree {
@@ -43,7 +46,12 @@ impl GitTree {
             facts: None,
             head: None,
             inner: Vec::new(),
+            rules: None,
         }
+    }
+
+    pub(super) fn rules(&self) -> Option<&str> {
+        self.rules.as_deref()
     }
 
     /// Hash of the work tree, all its content kept in the object folder.
@@ -62,6 +70,11 @@ impl GitTree {
             tree: tree.to_string(),
             nested,
         })
+    }
+
+    /// Repositories inside this one.
+    pub(super) fn inner_paths(&self) -> Vec<PathBuf> {
+        self.inner.iter().map(|inner| inner.path.clone()).collect()
     }
 
     /// Has the next snapshot taken by git itself.
@@ -103,7 +116,7 @@ impl GitTree {
         let Some(new) = head.filter(|new| self.head.as_deref() != Some(new)) else {
             return Ok(());
         };
-        let call = self.repo.git.read(&self.repo.root);
+        let call = self.repo.read();
         let call = match &self.head {
             Some(old) => call.args(["diff-tree", "-r", "-z", "--name-only", old, new]),
             None => call.args(["ls-tree", "-r", "-z", "--name-only", new]),
@@ -125,9 +138,10 @@ impl GitTree {
     fn measure_all(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         let begun = self.facts.take().is_some();
         let facts = Facts::read(&self.repo, deadline)?;
+        self.rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
         // Before git reads the first file: one that is changed after that is hashed again.
         let now = Now::read();
-        let seed = seed(&self.repo, &self.ledger.ground, deadline)?;
+        let seed = seed(&self.repo, &self.ledger.ground, &facts, deadline)?;
         if facts.files == Files::Translated {
             return Ok(seed.tree);
         }
@@ -196,17 +210,21 @@ struct AskGit<'a> {
 
 impl Judge for AskGit<'_> {
     fn judge(&mut self, unknown: &[Unknown], deadline: Deadline) -> Result<Vec<Verdict>, Stop> {
-        let paths = text::zero_joined(unknown.iter().map(|unknown| unknown.path.as_path()));
-        let call = self
-            .repo
-            .git
-            .read(&self.repo.root)
-            .args(["check-ignore", "-z", "--stdin"]);
+        // A name that begins with a colon would be taken for a pattern.
+        let paths: Vec<PathBuf> = unknown
+            .iter()
+            .map(|unknown| Path::new(".").join(&unknown.path))
+            .collect();
+        let paths = text::zero_joined(paths.iter().map(PathBuf::as_path));
+        let call = self.repo.read().args(["check-ignore", "-z", "--stdin"]);
         let answer = call.stdin(paths).run(deadline)?;
         if !matches!(answer.code, Some(0 | 1)) {
             return Err(answer.error().into());
         }
-        let ignored: HashSet<PathBuf> = text::zero_ended(&answer.stdout).map(text::path).collect();
+        let plain = |path: PathBuf| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+        let ignored: HashSet<PathBuf> = text::zero_ended(&answer.stdout)
+            .map(|name| plain(text::path(name)))
+            .collect();
         let verdict = |unknown: &Unknown| match ignored.contains(&unknown.path) {
             true => Verdict::Ignored,
             false => Verdict::Counts,

@@ -11,7 +11,7 @@ use super::tree::Watching;
 pub(super) const OWN_FOLDER: &str = ".descartes";
 
 /// What stays the same for all looks at one work tree.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ground {
     pub(super) root: PathBuf,
     /// Paths below it that do not count whatever the rules say, with all below them.

@@ -52,6 +52,12 @@ pub(super) struct Ledger {
     /// When every file was last looked at; `None` if the next look must go everywhere.
     walked: Option<Instant>,
     content: Content,
+    /// Bytes of content at most that were kept since they were last asked for; `None` where git
+    /// took the snapshot.
+    written: Option<u64>,
+    /// Folders with files that have other names elsewhere: the watch does not tell of what is
+    /// written there.
+    linked: BTreeSet<PathBuf>,
 }
 
 /// Whether what is known is of the whole work tree.
@@ -71,7 +77,14 @@ impl Ledger {
             round: 0,
             walked: None,
             content: Content::Partial,
+            written: None,
+            linked: BTreeSet::new(),
         }
+    }
+
+    /// How much was written since this was last asked; `None` where that is not known.
+    pub(super) fn take_written(&mut self) -> Option<u64> {
+        self.written.replace(0)
     }
 
     /// Whether there is anything that a next look can build on.
@@ -92,6 +105,7 @@ impl Ledger {
 
     /// Puts something else in the place of what was known; the next look goes everywhere.
     pub(super) fn replace(&mut self, top: Folder) -> Folder {
+        self.written = None;
         self.walked = None;
         self.content = Content::Partial;
         std::mem::replace(&mut self.top, top)
@@ -123,6 +137,7 @@ impl Ledger {
             Reach::Everything
         };
         if reach == Reach::Everything {
+            self.linked.clear();
             self.renew_watch();
         }
         let watched = self.watch.is_some();
@@ -137,6 +152,7 @@ impl Ledger {
             now,
             round: self.round,
             reach,
+            linked: &mut self.linked,
             found: Found::default(),
         };
         let found = sweep.run(named.unwrap_or_else(|| BTreeSet::from([PathBuf::new()])));
@@ -159,7 +175,10 @@ impl Ledger {
     fn named(&mut self) -> Option<BTreeSet<PathBuf>> {
         let fresh = self.walked.is_some_and(|at| at.elapsed() < BELIEF);
         match self.watch.as_mut()?.hear() {
-            Heard::Folders(folders) if fresh => Some(folders),
+            Heard::Folders(mut folders) if fresh => {
+                folders.extend(self.linked.iter().cloned());
+                Some(folders)
+            }
             _ => None,
         }
     }
@@ -211,6 +230,9 @@ impl Ledger {
         deadline: Deadline,
     ) -> Result<Oid, Stop> {
         if !stale.is_empty() {
+            // With the trees above them, and a block of the disk for each.
+            let bytes: u64 = stale.iter().map(|stale| stale.stamp.size + 16_384).sum();
+            self.written = self.written.map(|before| before.saturating_add(bytes));
             let mut hashed = Vec::with_capacity(stale.len());
             let through = store.leaves(&self.ground.root, stale, deadline, &mut hashed);
             for (stale, hashed) in stale.iter().zip(hashed) {

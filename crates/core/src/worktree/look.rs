@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::Stop;
@@ -27,6 +28,15 @@ pub(super) struct Look<'a> {
     pub(super) reach: Reach,
     pub(super) found: &'a mut Found,
     pub(super) visit: Visit,
+    pub(super) links: Links,
+}
+
+/// Whether a folder holds files that have other names elsewhere: what is written there is not
+/// told of here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    None,
+    Some,
 }
 
 /// What is to be done about an entry that was known.
@@ -57,7 +67,8 @@ impl Look<'_> {
         let next = match self.folder.entries.get_mut(&name) {
             Some(slot) => {
                 slot.round = self.round;
-                compare(&mut slot.entry, kind, on_disk, self.reach, self.now)
+                let (entry, links) = (&mut slot.entry, &mut self.links);
+                compare(entry, kind, on_disk, (self.reach, self.now), links)
             }
             None => Next::Forget,
         };
@@ -107,7 +118,13 @@ impl Look<'_> {
     }
 }
 
-fn compare(entry: &mut Entry, kind: FileKind, on_disk: &DirEntry, reach: Reach, now: Now) -> Next {
+fn compare(
+    entry: &mut Entry,
+    kind: FileKind,
+    on_disk: &DirEntry,
+    (reach, now): (Reach, Now),
+    links: &mut Links,
+) -> Next {
     match (entry, kind) {
         (Entry::Pinned(..), _) | (Entry::Repo(_), FileKind::Folder) => Next::Keep,
         (Entry::Ignored(known), kind) if *known == kind => Next::Keep,
@@ -116,7 +133,11 @@ fn compare(entry: &mut Entry, kind: FileKind, on_disk: &DirEntry, reach: Reach, 
             Reach::Named => Next::Keep,
         },
         (Entry::Leaf(leaf), FileKind::File | FileKind::Link) => {
-            look_at_leaf(leaf, on_disk.metadata(), now)
+            let meta = on_disk.metadata();
+            if kind == FileKind::File && meta.as_ref().is_ok_and(|meta| meta.nlink() > 1) {
+                *links = Links::Some;
+            }
+            look_at_leaf(leaf, meta, now)
         }
         (Entry::Silent(known), FileKind::File | FileKind::Link | FileKind::Special) => {
             match on_disk.metadata() {

@@ -5,7 +5,9 @@
 //! a snapshot is a tree object in a folder of our own; the user's index, refs and objects are not
 //! touched. Without git it is a hash of names and content.
 
+pub(crate) mod budget;
 mod cache;
+mod catalog;
 mod changes;
 mod commit;
 pub(crate) mod deadline;

@@ -143,6 +143,13 @@ impl Objects<'_> {
     }
 }
 
+/// Whether the folder itself holds an object.
+pub(super) fn has(objects: &Path, oid: &Oid) -> bool {
+    let name = oid.to_string();
+    let (folder, file) = name.split_at(2);
+    objects.join(folder).join(file).exists()
+}
+
 fn write_loose(objects: &Path, format: Format, kind: &str, content: &[u8]) -> io::Result<Oid> {
     let oid = object_id(format, kind, content);
     let name = oid.to_string();

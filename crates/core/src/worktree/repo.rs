@@ -1,11 +1,14 @@
 //! The repository that the working directory lies in, if it lies in one.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::deadline::Deadline;
-use super::error::WorktreeError;
+use super::error::{NO_REPOSITORY, NO_WORK_TREE, WorktreeError};
+use super::git::guards::Manner;
 use super::git::{Call, Git};
 use super::head::{HeadRef, RefFolders};
 use super::oid::Format;
@@ -28,6 +31,26 @@ pub(super) struct Repo {
     /// Ours.
     pub(super) objects: PathBuf,
     pub(super) format: Format,
+    /// Settings that keep the filters which are configured from being run.
+    filters_off: Mutex<Vec<(OsString, OsString)>>,
+    /// The names of those filters, and whether attributes are given outside of the work tree.
+    filters: Mutex<(Vec<String>, bool)>,
+}
+
+impl Clone for Repo {
+    fn clone(&self) -> Repo {
+        Repo {
+            git: self.git.clone(),
+            root: self.root.clone(),
+            refs: self.refs.clone(),
+            index: self.index.clone(),
+            theirs: self.theirs.clone(),
+            objects: self.objects.clone(),
+            format: self.format,
+            filters_off: Mutex::new(self.filters_off()),
+            filters: Mutex::new(self.filters_known()),
+        }
+    }
 }
 
 impl Repo {
@@ -70,6 +93,8 @@ impl Repo {
             theirs,
             objects,
             format,
+            filters_off: Mutex::default(),
+            filters: Mutex::default(),
         };
         repo.refuse_ignored(dir)?;
         Ok(repo)
@@ -84,11 +109,11 @@ impl Repo {
         if below.as_os_str().is_empty() {
             return Ok(());
         }
+        // A name that begins with a colon would be taken for a pattern.
         let asked = self
-            .git
-            .read(&self.root)
+            .read()
             .args(["check-ignore", "-q", "--"])
-            .arg(below)
+            .arg(Path::new(".").join(below))
             .run(Deadline::after(PATIENCE))
             .map_err(|error| error.to_string())?;
         match asked.code {
@@ -100,10 +125,83 @@ impl Repo {
         }
     }
 
-    /// A reading call that sees the user's objects and writes into ours.
-    pub(super) fn snapshot_call(&self) -> Call {
+    /// A reading call on this very repository and work tree, whatever became of the settings and
+    /// files that git finds them by.
+    pub(super) fn read(&self) -> Call {
+        self.at_home(self.git.read(&self.root))
+    }
+
+    /// The same with other files than those of the work tree.
+    pub(super) fn read_at(&self, root: &Path) -> Call {
         self.git
-            .read(&self.root)
+            .read(root)
+            .env("GIT_DIR", &self.refs.own)
+            .env("GIT_WORK_TREE", root)
+    }
+
+    fn at_home(&self, call: Call) -> Call {
+        call.env("GIT_DIR", &self.refs.own)
+            .env("GIT_WORK_TREE", &self.root)
+    }
+
+    fn filters_off(&self) -> Vec<(OsString, OsString)> {
+        let known = self.filters_off.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn filters_known(&self) -> (Vec<String>, bool) {
+        let known = self.filters.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The filters that are configured, as far as they were looked for.
+    pub(super) fn filters(&self) -> Vec<String> {
+        self.filters_known().0
+    }
+
+    /// Whether there are attributes outside of the index.
+    pub(super) fn has_attributes(&self) -> bool {
+        self.filters_known().1 || self.root.join(".gitattributes").exists()
+    }
+
+    /// From now on none of these filters is run where files become objects, or objects files.
+    pub(super) fn turn_off(&self, filters: &[String], attributes_outside: bool) {
+        *self.filters.lock().unwrap_or_else(PoisonError::into_inner) =
+            (filters.to_vec(), attributes_outside);
+        let off = |name: &String| {
+            let set = |key: &str, value: &str| {
+                let key = OsString::from(format!("filter.{name}.{key}"));
+                (key, OsString::from(value))
+            };
+            [
+                set("clean", ""),
+                set("smudge", ""),
+                set("process", ""),
+                set("required", "false"),
+            ]
+        };
+        let settings = filters.iter().flat_map(off).collect();
+        *self
+            .filters_off
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// A call that sees the user's objects and writes into ours. It can start nothing: filters
+    /// are off.
+    pub(super) fn snapshot_call(&self) -> Call {
+        self.with_objects(self.git.measure(&self.root))
+            .configured(&self.filters_off())
+    }
+
+    /// The same with the filters that are configured, in a guard.
+    pub(super) fn filtered_call(&self) -> Call {
+        self.with_objects(self.git.measure(&self.root))
+            .guarded(Manner::End)
+    }
+
+    fn with_objects(&self, call: Call) -> Call {
+        self.at_home(call)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
             .env(
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -122,11 +220,7 @@ impl Repo {
 
     fn head_by_git(&self) -> Result<HeadRef, WorktreeError> {
         let ask = |args: &[&str]| {
-            let answer = self
-                .git
-                .read(&self.root)
-                .args(args)
-                .run(Deadline::after(PATIENCE))?;
+            let answer = self.read().args(args).run(Deadline::after(PATIENCE))?;
             let word = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
             Ok::<_, WorktreeError>((answer.code == Some(0)).then_some(word))
         };
@@ -144,10 +238,10 @@ impl Repo {
 /// simply none.
 fn why_not(words: &str) -> String {
     if words.contains("not a git repository") {
-        return "this folder is in no git repository".to_owned();
+        return NO_REPOSITORY.to_owned();
     }
     if words.contains("must be run in a work tree") {
-        return "this folder is in a git repository without a work tree".to_owned();
+        return NO_WORK_TREE.to_owned();
     }
     words
         .lines()

@@ -1,20 +1,24 @@
 //! Putting the work tree back to what it was, with a way back.
 //!
-//! Only files that differ are touched. HEAD, the index and ignored files stay as they are; where
-//! something ignored is in the way, the file is left out and named.
+//! Only files that differ are touched. HEAD, the index and ignored files stay as they are: those
+//! that are ignored now, and those that were ignored at that time, which no snapshot of then holds.
+//! Where something is in the way, the file is left out and named.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::catalog;
 use super::deadline::Deadline;
 use super::diff::{RawChange, tree_of};
 use super::error::WorktreeError;
 use super::file::open;
 use super::ground::Ground;
 use super::kind::Mode;
+use super::objects;
 use super::repo::{PATIENCE, Repo};
-use super::seed::PrivateIndex;
+use super::seed::{self, PrivateIndex};
 use super::snapshot::{ChangeStatus, Snapshot};
 use super::text;
 
@@ -29,6 +33,12 @@ pub struct Rewound {
     pub removed: Vec<PathBuf>,
     /// Files left as they are, because something that no snapshot holds is in the way.
     pub skipped: Vec<PathBuf>,
+    /// Files left as they are, because they were ignored at that time: no snapshot tells whether
+    /// they were there.
+    pub kept: Vec<PathBuf>,
+    /// Repositories inside the work tree that are not as they were: what is in them is not put
+    /// back.
+    pub nested: Vec<PathBuf>,
 }
 
 /// Puts the files of `to` in place of those of `safety`, which is the work tree as it is.
@@ -48,9 +58,16 @@ pub(super) fn rewind(
         restored: vec![],
         removed: vec![],
         skipped: vec![],
+        kept: vec![],
+        nested: vec![],
     };
-    for RawChange { path, .. } in gone {
-        if is_saved(&repo.root.join(&path)) {
+    let then = ignored_then(repo, tree_of(to)?, &gone)?;
+    for RawChange { path, mode, .. } in gone {
+        if mode == Some(Mode::Repo) || root_has_repo(&repo.root, &path) {
+            done.nested.push(path);
+        } else if then.contains(&path) {
+            done.kept.push(path);
+        } else if is_saved(&repo.root.join(&path)) {
             remove(&repo.root, &path)?;
             done.removed.push(path);
         } else {
@@ -58,6 +75,10 @@ pub(super) fn rewind(
         }
     }
     for change in wanted {
+        if change.mode == Some(Mode::Repo) {
+            done.nested.push(change.path);
+            continue;
+        }
         let free = way_is_free(&repo.root, &change);
         if free {
             done.restored.push(change.path)
@@ -67,6 +88,59 @@ pub(super) fn rewind(
     }
     check_out(repo, tree_of(to)?, &done.restored)?;
     Ok(done)
+}
+
+fn root_has_repo(root: &Path, path: &Path) -> bool {
+    root.join(path).join(".git").symlink_metadata().is_ok()
+}
+
+/// Which of these were ignored at the time of a tree: by the ignore files in it, and by those
+/// outside the work tree as they were noted with it. Whether they were there, nobody knows.
+fn ignored_then(
+    repo: &Repo,
+    tree: &str,
+    gone: &[RawChange],
+) -> Result<HashSet<PathBuf>, WorktreeError> {
+    if gone.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let index = PrivateIndex::empty(repo)?;
+    let deadline = Deadline::after(PATIENCE);
+    index.call().args(["read-tree", tree]).output(deadline)?;
+    let rules = index
+        .call()
+        .args(["ls-files", "-z", "--", ".gitignore", ":(glob)**/.gitignore"])
+        .output(deadline)?;
+    let fail = |error| WorktreeError::io(&repo.objects)(error);
+    // A work tree with nothing in it but the rules of then.
+    let place = tempfile::Builder::new()
+        .prefix("rules-")
+        .tempdir_in(&repo.objects)
+        .map_err(fail)?;
+    let prefix = format!("--prefix={}/", place.path().display());
+    index
+        .call()
+        .args(["checkout-index", "--quiet", &prefix, "-z", "--stdin"])
+        .stdin(rules)
+        .output(deadline)?;
+    let named: Vec<PathBuf> = gone
+        .iter()
+        .map(|change| Path::new(".").join(&change.path))
+        .collect();
+    let mut call = repo.read_at(place.path());
+    if let Some(rules) = catalog::rules_of(&repo.objects, tree) {
+        call = call.configured(&[("core.excludesFile".into(), rules.into_os_string())]);
+    }
+    let asked = call
+        .args(["check-ignore", "--no-index", "-z", "--stdin"])
+        .stdin(text::zero_joined(named.iter().map(PathBuf::as_path)))
+        .run(deadline)?;
+    if !matches!(asked.code, Some(0 | 1)) {
+        return Err(asked.error());
+    }
+    let plain = |path: PathBuf| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+    let told = text::zero_ended(&asked.stdout);
+    Ok(told.map(|path| plain(text::path(path))).collect())
 }
 
 /// Whether a snapshot that was just taken can hold what is there: a link, or a file that can be
@@ -101,8 +175,7 @@ fn remove(root: &Path, path: &Path) -> Result<(), WorktreeError> {
 
 /// Whether a file can be written without destroying what no snapshot holds.
 fn way_is_free(root: &Path, change: &RawChange) -> bool {
-    // The commit of another repository is its own affair.
-    if change.mode.is_none_or(|mode| mode == Mode::Repo) {
+    if change.mode.is_none() {
         return false;
     }
     let full = root.join(&change.path);
@@ -121,22 +194,45 @@ fn way_is_free(root: &Path, change: &RawChange) -> bool {
     !ignored && is_saved(&full) && !folders.any(blocks)
 }
 
-/// Writes files of a tree, through the user's filters.
+/// Writes files of a tree as they were.
 fn check_out(repo: &Repo, tree: &str, paths: &[PathBuf]) -> Result<(), WorktreeError> {
     if paths.is_empty() {
         return Ok(());
     }
     let index = PrivateIndex::empty(repo)?;
-    index
-        .call()
-        .args(["read-tree", tree])
-        .output(Deadline::after(PATIENCE))?;
-    let list = text::zero_joined(paths.iter().map(PathBuf::as_path));
-    let write = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
-    index
-        .call()
-        .args(write)
-        .stdin(list)
-        .output(Deadline::after(PATIENCE))
-        .map(drop)
+    let deadline = Deadline::after(PATIENCE);
+    index.call().args(["read-tree", tree]).output(deadline)?;
+    let through = through_filters(&index, tree, deadline)?;
+    let (filtered, plain): (Vec<&Path>, Vec<&Path>) = paths
+        .iter()
+        .map(PathBuf::as_path)
+        .partition(|path| through.contains(*path));
+    for (paths, call) in [(plain, index.call()), (filtered, index.filtered_call())] {
+        if !paths.is_empty() {
+            call.args(["checkout-index", "--force", "--quiet", "-z", "--stdin"])
+                .stdin(text::zero_joined(paths))
+                .output(deadline)?;
+        }
+    }
+    Ok(())
+}
+
+/// Files that the tree does not hold as they were: large ones that did not differ from the user's
+/// index, and in snapshots of earlier versions all of them. They go through their filters again.
+fn through_filters(
+    index: &PrivateIndex<'_>,
+    tree: &str,
+    deadline: Deadline,
+) -> Result<HashSet<PathBuf>, WorktreeError> {
+    let repo = index.repo;
+    let filters = repo.filters();
+    if filters.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows = seed::tracked(index, deadline)?;
+    let filtered = seed::filtered(index, &rows, &filters, seed::Attributes::OfIndex, deadline)?;
+    let is_new = catalog::holds(&repo.objects, tree);
+    let is_ours = |row: &&seed::Row| is_new && objects::has(&repo.objects, &row.oid);
+    let theirs = filtered.into_iter().filter(|row| !is_ours(row));
+    Ok(theirs.map(|row| row.path.clone()).collect())
 }

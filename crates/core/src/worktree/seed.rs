@@ -1,17 +1,22 @@
 //! Letting git itself take the snapshot, through an index of our own.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use super::deadline::Deadline;
 use super::error::{Stop, WorktreeError};
+use super::facts::Facts;
 use super::folder::{Entry, Folder, Leaf, Trust};
 use super::git::Call;
 use super::ground::Ground;
+use super::head::RefFolders;
 use super::kind::Mode;
+use super::objects::Blobs;
 use super::oid::Oid;
 use super::repo::Repo;
 use super::text;
@@ -27,7 +32,7 @@ pub(super) struct Seed {
 /// A copy of the user's index that can be changed freely. It brings along which files are tracked
 /// though ignored, what was told to be skipped, and metadata that spares reading files again.
 pub(super) struct PrivateIndex<'a> {
-    repo: &'a Repo,
+    pub(super) repo: &'a Repo,
     folder: TempDir,
 }
 
@@ -58,6 +63,11 @@ impl<'a> PrivateIndex<'a> {
     pub(super) fn call(&self) -> Call {
         self.repo.snapshot_call().env("GIT_INDEX_FILE", self.path())
     }
+
+    /// The same, through the filters that are configured.
+    pub(super) fn filtered_call(&self) -> Call {
+        self.repo.filtered_call().env("GIT_INDEX_FILE", self.path())
+    }
 }
 
 /// The time of the index tells git which files may have changed in the instant after it was
@@ -70,10 +80,23 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     to.set_modified(time)
 }
 
-/// Takes a snapshot of all that counts.
-pub(super) fn seed(repo: &Repo, ground: &Ground, deadline: Deadline) -> Result<Seed, Stop> {
+/// Takes a snapshot of all that counts. No program is run for it: files that a filter would
+/// change are taken as they are, and other repositories are not asked.
+pub(super) fn seed(
+    repo: &Repo,
+    ground: &Ground,
+    facts: &Facts,
+    deadline: Deadline,
+) -> Result<Seed, Stop> {
+    let filters = &facts.filters;
+    repo.turn_off(filters, facts.blobs == Blobs::Filtered);
     let index = PrivateIndex::of_user(repo)?;
-    add_all(&index, ground, deadline)?;
+    let known = tracked(&index, deadline)?;
+    let inner = take_inner(&index, &known, deadline)?;
+    if !filters.is_empty() {
+        forget_filtered(&index, &known, filters, deadline)?;
+    }
+    add_all(&index, ground, &inner, deadline)?;
     let listed = index
         .call()
         .args(["ls-files", "-v", "-s", "-z"])
@@ -93,11 +116,160 @@ pub(super) fn seed(repo: &Repo, ground: &Ground, deadline: Deadline) -> Result<S
     Ok(Seed { tree, top })
 }
 
-fn add_all(index: &PrivateIndex<'_>, ground: &Ground, deadline: Deadline) -> Result<(), Stop> {
+/// A row of an index.
+pub(super) struct Row {
+    mode: Mode,
+    pub(super) oid: Oid,
+    pub(super) path: PathBuf,
+}
+
+/// What an index holds, but for what was told to be skipped.
+pub(super) fn tracked(
+    index: &PrivateIndex<'_>,
+    deadline: Deadline,
+) -> Result<Vec<Row>, WorktreeError> {
+    let listed = index
+        .call()
+        .args(["ls-files", "-v", "-s", "-z"])
+        .output(deadline)?;
+    let rows = text::zero_ended(&listed).filter_map(parse_row);
+    // What was told to be skipped stays as it is.
+    let rows = rows.filter(|(tag, ..)| *tag == b'H');
+    let row = |(_, mode, oid, path)| Row { mode, oid, path };
+    Ok(rows.map(row).collect())
+}
+
+/// Repositories inside this one are at the commit that their own files tell: to compare them, git
+/// would start another one there, with settings that are not ours.
+fn take_inner(
+    index: &PrivateIndex<'_>,
+    known: &[Row],
+    deadline: Deadline,
+) -> Result<Vec<PathBuf>, Stop> {
+    let mut moved = Vec::new();
+    let mut inner = Vec::new();
+    for row in known.iter().filter(|row| row.mode == Mode::Repo) {
+        let at = index.repo.root.join(&row.path);
+        if !at.join(".git").exists() {
+            continue;
+        }
+        inner.push(row.path.clone());
+        let head = RefFolders::of(&at).map(|refs| refs.head());
+        let commit = head.and_then(|head| Oid::from_hex(head.commit()?.as_bytes()));
+        if let Some(commit) = commit.filter(|commit| *commit != row.oid) {
+            moved.push((row.mode, commit, row.path.as_path()));
+        }
+    }
+    put(index, moved, deadline)?;
+    Ok(inner)
+}
+
+/// More than this is not read again only to have it without its filter.
+const FILTERED: u64 = 64 << 20;
+
+/// Files that a filter would change are read again, without it. Where they are large, those that
+/// did not change stay what the user's index says: they go through the filter when they are put
+/// back.
+fn forget_filtered(
+    index: &PrivateIndex<'_>,
+    known: &[Row],
+    filters: &[String],
+    deadline: Deadline,
+) -> Result<(), Stop> {
+    let has_rules = |row: &Row| {
+        row.path
+            .file_name()
+            .is_some_and(|name| name == ".gitattributes")
+    };
+    if !known.iter().any(has_rules) && !index.repo.has_attributes() {
+        return Ok(());
+    }
+    let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline)?;
+    let size = |row: &&Row| {
+        let meta = index.repo.root.join(&row.path).symlink_metadata();
+        meta.map_or(0, |meta| meta.len())
+    };
+    if filtered.iter().map(size).sum::<u64>() > FILTERED {
+        return Ok(());
+    }
+    let rows = filtered.into_iter();
+    let rows = rows.map(|row| (row.mode, row.oid, row.path.as_path()));
+    put(index, rows.collect(), deadline)
+}
+
+/// Where attributes are read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attributes {
+    /// The files in the work tree.
+    OfFiles,
+    /// The index.
+    OfIndex,
+}
+
+/// Which of these go through one of these filters.
+pub(super) fn filtered<'r>(
+    index: &PrivateIndex<'_>,
+    rows: &'r [Row],
+    filters: &[String],
+    attributes: Attributes,
+    deadline: Deadline,
+) -> Result<Vec<&'r Row>, WorktreeError> {
+    let files: Vec<&Row> = rows.iter().filter(|row| row.mode != Mode::Repo).collect();
+    let paths = text::zero_joined(files.iter().map(|row| row.path.as_path()));
+    let mut call = index.call().args(["check-attr", "-z", "--stdin"]);
+    if attributes == Attributes::OfIndex {
+        call = call.arg("--cached");
+    }
+    let told = call.arg("filter").stdin(paths).output(deadline)?;
+    // Path, attribute, value: one after the other, in the order of the question.
+    let values = text::zero_ended(&told).skip(2).step_by(3);
+    let is_filter = |value: &[u8]| filters.iter().any(|name| name.as_bytes() == value);
+    let rows = files.into_iter().zip(values);
+    let rows = rows.filter(|(_, value)| is_filter(value));
+    Ok(rows.map(|(row, _)| row).collect())
+}
+
+/// Puts rows into the index, without the metadata that would spare a look at the file.
+fn put(
+    index: &PrivateIndex<'_>,
+    rows: Vec<(Mode, Oid, &Path)>,
+    deadline: Deadline,
+) -> Result<(), Stop> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    for (mode, oid, path) in rows {
+        bytes.extend_from_slice(format!("{} {oid}\t", mode.octal()).as_bytes());
+        bytes.extend_from_slice(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    let update = ["update-index", "-z", "--index-info"];
+    index
+        .call()
+        .args(update)
+        .stdin(bytes)
+        .output(deadline)
+        .map(drop)
+        .map_err(Stop::from)
+}
+
+fn add_all(
+    index: &PrivateIndex<'_>,
+    ground: &Ground,
+    inner: &[PathBuf],
+    deadline: Deadline,
+) -> Result<(), Stop> {
+    let exclude = |path: &PathBuf| {
+        let mut spec = OsString::from(":(exclude,literal)");
+        spec.push(path);
+        spec
+    };
     let add = index
         .call()
         .args(["add", "-A", "--ignore-errors", "--"])
-        .args(ground.pathspecs());
+        .args(ground.pathspecs())
+        .args(inner.iter().map(exclude));
     let added = add.run(deadline)?;
     match added.code {
         // 1: some files could not be read, or some repository has no commit yet.

@@ -124,8 +124,7 @@ impl Repo {
 
     fn identity(&self) -> Result<Identity, WorktreeError> {
         let ask = |var| {
-            self.git
-                .read(&self.root)
+            self.read()
                 .args(["var", var])
                 .run(Deadline::after(PATIENCE))
         };

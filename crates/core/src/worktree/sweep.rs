@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::changes::Changes;
@@ -10,7 +11,7 @@ use super::error::Stop;
 use super::folder::{Entry, Folder, Leaf, Trust, Visit};
 use super::ground::Ground;
 use super::kind::{FileKind, Mode};
-use super::look::{Look, is_rule_file};
+use super::look::{Links, Look, is_rule_file};
 use super::stamp::{Now, Stamp};
 use super::watch::Watch;
 
@@ -75,6 +76,8 @@ pub(super) struct Sweep<'a> {
     pub(super) now: Now,
     pub(super) round: u32,
     pub(super) reach: Reach,
+    /// Folders with files that have other names elsewhere.
+    pub(super) linked: &'a mut BTreeSet<PathBuf>,
     pub(super) found: Found,
 }
 
@@ -144,12 +147,17 @@ impl Sweep<'_> {
             reach: self.reach,
             found: &mut self.found,
             visit: Visit::Ordinary,
+            links: Links::None,
         };
         for entry in entries {
             // What was not listed must not be taken for gone.
             look.see(&entry.map_err(|error| unreadable(self.ground, below, &error))?)?;
         }
         let visit = look.visit;
+        match look.links {
+            Links::Some => self.linked.insert(below.to_owned()),
+            Links::None => self.linked.remove(below),
+        };
         let known = std::mem::replace(&mut look.folder.visit, visit);
         let gone = look.take_gone()?;
         if !gone.is_empty() {
@@ -230,8 +238,12 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    fn stamp(&self, path: &Path) -> Option<Stamp> {
+    fn stamp(&mut self, path: &Path) -> Option<Stamp> {
         let meta = fs::symlink_metadata(self.ground.root.join(path)).ok()?;
+        if meta.is_file() && meta.nlink() > 1 {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            self.linked.insert(folder.to_owned());
+        }
         Some(Stamp::of(&meta))
     }
 }

@@ -1,9 +1,14 @@
 //! A working directory as descartes sees it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::commit::CommitOutcome;
+use super::budget::{Budget, Room};
+use super::catalog;
+use super::commit::{CommitJob, CommitOutcome};
+use descartes_proc::Ending;
+
 use super::deadline::Deadline;
 use super::diff::{self, DiffOptions};
 use super::error::{Stop, WorktreeError};
@@ -63,6 +68,9 @@ pub struct Tree {
     way: Way,
     /// Snapshots in a row that took too long.
     late: u32,
+    /// The newest one that was written down.
+    noted: Option<String>,
+    room: Arc<Room>,
 }
 
 #[derive(Debug)]
@@ -103,7 +111,12 @@ impl Tree {
                 Way::Plain { content, why }
             }
         };
-        Tree { way, late: 0 }
+        Tree {
+            way,
+            late: 0,
+            noted: None,
+            room: Arc::default(),
+        }
     }
 
     /// What it is, and if git is not used, why.
@@ -120,6 +133,8 @@ impl Tree {
     /// be measured is unknown, with the reason.
     pub fn snapshot(&mut self, budget: Duration) -> Snapshot {
         let begun = Instant::now();
+        let room = Arc::clone(&self.room);
+        let _held = room.enter();
         let head = self.head();
         let tree = match self.late {
             0..TRIES => self.measure(head.as_deref(), Deadline::after(budget)),
@@ -130,12 +145,16 @@ impl Tree {
         let tree = match tree {
             Ok(tree) => {
                 self.late = 0;
+                self.note(&tree);
                 tree
             }
             Err(stop) => TreeHash::Unknown {
                 reason: self.reason(stop, budget),
             },
         };
+        if let Way::Git(git) = &mut self.way {
+            room.wrote(git.ledger.take_written());
+        }
         let changed = match (&tree, &self.way) {
             (TreeHash::Unknown { .. }, _) => None,
             (_, Way::Git(tree)) => tree.ledger.changed(),
@@ -146,6 +165,16 @@ impl Tree {
             tree,
             changed,
             took: begun.elapsed(),
+        }
+    }
+
+    /// Writes down that this snapshot is there.
+    fn note(&mut self, tree: &TreeHash) {
+        if let (Way::Git(git), Some(tree)) = (&self.way, tree.git_tree())
+            && self.noted.as_deref() != Some(tree)
+        {
+            catalog::note(&git.repo.objects, tree, git.rules());
+            self.noted = Some(tree.to_owned());
         }
     }
 
@@ -166,6 +195,19 @@ impl Tree {
             }
             Stop::Anew => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(words) => words,
+        }
+    }
+
+    /// Makes room among the snapshots, in another thread; `None` where there is
+    /// enough, and without git.
+    pub(crate) fn budget(&self, limit: u64) -> Option<Budget> {
+        match &self.way {
+            Way::Git(git) if self.room.is_due(limit) => Some(Budget {
+                repo: git.repo.clone(),
+                room: Arc::clone(&self.room),
+                limit,
+            }),
+            _ => None,
         }
     }
 
@@ -226,7 +268,17 @@ impl Tree {
         diff::tree_of(&copy)?;
         let tree = self.git("rewinding")?;
         safety::save(&tree.repo.objects, safety, &copy)?;
-        rewind::rewind(&tree.repo, &tree.ledger.ground, copy, to)
+        let nested = match (&copy.tree, &to.tree) {
+            (TreeHash::Git { nested: is, .. }, TreeHash::Git { nested: was, .. }) => is != was,
+            _ => false,
+        };
+        let mut done = rewind::rewind(&tree.repo, &tree.ledger.ground, copy, to)?;
+        if nested {
+            done.nested.extend(tree.inner_paths());
+        }
+        done.nested.sort();
+        done.nested.dedup();
+        Ok(done)
     }
 
     /// The safety copy of that name.
@@ -243,9 +295,21 @@ impl Tree {
 
     /// Commits everything but what is ours, as the user would: hooks run.
     pub fn commit_all(&self, message: &str) -> CommitOutcome {
+        self.commit_job(message).run()
+    }
+
+    /// The same, to be done in another thread.
+    pub(crate) fn commit_job(&self, message: &str) -> CommitJob {
         match &self.way {
-            Way::Git(tree) => tree.repo.commit_all(&tree.ledger.ground, message),
-            Way::Plain { why, .. } => CommitOutcome::Failed { words: why.clone() },
+            Way::Git(tree) => CommitJob::new(&tree.repo, &tree.ledger.ground, message),
+            Way::Plain { why, .. } => CommitJob::hopeless(why),
+        }
+    }
+
+    /// Ends gits of ours that run hooks or filters.
+    pub(crate) fn end_calls(&self, how: Ending) {
+        if let Way::Git(tree) = &self.way {
+            tree.repo.git.end_calls(how);
         }
     }
 

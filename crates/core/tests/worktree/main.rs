@@ -10,6 +10,7 @@ mod commits;
 mod diffs;
 mod odd_files;
 mod plain;
+mod programs;
 mod random;
 mod repositories;
 mod rewinding;

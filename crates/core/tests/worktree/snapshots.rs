@@ -156,19 +156,16 @@ fn an_ignored_file_counts_once_it_is_committed_by_force() {
 }
 
 #[test]
-fn filters_and_line_ends_are_those_of_the_user() {
+fn line_ends_are_those_of_the_user() {
     let world = World::repository();
-    world.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
-    world.write(".gitattributes", "*.up filter=up\n*.txt text=auto\n");
+    world.write(".gitattributes", "*.txt text=auto\n");
     let mut tree = world.tree();
     snap(&mut tree);
-    world.write("x.up", "abc\n");
     world.write("crlf.txt", "a\r\nb\r\n");
     world.write("lf.txt", "a\nb\n");
     assert_eq!(git_tree(&snap(&mut tree)), world.truth());
-    world.write("x.up", "abd\n");
-    world.write("new/.gitattributes", "* filter=up\n");
-    world.write("new/y", "abc\n");
+    world.write("new/.gitattributes", "* text\n");
+    world.write("new/y", "a\r\n");
     assert_eq!(git_tree(&snap(&mut tree)), world.truth());
 }
 

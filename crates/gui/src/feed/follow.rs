@@ -58,7 +58,8 @@ pub fn fleet(desk: &Desk) -> Subscription<Message> {
     };
     Subscription::run_with(key, |key| {
         let (desk, (tx, rx)) = (key.desk.clone(), unbounded());
-        thread::spawn(move || watch_fleet(&desk, &tx));
+        // Without a thread nothing is followed; the window itself goes on.
+        drop(thread::Builder::new().spawn(move || watch_fleet(&desk, &tx)));
         rx
     })
 }
@@ -92,7 +93,7 @@ pub fn follow(desk: &Desk, id: &str) -> Subscription<Message> {
 fn begin(key: &Key) -> UnboundedReceiver<Message> {
     let (tx, rx) = unbounded();
     let (desk, id) = (key.desk.clone(), key.id.clone());
-    thread::spawn(move || {
+    drop(thread::Builder::new().spawn(move || {
         let post = Post { id, tx };
         let mut told = None;
         while !post.tx.is_closed() {
@@ -106,7 +107,7 @@ fn begin(key: &Key) -> UnboundedReceiver<Message> {
             }
             thread::sleep(AGAIN);
         }
-    });
+    }));
     rx
 }
 

@@ -112,7 +112,8 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         gates,
     );
     let verdict = judge(state, facts, gates, &progress, closing);
-    let spent_ms = facts.duration_ms + gates.iter().map(|g| g.duration_ms).sum::<u64>();
+    let gates_ms = gates.iter().map(|gate| gate.duration_ms).sum::<u64>();
+    let spent_ms = facts.duration_ms + gates_ms + closing.commit_ms;
     let mut events = vec![Event::IterationFinished {
         iteration: run.iteration,
         run: run.run,

@@ -31,6 +31,28 @@ pub struct CleanPlan {
     /// Locks that nobody holds, of state files that are gone; beside state files, also those that
     /// are old.
     pub locks: Vec<PathBuf>,
+    /// Old loops with safety copies, which stay unless they are asked for.
+    pub copies: Vec<KeptCopies>,
+}
+
+/// Safety copies of the work tree that stay, with all that is needed to go back to them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptCopies {
+    /// The loop.
+    pub meta: LoopMeta,
+    /// Their names.
+    pub names: Vec<String>,
+    /// Room that they take on the disk.
+    pub bytes: u64,
+}
+
+/// What becomes of safety copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SafetyCopies {
+    /// They stay, and with them the snapshots of their loops.
+    Keep,
+    /// They go with the rest.
+    Remove,
 }
 
 /// A loop whose traces would be removed.
@@ -71,6 +93,7 @@ pub fn plan_clean(
     here: &Path,
     before: Timestamp,
     scope: CleanScope,
+    copies: SafetyCopies,
 ) -> Result<CleanPlan, IoError> {
     let all = list(root)?;
     let mut plan = CleanPlan {
@@ -82,8 +105,23 @@ pub fn plan_clean(
         if last_used >= before {
             continue;
         }
+        let names = match copies {
+            SafetyCopies::Keep => safety_copies(&entry.dir),
+            SafetyCopies::Remove => Vec::new(),
+        };
         match standing(&entry.dir) {
             Ok(Standing::Running(_)) => {}
+            Ok(Standing::Finished(_)) | Err(_) if !names.is_empty() => {
+                let bytes = disk_use(&entry.dir.objects());
+                plan.copies.push(KeptCopies {
+                    meta: entry.meta.clone(),
+                    names,
+                    bytes,
+                });
+                let paths = vec![entry.dir.runs()];
+                plan.items
+                    .extend(item(Some(entry.meta), entry.dir, last_used, paths));
+            }
             Ok(Standing::Interrupted) => plan.interrupted.push(entry.meta),
             // A journal that cannot be read is not ours to throw away, but its logs are old.
             Ok(Standing::Finished(_)) | Err(_) if scope == CleanScope::Logs => {
@@ -101,6 +139,15 @@ pub fn plan_clean(
     }
     plan.items.extend(leftovers(root, before));
     Ok(plan)
+}
+
+/// The names of a loop's safety copies.
+fn safety_copies(dir: &LoopDir) -> Vec<String> {
+    let names = files_in(&dir.objects().join("safety"));
+    let names = names.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort();
+    names
 }
 
 fn item(

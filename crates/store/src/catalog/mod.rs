@@ -4,7 +4,10 @@ mod clean;
 mod find;
 mod home;
 
-pub use clean::{CleanError, CleanItem, CleanPlan, CleanScope, plan_clean, remove, remove_lock};
+pub use clean::{
+    CleanError, CleanItem, CleanPlan, CleanScope, KeptCopies, SafetyCopies, plan_clean, remove,
+    remove_lock,
+};
 pub use find::{FindError, find};
 pub use home::{Home, Lies, lies};
 

@@ -71,6 +71,7 @@ pub const KEYS: &[(&str, Kind, Trust)] = &[
     ("max_iterations_per_task", Kind::Count, Trust::Never),
     ("max_log", Kind::Size, Trust::Never),
     ("max_logs", Kind::Size, Trust::Never),
+    ("max_snapshots", Kind::Size, Trust::Never),
     ("max_spec_tokens", Kind::Count, Trust::Never),
     ("max_tokens", Kind::Count, Trust::Never),
     ("max_total_iterations", Kind::Limit, Trust::Never),

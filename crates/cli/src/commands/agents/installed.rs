@@ -53,21 +53,25 @@ pub fn look<'a>(
     started: &MayBeStarted,
     around: &Surroundings,
 ) -> Vec<(&'a Profile, Option<Installed>)> {
+    let look = |profile: &Profile| match started.holds(profile, profiles) {
+        true => look_for(profile, around),
+        false => find(profile, around),
+    };
+    let look = &look;
     thread::scope(|scope| {
         let threads: Vec<_> = profiles
             .iter()
             .map(|profile| {
-                let look = move || match started.holds(profile, profiles) {
-                    true => look_for(profile, around),
-                    false => find(profile, around),
-                };
-                (profile, scope.spawn(look))
+                let looks = move || look(profile);
+                (profile, thread::Builder::new().spawn_scoped(scope, looks))
             })
             .collect();
-        threads
-            .into_iter()
-            .map(|(profile, thread)| (profile, thread.join().unwrap_or_default()))
-            .collect()
+        let found = threads.into_iter().map(|(profile, thread)| match thread {
+            Ok(thread) => (profile, thread.join().unwrap_or_default()),
+            // No thread can be had: one after the other, then.
+            Err(_) => (profile, look(profile)),
+        });
+        found.collect()
     })
 }
 

@@ -175,6 +175,12 @@ fn plan(
             .max_log_bytes
             .map_or_else(|| "unlimited".to_owned(), show_size),
     ));
+    rows.push((
+        "snapshots",
+        config
+            .max_snapshot_bytes
+            .map_or_else(|| "unlimited".to_owned(), show_size),
+    ));
     rows.extend(
         config
             .fallback

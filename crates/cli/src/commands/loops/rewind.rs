@@ -181,15 +181,33 @@ fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer:
         let value = json!({
             "to": name, "safety_copy": copy, "back": back, "restored": texts(&rewound.restored),
             "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
+            "kept": texts(&rewound.kept), "nested": texts(&rewound.nested),
         });
         return printer.line(&value.to_string());
     }
     let count = |paths: &[PathBuf]| plural(paths.len() as u64, "file");
+    let exact = [&rewound.skipped, &rewound.kept, &rewound.nested];
+    let except = match exact.iter().all(|paths| paths.is_empty()) {
+        true => "",
+        false => ", except for what is named below",
+    };
     printer.line(&format!(
-        "the work tree is as {name} left it: {} written, {} removed",
+        "the work tree is as {name} left it{except}: {} written, {} removed",
         count(&rewound.restored),
         count(&rewound.removed)
     ));
+    for path in &rewound.kept {
+        printer.warning(&format!(
+            "left as it is, since it was ignored then: {}",
+            path.display()
+        ));
+    }
+    for path in &rewound.nested {
+        printer.warning(&format!(
+            "not put back, since it is a repository of its own: {}",
+            path.display()
+        ));
+    }
     for path in &rewound.skipped {
         printer.warning(&format!(
             "left as it is, something ignored is in the way: {}",

@@ -104,7 +104,7 @@ impl Trees {
             return Ok(());
         };
         let mut shell =
-            Shell::new(&self.settings, "worktree").map_err(|error| error.to_string())?;
+            Shell::new(&self.settings, &self.settings.mark()).map_err(|error| error.to_string())?;
         let log = self.folder.join("setup.log");
         let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups().push(shell.stopper());

@@ -1,12 +1,19 @@
 //! Worktrees as a place to work.
 
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
+use descartes_proc::Ending;
 
 use super::Trees;
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
+
+/// How a git under way is ended when somebody wants the end.
+const END: Ending = Ending::Ask {
+    grace: Duration::from_secs(5),
+};
 
 /// Files of a task that are told by name to those that depend on it.
 const TOLD_FILES: usize = 20;
@@ -102,8 +109,14 @@ impl Workplace for Trees {
 
     fn stop(&self) {
         self.user.locks.hurry();
+        self.user.end_calls(END);
         let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups.drain(..).for_each(|setup| setup.stop());
+    }
+
+    fn kill(&self) {
+        self.stop();
+        self.user.end_calls(Ending::Kill);
     }
 
     fn close(&self, done: &[Work]) -> Option<String> {

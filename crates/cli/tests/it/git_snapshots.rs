@@ -1,0 +1,159 @@
+//! Snapshots of the work tree: what they take, what they say, and what goes back.
+
+use std::fs;
+use std::path::Path;
+
+use descartes_testkit::World;
+
+use crate::common::{descartes, events, loop_dir, start};
+
+fn repository() -> World {
+    let world = World::new();
+    world.git_init();
+    world
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => bytes_in(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+/// Each iteration writes 600 kB that no compression makes smaller.
+const FILLS: &str = "sh head -c 600000 /dev/urandom > big.bin\nsleep 300ms\n\
+    @1 print hm\n@2 print hm\n@3 print hm\n@4 print hm\n@5 print hm\n@6 print hm\n@7 print hm\n@8 promise";
+
+#[test]
+fn snapshots_keep_to_their_budget_and_what_was_dropped_is_said() {
+    let world = repository();
+    start(&world, FILLS, &["--max-snapshots", "2MB"]).assert_code(0);
+    let used = bytes_in(&loop_dir(&world).join("objects"));
+    assert!(used < 3_000_000, "{used}");
+    let said: Vec<String> = events(&world, "warning")
+        .iter()
+        .map(|warning| warning["message"].as_str().unwrap().to_owned())
+        .filter(|message| message.contains("--max-snapshots"))
+        .collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    for verb in [["diff", "1"], ["rewind", "1"]] {
+        let old = descartes(&world, &["loop", verb[0], verb[1]]);
+        old.assert_code(65);
+        assert!(old.stderr().contains("was dropped"), "{old}");
+    }
+    descartes(&world, &["loop", "diff", "8", "--stat"]).assert_code(0);
+    descartes(&world, &["loop", "rewind", "7", "--yes"]).assert_code(0);
+}
+
+#[test]
+fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
+    let world = repository();
+    let mut which = world.command("sh");
+    which.args(["-c", "command -v git"]);
+    let git = world.run(which).stdout();
+    // One of a snapshot's calls is slow.
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *ls-files*) exec sleep 60;; esac\nexec {} \"$@\"\n",
+        git.trim()
+    );
+    world.program("git", &script);
+    let script = "print hm\nwait-file go";
+    let flags = ["--detach", "--stall-after", "1", "-m", "3"];
+    start(&world, script, &flags).assert_code(0);
+    descartes_testkit::eventually("the agent", std::time::Duration::from_secs(60), || {
+        !events(&world, "run_started").is_empty()
+    });
+    let status = descartes(&world, &["loop", "status"]).stdout();
+    assert!(
+        status.contains("Progress: unknown, stalling is off"),
+        "{status}"
+    );
+    world.write("go", "");
+    descartes_testkit::eventually("the end", std::time::Duration::from_secs(120), || {
+        !events(&world, "loop_finished").is_empty()
+    });
+    let end = &events(&world, "loop_finished")[0];
+    assert_eq!(end["reason"]["type"], "max_iterations_reached", "{end}");
+    let said: Vec<String> = events(&world, "warning")
+        .iter()
+        .map(|warning| warning["message"].as_str().unwrap().to_owned())
+        .filter(|message| message.contains("stalling is off"))
+        .collect();
+    assert!(said[0].contains("took over 2s"), "{said:?}");
+}
+
+#[test]
+fn rewind_leaves_ignored_files_and_clean_keeps_safety_copies() {
+    let world = repository();
+    world.write(".gitignore", "secret.env\n");
+    world.write("secret.env", "precious\n");
+    world.git(["add", ".gitignore"]);
+    world.git(["commit", "--quiet", "--message", "rules"]);
+    let script = "append a.txt line\n@1 print hm\n@2 rm .gitignore\n@2 promise";
+    start(&world, script, &[]).assert_code(0);
+    assert!(!world.has(".gitignore"));
+    world.write("mine.txt", "not committed anywhere\n");
+    let run = descartes(&world, &["loop", "rewind", "1", "--yes"]);
+    run.assert_code(0);
+    assert_eq!(world.read("secret.env"), "precious\n");
+    assert!(run.stderr().contains("ignored then: secret.env"), "{run}");
+    assert!(run.stdout().contains("except for what is named"), "{run}");
+    assert!(!world.has("mine.txt"));
+
+    let copies = descartes(&world, &["loop", "rewind", "--list"]).stdout();
+    let cleaned = descartes(&world, &["clean", "--older", "0s", "--whole", "--yes"]);
+    cleaned.assert_code(0);
+    assert!(cleaned.stderr().contains("1 safety copy"), "{cleaned}");
+    let said = cleaned.stderr();
+    let back = said.split("go back with `descartes ").nth(1).unwrap();
+    let back = back.split('`').next().unwrap();
+    assert!(back.contains(copies.trim()), "{back}");
+    let mut words: Vec<&str> = back.split(' ').collect();
+    words.push("--yes");
+    descartes(&world, &words).assert_code(0);
+    assert_eq!(world.read("mine.txt"), "not committed anywhere\n");
+
+    descartes(
+        &world,
+        &[
+            "clean",
+            "--older",
+            "0s",
+            "--whole",
+            "--safety-copies",
+            "--yes",
+        ],
+    )
+    .assert_code(0);
+    assert_eq!(crate::common::loops(&world).len(), 0);
+}
+
+#[test]
+fn where_git_cannot_be_used_the_hint_is_about_that() {
+    let bare = World::new();
+    start(&bare, "promise", &[]).assert_code(0);
+    let none = descartes(&bare, &["loop", "diff", "1"]);
+    assert!(none.stderr().contains("git init"), "{none}");
+    bare.git(["init", "--quiet", "--bare", "."]);
+    let without = descartes(&bare, &["loop", "diff", "1"]);
+    without.assert_code(65);
+    assert!(without.stderr().contains("git worktree add"), "{without}");
+    assert!(!without.stderr().contains("git init"), "{without}");
+
+    let world = repository();
+    start(&world, "promise", &[]).assert_code(0);
+    let mut foreign = world.descartes(["loop", "diff", "1"]);
+    foreign.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+    let foreign = world.run(foreign);
+    foreign.assert_code(65);
+    assert!(foreign.stderr().contains("safe.directory"), "{foreign}");
+    let mut missing = world.descartes(["loop", "diff", "1"]);
+    missing.env("PATH", world.path("nowhere"));
+    let missing = world.run(missing);
+    missing.assert_code(65);
+    assert!(missing.stderr().contains("install git"), "{missing}");
+    assert!(!missing.stderr().contains("git init"), "{missing}");
+}

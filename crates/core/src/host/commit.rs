@@ -1,0 +1,86 @@
+//! The commit of an iteration. Hooks, filters and gpg may take their time: it is made beside the
+//! driver, which goes on listening to people, signals and budgets, and ends it when they say so.
+
+use std::time::Duration;
+
+use descartes_kernel::event::Event;
+use descartes_kernel::state::Phase;
+
+use super::HostError;
+use super::driver::Driver;
+use super::message::Message;
+use crate::worktree::CommitOutcome;
+
+/// A commit that takes longer is told of.
+const SLOW: Duration = Duration::from_secs(1);
+/// A commit has so much time even where the budget is used up: the work is to be kept.
+const AT_LEAST: Duration = Duration::from_secs(5);
+
+impl Driver {
+    pub(super) fn commit(&mut self) -> Result<Option<String>, HostError> {
+        let message = match self.fill(&self.state.config.git.commit_template) {
+            Ok(message) => message,
+            Err(why) => {
+                self.warn(format!("no commit: {why}"))?;
+                return Ok(None);
+            }
+        };
+        match self.commit_beside(&message)? {
+            CommitOutcome::Made { hash } => Ok(Some(hash)),
+            CommitOutcome::Nothing => Ok(None),
+            CommitOutcome::Failed { words } => {
+                self.warn(format!("no commit: {words}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn commit_beside(&mut self, message: &str) -> Result<CommitOutcome, HostError> {
+        let (job, tx) = (self.tree.commit_job(message), self.tx.clone());
+        let thread = std::thread::Builder::new().name("commit".to_owned());
+        let begun = thread.spawn(move || drop(tx.send(Message::Committed(job.run()))));
+        if let Err(error) = begun {
+            let words = format!("cannot start a thread: {error}");
+            return Ok(CommitOutcome::Failed { words });
+        }
+        let told = self.mono() + SLOW;
+        let mut told = Some(told);
+        let mut until = self
+            .time_left()
+            .map(|left| self.mono() + left.max(AT_LEAST));
+        loop {
+            let deadline = [told, until].into_iter().flatten().min();
+            match self.next(deadline)? {
+                Some(Message::Committed(outcome)) => return Ok(outcome),
+                Some(message) => {
+                    if let Some(ending) = self.attend(message)? {
+                        self.tree.end_calls(ending);
+                    }
+                }
+                None if told.is_some_and(|at| self.mono() >= at) => {
+                    told = None;
+                    self.append(Event::Busy {
+                        what: "committing: running git hooks".to_owned(),
+                    })?;
+                }
+                None => {
+                    until = None;
+                    self.tree.end_calls(self.kill_grace());
+                }
+            }
+        }
+    }
+
+    /// What is left of the budget of time, this iteration counted in.
+    fn time_left(&self) -> Option<Duration> {
+        let limit = self.state.config.max_duration_secs?.0;
+        let ms = match &self.state.phase {
+            Phase::Judging { facts, gates, .. } => {
+                let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
+                self.state.spent.ms + facts.duration_ms + gates
+            }
+            _ => self.state.spent.ms,
+        };
+        Some(limit.saturating_sub(Duration::from_millis(ms)))
+    }
+}

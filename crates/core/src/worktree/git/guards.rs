@@ -1,0 +1,313 @@
+//! Calls of git that may start other programs (hooks, filters, merge drivers, gpg), each in a
+//! process tree of its own that is ended to the last survivor.
+//!
+//! Guards are kept for the next call. Whoever wants the end from another thread says so once:
+//! what is under way is ended, and what comes after has little time.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use descartes_proc::{
+    Channel, Ending, Exit, Launch, MARK, Sink, StartError, Stdin, Supervisor, TreeEvent,
+};
+
+use crate::host::GuardProgram;
+
+/// Between asking a call that takes too long to end and killing it.
+const GRACE: Duration = Duration::from_secs(5);
+/// Output still in the pipes is waited for so long.
+const DRAIN: Duration = Duration::from_millis(500);
+/// What a call may take that begins when somebody wants the end.
+const HURRY: Duration = Duration::from_secs(30);
+/// The same for one that runs hooks of the user's.
+const HURRY_HOOKS: Duration = Duration::from_secs(5);
+/// A change of the user's own files is let finish for so long.
+const FINISH: Duration = Duration::from_secs(20);
+/// Standard output beyond this is no answer of git's.
+const LONGEST_ANSWER: usize = 256 << 20;
+/// The last of what git and its hooks say.
+pub(super) const TAIL: usize = 4096;
+/// Guards that are kept for later.
+const KEPT: usize = 4;
+
+/// How a call that is under way meets the wish for an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It is ended.
+    End,
+    /// It runs hooks, and is ended.
+    Hooks,
+    /// It changes files of the user's, and is let finish for a while.
+    Finish,
+}
+
+/// One call, complete.
+pub(super) struct Order {
+    pub(super) argv: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) cwd: PathBuf,
+    pub(super) stdin: Option<Vec<u8>>,
+    pub(super) limit: Duration,
+    pub(super) manner: Manner,
+}
+
+/// How it went.
+pub(super) struct Ran {
+    pub(super) end: End,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Exit(Option<i32>),
+    Late,
+    /// Somebody wanted the end.
+    Stopped,
+}
+
+enum News {
+    Tree(TreeEvent),
+    Stop(Ending),
+}
+
+/// Guards for calls of git.
+pub(crate) struct Guards {
+    program: Option<GuardProgram>,
+    mark: String,
+    /// Held by every guard until its last sweep is over.
+    inherit: Vec<OwnedFd>,
+    idle: Mutex<Vec<Post>>,
+    under_way: Mutex<UnderWay>,
+}
+
+/// Numbers of calls, of all guards of this process: some are told apart by them.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+#[derive(Default)]
+struct UnderWay {
+    calls: BTreeMap<u64, Sender<News>>,
+    wish: Option<Ending>,
+}
+
+/// A supervisor and the queue of its events.
+struct Post {
+    supervisor: Supervisor,
+    tx: Sender<News>,
+    rx: Receiver<News>,
+}
+
+impl std::fmt::Debug for Guards {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guards").finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Guards {
+    /// Guards whose processes carry the mark of a loop.
+    pub(crate) fn new(program: Option<GuardProgram>, mark: &str) -> Arc<Guards> {
+        Arc::new(Guards {
+            program,
+            mark: mark.to_owned(),
+            inherit: Vec::new(),
+            idle: Mutex::default(),
+            under_way: Mutex::default(),
+        })
+    }
+
+    /// The same, and they hold these open: the loop's lock.
+    pub(crate) fn holding(
+        program: Option<GuardProgram>,
+        mark: &str,
+        inherit: Vec<OwnedFd>,
+    ) -> Arc<Guards> {
+        let guards = Guards::new(program, mark);
+        match Arc::try_unwrap(guards) {
+            Ok(guards) => Arc::new(Guards { inherit, ..guards }),
+            Err(shared) => shared,
+        }
+    }
+
+    /// Ends what is under way. Said again it can only make the end quicker.
+    pub(crate) fn end(&self, how: Ending) {
+        let mut under_way = lock(&self.under_way);
+        under_way.wish = Some(how);
+        for call in under_way.calls.values() {
+            // A call that is over does not listen.
+            drop(call.send(News::Stop(how)));
+        }
+    }
+
+    fn post(&self) -> io::Result<Post> {
+        if let Some(post) = lock(&self.idle).pop() {
+            return Ok(post);
+        }
+        let (tx, rx) = channel();
+        let events = tx.clone();
+        let on_event = Box::new(move |event| drop(events.send(News::Tree(event))));
+        let supervisor = match &self.program {
+            Some(guard) => {
+                let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
+                let inherit: Vec<_> = self.inherit.iter().map(AsFd::as_fd).collect();
+                Supervisor::guarded(&guard.exe, &args, &inherit, on_event)?
+            }
+            None => Supervisor::direct(&self.mark, on_event)?,
+        };
+        Ok(Post { supervisor, tx, rx })
+    }
+
+    /// Lists a call as under way, and gives its time; `None` where it is not to begin any more.
+    fn enter(&self, number: u64, post: &Post, limit: Duration, manner: Manner) -> Option<Duration> {
+        let mut under_way = lock(&self.under_way);
+        let limit = match (under_way.wish, manner) {
+            (None, _) => limit,
+            (Some(Ending::Kill), Manner::Hooks) => return None,
+            (Some(_), Manner::Hooks) => limit.min(HURRY_HOOKS),
+            (Some(_), _) => limit.min(HURRY),
+        };
+        under_way.calls.insert(number, post.tx.clone());
+        Some(limit)
+    }
+
+    /// Runs a call to its end, and whatever it started.
+    pub(super) fn run(&self, order: Order) -> Result<Ran, StartError> {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let mut post = self.post()?;
+        let input = order.stdin.as_deref().map(super::filled).transpose()?;
+        let mut env = order.env;
+        env.retain(|(key, _)| key != MARK);
+        env.push((MARK.into(), (&self.mark).into()));
+        if self.program.is_none() {
+            // Told apart from others of the same loop that are swept meanwhile.
+            env.push(("DESCARTES_GIT_CALL".into(), number.to_string().into()));
+        }
+        let launch = Launch {
+            argv: order.argv,
+            env,
+            cwd: order.cwd,
+            stdin: match &input {
+                Some(file) => Stdin::File(format!("/proc/self/fd/{}", file.as_raw_fd()).into()),
+                None => Stdin::Null,
+            },
+        };
+        // Before it is started: a wish that comes meanwhile waits in the queue.
+        let Some(limit) = self.enter(number, &post, order.limit, order.manner) else {
+            return Ok(Ran {
+                end: End::Stopped,
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            });
+        };
+        let output = Box::new(Output::default());
+        if let Err(error) = post.supervisor.start(number, &launch, output) {
+            lock(&self.under_way).calls.remove(&number);
+            return Err(error);
+        }
+        let end = post.watch(number, limit, order.manner);
+        lock(&self.under_way).calls.remove(&number);
+        let report = post.supervisor.collect(DRAIN);
+        // Wishes that came too late are for no later call.
+        while post.rx.try_recv().is_ok() {}
+        let mut idle = lock(&self.idle);
+        if idle.len() < KEPT {
+            idle.push(post);
+        }
+        drop(idle);
+        let output = report.sink.map(Output::of).unwrap_or_default();
+        Ok(Ran {
+            end,
+            stdout: output.stdout,
+            stderr: output.stderr,
+        })
+    }
+}
+
+impl Post {
+    fn watch(&self, number: u64, limit: Duration, manner: Manner) -> End {
+        let began = Instant::now();
+        let mut until = began.checked_add(limit);
+        let mut end = None;
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let news = match (end, left) {
+                (None, Some(left)) => self.rx.recv_timeout(left),
+                _ => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match news {
+                Err(RecvTimeoutError::Timeout) => {
+                    end = Some(End::Late);
+                    self.supervisor.terminate(Ending::Ask { grace: GRACE });
+                }
+                // The supervisor holds the other end.
+                Err(RecvTimeoutError::Disconnected) => return end.unwrap_or(End::Exit(None)),
+                Ok(News::Stop(Ending::Ask { .. })) if manner == Manner::Finish => {
+                    let finished = began + FINISH;
+                    until = Some(until.map_or(finished, |until| until.min(finished)));
+                }
+                Ok(News::Stop(how)) => {
+                    end.get_or_insert(End::Stopped);
+                    self.supervisor.terminate(how);
+                }
+                Ok(News::Tree(TreeEvent::Exited { run, exit })) if run == number => {
+                    end.get_or_insert(End::Exit(match exit {
+                        Exit::Code(code) => Some(code),
+                        Exit::Signal(_) => None,
+                    }));
+                }
+                Ok(News::Tree(TreeEvent::GuardLost { run })) if run == number => {
+                    end.get_or_insert(End::Exit(None));
+                }
+                Ok(News::Tree(TreeEvent::Swept { run, .. })) if run == number => {
+                    return end.unwrap_or(End::Exit(None));
+                }
+                Ok(News::Tree(_)) => {}
+            }
+        }
+    }
+}
+
+/// What a call says: an answer on one stream, and the end of the other.
+#[derive(Default)]
+struct Output {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Output {
+    fn of(sink: Box<dyn Sink>) -> Output {
+        match (sink as Box<dyn Any>).downcast::<Output>() {
+            Ok(output) => *output,
+            Err(_) => Output::default(),
+        }
+    }
+}
+
+impl Sink for Output {
+    fn chunk(&mut self, channel: Channel, bytes: &[u8]) {
+        match channel {
+            Channel::Stdout => {
+                let room = LONGEST_ANSWER.saturating_sub(self.stdout.len());
+                let fits = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+                self.stdout.extend_from_slice(fits);
+            }
+            Channel::Stderr => {
+                let keep = bytes.get(bytes.len().saturating_sub(TAIL)..);
+                self.stderr.extend_from_slice(keep.unwrap_or_default());
+                let over = self.stderr.len().saturating_sub(TAIL);
+                self.stderr.drain(..over);
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Waiting for the end of a child with a limit, without a thread of its own.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
+
+use crate::guard::timeout;
+use crate::sys;
+
+/// Between two looks where the kernel does not tell.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What came of waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// It has ended and can be reaped.
+    Ended,
+    /// The limit came first.
+    Late,
+}
+
+/// Waits until a child of this process has ended, for at most `limit`. It is not reaped.
+pub fn wait_for_exit(child: u32, limit: Duration) -> Waiting {
+    let until = Instant::now().checked_add(limit);
+    let is_late = || until.is_some_and(|until| Instant::now() >= until);
+    let pid = child.cast_signed();
+    let Ok(pidfd) = sys::pidfd_open(pid) else {
+        // No descriptor left, or an old kernel.
+        loop {
+            if sys::peek(pid).is_some() {
+                return Waiting::Ended;
+            }
+            if is_late() {
+                return Waiting::Late;
+            }
+            std::thread::sleep(LOOK);
+        }
+    };
+    let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    loop {
+        match poll(&mut fds, timeout(until)) {
+            Ok(0) | Err(Errno::EINTR) if is_late() => return Waiting::Late,
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) | Err(_) => return Waiting::Ended,
+        }
+    }
+}
