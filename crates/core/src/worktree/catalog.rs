@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 
 use super::oid::{Format, object_id};
 
-/// A tree, and where there are any, the name of the ignore rules of its time.
+/// A tree, and what is noted with it: the name of the ignore rules of its time (`-`: none), and
+/// whether it holds large files as their filters left them.
 pub(super) type Taken = (String, Option<String>);
+
+const FILTERED: &str = "filtered";
 
 fn list(objects: &Path) -> PathBuf {
     objects.join("snapshots")
@@ -77,8 +80,28 @@ pub(super) fn keep_rules(objects: &Path, rules: &[u8]) -> Option<String> {
 pub(super) fn rules_of(objects: &Path, tree: &str) -> Option<PathBuf> {
     let known = read(&list(objects));
     let line = known.iter().rev().find(|(known, _)| known == tree)?;
-    let path = objects.join("rules").join(line.1.as_deref()?);
+    let name = line.1.as_deref()?.split(' ').next()?;
+    let path = objects.join("rules").join(name);
     path.exists().then_some(path)
+}
+
+/// What is noted with a tree.
+pub(super) fn remark(rules: Option<String>, is_filtered: bool) -> Option<String> {
+    match (rules, is_filtered) {
+        (rules, false) => rules,
+        (rules, true) => Some(format!("{} {FILTERED}", rules.as_deref().unwrap_or("-"))),
+    }
+}
+
+/// Whether a tree may hold files as their filters left them: some do, and all of earlier versions.
+pub(super) fn is_filtered(objects: &Path, tree: &str) -> bool {
+    let known = read(&list(objects));
+    match known.iter().rev().find(|(known, _)| known == tree) {
+        Some((_, remark)) => remark
+            .as_deref()
+            .is_some_and(|remark| remark.split(' ').any(|word| word == FILTERED)),
+        None => true,
+    }
 }
 
 /// Whether a tree is in the list.

@@ -34,7 +34,7 @@ pub(super) struct GitTree {
     /// HEAD as it was then or when it was last followed.
     head: Option<String>,
     inner: Vec<Inner>,
-    /// The name of the ignore rules that lie outside the work tree, as they were kept.
+    /// What is noted with a snapshot: the ignore rules that lie outside the work tree.
     rules: Option<String>,
 }
 
@@ -138,10 +138,11 @@ impl GitTree {
     fn measure_all(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         let begun = self.facts.take().is_some();
         let facts = Facts::read(&self.repo, deadline)?;
-        self.rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
+        let rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
         // Before git reads the first file: one that is changed after that is hashed again.
         let now = Now::read();
         let seed = seed(&self.repo, &self.ledger.ground, &facts, deadline)?;
+        self.rules = catalog::remark(rules, seed.is_filtered);
         if facts.files == Files::Translated {
             return Ok(seed.tree);
         }

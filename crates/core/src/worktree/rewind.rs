@@ -226,7 +226,7 @@ fn through_filters(
 ) -> Result<HashSet<PathBuf>, WorktreeError> {
     let repo = index.repo;
     let filters = repo.filters();
-    if filters.is_empty() {
+    if filters.is_empty() || !catalog::is_filtered(&repo.objects, tree) {
         return Ok(HashSet::new());
     }
     let rows = seed::tracked(index, deadline)?;

@@ -27,6 +27,8 @@ pub(super) struct Seed {
     pub(super) tree: Oid,
     /// The files in it.
     pub(super) top: Folder,
+    /// Whether large files are in it as their filters left them.
+    pub(super) is_filtered: bool,
 }
 
 /// A copy of the user's index that can be changed freely. It brings along which files are tracked
@@ -93,9 +95,7 @@ pub(super) fn seed(
     let index = PrivateIndex::of_user(repo)?;
     let known = tracked(&index, deadline)?;
     let inner = take_inner(&index, &known, deadline)?;
-    if !filters.is_empty() {
-        forget_filtered(&index, &known, filters, deadline)?;
-    }
+    let is_filtered = !filters.is_empty() && !forget_filtered(&index, &known, filters, deadline)?;
     add_all(&index, ground, &inner, deadline)?;
     let listed = index
         .call()
@@ -113,7 +113,11 @@ pub(super) fn seed(
         .args(["write-tree", "--missing-ok"])
         .output(deadline)?;
     let tree = Oid::from_hex(written.trim_ascii_end()).ok_or_else(|| odd("write-tree"))?;
-    Ok(Seed { tree, top })
+    Ok(Seed {
+        tree,
+        top,
+        is_filtered,
+    })
 }
 
 /// A row of an index.
@@ -169,20 +173,20 @@ const FILTERED: u64 = 64 << 20;
 
 /// Files that a filter would change are read again, without it. Where they are large, those that
 /// did not change stay what the user's index says: they go through the filter when they are put
-/// back.
+/// back, and this is false.
 fn forget_filtered(
     index: &PrivateIndex<'_>,
     known: &[Row],
     filters: &[String],
     deadline: Deadline,
-) -> Result<(), Stop> {
+) -> Result<bool, Stop> {
     let has_rules = |row: &Row| {
         row.path
             .file_name()
             .is_some_and(|name| name == ".gitattributes")
     };
     if !known.iter().any(has_rules) && !index.repo.has_attributes() {
-        return Ok(());
+        return Ok(true);
     }
     let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline)?;
     let size = |row: &&Row| {
@@ -190,11 +194,12 @@ fn forget_filtered(
         meta.map_or(0, |meta| meta.len())
     };
     if filtered.iter().map(size).sum::<u64>() > FILTERED {
-        return Ok(());
+        return Ok(false);
     }
     let rows = filtered.into_iter();
     let rows = rows.map(|row| (row.mode, row.oid, row.path.as_path()));
-    put(index, rows.collect(), deadline)
+    put(index, rows.collect(), deadline)?;
+    Ok(true)
 }
 
 /// Where attributes are read from.
