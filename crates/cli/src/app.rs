@@ -11,7 +11,7 @@ use crate::commands::{self, demo};
 use crate::env::Environment;
 use crate::error::from_clap;
 use crate::notify;
-use crate::printer::Printer;
+use crate::printer::{Printer, after_writing};
 use crate::session::background;
 use crate::session::order::GUARD;
 use crate::settings::surroundings::Surroundings;
@@ -32,7 +32,7 @@ pub fn run(words: Vec<OsString>) -> i32 {
 fn version() -> i32 {
     let printer = Printer::new(ColorChoice::Never, &Environment::default());
     printer.line(concat!("descartes ", env!("CARGO_PKG_VERSION")));
-    0
+    after_writing(0, &printer)
 }
 
 fn hidden_host() -> i32 {
@@ -61,13 +61,14 @@ fn command(words: Vec<OsString>) -> i32 {
     };
     let printer = Printer::new(cli.color, &environment);
     let around = Surroundings::of_process(environment);
-    match around.and_then(|around| commands::run(cli, &around, &printer)) {
+    let code = match around.and_then(|around| commands::run(cli, &around, &printer)) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);
             error.exit_code()
         }
-    }
+    };
+    after_writing(code, &printer)
 }
 
 /// Help is data; everything else that the parser refuses is a usage error.
@@ -84,8 +85,9 @@ fn refused(error: &clap::Error, words: &[OsString], environment: &Environment) -
     let printer = Printer::new(choice, environment);
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            printer.data(&styled(error, printer.out));
-            0
+            // Our own words, examples of commands among them: not masked.
+            drop(printer.exact(styled(error, printer.out).as_bytes()));
+            after_writing(0, &printer)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             printer.talk(styled(error, printer.err).trim_end());

@@ -1,11 +1,22 @@
-//! Nobody prints but the printer: standard output is data, standard error is talk.
+//! Nobody prints but the printer: standard output is data, standard error is talk. Everything that
+//! goes through it is cleaned and masked ([`descartes_kernel::display`]), so that no name, word or
+//! file of anybody reaches a terminal as it is; [`Printer::json`] escapes instead, and
+//! [`Printer::exact`] is for what we made ourselves and for bytes that were asked for as bytes.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
+
+use descartes_kernel::display;
+use nix::errno::Errno;
+use nix::sys::stat::SFlag;
 
 use crate::args::ColorChoice;
 use crate::env::{Environment, Stream};
 use crate::error::CliError;
 use crate::style::{Paint, Tone};
+
+/// Why standard output could not be written; what a command says at its end.
+static FAILED: OnceLock<io::Error> = OnceLock::new();
 
 /// Where words go.
 #[derive(Clone, Copy, Debug)]
@@ -25,16 +36,31 @@ impl Printer {
         }
     }
 
-    /// Text on standard output, as it is. A reader that is gone is no error of ours.
+    /// Text on standard output, cleaned and masked. A reader that is gone is no error of ours.
     pub fn data(&self, text: &str) {
-        let mut out = io::stdout().lock();
-        drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        drop(self.try_data(text));
     }
 
-    /// Bytes on standard output. An error tells that nobody reads any more, for those who
-    /// would write for ever.
-    pub fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+    /// The same. An error tells that nobody reads any more, for those who would write for ever.
+    pub fn try_data(&self, text: &str) -> io::Result<()> {
+        let shown = display::text(text, self.out.colours());
+        self.exact(shown.as_bytes())
+    }
+
+    /// A value for programs, in one line: whatever a terminal would obey is escaped.
+    pub fn json(&self, json: &str) {
+        drop(self.try_json(json));
+    }
+
+    /// The same. An error tells that nobody reads any more.
+    pub fn try_json(&self, json: &str) -> io::Result<()> {
+        let line = format!("{}\n", display::escape_json(json.trim_end()));
+        self.exact(line.as_bytes())
+    }
+
+    /// Bytes on standard output as they are.
+    pub fn exact(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut out = Out;
         out.write_all(bytes).and_then(|()| out.flush())
     }
 
@@ -43,6 +69,7 @@ impl Printer {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return false;
         }
+        let question = display::text(question, self.err.colours());
         let mut err = io::stderr().lock();
         drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
         let mut answer = String::new();
@@ -58,13 +85,20 @@ impl Printer {
     /// A line on standard error.
     pub fn talk(&self, text: &str) {
         // In one piece: standard error is not buffered, and others write to the same terminal.
-        let line = format!("{text}\n");
+        let line = display::text(&format!("{text}\n"), self.err.colours());
         drop(io::stderr().lock().write_all(line.as_bytes()));
     }
 
     /// Something that a person may want to know.
     pub fn note(&self, text: &str) {
         self.talk(&format!("{} {text}", self.err.text(Tone::Strong, "note:")));
+    }
+
+    /// Tells once that files cannot be watched, where that is so.
+    pub fn tell_polling(&self) {
+        if let Some(words) = descartes_store::watching::untold() {
+            self.note(&words);
+        }
     }
 
     /// Something that a person should look at.
@@ -86,5 +120,71 @@ impl Printer {
         for hint in error.hints() {
             self.hint(&hint);
         }
+    }
+}
+
+/// Standard output that remembers why it could not be written. What goes in is cleaned already.
+#[derive(Clone, Copy, Debug)]
+pub struct Out;
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        io::stdout().lock().write(bytes).inspect_err(remember)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().lock().flush().inspect_err(remember)
+    }
+}
+
+/// A reader that has seen enough (`head`, a pager) is no failure; a full disk is one.
+fn remember(error: &io::Error) {
+    if is_failure(error) {
+        let copy = match error.raw_os_error() {
+            Some(number) => io::Error::from_raw_os_error(number),
+            None => io::Error::new(error.kind(), error.to_string()),
+        };
+        // The first one is told.
+        drop(FAILED.set(copy));
+    }
+}
+
+fn is_failure(error: &io::Error) -> bool {
+    let device = || {
+        let stat = nix::sys::stat::fstat(io::stdout());
+        stat.is_ok_and(|stat| SFlag::from_bits_truncate(stat.st_mode).contains(SFlag::S_IFCHR))
+    };
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => false,
+        // A terminal that is gone.
+        _ if error.raw_os_error() == Some(Errno::EIO as i32) => !device(),
+        _ => true,
+    }
+}
+
+/// The exit code of a command whose output may have been lost: never 0 then.
+pub fn after_writing(code: i32, printer: &Printer) -> i32 {
+    let Some(error) = FAILED.get() else {
+        return code;
+    };
+    let source = io::Error::new(error.kind(), error.to_string());
+    let error = CliError::system("write to standard output", source);
+    printer.error(&error);
+    match code {
+        0 => error.exit_code(),
+        code => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_gone_is_no_failure_and_a_full_disk_is() {
+        let error = |kind: io::ErrorKind| is_failure(&io::Error::from(kind));
+        assert!(!error(io::ErrorKind::BrokenPipe));
+        assert!(error(io::ErrorKind::StorageFull));
+        assert!(error(io::ErrorKind::PermissionDenied));
     }
 }

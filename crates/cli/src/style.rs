@@ -1,5 +1,7 @@
 //! Colours, as far as they are wanted. Everything is understandable without them.
 
+use descartes_kernel::display::Colours;
+
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
@@ -41,6 +43,14 @@ impl Tone {
 }
 
 impl Paint {
+    /// What becomes of the colours in a text.
+    pub fn colours(self) -> Colours {
+        match self {
+            Self::Plain => Colours::Drop,
+            Self::Colour => Colours::Keep,
+        }
+    }
+
     /// The text in its colour.
     pub fn text(self, tone: Tone, text: &str) -> String {
         if self == Self::Plain || tone == Tone::Normal || text.is_empty() {

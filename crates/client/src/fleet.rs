@@ -2,7 +2,6 @@
 //! changed, and only that one is looked at again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,15 +9,13 @@ use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Life, Status};
 use descartes_store::journal::JournalReader;
+use descartes_store::watching::{AddWatchFlags, WatchDescriptor, Watching};
 use jiff::Timestamp;
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
-use crate::follow::timeout;
 use crate::{ClientError, LoopHandle, Loops, Scope, state};
 
 /// Where folders cannot be watched they are looked at so often.
-const BLIND: Duration = Duration::from_secs(2);
+const BLIND: Duration = Duration::from_secs(1);
 
 /// New and removed names; growth of a journal; a lock that changes hands.
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
@@ -61,7 +58,7 @@ pub struct Standing {
 #[derive(Debug)]
 pub struct Fleet {
     loops: Loops,
-    inotify: Option<Inotify>,
+    watching: Watching,
     home: Option<WatchDescriptor>,
     watches: HashMap<WatchDescriptor, String>,
     handles: BTreeMap<String, LoopHandle>,
@@ -79,7 +76,7 @@ impl Fleet {
     /// All loops; nothing is read yet.
     pub fn new(loops: Loops) -> Self {
         Self {
-            inotify: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok(),
+            watching: Watching::new(),
             loops,
             home: None,
             watches: HashMap::new(),
@@ -109,20 +106,13 @@ impl Fleet {
 
     /// Sleeps until something may have changed, at most `limit`.
     pub fn wait(&mut self, limit: Option<Duration>) {
-        let blind = self.home.is_none();
+        let blind = self.home.is_none() || self.watching.is_blind();
         let limit = match limit {
             Some(limit) if blind => Some(limit.min(BLIND)),
             None if blind => Some(BLIND),
             limit => limit,
         };
-        match &self.inotify {
-            Some(inotify) => {
-                let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
-                // An interrupted sleep is a short one.
-                let _ = poll(&mut fds, timeout(limit));
-            }
-            None => std::thread::sleep(limit.unwrap_or(BLIND)),
-        }
+        self.watching.wait(limit, BLIND);
         self.take_events();
         if blind {
             self.unlisted = true;
@@ -133,7 +123,7 @@ impl Fleet {
     fn list(&mut self) -> Result<(), ClientError> {
         let folder = self.loops.root().loops();
         if self.home.is_none() {
-            self.home = self.watch(&folder);
+            self.home = self.watching.add(&folder, CHANGES);
         }
         self.watch_all(&folder);
         let found: BTreeMap<String, LoopHandle> = self
@@ -163,33 +153,26 @@ impl Fleet {
             .filter(|name| !watched.contains(name))
             .collect();
         for name in new {
-            if let Some(watch) = self.watch(&folder.join(&name)) {
+            if let Some(watch) = self.watching.add(&folder.join(&name), CHANGES) {
                 self.watches.insert(watch, name);
             }
         }
     }
 
-    fn watch(&self, path: &Path) -> Option<WatchDescriptor> {
-        self.inotify.as_ref()?.add_watch(path, CHANGES).ok()
-    }
-
     fn take_events(&mut self) {
-        let Some(inotify) = &self.inotify else { return };
-        while let Ok(events) = inotify.read_events() {
-            for event in events {
-                if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
-                    self.unlisted = true;
-                    self.stale.extend(self.handles.keys().cloned());
-                } else if Some(event.wd) == self.home {
-                    self.unlisted = true;
-                } else if let Some(id) = self.watches.get(&event.wd) {
-                    // A folder that is gone takes its watch along.
-                    if event.mask.contains(AddWatchFlags::IN_IGNORED) {
-                        self.watches.remove(&event.wd);
-                    } else {
-                        self.stale.insert(id.clone());
-                        self.unlisted |= event.name.is_some_and(|name| name == "meta.json");
-                    }
+        for event in self.watching.events() {
+            if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+                self.unlisted = true;
+                self.stale.extend(self.handles.keys().cloned());
+            } else if Some(event.wd) == self.home {
+                self.unlisted = true;
+            } else if let Some(id) = self.watches.get(&event.wd) {
+                // A folder that is gone takes its watch along.
+                if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+                    self.watches.remove(&event.wd);
+                } else {
+                    self.stale.insert(id.clone());
+                    self.unlisted |= event.name.is_some_and(|name| name == "meta.json");
                 }
             }
         }

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod config;
 pub mod control;
+pub mod display;
 pub mod edits;
 pub mod event;
 pub mod finding;

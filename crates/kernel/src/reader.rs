@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::agent::{AgentEvent, Meter, ResultState, RunSummary, StderrReader, StreamParser};
+use crate::display::{self, Colours};
 use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, NearMissFacts, Tokens};
 use crate::promise::{Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
 use crate::provider_limit;
@@ -402,30 +403,10 @@ fn split_claim(claim: Option<&Claim>) -> (Option<String>, Option<String>) {
     }
 }
 
+/// How the words begin, cleaned and masked: it is kept where more people look than at a log.
 fn preview_of(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut out = String::new();
-    let mut chars = text.chars().peekable();
-    let mut count = 0;
-    while let Some(c) = chars.next() {
-        if count == PREVIEW_CHARS {
-            break;
-        }
-        if c == '\u{1b}' {
-            // A colour or the like: up to its final letter.
-            if chars.peek() == Some(&'[') {
-                chars.next();
-                while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {}
-            }
-            continue;
-        }
-        if c.is_control() && c != '\n' && c != '\t' {
-            continue;
-        }
-        out.push(c);
-        count += 1;
-    }
-    out
+    let text = display::bytes(bytes, Colours::Drop).to_text();
+    text.chars().take(PREVIEW_CHARS).collect()
 }
 
 /// Why a run will not come to an end by itself.

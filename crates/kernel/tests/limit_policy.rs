@@ -297,3 +297,33 @@ fn a_clock_put_back_in_the_wait_does_not_make_the_limit_come_again() {
     world.input(&Input::WaitElapsed);
     assert!(matches!(waits(&world), Action::Start { iteration: 1, .. }));
 }
+
+#[test]
+fn a_reset_in_the_year_3000_is_backed_off_from_instead() {
+    let now = "2026-11-15T03:00:00Z";
+    for words in [
+        "Claude AI usage limit reached|32503680000",
+        "You've hit your limit · resets Dec 1",
+    ] {
+        let asked = asked_again(told(words, now, &TimeZone::UTC));
+        assert_eq!(asked, at("2026-11-15T03:01:00Z"), "{words}");
+    }
+    // Told as a value.
+    let limit = LimitTold {
+        kind: LimitKind::Usage,
+        until: Some(at("3000-01-01T00:00:00Z")),
+        words: "five hour limit reached".into(),
+    };
+    let said = RunReport {
+        limit: Some(limit),
+        ..RunReport::default()
+    };
+    let mut world = Loop::running(at(now));
+    world.input(&Input::RunEnded(Box::new(facts(said))));
+    let wait = world.state.wait.clone().unwrap();
+    assert_eq!(wait.until, at("2026-11-15T03:01:00Z"));
+    let WaitReason::Limit(told) = wait.reason else {
+        panic!("{:?}", wait.reason)
+    };
+    assert!(told.words.contains("not believed"), "{}", told.words);
+}

@@ -19,5 +19,6 @@ pub mod spare;
 pub mod state_file;
 pub mod task_file;
 pub mod trust;
+pub mod watching;
 
 pub use ops::{IoError, Sync};

@@ -46,7 +46,7 @@ pub struct TestArgs {
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Secs>,
     /// A variable for the agent alone; repeatable
-    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<values::Variable>,
     /// Print what was found as JSON
     #[arg(long)]

@@ -161,8 +161,11 @@ pub struct DiffArgs {
     /// A line a file instead of the patch
     #[arg(long)]
     pub stat: bool,
-    /// Print the changed files as JSON
+    /// The patch byte by byte, for `git apply`: neither cleaned nor masked
     #[arg(long, conflicts_with = "stat")]
+    pub raw: bool,
+    /// Print the changed files as JSON
+    #[arg(long, conflicts_with_all = ["stat", "raw"])]
     pub json: bool,
 }
 

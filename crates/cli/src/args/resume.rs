@@ -14,8 +14,9 @@ pub struct ResumeArgs {
     pub which: WhichLoop,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// A variable for the agent alone: values are not kept, so they are given again; repeatable
-    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    /// A variable for the agent alone: values are not kept, so they are given again, or inherited
+    /// where none is given; repeatable
+    #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<Variable>,
     /// Go on in this directory with a project that was moved or copied here; a copy becomes a loop of its own
     #[arg(long)]

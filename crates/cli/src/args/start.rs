@@ -133,8 +133,9 @@ pub struct AgentArgs {
     /// An agent that takes over when those before it are limited or failing; repeatable
     #[arg(long, value_name = "AGENT")]
     pub fallback: Vec<String>,
-    /// A variable for the agent alone, never written anywhere; repeatable
-    #[arg(long, value_name = "K=V", value_parser = values::variable)]
+    /// A variable for the agent alone, never written anywhere; without a value it is inherited, which
+    /// no list of processes shows; repeatable
+    #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<Variable>,
     /// How the prompt reaches the agent [default: by backend]
     #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::PROMPT_MODES, values::prompt_mode))]

@@ -7,6 +7,9 @@ use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::units::{self, Secs};
 use serde::de::DeserializeOwned;
 
+use crate::env::Environment;
+use crate::error::CliError;
+
 /// A limit on iterations; none is `unlimited`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IterationLimit(pub Option<u32>);
@@ -20,8 +23,36 @@ pub struct SizeLimit(pub Option<u64>);
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// Its value; never written anywhere.
-    pub value: String,
+    /// Its value; never written anywhere. `None`: as it stands in our own environment, where no
+    /// list of processes shows it.
+    pub value: Option<String>,
+}
+
+impl Variable {
+    /// Its name and value.
+    pub fn resolved(&self, environment: &Environment) -> Result<(String, String), CliError> {
+        let name = &self.name;
+        let inherited = || environment.raw(name).map(|value| value.to_str());
+        let wrong = |message: String| {
+            CliError::usage(
+                message,
+                format!("export {name} first, or give its value: --env {name}=VALUE"),
+            )
+        };
+        let value = match (&self.value, inherited()) {
+            (Some(value), _) => value.clone(),
+            (None, Some(Some(value))) => value.to_owned(),
+            (None, Some(None)) => {
+                return Err(wrong(format!("--env {name}: its value is no UTF-8")));
+            }
+            (None, None) => {
+                return Err(wrong(format!(
+                    "--env {name}: there is no such variable in the environment"
+                )));
+            }
+        };
+        Ok((name.clone(), value))
+    }
 }
 
 /// Names of [`PromptMode`].
@@ -96,18 +127,21 @@ pub fn number(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("`{text}` is not a whole number; write for example 5"))
 }
 
-/// Reads `NAME=VALUE`. The value is not repeated in the error: it may be a secret.
+/// Reads `NAME=VALUE` or `NAME`. The value is not repeated in the error: it may be a secret.
 pub fn variable(text: &str) -> Result<Variable, String> {
     let (name, value) = match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => (name, value),
-        _ => return Err("a variable is written NAME=VALUE".to_owned()),
+        Some((name, value)) => (name, Some(value)),
+        None => (text, None),
     };
+    if name.is_empty() || name.contains(char::is_whitespace) {
+        return Err("a variable is written NAME (its value is inherited) or NAME=VALUE".to_owned());
+    }
     if text.contains('\0') {
         return Err(format!("the value of {name} holds a NUL byte"));
     }
     Ok(Variable {
         name: name.to_owned(),
-        value: value.to_owned(),
+        value: value.map(str::to_owned),
     })
 }
 
@@ -182,9 +216,16 @@ mod tests {
     #[test]
     fn a_variable_has_a_name_and_its_value_is_never_repeated() {
         let read = variable("KEY=a=b").unwrap();
-        assert_eq!((read.name.as_str(), read.value.as_str()), ("KEY", "a=b"));
-        for bad in ["s3cret", "=s3cret"] {
+        assert_eq!(read.name, "KEY");
+        assert_eq!(read.value.as_deref(), Some("a=b"));
+        for bad in ["a s3cret", "=s3cret", ""] {
             assert!(!variable(bad).unwrap_err().contains("s3cret"));
         }
+        let around = Environment::of(&[("KEY", "of ours")]);
+        let inherited = variable("KEY").unwrap().resolved(&around).unwrap();
+        assert_eq!(inherited, ("KEY".to_owned(), "of ours".to_owned()));
+        let missing = variable("GONE").unwrap().resolved(&around).unwrap_err();
+        assert!(missing.to_string().contains("GONE"), "{missing}");
+        assert_eq!(missing.exit_code(), 64);
     }
 }

@@ -45,7 +45,7 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
                 "items": [], "sockets": [], "locks": [], "removed": false,
                 "safety_copies": kept_copies(&plan),
             });
-            printer.line(&nothing.to_string());
+            printer.json(&nothing.to_string());
         }
         return Ok(0);
     }
@@ -74,7 +74,7 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
             "kept": kept,
             "safety_copies": kept_copies(&plan),
         });
-        printer.line(&value.to_string());
+        printer.json(&value.to_string());
     } else if agreed {
         let freed: u64 = plan.items.iter().map(|item| item.bytes).sum();
         printer.line(&format!("removed, {} freed", show_size(freed)));

@@ -9,6 +9,6 @@ use crate::printer::Printer;
 pub fn run(args: CompletionsArgs, printer: &Printer) -> i32 {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "descartes", &mut script);
-    printer.data(&String::from_utf8_lossy(&script));
+    drop(printer.exact(&script));
     0
 }

@@ -14,7 +14,7 @@ use crate::trust;
 /// Runs it.
 pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let ConfigVerb::Show { json } = verb else {
-        printer.data(DEFAULT_TOML);
+        drop(printer.exact(DEFAULT_TOML.as_bytes()));
         return Ok(0);
     };
     let layers = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
@@ -25,7 +25,7 @@ pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result
         printer.warning(&unknown);
     }
     if json {
-        printer.line(&as_json(&layers));
+        printer.json(&as_json(&layers));
     } else {
         printer.data(&table(&rows(&layers), printer));
     }

@@ -15,7 +15,7 @@ pub fn run(args: &ManArgs, printer: &Printer) -> Result<i32, CliError> {
         Man::new(command)
             .render(&mut page)
             .map_err(at("write", std::path::Path::new("the manual page")))?;
-        printer.data(&String::from_utf8_lossy(&page));
+        drop(printer.exact(&page));
         return Ok(0);
     };
     std::fs::create_dir_all(dir).map_err(at("make", dir))?;

@@ -79,7 +79,7 @@ fn show(project: &Project, json: bool, printer: &Printer) {
             "trusted": project.untrusted().next().is_none(),
             "files": parts,
         });
-        return printer.line(&shown.to_string());
+        return printer.json(&shown.to_string());
     }
     if project.parts.is_empty() {
         printer.line("nothing to trust: no key here starts a program or widens rights");

@@ -10,10 +10,17 @@ const LINE: usize = 4096;
 /// Sends `body` to an address that begins with `http://`; any status from 200 to 299 will do.
 pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
     let end = Instant::now() + timeout;
-    let (authority, path) = split(url).ok_or_else(|| format!("{url} is no address"))?;
+    let Address {
+        login,
+        authority,
+        path,
+    } = split(url).ok_or_else(|| format!("{url} is no address"))?;
+    let login = login.map_or_else(String::new, |login| {
+        format!("Authorization: Basic {}\r\n", base64(&login))
+    });
     let mut stream = connect(&authority, end)?;
     let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {authority}\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nHost: {authority}\r\n{login}Content-Type: application/json\r\n\
          Content-Length: {}\r\nUser-Agent: descartes/{}\r\nConnection: close\r\n\r\n{body}",
         body.len(),
         env!("CARGO_PKG_VERSION"),
@@ -55,8 +62,17 @@ fn first_line(stream: &mut TcpStream, end: Instant) -> io::Result<String> {
     Ok(String::from_utf8_lossy(line.unwrap_or_default()).into_owned())
 }
 
-/// `host:port` and the path. A port that is not named is 80.
-fn split(url: &str) -> Option<(String, String)> {
+/// Where a request goes.
+#[derive(Debug, PartialEq, Eq)]
+struct Address {
+    /// `user:password`, for the server alone: it is no part of a host's name.
+    login: Option<Vec<u8>>,
+    /// `host:port`; a port that is not named is 80.
+    authority: String,
+    path: String,
+}
+
+fn split(url: &str) -> Option<Address> {
     let rest = url.get("http://".len()..)?;
     let rest = rest.split('#').next()?;
     let at = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -65,11 +81,56 @@ fn split(url: &str) -> Option<(String, String)> {
         path if path.starts_with('/') => path.to_owned(),
         query => format!("/{query}"),
     };
+    let (login, authority) = match authority.rsplit_once('@') {
+        Some((login, authority)) => (Some(unescaped(login)), authority),
+        None => (None, authority),
+    };
     let clean = |text: &str| !text.contains(|c: char| c.is_control() || c == ' ');
     if authority.is_empty() || !clean(authority) || !clean(&path) {
         return None;
     }
-    Some((authority.to_owned(), path))
+    Some(Address {
+        login,
+        authority: authority.to_owned(),
+        path,
+    })
+}
+
+/// What `%41` and the like stand for.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
+    while let [byte, after @ ..] = rest {
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        rest = match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                &after[2..]
+            }
+            _ => {
+                out.push(*byte);
+                after
+            }
+        };
+    }
+    out
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in bytes.chunks(3) {
+        let bits = three
+            .iter()
+            .fold(0, |bits, byte| bits << 8 | u32::from(*byte))
+            << (8 * (3 - three.len()));
+        for at in 0..4 {
+            match at <= three.len() {
+                true => out.push(char::from(SIGNS[(bits >> (18 - 6 * at) & 63) as usize])),
+                false => out.push('='),
+            }
+        }
+    }
+    out
 }
 
 fn connect(authority: &str, end: Instant) -> Result<TcpStream, String> {
@@ -141,6 +202,38 @@ mod tests {
             request.contains("Content-Type: application/json\r\nContent-Length: 3\r\n"),
             "{request}"
         );
+    }
+
+    #[test]
+    fn a_login_goes_to_the_server_and_nowhere_else() {
+        let address = |url| split(url).unwrap();
+        let got = address("http://me:p%40ss@example.org:81/x");
+        assert_eq!(got.login.as_deref(), Some(&b"me:p@ss"[..]));
+        assert_eq!(
+            (got.authority.as_str(), got.path.as_str()),
+            ("example.org:81", "/x")
+        );
+        assert_eq!(address("http://h/a@b").login, None);
+        assert_eq!(base64(b"me:p@ss"), "bWU6cEBzcw==");
+        assert_eq!(
+            (base64(b"a"), base64(b"ab"), base64(b"abc")),
+            ("YQ==".into(), "YWI=".into(), "YWJj".into())
+        );
+        let (url, server) = server("HTTP/1.1 200 OK\r\n\r\n");
+        let url = url.replace("http://", "http://me:p%40ss@");
+        assert_eq!(post(&url, "{}\n", Duration::from_secs(20)), Ok(()));
+        let request = server.join().unwrap();
+        assert!(
+            request.contains("Authorization: Basic bWU6cEBzcw==\r\n"),
+            "{request}"
+        );
+        assert!(
+            request.contains("Host: 127.0.0.1:") && !request.contains("p%40ss"),
+            "{request}"
+        );
+        let failed =
+            post("http://me:secret1@127.0.0.1:1/", "", Duration::from_secs(2)).unwrap_err();
+        assert!(!failed.contains("secret1"), "{failed}");
     }
 
     #[test]

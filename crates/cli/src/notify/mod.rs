@@ -166,13 +166,8 @@ fn shorten_all(value: &mut serde_json::Value) {
 
 /// The agent's words, without what looks like a secret, and not too many of them.
 fn short(text: &str) -> String {
-    use descartes_client::logs::{Clean, Colours};
     const MOST: usize = 500;
-    let (mut clean, mut out) = (Clean::new(Colours::Drop), Vec::new());
-    clean.push(text.as_bytes(), &mut out);
-    clean.finish(&mut out);
-    let text = String::from_utf8_lossy(&out);
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = descartes_kernel::display::one_line(text);
     match flat.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,

@@ -119,7 +119,7 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
                 Format::Human(_) | Format::Story => printer.line(&loop_id),
                 Format::Json => {
                     let value = serde_json::json!({ "loop_id": loop_id, "name": name, "pid": pid });
-                    printer.line(&value.to_string());
+                    printer.json(&value.to_string());
                 }
             }
             printer.talk(&format!("loop {name} runs in the background (pid {pid})"));

@@ -19,7 +19,7 @@ use crate::args::start::ShowArgs;
 use crate::env::Stream;
 use crate::error::CliError;
 use crate::notify::Listeners;
-use crate::printer::Printer;
+use crate::printer::{Out, Printer};
 use crate::settings::surroundings::Surroundings;
 use crate::view::run::{Show, View};
 use crate::view::signal::Signal;
@@ -146,19 +146,19 @@ fn view(
     around: &Surroundings,
     printer: &Printer,
 ) -> Box<dyn View> {
-    let (out, err) = (Stream::of(&io::stdout()), Stream::of(&io::stderr()));
+    let out = Stream::of(&io::stdout());
     let environment = &around.environment;
     match (format, out) {
-        (Format::Json, _) => Box::new(Json::new(io::stdout())),
+        (Format::Json, _) => Box::new(Json::new(Out)),
         (_, Stream::Terminal) if !environment.is_dumb() => Box::new(Live::new(
-            io::stdout(),
+            Out,
             Arc::clone(signal),
             printer.out,
             environment.is_utf8(),
             listeners.bell,
         )),
         (_, Stream::Terminal | Stream::Pipe) => {
-            Box::new(Plain::new(io::stdout(), io::stderr(), printer.out, err))
+            Box::new(Plain::new((Out, printer.out), (io::stderr(), printer.err)))
         }
     }
 }

@@ -157,8 +157,8 @@ fn config(
         .agent
         .env
         .iter()
-        .map(|v| (v.name.clone(), v.value.clone()))
-        .collect();
+        .map(|variable| variable.resolved(&around.environment))
+        .collect::<Result<_, _>>()?;
     let (command, rest) = chosen
         .words
         .split_first()

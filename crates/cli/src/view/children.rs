@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use descartes_client::logs::{Mask, Thoughts};
+use descartes_client::logs::Thoughts;
 use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
 use descartes_kernel::agent::Profiles;
+use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::Event;
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
@@ -26,6 +27,7 @@ pub struct Children {
     parent: LoopHandle,
     output: Output,
     thoughts: Thoughts,
+    colours: Colours,
     profiles: Arc<Profiles>,
     open: BTreeMap<u32, Child>,
     since: Timestamp,
@@ -43,17 +45,16 @@ struct Child {
     err: Stream,
 }
 
-#[derive(Default)]
 struct Stream {
-    mask: Mask,
-    line: Vec<u8>,
+    clean: Clean,
+    line: Shown,
 }
 
 /// What there is to show.
 #[derive(Default)]
-pub struct Shown {
+pub struct Seen {
     /// Whole lines.
-    pub text: Vec<u8>,
+    pub text: Shown,
     /// Whether anything was new at all.
     pub news: bool,
 }
@@ -62,13 +63,14 @@ impl Children {
     /// Those of a task loop.
     pub fn new(
         parent: LoopHandle,
-        (output, thoughts): (Output, Thoughts),
+        (output, thoughts, colours): (Output, Thoughts, Colours),
         profiles: Arc<Profiles>,
     ) -> Self {
         Self {
             parent,
             output,
             thoughts,
+            colours,
             profiles,
             open: BTreeMap::new(),
             since: Timestamp::now(),
@@ -88,8 +90,8 @@ impl Children {
             state,
             thoughts: self.thoughts,
             voice: None,
-            out: Stream::default(),
-            err: Stream::default(),
+            out: Stream::new(self.colours),
+            err: Stream::new(self.colours),
         };
         self.open.insert(slot, child);
     }
@@ -107,8 +109,8 @@ impl Children {
     }
 
     /// What is new.
-    pub fn news(&mut self) -> Shown {
-        let mut shown = Shown::default();
+    pub fn news(&mut self) -> Seen {
+        let mut shown = Seen::default();
         let profiles = &self.profiles;
         self.open
             .retain(|_, child| child.look(profiles, &mut shown) == Life::Alive);
@@ -140,7 +142,7 @@ impl Children {
 
 impl Child {
     /// Takes what is new; `Gone` once its loop was given back.
-    fn look(&mut self, profiles: &Profiles, shown: &mut Shown) -> Life {
+    fn look(&mut self, profiles: &Profiles, shown: &mut Seen) -> Life {
         let mut life = Life::Alive;
         loop {
             let Ok(all) = self.follower.news() else {
@@ -164,7 +166,7 @@ impl Child {
         life
     }
 
-    fn take(&mut self, news: News, profiles: &Profiles, text: &mut Vec<u8>) {
+    fn take(&mut self, news: News, profiles: &Profiles, text: &mut Shown) {
         match news {
             News::Output {
                 source: Source::Stdout,
@@ -180,9 +182,9 @@ impl Child {
                 if let Some(voice) = &mut self.voice {
                     voice.skip();
                 }
-                self.out.line.clear();
+                self.out.line = Shown::default();
                 let words = format!("[{}] [… {} not shown …]\n", self.task, show_size(bytes));
-                text.extend_from_slice(words.as_bytes());
+                text.add(&words);
             }
             News::Record(record) => {
                 match &record.event {
@@ -203,7 +205,7 @@ impl Child {
     }
 
     /// No more output of this run.
-    fn finish(&mut self, text: &mut Vec<u8>) {
+    fn finish(&mut self, text: &mut Shown) {
         if let Some(voice) = self.voice.take() {
             let rest = voice.finish();
             self.out.push(&self.task, rest.as_bytes(), text);
@@ -215,34 +217,37 @@ impl Child {
 }
 
 impl Stream {
-    fn push(&mut self, task: &str, bytes: &[u8], text: &mut Vec<u8>) {
-        let mut clear = Vec::with_capacity(bytes.len());
-        for byte in bytes {
-            self.mask.push(*byte, &mut clear);
+    fn new(colours: Colours) -> Self {
+        Self {
+            clean: Clean::new(colours),
+            line: Shown::default(),
         }
-        self.take(task, &clear, text);
     }
 
-    fn take(&mut self, task: &str, bytes: &[u8], text: &mut Vec<u8>) {
-        for byte in bytes {
-            if *byte == b'\n' || self.line.len() >= LONGEST {
+    fn push(&mut self, task: &str, bytes: &[u8], text: &mut Shown) {
+        let mut shown = Shown::default();
+        self.clean.push(bytes, &mut shown);
+        self.take(task, &shown, text);
+    }
+
+    fn take(&mut self, task: &str, shown: &Shown, text: &mut Shown) {
+        for mut piece in shown.lines() {
+            self.line.append(&mut piece);
+            if self.line.ends_line() || self.line.len() >= LONGEST {
                 self.end(task, text);
             }
-            if *byte != b'\n' {
-                self.line.push(*byte);
-            }
         }
     }
 
-    fn end(&mut self, task: &str, text: &mut Vec<u8>) {
-        text.extend_from_slice(format!("[{task}] ").as_bytes());
+    fn end(&mut self, task: &str, text: &mut Shown) {
+        text.add(&format!("[{task}] "));
+        self.line.end_line();
         text.append(&mut self.line);
-        text.push(b'\n');
     }
 
-    fn finish(&mut self, task: &str, text: &mut Vec<u8>) {
-        let mut rest = Vec::new();
-        std::mem::take(&mut self.mask).finish(&mut rest);
+    fn finish(&mut self, task: &str, text: &mut Shown) {
+        let mut rest = Shown::default();
+        self.clean.finish(&mut rest);
         self.take(task, &rest, text);
         if !self.line.is_empty() {
             self.end(task, text);
@@ -256,12 +261,15 @@ mod tests {
 
     #[test]
     fn only_whole_lines_are_shown_each_with_its_task() {
-        let (mut stream, mut text) = (Stream::default(), Vec::new());
+        let (mut stream, mut text) = (Stream::new(Colours::Drop), Shown::default());
         stream.push("1.2", b"one\ntw", &mut text);
-        assert_eq!(text, b"[1.2] one\n");
+        assert_eq!(text.as_bytes(), b"[1.2] one\n");
         stream.push("1.2", b"o\n\n", &mut text);
         stream.push("1.2", b"three", &mut text);
         stream.finish("1.2", &mut text);
-        assert_eq!(text, b"[1.2] one\n[1.2] two\n[1.2] \n[1.2] three\n");
+        assert_eq!(
+            text.to_text(),
+            "[1.2] one\n[1.2] two\n[1.2] \n[1.2] three\n"
+        );
     }
 }

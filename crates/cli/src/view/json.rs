@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use descartes_kernel::display::{Shown, escape_json};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
@@ -26,13 +27,12 @@ impl<W: Write + Send> View for Json<W> {
         if let Event::Checkpoint { .. } = record.event {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
-        self.out.write_all(&line)?;
+        let line = escape_json(&serde_json::to_string(record)?) + "\n";
+        self.out.write_all(line.as_bytes())?;
         self.out.flush()
     }
 
-    fn output(&mut self, _: Source, _: &[u8]) -> io::Result<()> {
+    fn output(&mut self, _: Source, _: &Shown) -> io::Result<()> {
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use descartes_kernel::display::{self, Clean, Colours, Returns, Shown};
 use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::notice::Notice;
 use descartes_kernel::reader::Source;
@@ -71,8 +72,8 @@ impl<W: Write + Send> Live<W> {
                 utf8,
             },
             screen: Screen::default(),
-            stdout: Lines::new(paint),
-            stderr: Lines::new(paint),
+            stdout: Lines::default(),
+            stderr: Lines::default(),
             above: Vec::new(),
             waiting: 0,
             last: None,
@@ -150,13 +151,14 @@ impl<W: Write + Send> Live<W> {
             utf8,
             ..
         } = self.terminal;
+        let words = display::text(&talk.text, Colours::Drop);
         match talk.role {
             Role::Heading => {
                 let dash = if utf8 { "─" } else { "-" };
                 let room = WIDEST_HEADING.min(usize::from(columns).saturating_sub(1));
-                let used = super::width::width(&talk.text) + 4;
+                let used = super::width::width(&words) + 4;
                 let rest = dash.repeat(room.saturating_sub(used));
-                let text = paint.text(talk.tone, &talk.text);
+                let text = paint.text(talk.tone, &words);
                 let (before, after) = (format!("{dash}{dash} "), format!(" {rest}"));
                 format!(
                     "{}{text}{}",
@@ -169,16 +171,12 @@ impl<W: Write + Send> Live<W> {
                 format!(
                     "{} {}",
                     paint.text(talk.tone, dot),
-                    paint.text(talk.tone, &talk.text)
+                    paint.text(talk.tone, &words)
                 )
             }
             Role::Quote => {
                 let bar = if utf8 { "│" } else { "|" };
-                format!(
-                    "{}{}",
-                    paint.text(Tone::Dim, &format!("  {bar} ")),
-                    talk.text
-                )
+                format!("{}{}", paint.text(Tone::Dim, &format!("  {bar} ")), words)
             }
         }
     }
@@ -211,7 +209,16 @@ impl<W: Write + Send> Live<W> {
 
 impl<W: Write + Send> View for Live<W> {
     fn open(&mut self, state: &LoopState) -> io::Result<()> {
-        let line = self.terminal.paint.text(Tone::Dim, &talk::opening(state));
+        let opening = display::one_line(&talk::opening(state));
+        let line = self.terminal.paint.text(Tone::Dim, &opening);
+        self.push(line)
+    }
+
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        let line = self
+            .terminal
+            .paint
+            .text(Tone::Dim, &format!("note: {text}"));
         self.push(line)
     }
 
@@ -251,11 +258,15 @@ impl<W: Write + Send> View for Live<W> {
         Ok(())
     }
 
-    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+    fn cleaner(&self, _: Source) -> Clean {
+        Clean::new(self.terminal.paint.colours()).returns(Returns::Pass)
+    }
+
+    fn output(&mut self, source: Source, shown: &Shown) -> io::Result<()> {
         let mut lines = Vec::new();
         match source {
-            Source::Stdout => self.stdout.push(bytes, |line| lines.push(line)),
-            Source::Stderr => self.stderr.push(bytes, |line| lines.push(line)),
+            Source::Stdout => self.stdout.push(shown, |line| lines.push(line)),
+            Source::Stderr => self.stderr.push(shown, |line| lines.push(line)),
         }
         for line in lines {
             self.push(tinted(self.terminal.paint, source, line))?;
@@ -491,12 +502,17 @@ mod tests {
             true,
             Bell::Rings,
         );
-        live.output(Source::Stdout, b"whole\npart").unwrap();
+        live.output(
+            Source::Stdout,
+            &display::bytes(b"whole\npart", Colours::Keep),
+        )
+        .unwrap();
         live.draw(&state, at("2026-01-02T10:00:05Z")).unwrap();
         let drawn = String::from_utf8(std::mem::take(&mut live.out)).unwrap();
         assert!(drawn.starts_with("whole\npart\n───"), "{drawn}");
         assert!(drawn.contains("agent: agent · 5s"), "{drawn}");
-        live.output(Source::Stdout, b"ly\n").unwrap();
+        live.output(Source::Stdout, &display::bytes(b"ly\n", Colours::Keep))
+            .unwrap();
         live.finish().unwrap();
         let drawn = String::from_utf8(live.out).unwrap();
         assert!(drawn.ends_with("partly\n"), "{drawn}");

@@ -1,20 +1,19 @@
-//! The view into a pipe or a file: the agent's bytes as they come, and lines of ours that
-//! can be told from them.
+//! The view into a pipe or a file: the agent's words as they come, cleaned and masked, and lines
+//! of ours that can be told from them.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use descartes_kernel::display::{self, Clean, Colours, Shown};
 use descartes_kernel::event::Record;
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Spent};
 use jiff::tz::TimeZone;
 
-use super::lines::Lines;
 use super::live::skip_words;
 use super::run::View;
 use super::talk::{Role, Talk, opening, tell};
 use super::words;
-use crate::env::Stream;
 use crate::style::{Paint, Tone};
 
 /// Begins each line of ours.
@@ -25,8 +24,8 @@ pub struct Plain<O, E> {
     out: O,
     err: E,
     paint: Paint,
-    /// Cleans what goes to a terminal.
-    cleaner: Option<Lines>,
+    /// Colours of standard error.
+    err_paint: Paint,
     /// Whether the last byte that was written ended a line.
     line_open: bool,
     /// When the use of tokens was told last.
@@ -40,14 +39,13 @@ pub struct Plain<O, E> {
 const USE_EVERY: Duration = Duration::from_secs(10);
 
 impl<O: Write + Send, E: Write + Send> Plain<O, E> {
-    /// `err` takes the agent's standard error; `leads_to` says where that goes.
-    pub fn new(out: O, err: E, paint: Paint, leads_to: Stream) -> Self {
-        let cleaner = (leads_to == Stream::Terminal).then(|| Lines::new(Paint::Colour));
+    /// `err` takes the agent's standard error.
+    pub fn new((out, paint): (O, Paint), (err, err_paint): (E, Paint)) -> Self {
         Self {
             out,
             err,
             paint,
-            cleaner,
+            err_paint,
             line_open: false,
             told_use: None,
             untold: None,
@@ -58,7 +56,8 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
     /// A line of ours.
     pub fn say(&mut self, talk: &Talk) -> io::Result<()> {
         self.end_line()?;
-        let text = self.paint.text(talk.tone, &talk.text);
+        let text = display::text(&talk.text, Colours::Drop);
+        let text = self.paint.text(talk.tone, &text);
         match talk.role {
             Role::Heading | Role::Line => writeln!(self.out, "{MARK} {text}")?,
             Role::Quote => writeln!(self.out, "{MARK}   | {text}")?,
@@ -113,18 +112,26 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
         Ok(())
     }
 
-    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
+    fn cleaner(&self, source: Source) -> Clean {
+        Clean::new(match source {
+            Source::Stdout => self.paint.colours(),
+            Source::Stderr => self.err_paint.colours(),
+        })
+    }
+
+    fn output(&mut self, source: Source, shown: &Shown) -> io::Result<()> {
         match source {
-            Source::Stdout if bytes.is_empty() => Ok(()),
+            Source::Stdout if shown.is_empty() => Ok(()),
             Source::Stdout => {
-                self.out.write_all(bytes)?;
-                self.line_open = bytes.last() != Some(&b'\n');
+                self.out.write_all(shown.as_bytes())?;
+                self.line_open = !shown.ends_line();
                 self.out.flush()?;
                 self.tell_use()
             }
             // A closed standard error does not end the view.
             Source::Stderr => {
-                drop(write_err(&mut self.err, self.cleaner.as_mut(), bytes));
+                let err = &mut self.err;
+                drop(err.write_all(shown.as_bytes()).and_then(|()| err.flush()));
                 Ok(())
             }
         }
@@ -142,28 +149,8 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
 
     fn run_over(&mut self) -> io::Result<()> {
         (self.told_use, self.untold) = (None, None);
-        if let Some(cleaner) = &mut self.cleaner {
-            let err = &mut self.err;
-            cleaner.finish(|line| drop(writeln!(err, "{line}")));
-        }
         Ok(())
     }
-}
-
-fn write_err(err: &mut impl Write, cleaner: Option<&mut Lines>, bytes: &[u8]) -> io::Result<()> {
-    match cleaner {
-        None => err.write_all(bytes)?,
-        Some(cleaner) => {
-            let mut result = Ok(());
-            cleaner.push(bytes, |line| {
-                if result.is_ok() {
-                    result = writeln!(err, "{line}");
-                }
-            });
-            result?;
-        }
-    }
-    err.flush()
 }
 
 #[cfg(test)]
@@ -179,25 +166,26 @@ mod tests {
     }
 
     #[test]
-    fn bytes_pass_unchanged_and_our_lines_begin_a_line() {
-        let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Pipe);
-        plain.output(Source::Stdout, b"\xff\x1b[2Jno end").unwrap();
-        plain.say(&talk(Role::Line, "hello")).unwrap();
-        plain.say(&talk(Role::Quote, "quoted")).unwrap();
-        plain.output(Source::Stderr, b"\x1b[2Joops\n").unwrap();
+    fn output_is_cleaned_and_our_lines_begin_a_line() {
+        let mut plain = Plain::new((Vec::new(), Paint::Plain), (Vec::new(), Paint::Plain));
+        let shown = |plain: &Plain<Vec<u8>, Vec<u8>>, source, bytes| {
+            let (mut clean, mut shown) = (plain.cleaner(source), Shown::default());
+            clean.push(bytes, &mut shown);
+            clean.finish(&mut shown);
+            shown
+        };
+        let words = shown(&plain, Source::Stdout, b"\xff\x1b[2Jno \x1b[31mend");
+        plain.output(Source::Stdout, &words).unwrap();
+        plain
+            .say(&talk(Role::Line, "hello\u{1b}]0;x\u{7}"))
+            .unwrap();
+        plain.say(&talk(Role::Quote, "quoted\u{202e}")).unwrap();
+        let words = shown(&plain, Source::Stderr, b"\x1b[2Joops\n");
+        plain.output(Source::Stderr, &words).unwrap();
         plain.skipped(3, 312_000_000).unwrap();
-        let want = b"\xff\x1b[2Jno end\n[descartes] hello\n[descartes]   | quoted\n\
-            [\xe2\x80\xa6 312.0 MB not shown: descartes loop logs 3 \xe2\x80\xa6]\n";
-        assert_eq!(plain.out, want);
-        assert_eq!(plain.err, b"\x1b[2Joops\n");
-    }
-
-    #[test]
-    fn standard_error_on_a_terminal_is_cleaned() {
-        let mut plain = Plain::new(Vec::new(), Vec::new(), Paint::Plain, Stream::Terminal);
-        plain.output(Source::Stderr, b"\x1b[2Joo").unwrap();
-        plain.output(Source::Stderr, b"ps").unwrap();
-        plain.run_over().unwrap();
+        let want = "\u{fffd}no end\n[descartes] hello\n[descartes]   | quoted\n\
+            [… 312.0 MB not shown: descartes loop logs 3 …]\n";
+        assert_eq!(String::from_utf8(plain.out).unwrap(), want);
         assert_eq!(plain.err, b"oops\n");
     }
 }

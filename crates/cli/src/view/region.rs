@@ -493,11 +493,7 @@ mod tests {
         let plain: Vec<String> = lines(&facts(), painted)
             .iter()
             .map(|line| {
-                let mut out = Vec::new();
-                let mut strip = crate::view::lines::Lines::new(Paint::Plain);
-                strip.push(line.as_bytes(), |_| {});
-                strip.finish(|line| out.push(line));
-                out.concat()
+                descartes_kernel::display::text(line, descartes_kernel::display::Colours::Drop)
             })
             .collect();
         assert_eq!(plain, lines(&facts(), terminal(80)));

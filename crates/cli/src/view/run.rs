@@ -1,19 +1,21 @@
 //! A view on a thread of its own: sleeps, looks, shows, until the loop is over. It is a client
 //! like any other: it follows the journal and the logs, and the loop never waits for it.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use descartes_client::logs::{Mask, Thoughts};
+use descartes_client::logs::Thoughts;
 use descartes_client::{ClientError, Follower, Known, LoopHandle, News, Output};
+use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::reader::{Source, Spending};
 use descartes_kernel::state::{LoopState, Spent};
 use descartes_kernel::transition::apply;
 use descartes_store::journal::last_records;
+use descartes_store::watching;
 use jiff::Timestamp;
 
 use super::children::Children;
@@ -22,8 +24,6 @@ use super::voice::Voice;
 
 /// More records than this are not written while a loop is opened.
 const OPENING: usize = 64;
-/// Where files cannot be watched they are looked at so often.
-const BLIND: Duration = Duration::from_millis(200);
 
 /// Something that shows a loop. An error (a terminal that is gone) ends the view.
 pub trait View: Send {
@@ -35,8 +35,13 @@ pub trait View: Send {
     /// A record, with the state after it.
     fn record(&mut self, record: &Record, state: &LoopState) -> io::Result<()>;
 
+    /// How output of a stream is cleaned before it is shown.
+    fn cleaner(&self, _: Source) -> Clean {
+        Clean::new(Colours::Drop)
+    }
+
     /// Output of the agent.
-    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()>;
+    fn output(&mut self, source: Source, shown: &Shown) -> io::Result<()>;
 
     /// Output that was passed over.
     fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()>;
@@ -48,6 +53,13 @@ pub trait View: Send {
 
     /// No more output of this run.
     fn run_over(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Something that a person may want to know about the view itself.
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        // A closed standard error does not end the view.
+        drop(writeln!(io::stderr(), "note: {text}"));
         Ok(())
     }
 
@@ -93,7 +105,7 @@ pub struct Show {
     voice: Option<Voice>,
     spending: Spending,
     /// Of standard output and standard error.
-    masks: (Mask, Mask),
+    cleaners: (Clean, Clean),
     opening: Vec<Record>,
     signal: Arc<Signal>,
     /// Of a task loop, where output is shown.
@@ -112,8 +124,11 @@ impl Show {
         let (state, follower) = handle.follow(output)?;
         let shows = output != Output::No && state.config.tasks.is_some();
         let profiles = Arc::clone(&known.profiles);
-        let children = shows.then(|| Children::new(handle.clone(), (output, thoughts), profiles));
+        let colours = view.cleaner(Source::Stdout).colours();
+        let how = (output, thoughts, colours);
+        let children = shows.then(|| Children::new(handle.clone(), how, profiles));
         let opening = since_opened(last_records(&handle.dir().journal(), OPENING)?);
+        let cleaners = (view.cleaner(Source::Stdout), view.cleaner(Source::Stderr));
         Ok(Self {
             view,
             follower,
@@ -122,7 +137,7 @@ impl Show {
             thoughts,
             voice: None,
             spending: Spending::default(),
-            masks: (Mask::default(), Mask::default()),
+            cleaners,
             opening,
             signal,
             children,
@@ -155,6 +170,9 @@ impl Show {
             for news in news {
                 self.show(news)?;
             }
+            if let Some(words) = watching::untold() {
+                self.view.note(&words)?;
+            }
             self.view.refresh(&self.state, Timestamp::now())?;
             match (over, quiet) {
                 (true, true) => return Ok(()),
@@ -172,7 +190,7 @@ impl Show {
             others.extend(children.fds());
             sees &= !children.is_blind();
         }
-        let blind = (!sees).then_some(BLIND);
+        let blind = (!sees).then_some(watching::BLIND);
         let tick = self.view.tick(&self.state);
         let limit = [tick, blind].into_iter().flatten().min();
         self.signal.wait_any(others, limit);
@@ -233,15 +251,12 @@ impl Show {
         Ok(())
     }
 
-    /// Shows output, with keys and tokens masked.
+    /// Shows output, cleaned and masked.
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
-        let mut shown = Vec::with_capacity(bytes.len());
-        let mask = match source {
-            Source::Stdout => &mut self.masks.0,
-            Source::Stderr => &mut self.masks.1,
-        };
-        for byte in bytes {
-            mask.push(*byte, &mut shown);
+        let mut shown = Shown::default();
+        match source {
+            Source::Stdout => self.cleaners.0.push(bytes, &mut shown),
+            Source::Stderr => self.cleaners.1.push(bytes, &mut shown),
         }
         self.view.output(source, &shown)
     }
@@ -264,11 +279,11 @@ impl Show {
     }
 
     /// No more output comes: a word that was held back was no secret.
-    fn unmask(&mut self) -> io::Result<()> {
-        let (out, err) = std::mem::take(&mut self.masks);
-        for (source, mut mask) in [(Source::Stdout, out), (Source::Stderr, err)] {
-            let mut rest = Vec::new();
-            mask.finish(&mut rest);
+    fn finish_output(&mut self) -> io::Result<()> {
+        let (out, err) = &mut self.cleaners;
+        for (source, clean) in [(Source::Stdout, out), (Source::Stderr, err)] {
+            let mut rest = Shown::default();
+            clean.finish(&mut rest);
             if !rest.is_empty() {
                 self.view.output(source, &rest)?;
             }
@@ -283,7 +298,7 @@ impl Show {
                     let rest = voice.finish();
                     self.output(Source::Stdout, rest.as_bytes())?;
                 }
-                self.unmask()?;
+                self.finish_output()?;
                 self.view.run_over()?;
             }
             Event::TaskLoop {

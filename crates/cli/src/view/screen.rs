@@ -2,6 +2,8 @@
 //! drawn anew. No mode of the terminal is changed, so that there is nothing to restore even
 //! when the process is killed: at worst the region stays as text.
 
+use descartes_kernel::display::{self, Colours};
+
 use super::width::width;
 
 /// Erases from the cursor to the end of the screen.
@@ -68,9 +70,8 @@ pub struct Row {
 impl Row {
     /// Measures a painted line.
     pub fn new(painted: String) -> Self {
-        let mut plain = super::lines::Lines::new(crate::style::Paint::Plain);
-        plain.push(painted.as_bytes(), |_| {});
-        let width = width(&plain.partial());
+        let width = width(&display::text(&painted, Colours::Drop));
+        let painted = display::text(&painted, Colours::Keep);
         Self { painted, width }
     }
 }

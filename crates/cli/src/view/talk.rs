@@ -2,6 +2,7 @@
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
+use descartes_kernel::display::{self, Colours};
 use descartes_kernel::event::{
     EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
 };
@@ -229,11 +230,9 @@ fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<Talk> {
 
 /// Without what a terminal would obey; the shape of the line stays.
 fn safe(text: &str) -> String {
-    let mut out = String::new();
-    let mut lines = super::lines::Lines::new(crate::style::Paint::Plain);
-    lines.push(text.as_bytes(), |line| out = line);
-    lines.finish(|line| out = line);
-    out
+    // Of a line that was drawn over, the last drawing stays.
+    let last = text.trim_end_matches('\r').rsplit('\r').next();
+    display::text(last.unwrap_or_default(), Colours::Drop)
 }
 
 fn finished(

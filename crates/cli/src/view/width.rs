@@ -49,15 +49,8 @@ fn take(chars: impl Iterator<Item = char>, max: usize) -> String {
     chars.take_while(fits).collect()
 }
 
-/// One line for people: line ends and tabs become spaces, control characters go.
-pub fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control())
-        .collect()
-}
+/// One line for people, cleaned and masked.
+pub use descartes_kernel::display::one_line;
 
 #[cfg(test)]
 mod tests {

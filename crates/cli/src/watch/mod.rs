@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use descartes_client::Loops;
 use descartes_proc::{HostSignal, Signals};
+use descartes_store::watching;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -37,6 +38,7 @@ pub use self::terminal::MouseUse;
 use self::terminal::Screen;
 pub use self::theme::{Charset, Depth, Theme};
 use crate::error::CliError;
+use crate::style::Tone;
 use crate::view::signal::Signal;
 
 /// No more than twenty pictures a second.
@@ -173,6 +175,10 @@ impl Watch {
         let (mut is_new, mut drawn) = (true, None::<Instant>);
         loop {
             is_new |= self.take_news();
+            if let Some(words) = watching::untold() {
+                self.app.say(Tone::Warn, words);
+                is_new = true;
+            }
             is_new |= self.calls.resized.swap(false, Ordering::Relaxed);
             if let Some(code) = self.calls.end() {
                 return Ok(code);
@@ -272,9 +278,10 @@ impl Watch {
             home: self.options.home.clone(),
         };
         let (app, places) = (&self.app, &mut self.places);
-        self.terminal
-            .terminal
-            .draw(|frame| *places = draw::draw(frame, app, &context))?;
+        self.terminal.terminal.draw(|frame| {
+            *places = draw::draw(frame, app, &context);
+            draw::scrub(frame.buffer_mut());
+        })?;
         self.app.drawn(&self.places);
         Ok(())
     }

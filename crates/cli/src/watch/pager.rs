@@ -1,11 +1,9 @@
 //! Long texts in the person's own pager.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use descartes_client::{Loops, Query};
-use descartes_kernel::reader::Source;
 
 /// What is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +15,6 @@ pub enum Paged {
 /// Where its text comes from.
 #[derive(Debug)]
 pub enum Text {
-    /// A file, of any size: the pager reads what it shows.
-    File(PathBuf),
     /// A command that prints it.
     Printed(Command),
     /// Text that is here.
@@ -36,10 +32,7 @@ pub fn prepare(loops: &Loops, what: &Paged) -> Result<Text, String> {
                 Ok(log)
             });
             let log = log.map_err(|error| error.to_string())?;
-            match log.transcript() {
-                None => Ok(Text::File(log.path(Source::Stdout))),
-                Some(_) => Ok(Text::Printed(ours("logs", id, Some(log.iteration))?)),
-            }
+            Ok(Text::Printed(ours("logs", id, Some(log.iteration))?))
         }
         Paged::Diff { id, iteration } => {
             let output = ours("diff", id, *iteration)?
@@ -80,7 +73,6 @@ pub fn show(text: Text, pager: &[String]) -> Result<(), String> {
     let mut command = Command::new(program);
     command.args(words);
     match text {
-        Text::File(path) => finish(start(command.arg(path))?),
         Text::Printed(mut printer) => {
             let printer = printer.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
             let mut printer =

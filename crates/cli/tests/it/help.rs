@@ -47,7 +47,7 @@ fn what_the_parser_refuses_is_an_error_with_a_hint_and_exit_code_64() {
         ),
         (&["loop", "start", "--promise-match", "sometimes"], "tagged"),
         (&["loop", "start", "--timeout", "soon"], "30m"),
-        (&["loop", "start", "--env", "KEY"], "NAME=VALUE"),
+        (&["loop", "start", "--env", "=x"], "NAME=VALUE"),
         (
             &["loop", "start", "--prompt", "a", "--prompt-file", "b"],
             "--prompt-file",

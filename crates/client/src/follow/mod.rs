@@ -16,7 +16,7 @@ use descartes_store::journal::JournalReader;
 use descartes_store::layout::LoopDir;
 
 use self::tails::Tails;
-pub(crate) use self::watch::{Watch, timeout};
+pub(crate) use self::watch::Watch;
 use crate::{ClientError, LoopHandle, state};
 
 /// Something that is new.
@@ -129,7 +129,7 @@ impl Follower {
     }
 
     /// Readable when there may be news, for event loops that wait for more than this; `None`
-    /// where files cannot be watched, and [`wait`](Self::wait) looks every 200 ms.
+    /// where files cannot be watched, and [`wait`](Self::wait) looks every now and then.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.watch.fd()
     }

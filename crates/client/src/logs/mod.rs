@@ -1,7 +1,5 @@
 //! What an agent printed: the bytes, and what a person wants to read of them.
 
-mod clean;
-mod mask;
 mod prose;
 mod transcript;
 mod window;
@@ -15,8 +13,6 @@ use descartes_kernel::reader::Source;
 use descartes_store::layout::RunDir;
 use descartes_store::logs::{GapMarks, LogReader, LogTail, read_log, tail};
 
-pub use clean::{Clean, Colours};
-pub use mask::Mask;
 pub use prose::{Prose, Thoughts, Tools};
 pub use transcript::{Said, Transcript};
 pub use window::{LogLine, LogWindow, Place};

@@ -4,10 +4,11 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use descartes_kernel::display::{self, Colours};
 use descartes_kernel::reader::Source;
 use descartes_kernel::units::cut_str;
 
-use super::{Clean, Colours, Prose, RunLog, Said, Thoughts, Tools, Transcript};
+use super::{Prose, RunLog, Said, Thoughts, Tools, Transcript};
 use crate::ClientError;
 use crate::error::at;
 
@@ -159,10 +160,7 @@ fn said(mut transcript: Transcript, piece: &[u8], begin: u64) -> Vec<LogLine> {
 
 /// The text of one line, made safe and masked.
 fn readable(line: &[u8]) -> impl Iterator<Item = String> + use<> {
-    let (mut clean, mut out) = (Clean::new(Colours::Drop), Vec::new());
-    clean.push(line, &mut out);
-    clean.finish(&mut out);
-    let text = String::from_utf8_lossy(&out);
+    let text = display::bytes(line, Colours::Drop).to_text();
     let lines: Vec<String> = text
         .trim_end_matches('\n')
         .split('\n')

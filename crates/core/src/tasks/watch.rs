@@ -2,16 +2,17 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 use super::News;
 use crate::host::message::Message;
@@ -19,8 +20,8 @@ use crate::host::message::Message;
 /// Tools write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// Watches a file for as long as it lives. Where the system cannot tell, the file is read when
-/// an attempt ends, and no sooner.
+/// Watches a file for as long as it lives. Where the system cannot tell, it is looked at every
+/// now and then.
 pub(super) struct FileWatch {
     stop: Arc<EventFd>,
     /// It was told, and not heard yet.
@@ -32,21 +33,26 @@ impl FileWatch {
     /// Tells `tx` of every change from now on.
     pub(super) fn begin(path: &Path, tx: Sender<Message>) -> Option<Self> {
         let name = path.file_name()?.to_owned();
-        let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).ok()?;
+        let mut watching = Watching::new();
         // The folder: a file that is replaced as a whole is another file.
         let flags = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO;
-        inotify.add_watch(path.parent()?, flags).ok()?;
+        if watching.add(path.parent()?, flags).is_none() {
+            watching.close();
+        }
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
         let stop = Arc::new(stop);
         let told = Arc::new(AtomicBool::new(false));
         let watch = Watch {
-            inotify,
+            watching,
+            seen: shape(path),
+            path: path.to_owned(),
             name,
             stop: Arc::clone(&stop),
             told: Arc::clone(&told),
             tx,
         };
         let thread = Builder::new().name("task file".to_owned());
+        let mut watch = watch;
         let thread = thread.spawn(move || watch.run()).ok()?;
         Some(Self {
             stop,
@@ -72,7 +78,10 @@ impl Drop for FileWatch {
 }
 
 struct Watch {
-    inotify: Inotify,
+    watching: Watching,
+    path: PathBuf,
+    /// What the file looked like, where one has to look.
+    seen: Shape,
     name: OsString,
     stop: Arc<EventFd>,
     told: Arc<AtomicBool>,
@@ -80,14 +89,14 @@ struct Watch {
 }
 
 impl Watch {
-    fn run(&self) {
+    fn run(&mut self) {
         loop {
-            let mut fds = [
-                PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN),
-            ];
+            let mut fds = vec![PollFd::new(self.stop.as_fd(), PollFlags::POLLIN)];
+            let told = self.watching.fd();
+            fds.extend(told.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+            let limit = self.watching.is_blind().then_some(BLIND);
             // An interrupted sleep is a short one.
-            let _ = poll(&mut fds, PollTimeout::NONE);
+            let _ = poll(&mut fds, timeout(limit));
             if self.stop.read().is_ok() {
                 return;
             }
@@ -103,12 +112,24 @@ impl Watch {
         }
     }
 
-    fn is_written(&self) -> bool {
-        let events = self.inotify.read_events().unwrap_or_default();
+    fn is_written(&mut self) -> bool {
+        if self.watching.is_blind() {
+            let seen = shape(&self.path);
+            return std::mem::replace(&mut self.seen, seen) != seen;
+        }
+        let events = self.watching.events();
         events
             .iter()
             .any(|event| event.name.as_deref() == Some(self.name.as_os_str()))
     }
+}
+
+/// What tells that a file was written: which file it is, its size, when it was changed.
+type Shape = Option<(u64, u64, i64, i64)>;
+
+fn shape(path: &Path) -> Shape {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
     let Some(stands) = &chosen.stands else {
         let brief = model.fleet.iter().find(|brief| brief.id == chosen.id);
         let name = brief.map_or(&*chosen.id, |brief| &brief.name);
-        return text(name).size(22).font(font::STRONG).into();
+        return text(parts::cleaned(name))
+            .size(22)
+            .font(font::STRONG)
+            .into();
     };
     let head = Head::of(&stands.state, stands.life);
     let card = column![title(chosen, &head), facts(model, stands, &head)]
@@ -36,7 +39,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
 }
 
 fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
-    let name = text(head.title.clone())
+    let name = text(parts::cleaned(&head.title))
         .size(22)
         .font(font::STRONG)
         .wrapping(Wrapping::None);
@@ -90,7 +93,7 @@ fn facts<'a>(model: &Model, stands: &'a Stands, head: &Head) -> Element<'a, Mess
         facts.push(show_cost(spent.cost()));
     }
     if let Some(folder) = &stands.state.config.working_directory {
-        facts.push(folder.display().to_string());
+        facts.push(parts::cleaned(&folder.to_string_lossy()));
     }
     container(parts::small(facts.join("   ·   "), Tone::Muted))
         .clip(true)
@@ -139,7 +142,7 @@ fn task(state: &LoopState) -> Element<'_, Message> {
         .map(|gate| format!("gate  {gate}"))
         .collect();
     let gates = (!gates.is_empty()).then(|| {
-        let words = text(gates.join("     "))
+        let words = text(words::one_line(&gates.join("     "), 600))
             .size(12)
             .font(font::MONO)
             .wrapping(Wrapping::None);

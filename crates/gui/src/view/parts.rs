@@ -1,5 +1,6 @@
 //! Small things that every page uses.
 
+use descartes_kernel::display;
 use iced::widget::text::Wrapping;
 use iced::widget::{Button, Text, button, canvas, container, mouse_area, row, sensor, text};
 use iced::{Element, Fill, Length, Point, Rectangle, Renderer, Size, Theme, mouse};
@@ -19,9 +20,17 @@ pub fn small<'a>(words: impl text::IntoFragment<'a>, tone: Tone) -> Text<'a> {
         .style(style::ink(tone))
 }
 
+/// Words of anybody, as they may be shown.
+pub fn cleaned(words: &str) -> String {
+    display::text(words, display::Colours::Drop)
+}
+
 /// What is wrong, on as many lines as it takes.
 pub fn trouble(words: &str) -> Element<'_, Message> {
-    text(words).size(12).style(style::ink(Tone::Bad)).into()
+    text(cleaned(words))
+        .size(12)
+        .style(style::ink(Tone::Bad))
+        .into()
 }
 
 /// A heading.
@@ -95,7 +104,7 @@ pub fn level<'a>() -> Element<'a, Message> {
 
 /// A line across the page.
 pub fn banner<'a>(tone: Tone, words: String) -> Element<'a, Message> {
-    container(text(words).size(13).style(style::ink(tone)))
+    container(text(cleaned(&words)).size(13).style(style::ink(tone)))
         .padding([8, 12])
         .width(Fill)
         .style(style::banner(tone))
@@ -118,7 +127,10 @@ pub fn notice(notice: &Notice) -> Element<'_, Message> {
         .padding([2, 8])
         .style(style::row_button(style::Choice::Other));
     let close = does(close, Message::Press(message::Button::Dismiss));
-    let words = text(words).size(13).style(style::ink(tone)).width(Fill);
+    let words = text(cleaned(words))
+        .size(13)
+        .style(style::ink(tone))
+        .width(Fill);
     container(row![words, close].spacing(12).align_y(iced::Center))
         .padding([6, 12])
         .width(Fill)

@@ -78,7 +78,7 @@ fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {
         None => &brief.name,
     };
     let indent = if brief.parent.is_some() { 22 } else { 8 };
-    let title = text(name)
+    let title = text(parts::cleaned(name))
         .size(13)
         .font(font::STRONG)
         .wrapping(Wrapping::None);

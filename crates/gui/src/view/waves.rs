@@ -147,7 +147,7 @@ fn task_line<'a>(id: &'a str, task: &'a TaskEntry, facts: String) -> Element<'a,
     };
     row![
         parts::pill(task.status.to_string(), tone),
-        text(format!("{id}  {}", task.title)).size(13),
+        text(parts::cleaned(&format!("{id}  {}", task.title))).size(13),
         parts::small(complexity, Tone::Muted),
         parts::small(facts, Tone::Muted),
     ]
@@ -164,7 +164,7 @@ fn blocked<'a>(tasks: &'a TasksState) -> Option<Element<'a, Message>> {
         let attempts = format!("after {}", plural(u64::from(task.attempts), "attempt"));
         column![
             row![
-                text(format!("{}  {}", task.task_id, task.title)).size(13),
+                text(parts::cleaned(&format!("{}  {}", task.task_id, task.title))).size(13),
                 parts::small(attempts, Tone::Muted)
             ]
             .spacing(10)

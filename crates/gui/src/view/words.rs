@@ -65,7 +65,7 @@ pub fn exit(row: &HistoryRow) -> (String, Tone) {
 
 /// One line of a longer text.
 pub fn one_line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = descartes_kernel::display::one_line(text);
     match line.char_indices().nth(most) {
         Some((cut, _)) => format!("{}…", &line[..cut]),
         None => line,

@@ -1,5 +1,6 @@
 //! A picture as SVG: escaped, with nothing from outside, light and dark by style variables.
 
+use crate::display::{self, Colours};
 use std::fmt::Write;
 
 use super::{Anchor, Dash, Ink, Picture, Shape, Stroke, Theme, Weight};
@@ -174,9 +175,9 @@ fn number(value: f32) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Text as XML and HTML allow it: marks as entities, control characters and those that turn
-/// the direction of writing as spaces.
+/// Text as XML and HTML allow it: cleaned and masked, marks as entities.
 pub fn escape(text: &str) -> String {
+    let text = display::text(text, Colours::Drop);
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -185,10 +186,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\n' | '\t' => out.push(character),
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push(' '),
             '\u{fffe}' | '\u{ffff}' => {}
-            other if other.is_control() => out.push(' '),
             other => out.push(other),
         }
     }

@@ -11,13 +11,16 @@ mod line;
 mod phrases;
 mod when;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 pub use headers::{kind_of_status, reset_in_headers};
 pub use when::reset_in;
 
 const WORDS_KEPT: usize = 300;
+
+/// The longest windows of providers are weeks: a reset further away is a mistake of whoever told it.
+pub const FARTHEST: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// What a provider lets an agent know: wait, or mend your login.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,25 @@ pub struct LimitTold {
     pub until: Option<Timestamp>,
     /// The agent's words, shortened.
     pub words: String,
+}
+
+impl LimitTold {
+    /// What of it is believed at this time: a reset that is too far away is not, however it was
+    /// told, and the words say so.
+    #[must_use]
+    pub fn believed(&self, now: Timestamp) -> Self {
+        match self.until {
+            Some(until) if until.duration_since(now) > FARTHEST => Self {
+                kind: self.kind,
+                until: None,
+                words: format!(
+                    "{} (a reset at {until} is not believed: more than 8 days away)",
+                    self.words
+                ),
+            },
+            _ => self.clone(),
+        }
+    }
 }
 
 /// Kinds of hindrance on the provider's side.

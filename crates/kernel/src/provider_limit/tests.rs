@@ -354,3 +354,41 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_reset_more_than_eight_days_away_is_not_believed_and_that_is_said() {
+    let now: Timestamp = "2026-11-15T03:00:00Z".parse().unwrap();
+    let told = |until: Option<&str>| LimitTold {
+        kind: LimitKind::Usage,
+        until: until.map(|until| until.parse().unwrap()),
+        words: "weekly limit reached".into(),
+    };
+    for believed in [
+        None,
+        Some("2026-11-15T02:00:00Z"),
+        Some("2026-11-15T04:00:00Z"),
+        Some("2026-11-22T03:00:00Z"),
+        Some("2026-11-23T03:00:00Z"),
+    ] {
+        assert_eq!(told(believed).believed(now), told(believed), "{believed:?}");
+    }
+    for far in [
+        "2026-11-23T03:00:01Z",
+        "2026-12-01T00:00:00Z",
+        "3000-01-01T00:00:00Z",
+        "9999-12-30T00:00:00Z",
+    ] {
+        let kept = told(Some(far)).believed(now);
+        assert_eq!((kept.kind, kept.until), (LimitKind::Usage, None), "{far}");
+        assert!(
+            kept.words.starts_with("weekly limit reached (a reset at "),
+            "{}",
+            kept.words
+        );
+        assert!(kept.words.contains(far) && kept.words.contains("not believed"));
+    }
+    // However it was told: in words too.
+    let worded = told_in_error("usage limit reached, resets Dec 1", now, &TimeZone::UTC).unwrap();
+    assert!(worded.until.is_some());
+    assert_eq!(worded.believed(now).until, None);
+}

@@ -57,6 +57,7 @@ fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp
     match &facts.limit {
         // A claim, or a person's stop, stands above a limit that was told beside it.
         Some(limit) if limit.kind != LimitKind::Login && counts_as_limited(facts) => {
+            let limit = limit.believed(now);
             let retry_at = limit
                 .until
                 .filter(|until| *until > now)
@@ -67,7 +68,7 @@ fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp
                 limit: limit.clone(),
                 retry_at,
             };
-            let wait = limit_wait_event(state, run, limit, retry_at, agents, now);
+            let wait = limit_wait_event(state, run, &limit, retry_at, agents, now);
             [ended, discarded].into_iter().chain(wait).collect()
         }
         _ => vec![ended],

@@ -28,7 +28,7 @@ pub fn run(
             row
         };
         let rows: Vec<Value> = all.iter().map(row).collect();
-        printer.line(&Value::Array(rows).to_string());
+        printer.json(&Value::Array(rows).to_string());
         return 0;
     }
     for line in lines(&all, printer) {

@@ -72,7 +72,7 @@ fn configuration(around: &Surroundings) -> Result<(Layers, Profiles, Vec<Finding
 
 fn show(findings: &[Finding], args: DoctorArgs, printer: &Printer) {
     if args.json {
-        return printer.line(&serde_json::to_string(findings).unwrap_or_default());
+        return printer.json(&serde_json::to_string(findings).unwrap_or_default());
     }
     for finding in findings {
         let (tone, word) = match finding.level {

@@ -63,7 +63,7 @@ pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Resul
             let value = json!({
                 "loop_id": found.id(), "answer": done.how, "message": done.text, "exit_reason": reason,
             });
-            printer.line(&value.to_string());
+            printer.json(&value.to_string());
         }
         false => printer.line(&done.text),
     }

@@ -7,6 +7,7 @@ use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
+use descartes_kernel::display;
 use descartes_kernel::path_text::encode;
 use descartes_kernel::state::LoopState;
 use serde_json::{Value, json};
@@ -44,7 +45,7 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
             |changed| json!({ "path": encode(&changed.path), "status": word(changed.status) }),
         );
         let rows: Vec<Value> = rows.collect();
-        printer.line(&json!({ "iteration": trees.row.iteration, "files": rows }).to_string());
+        printer.json(&json!({ "iteration": trees.row.iteration, "files": rows }).to_string());
         return Ok(0);
     }
     let options = DiffOptions {
@@ -52,9 +53,9 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
             true => DiffShape::Stat,
             false => DiffShape::Patch,
         },
-        colour: match printer.out {
-            Paint::Colour => DiffColour::Always,
-            Paint::Plain => DiffColour::Never,
+        colour: match (printer.out, args.raw) {
+            (Paint::Colour, false) => DiffColour::Always,
+            _ => DiffColour::Never,
         },
     };
     let diff = tree.diff(&before, &after, options)?;
@@ -65,7 +66,17 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
         ));
     }
     // A reader that is gone is no error of ours.
-    drop(printer.bytes(&diff));
+    if args.raw {
+        drop(printer.exact(&diff));
+        return Ok(0);
+    }
+    let shown = display::bytes(&diff, printer.out.colours());
+    drop(printer.exact(shown.as_bytes()));
+    if printer.out == Paint::Plain && shown.as_bytes() != diff {
+        printer.note(
+            "control characters were left out or secrets masked: to apply it, take the bytes with --raw",
+        );
+    }
     Ok(0)
 }
 

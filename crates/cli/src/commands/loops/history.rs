@@ -93,21 +93,23 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// `under_way` is given for the row that is not over.
     fn row(&mut self, row: &HistoryRow, under_way: Option<Life>) -> std::io::Result<()> {
-        let text = match self.args.json {
-            true => serde_json::to_string(row).unwrap_or_default(),
-            false => shown(row, under_way, self.printer.out),
-        };
-        if !self.begun && !self.args.json {
+        if self.args.json {
+            self.begun = true;
+            let json = serde_json::to_string(row).unwrap_or_default();
+            return self.printer.try_json(&json);
+        }
+        if !self.begun {
             let mut heads: Vec<String> = COLUMNS.iter().map(|(head, to)| pad(head, *to)).collect();
             if row.task.is_some() {
                 heads.insert(1, pad("TASK", TASK));
             }
             let head = format!("{}  PREVIEW\n", heads.join("  "));
             let head = self.printer.out.text(Tone::Dim, &head);
-            self.printer.bytes(head.as_bytes())?;
+            self.printer.try_data(&head)?;
         }
         self.begun = true;
-        self.printer.bytes(format!("{text}\n").as_bytes())
+        let text = shown(row, under_way, self.printer.out);
+        self.printer.try_data(&format!("{text}\n"))
     }
 }
 

@@ -44,7 +44,7 @@ pub fn run(args: ListArgs, around: &Surroundings, printer: &Printer) -> Result<i
     let found = nested(&all, &scope, args.children)?;
     if args.json {
         let rows: Vec<Value> = found.iter().map(as_json).collect();
-        printer.line(&Value::Array(rows).to_string());
+        printer.json(&Value::Array(rows).to_string());
         return Ok(0);
     }
     if found.is_empty() {

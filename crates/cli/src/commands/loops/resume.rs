@@ -72,8 +72,8 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     let environment: BTreeMap<String, String> = args
         .env
         .iter()
-        .map(|variable| (variable.name.clone(), variable.value.clone()))
-        .collect();
+        .map(|variable| variable.resolved(&around.environment))
+        .collect::<Result<_, _>>()?;
     let order = Order {
         environment,
         dir,

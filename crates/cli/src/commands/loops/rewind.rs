@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{Rewound, Snapshot, Tree};
+use descartes_kernel::display::one_line;
 use descartes_kernel::path_text::encode;
 use descartes_kernel::units::plural;
 use descartes_kernel::view::Life;
@@ -55,7 +56,7 @@ pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Resul
         let count = plural(plan.len() as u64, "file");
         printer.talk(&format!("{count} would change to what {name} left:"));
         for changed in plan.iter().take(NAMED) {
-            printer.talk(&format!("  {}", changed.path.display()));
+            printer.talk(&format!("  {}", one_line(&changed.path.to_string_lossy())));
         }
         if plan.len() > NAMED {
             printer.talk(&format!("  and {} more", plan.len() - NAMED));
@@ -163,7 +164,7 @@ fn goal(target: &str, found: &LoopHandle, tree: &Tree) -> Result<(Snapshot, Stri
 fn copies(tree: &Tree, args: &RewindArgs, printer: &Printer) -> i32 {
     let names = tree.safety_copies();
     match args.json {
-        true => printer.line(&json!(names).to_string()),
+        true => printer.json(&json!(names).to_string()),
         false if names.is_empty() => printer.talk("no safety copy"),
         false => names.iter().for_each(|name| printer.line(name)),
     }
@@ -183,7 +184,7 @@ fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer:
             "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
             "kept": texts(&rewound.kept), "nested": texts(&rewound.nested),
         });
-        return printer.line(&value.to_string());
+        return printer.json(&value.to_string());
     }
     let count = |paths: &[PathBuf]| plural(paths.len() as u64, "file");
     let exact = [&rewound.skipped, &rewound.kept, &rewound.nested];
@@ -211,7 +212,7 @@ fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer:
     for path in &rewound.skipped {
         printer.warning(&format!(
             "left as it is, something ignored is in the way: {}",
-            path.display()
+            one_line(&path.to_string_lossy())
         ));
     }
     printer.hint(&format!("the way back: {back}"));

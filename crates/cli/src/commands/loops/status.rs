@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, News, Output};
+use descartes_kernel::display::{self, Colours};
 use descartes_kernel::path_text::encode;
 use descartes_kernel::state::Phase;
 use descartes_kernel::transition::apply;
@@ -35,7 +36,7 @@ pub fn run(args: &StatusArgs, around: &Surroundings, printer: &Printer) -> Resul
         printer.note(notice);
     }
     match args.json {
-        true => printer.line(&as_json(&found, &look).to_string()),
+        true => printer.json(&as_json(&found, &look).to_string()),
         false => printer.data(&block(&look, &around.here)),
     }
     Ok(0)
@@ -118,6 +119,7 @@ fn watch(
         notices: Vec::new(),
     };
     loop {
+        printer.tell_polling();
         let text = match args.json {
             true => as_json(found, &look).to_string() + "\n",
             false => block(&look, &around.here),
@@ -151,9 +153,11 @@ impl Shown {
             Self::Terminal(screen) => {
                 let columns = rustix::termios::tcgetwinsize(io::stdout());
                 let columns = columns.map_or(80, |size| size.ws_col.max(20));
+                // Whole before it is cut: half a secret does not look like one.
+                let text = display::text(text, Colours::Drop);
                 let row = |line| Row::new(cut_end(line, usize::from(columns) - 1));
                 let rows = text.lines().map(row).collect();
-                printer.bytes(screen.frame(&[], rows, columns).as_bytes())
+                printer.exact(screen.frame(&[], rows, columns).as_bytes())
             }
             Self::Lines(last) if last == text => Ok(()),
             Self::Lines(last) => {
@@ -163,7 +167,10 @@ impl Shown {
                     "\n"
                 };
                 text.clone_into(last);
-                printer.bytes(format!("{apart}{text}").as_bytes())
+                match text.starts_with('{') {
+                    true => printer.try_json(text),
+                    false => printer.try_data(&format!("{apart}{text}")),
+                }
             }
         }
     }

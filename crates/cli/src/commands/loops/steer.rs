@@ -171,7 +171,7 @@ fn tell(found: &LoopHandle, (word, text): (&str, &str), answer: AnswerArgs, prin
     match answer.json {
         true => {
             let value = json!({ "loop_id": found.id(), "answer": word, "message": text });
-            printer.line(&value.to_string());
+            printer.json(&value.to_string());
         }
         false => printer.line(text),
     }

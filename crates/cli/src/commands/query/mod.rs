@@ -14,7 +14,7 @@ use crate::settings::surroundings::Surroundings;
 /// Runs it.
 pub fn run(args: &QueryArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     if args.schema {
-        printer.data(SCHEMA);
+        drop(printer.exact(SCHEMA.as_bytes()));
         return Ok(0);
     }
     let sql = question(args)?;
@@ -24,12 +24,11 @@ pub fn run(args: &QueryArgs, around: &Surroundings, printer: &Printer) -> Result
         printer.warning(&words);
     }
     let answer = index.ask(&sql).map_err(|error| told(error, &sql))?;
-    let text = match (args.json, args.csv) {
-        (true, _) => shape::json(&answer),
-        (_, true) => shape::csv(&answer),
-        _ => shape::table(&answer),
-    };
-    printer.data(&text);
+    match (args.json, args.csv) {
+        (true, _) => printer.json(&shape::json(&answer)),
+        (_, true) => printer.data(&shape::csv(&answer)),
+        _ => printer.data(&shape::table(&answer)),
+    }
     Ok(0)
 }
 

@@ -1,5 +1,6 @@
 //! An answer as a table, as JSON, as CSV.
 
+use descartes_kernel::display::one_line;
 use descartes_query::{Answer, Cell};
 use serde_json::{Map, Value, json};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -69,10 +70,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// One line of at most [`WIDTH`] columns.
 fn cut(text: &str) -> String {
-    let line: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    // Whole before it is cut: half a secret does not look like one.
+    let line = one_line(text);
     if line.width() <= WIDTH {
         return line;
     }

@@ -1,24 +1,18 @@
 //! Small pieces of a page. Every text of the loop comes in through [`text`].
 
-use descartes_client::logs::{Clean, Colours, Mask};
+use descartes_kernel::display::Mask;
 use descartes_kernel::picture::escape;
 
 /// A text of the loop made safe: no colours, no secrets, no markup.
 pub fn text(raw: &str) -> String {
-    let (mut clean, mut out) = (Clean::new(Colours::Drop), Vec::with_capacity(raw.len()));
-    clean.push(raw.as_bytes(), &mut out);
-    clean.finish(&mut out);
     // A text ends where it ends: the line end of its last line is none of it.
-    let text = String::from_utf8_lossy(&out);
-    escape(text.trim_end_matches('\n'))
+    escape(raw.trim_end_matches(['\n', '\r']))
 }
 
 /// Masks what looks like a secret in a whole page, pictures and tips included.
 pub fn mask(page: &str) -> String {
     let (mut mask, mut out) = (Mask::default(), Vec::with_capacity(page.len()));
-    for byte in page.bytes() {
-        mask.push(byte, &mut out);
-    }
+    mask.push(page.as_bytes(), &mut out);
     mask.finish(&mut out);
     String::from_utf8_lossy(&out).into_owned()
 }

@@ -35,7 +35,7 @@ pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Resul
     }
     let page = page::page(&gathered, Timestamp::now(), &TimeZone::system());
     if args.output.as_deref() == Some(Path::new("-")) {
-        printer.data(&page);
+        drop(printer.exact(page.as_bytes()));
         return Ok(0);
     }
     let path = match &args.output {

@@ -192,7 +192,7 @@ fn check(
         .iter()
         .any(|finding| finding.severity != Severity::Note);
     if args.json {
-        printer.line(&json!({"file": encode(&args.file), "findings": findings}).to_string());
+        printer.json(&json!({"file": encode(&args.file), "findings": findings}).to_string());
         return Ok(i32::from(bad));
     }
     for finding in &findings {
@@ -259,7 +259,7 @@ fn status(
             .iter()
             .map(|row| json!({"id": row.0, "status": row.1, "note": row.2}))
             .collect();
-        printer.line(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
+        printer.json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
         return Ok(0);
     }
     let done = rows.iter().filter(|row| row.1 == "done").count();

@@ -73,7 +73,7 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
         let value = json!({
             "text": spec.text, "tokens": spec.tokens, "parts": spec.parts, "warnings": spec.warnings,
         });
-        printer.line(&value.to_string());
+        printer.json(&value.to_string());
         return Ok(0);
     }
     printer.line(&spec.text);

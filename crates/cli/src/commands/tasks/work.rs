@@ -16,7 +16,7 @@ pub fn run(args: &WorkArgs, around: &Surroundings, printer: &Printer) -> Result<
     if args.json {
         let value = serde_json::to_string(&pieces)
             .map_err(|error| CliError::system("write JSON", error.into()))?;
-        printer.line(&value);
+        printer.json(&value);
         return Ok(0);
     }
     if pieces.is_empty() {

@@ -13,9 +13,11 @@ mod tasks;
 
 use std::path::PathBuf;
 
+use descartes_kernel::display::is_visible;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -42,6 +44,20 @@ pub struct Context {
     pub zone: TimeZone,
     /// The person's own folder.
     pub home: Option<PathBuf>,
+}
+
+/// Takes out whatever a terminal would obey or reorder, wherever it came from: the last look before
+/// a screen is shown.
+pub fn scrub(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().chars().any(|c| !is_visible(c)) {
+            let clean: String = cell.symbol().chars().filter(|c| is_visible(*c)).collect();
+            cell.set_symbol(match clean.as_str() {
+                "" => " ",
+                clean => clean,
+            });
+        }
+    }
 }
 
 /// Draws everything; tells where it is.

@@ -58,7 +58,7 @@ pub fn run(
     }
     let scratch = Scratch::make(&around.paths.temp_dir)?;
     let (config, invocation) = config(args, profile, &scratch, &around.here);
-    let order = order(args, config, around);
+    let order = order(args, config, around)?;
     let settings = HostSettings {
         // Nobody looks for this loop in a list.
         root: StateRoot::at(scratch.dir().join("state")),
@@ -141,10 +141,15 @@ fn as_seen_from(here: &Path, words: Vec<String>) -> Vec<String> {
     words.into_iter().enumerate().map(absolute).collect()
 }
 
-fn order(args: &TestArgs, config: IterativeLoopConfig, around: &Surroundings) -> Order {
-    let variables = args.env.iter().map(|v| (v.name.clone(), v.value.clone()));
-    Order {
-        environment: variables.collect(),
+fn order(
+    args: &TestArgs,
+    config: IterativeLoopConfig,
+    around: &Surroundings,
+) -> Result<Order, CliError> {
+    let variables = args.env.iter();
+    let variables = variables.map(|variable| variable.resolved(&around.environment));
+    Ok(Order {
+        environment: variables.collect::<Result<_, _>>()?,
         // Profiles and prices are those of the project that is asked from.
         dir: around.here.clone(),
         job: Job::Start {
@@ -152,7 +157,7 @@ fn order(args: &TestArgs, config: IterativeLoopConfig, around: &Surroundings) ->
             name: Some("agents-test".to_owned()),
             over: Over::Refuse,
         },
-    }
+    })
 }
 
 /// Runs the loop and gives what is known of its run. A limit is told, not waited for.

@@ -76,7 +76,7 @@ impl Report {
     /// Prints it.
     pub fn show(&self, format: Format, printer: &Printer) {
         if format == Format::Json {
-            return printer.line(&serde_json::to_string(self).unwrap_or_default());
+            return printer.json(&serde_json::to_string(self).unwrap_or_default());
         }
         for line in &self.0 {
             let (tone, word) = match line.level {

@@ -10,6 +10,7 @@ use descartes_kernel::view::Life;
 
 use super::{CHUNK, Show, Stop, wanted, whole};
 use crate::args::loops::LogsArgs;
+use crate::printer::Printer;
 
 struct Following<'a> {
     found: LoopHandle,
@@ -32,7 +33,7 @@ enum Next {
 pub(super) fn run(
     found: &LoopHandle,
     iteration: Option<u32>,
-    args: &LogsArgs,
+    (args, printer): (&LogsArgs, &Printer),
     show: Box<dyn Show>,
 ) -> Result<(), Stop> {
     let (state, mut follower) = found.follow(Output::All)?;
@@ -48,7 +49,7 @@ pub(super) fn run(
     following.begin(&state, follower.life())?;
     following.catch_up(&mut follower)?;
     following.show.caught_up()?;
-    following.go_on(follower)
+    following.go_on(follower, printer)
 }
 
 /// The runs of a loop, shown as they come beside those of others.
@@ -144,7 +145,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    fn go_on(&mut self, mut follower: Follower) -> Result<(), Stop> {
+    fn go_on(&mut self, mut follower: Follower, printer: &Printer) -> Result<(), Stop> {
         let mut life = follower.life();
         while self.next == Next::More {
             // A loop that is gone has written its last; all of that is still to be told.
@@ -157,6 +158,7 @@ impl Following<'_> {
                 break;
             }
             self.tell(news)?;
+            printer.tell_polling();
             life = follower.life();
         }
         self.end_run()

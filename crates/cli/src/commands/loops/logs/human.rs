@@ -3,14 +3,15 @@
 
 use std::io;
 
-use descartes_client::logs::{Clean, Colours, Prose, RunLog, Thoughts, Tools, Transcript};
+use descartes_client::logs::{Prose, RunLog, Thoughts, Tools, Transcript};
+use descartes_kernel::display::{Clean, Colours, Shown, one_line};
 use descartes_kernel::reader::Source;
 
 use super::lines::WholeLines;
 use super::raw::LastLines;
 use super::{Show, write};
 use crate::args::loops::LogsArgs;
-use crate::printer::Printer;
+use crate::printer::{Out, Printer};
 use crate::style::{Paint, Tone};
 
 pub(super) struct Human {
@@ -35,10 +36,7 @@ pub(super) struct Human {
 
 impl Human {
     pub(super) fn new(args: &LogsArgs, printer: &Printer) -> Self {
-        let colours = match printer.out {
-            Paint::Colour => Colours::Keep,
-            Paint::Plain => Colours::Drop,
-        };
+        let colours = printer.out.colours();
         Self {
             task: String::new(),
             lines: None,
@@ -78,18 +76,18 @@ impl Human {
                 last.push(bytes);
                 Ok(())
             }
-            None => write(io::stdout().lock(), bytes),
+            None => write(Out, bytes),
         }
     }
 
     /// Text of a stream; where the stream changes, a line is ended and its name told.
     fn text(&mut self, source: Source, text: &[u8]) -> io::Result<()> {
-        let mut safe = Vec::new();
+        let mut safe = Shown::default();
         self.clean[source as usize].push(text, &mut safe);
         self.safe(source, &safe)
     }
 
-    fn safe(&mut self, source: Source, safe: &[u8]) -> io::Result<()> {
+    fn safe(&mut self, source: Source, safe: &Shown) -> io::Result<()> {
         if safe.is_empty() {
             return Ok(());
         }
@@ -105,8 +103,8 @@ impl Human {
             }
             self.at = Some(source);
         }
-        out.extend_from_slice(safe);
-        self.open = !safe.ends_with(b"\n");
+        out.extend_from_slice(safe.as_bytes());
+        self.open = !safe.ends_line();
         self.put(&out)
     }
 
@@ -122,6 +120,7 @@ impl Human {
 
 impl Show for Human {
     fn task(&mut self, task: &str) {
+        let task = one_line(task);
         self.task = format!("task {task}, ");
         let reset: &[u8] = match self.colours {
             Colours::Keep => b"\x1b[0m",
@@ -164,7 +163,7 @@ impl Show for Human {
 
     fn caught_up(&mut self) -> io::Result<()> {
         let rest = self.last.take().map(|mut last| last.take());
-        write(io::stdout().lock(), &rest.unwrap_or_default())
+        write(Out, &rest.unwrap_or_default())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -178,7 +177,7 @@ impl Show for Human {
             self.text(Source::Stdout, text.as_bytes())?;
         }
         for source in [Source::Stdout, Source::Stderr] {
-            let mut safe = Vec::new();
+            let mut safe = Shown::default();
             self.clean[source as usize].finish(&mut safe);
             self.safe(source, &safe)?;
         }
@@ -186,7 +185,7 @@ impl Show for Human {
         self.end_line(&mut out);
         self.put(&out)?;
         match (&mut self.last, self.follow) {
-            (Some(last), false) => write(io::stdout().lock(), &last.take()),
+            (Some(last), false) => write(Out, &last.take()),
             _ => Ok(()),
         }
     }

@@ -5,10 +5,12 @@ use std::io;
 
 use descartes_client::logs::RunLog;
 use descartes_kernel::agent::{AgentEvent, StreamParser};
+use descartes_kernel::display::escape_json;
 use descartes_kernel::reader::Source;
 use serde_json::{Value, json};
 
 use super::{Show, write};
+use crate::printer::Out;
 
 /// A line of plain text is cut here.
 const LONGEST: usize = 1 << 20;
@@ -36,7 +38,8 @@ impl Json {
         if let (Value::Object(line), Value::Object(what)) = (&mut line, what) {
             line.extend(what);
         }
-        write(io::stdout().lock(), format!("{line}\n").as_bytes())
+        let line = escape_json(&line.to_string()) + "\n";
+        write(Out, line.as_bytes())
     }
 
     fn events(&self, events: Vec<AgentEvent>) -> io::Result<()> {

@@ -50,7 +50,7 @@ pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<
     let mut show = shown_as(args, printer);
     let shown = match (args.follow, of_tasks) {
         (true, true) => tasks::follow(&found, args, printer),
-        (true, false) => follow::run(&found, iteration, args, show),
+        (true, false) => follow::run(&found, iteration, (args, printer), show),
         (false, true) => newest(&tasks::newest(&found, printer)?, None, args, show.as_mut()),
         (false, false) => newest(&found, iteration, args, show.as_mut()),
     };

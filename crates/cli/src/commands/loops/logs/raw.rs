@@ -8,6 +8,7 @@ use descartes_kernel::reader::Source;
 use super::lines::WholeLines;
 use super::{Show, write};
 use crate::args::loops::LogsArgs;
+use crate::printer::Out;
 
 /// Standard output goes to ours, standard error to ours; alone it goes to standard output.
 pub(super) struct Raw {
@@ -39,7 +40,7 @@ impl Raw {
     fn put(&self, source: Source, bytes: &[u8]) -> io::Result<()> {
         match source {
             Source::Stderr if !self.alone => write(io::stderr().lock(), bytes),
-            _ => write(io::stdout().lock(), bytes),
+            _ => write(Out, bytes),
         }
     }
 }
@@ -65,7 +66,7 @@ impl Show for Raw {
 
     fn caught_up(&mut self) -> io::Result<()> {
         let rest = self.last.take().map(|mut last| last.take());
-        write(io::stdout().lock(), &rest.unwrap_or_default())
+        write(Out, &rest.unwrap_or_default())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -75,7 +76,7 @@ impl Show for Raw {
             self.take(source, &left.unwrap_or_default())?;
         }
         let rest = self.last.as_mut().map(LastLines::take).unwrap_or_default();
-        write(io::stdout().lock(), &rest)
+        write(Out, &rest)
     }
 }
 

@@ -8,16 +8,14 @@ use descartes_client::{Follower, LoopHandle, News, Output};
 use descartes_kernel::event::Event;
 use descartes_kernel::state::Phase;
 use descartes_kernel::view::Life;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use descartes_store::watching::{BLIND, timeout};
+use nix::poll::{PollFd, PollFlags, poll};
 
 use super::follow::{Beside, Step};
 use super::{Stop, shown_as};
 use crate::args::loops::LogsArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-
-/// How often loops are looked at whose files cannot be watched.
-const BLIND_MS: u8 = 200;
 
 /// The loop of the newest task, and a word about it.
 pub(super) fn newest(found: &LoopHandle, printer: &Printer) -> Result<LoopHandle, CliError> {
@@ -116,6 +114,7 @@ impl<'a> Tasks<'a> {
             if over && self.open.is_empty() {
                 return Ok(());
             }
+            self.printer.tell_polling();
             self.wait();
         }
     }
@@ -177,10 +176,8 @@ impl<'a> Tasks<'a> {
         let tasks = self.open.values().map(|open| &open.task.follower);
         let all: Vec<_> = tasks.chain([&self.parent]).map(Follower::fd).collect();
         // Those that cannot tell are asked.
-        let limit = match all.iter().all(Option::is_some) {
-            true => PollTimeout::NONE,
-            false => PollTimeout::from(BLIND_MS),
-        };
+        let blind = !all.iter().all(Option::is_some);
+        let limit = timeout(blind.then_some(BLIND));
         let fds = all.into_iter().flatten();
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // An interrupted sleep is a short one.

@@ -1,0 +1,162 @@
+//! Being told by the kernel when files change (inotify), and what to do where it cannot tell: a
+//! user has a limited number of such instances and watches, and other programs take them. Whoever
+//! gets none looks again every so often, and the process says so once ([`untold`]).
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::inotify::{InitFlags, Inotify};
+
+pub use nix::sys::inotify::{AddWatchFlags, InotifyEvent, WatchDescriptor};
+
+/// Where files cannot be watched they are looked at so often.
+pub const BLIND: Duration = Duration::from_millis(250);
+
+/// Why files are looked at instead of being watched.
+static POLLING: OnceLock<&'static str> = OnceLock::new();
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Words for a person about files that cannot be watched in this process: once, and only if so.
+pub fn untold() -> Option<String> {
+    let why = POLLING.get()?;
+    let told = TOLD.swap(true, Ordering::AcqRel);
+    (!told).then(|| {
+        format!(
+            "{why}: files are looked at every {} ms instead",
+            BLIND.as_millis()
+        )
+    })
+}
+
+/// Watches, as long as the system gives them.
+#[derive(Debug)]
+pub struct Watching {
+    inotify: Option<Inotify>,
+}
+
+impl Default for Watching {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watching {
+    /// Nothing is watched yet.
+    pub fn new() -> Self {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
+        Self {
+            inotify: inotify.map_err(note).ok(),
+        }
+    }
+
+    /// Watches a path. `None` where it is not there; where it cannot be watched though it is there,
+    /// nothing is watched any more: [`is_blind`](Self::is_blind).
+    pub fn add(&mut self, path: &Path, what: AddWatchFlags) -> Option<WatchDescriptor> {
+        match self.inotify.as_ref()?.add_watch(path, what) {
+            Ok(watch) => Some(watch),
+            Err(Errno::ENOENT | Errno::ENOTDIR) => None,
+            Err(error) => {
+                note(error);
+                self.inotify = None;
+                None
+            }
+        }
+    }
+
+    /// Watches it no more. It may be gone, and its watch with it.
+    pub fn remove(&self, watch: WatchDescriptor) {
+        if let Some(inotify) = &self.inotify {
+            let _ = inotify.rm_watch(watch);
+        }
+    }
+
+    /// Gives up: from here on nothing is told.
+    pub fn close(&mut self) {
+        self.inotify = None;
+    }
+
+    /// Whether nothing will be told: one has to look.
+    pub fn is_blind(&self) -> bool {
+        self.inotify.is_none()
+    }
+
+    /// Readable when something happened.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// What happened.
+    pub fn events(&self) -> Vec<InotifyEvent> {
+        let mut all = Vec::new();
+        if let Some(inotify) = &self.inotify {
+            while let Ok(mut events) = inotify.read_events() {
+                all.append(&mut events);
+            }
+        }
+        all
+    }
+
+    /// Sleeps until something happened, at most `limit`; where nothing is told, at most `blind`.
+    pub fn wait(&self, limit: Option<Duration>, blind: Duration) {
+        let Some(inotify) = &self.inotify else {
+            return std::thread::sleep(limit.map_or(blind, |limit| limit.min(blind)));
+        };
+        let mut fds = [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)];
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut fds, timeout(limit));
+    }
+}
+
+/// A length of time for `poll`.
+pub fn timeout(limit: Option<Duration>) -> PollTimeout {
+    // Rounded up: a sleep that is too short would be followed by another.
+    let millis = |limit: Duration| u64::try_from(limit.as_micros().div_ceil(1000)).ok();
+    match limit {
+        None => PollTimeout::NONE,
+        Some(limit) => millis(limit)
+            .and_then(|millis| PollTimeout::try_from(millis).ok())
+            .unwrap_or(PollTimeout::MAX),
+    }
+}
+
+/// Remembers why nothing can be watched, where a person can do something about it.
+fn note(error: Errno) -> Errno {
+    let why = match error {
+        Errno::EMFILE => "no inotify instance is left (fs.inotify.max_user_instances)",
+        Errno::ENFILE => "no file handle is left on this machine",
+        Errno::ENOSPC => "no inotify watch is left (fs.inotify.max_user_watches)",
+        Errno::ENOMEM => "no memory is left to watch files",
+        _ => return error,
+    };
+    POLLING.get_or_init(|| why);
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn what_is_not_there_is_not_watched_and_what_cannot_be_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watching = Watching::new();
+        let changes = AddWatchFlags::IN_CREATE;
+        assert!(watching.add(&folder.path().join("no"), changes).is_none());
+        assert!(!watching.is_blind());
+        assert!(watching.add(folder.path(), changes).is_some());
+        std::fs::write(folder.path().join("x"), "").unwrap();
+        watching.wait(Some(Duration::from_secs(20)), BLIND);
+        assert_eq!(watching.events().len(), 1);
+        watching.close();
+        let begun = Instant::now();
+        watching.wait(None, Duration::from_millis(20));
+        assert!(watching.is_blind() && begun.elapsed() >= Duration::from_millis(20));
+        assert!(watching.events().is_empty() && watching.fd().is_none());
+    }
+}
