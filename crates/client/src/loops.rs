@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::price::Prices;
@@ -15,6 +16,8 @@ use descartes_store::state_file::{StateFileError, load};
 
 use crate::{ClientError, LoopHandle};
 
+/// Between two looks.
+const AGAIN: Duration = Duration::from_millis(20);
 /// How long a host is waited for that has to put its folder back.
 const WAKE: Duration = Duration::from_secs(10);
 
@@ -208,7 +211,14 @@ impl Loops {
     fn made_whole(&self, id: &str, state_file: &Path) -> Option<LoopEntry> {
         let socket = socket_of(state_file)?;
         crate::control::wake(&socket, WAKE);
-        self.with_journal(id)
+        let end = Instant::now() + WAKE;
+        loop {
+            let found = self.with_journal(id);
+            if found.is_some() || Instant::now() >= end || socket_of(state_file).is_none() {
+                return found;
+            }
+            thread::sleep(AGAIN);
+        }
     }
 
     fn with_journal(&self, id: &str) -> Option<LoopEntry> {

@@ -72,10 +72,12 @@ pub(crate) struct ControlSocket {
 
 impl ControlSocket {
     /// Listens at `path`, replacing what a dead host left there (the caller holds the lock).
-    /// `started_in`: the tree of another loop that this host was started in.
+    /// `started_in`: the tree of another loop that this host was started in. `journal`: where it should
+    /// be; where it is not, whoever looks makes the driver put it back.
     pub(crate) fn listen(
         path: &Path,
         started_in: Option<Enclosure>,
+        journal: PathBuf,
         tx: Sender<Message>,
     ) -> io::Result<Self> {
         match std::fs::remove_file(path) {
@@ -90,6 +92,7 @@ impl ControlSocket {
             listener,
             woken,
             started_in,
+            journal,
             tx,
             clients: Vec::new(),
             accept_at: None,
@@ -128,6 +131,7 @@ struct Server {
     /// Readable when it is over.
     woken: UnixStream,
     started_in: Option<Enclosure>,
+    journal: PathBuf,
     tx: Sender<Message>,
     clients: Vec<Client>,
     /// Not before then.
@@ -166,10 +170,11 @@ impl Server {
             let Some(ready) = self.sleep() else { return };
             let mut at = 0;
             let (tx, started_in) = (&self.tx, self.started_in.as_ref());
+            let journal = &self.journal;
             self.clients.retain_mut(|client| {
                 let speaks = ready.clients.get(at).copied().unwrap_or(false);
                 at += 1;
-                !speaks || client.listen(tx, started_in) == Stay::Yes
+                !speaks || client.listen(tx, started_in, journal) == Stay::Yes
             });
             let now = Instant::now();
             self.clients.retain(|client| !client.is_idle_since(now));
@@ -300,7 +305,12 @@ impl Client {
     }
 
     /// Reads what there is, and answers what is complete.
-    fn listen(&mut self, tx: &Sender<Message>, started_in: Option<&Enclosure>) -> Stay {
+    fn listen(
+        &mut self,
+        tx: &Sender<Message>,
+        started_in: Option<&Enclosure>,
+        journal: &Path,
+    ) -> Stay {
         let mut chunk = [0; 16 << 10];
         let read = match (&*self.stream).read(&mut chunk) {
             Ok(0) => return Stay::No,
@@ -316,7 +326,7 @@ impl Client {
         self.held.extend(&chunk[..read]);
         while let Some(end) = self.held.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.held.drain(..=end).collect();
-            if self.request(&line, tx, started_in) == Stay::No {
+            if self.request(&line, tx, started_in, journal) == Stay::No {
                 return Stay::No;
             }
         }
@@ -333,6 +343,7 @@ impl Client {
         line: &[u8],
         tx: &Sender<Message>,
         started_in: Option<&Enclosure>,
+        journal: &Path,
     ) -> Stay {
         self.since = Instant::now();
         let reply = Reply(Arc::clone(&self.stream));
@@ -341,6 +352,9 @@ impl Client {
                 let command = request.command;
                 // Looking is for everybody, and troubles nobody else.
                 if command == Command::Ping {
+                    if !descartes_store::safe_open::is_there(journal) {
+                        drop(tx.send(Message::FilesGone));
+                    }
                     reply.send(&Answer::Effective {
                         id: 0,
                         message: "alive".to_owned(),

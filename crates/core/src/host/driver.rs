@@ -311,6 +311,13 @@ impl Driver {
                 Ok(Some(Ending::Kill))
             }
             Message::Command(command, from, reply) => self.command(command, *from, reply),
+            Message::FilesGone => {
+                self.journal.keep()?;
+                if self.journal.take_made_anew() {
+                    self.make_whole();
+                }
+                Ok(None)
+            }
             Message::Task(news) => {
                 self.news.push_back(*news);
                 Ok(None)
@@ -358,10 +365,6 @@ impl Driver {
         reply: Reply,
     ) -> Result<Option<Ending>, HostError> {
         if command == Command::Ping {
-            self.journal.keep()?;
-            if self.journal.take_made_anew() {
-                self.make_whole();
-            }
             reply.send(&Answer::Effective {
                 id: 0,
                 message: "alive".to_owned(),

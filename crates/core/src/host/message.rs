@@ -23,6 +23,8 @@ pub(crate) enum Message {
     Stop(StopBy),
     /// The same, without the agent's grace.
     Kill(StopBy),
+    /// The loop's folder was deleted.
+    FilesGone,
     /// Something became of a task.
     Task(Box<News>),
     /// A commit is over.

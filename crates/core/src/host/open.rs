@@ -471,13 +471,15 @@ pub(super) fn assemble(
     .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
     let started_in = steering::own_enclosure();
     let socket = match socket_path(&settings.paths, &held.state.loop_id) {
-        Ok(path) => match ControlSocket::listen(&path, started_in, tx.clone()) {
-            Ok(socket) => Some(socket),
-            Err(error) => {
-                notices.push(format!("no control socket at {}: {error}", path.display()));
-                None
+        Ok(path) => {
+            match ControlSocket::listen(&path, started_in, held.dir.journal(), tx.clone()) {
+                Ok(socket) => Some(socket),
+                Err(error) => {
+                    notices.push(format!("no control socket at {}: {error}", path.display()));
+                    None
+                }
             }
-        },
+        }
         Err(error) => {
             notices.push(format!("no control socket: {error}"));
             None
