@@ -60,7 +60,7 @@ impl Stripper {
 
 impl Plain<'_> {
     /// The text of the raw bytes from `raw` on.
-    pub(super) fn from_raw(&self, raw: usize) -> &[u8] {
+    pub(super) fn text_behind(&self, raw: usize) -> &[u8] {
         let run = self.runs.partition_point(|&(_, start)| start <= raw);
         let place = match run.checked_sub(1).and_then(|run| self.runs.get(run)) {
             Some((text, start)) => {
@@ -201,10 +201,10 @@ mod tests {
             (14, "c"),
             (15, ""),
         ] {
-            assert_eq!(plain.from_raw(raw_from), text.as_bytes(), "{raw_from}");
+            assert_eq!(plain.text_behind(raw_from), text.as_bytes(), "{raw_from}");
         }
         let mut stripper = Stripper::default();
         let plain = stripper.strip(b"abc");
-        assert_eq!((plain.raw_place(2), plain.from_raw(2)), (2, &b"c"[..]));
+        assert_eq!((plain.raw_place(2), plain.text_behind(2)), (2, &b"c"[..]));
     }
 }

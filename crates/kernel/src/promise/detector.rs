@@ -115,7 +115,7 @@ struct Machine {
 enum Unfinished {
     None,
     Short { start: u64, bytes: Vec<u8> },
-    Long(LongLine),
+    Long(Box<LongLine>),
 }
 
 impl Unfinished {
@@ -131,7 +131,7 @@ impl Unfinished {
                 bytes.extend_from_slice(now);
                 let mut long = LongLine::new(rules, *start, bytes);
                 long.push(rules, later);
-                *self = Self::Long(long);
+                *self = Self::Long(Box::new(long));
             }
             Self::Long(long) => long.push(rules, more),
         }

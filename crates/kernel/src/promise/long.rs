@@ -128,7 +128,7 @@ impl LongLine {
         let mut tag = self.tag.clone()?;
         let behind = tag.offset.saturating_sub(self.start);
         let behind = usize::try_from(behind).unwrap_or(0).max(self.sure_from());
-        let rest = plain.from_raw(behind);
+        let rest = plain.text_behind(behind);
         if tag.standing == Standing::Claim && !chars(rest).all(may_follow) {
             tag.standing = Standing::Beside;
         }
