@@ -81,6 +81,14 @@ pub enum Event {
         /// By name as it stands in the command.
         files: BTreeMap<String, String>,
     },
+    /// A file that a gate hangs on is not as it was when the loop began.
+    GateFileChanged {
+        /// By name as in the command, or the path of a program.
+        file: String,
+        /// In a task loop: the task whose attempt left it so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<crate::graph::TaskId>,
+    },
     /// A person edited the state file by hand; it is taken as their wish.
     StateEdited {
         /// The config as edited.

@@ -11,6 +11,7 @@ pub mod display;
 pub mod edits;
 pub mod event;
 pub mod finding;
+pub mod gate_files;
 pub mod graph;
 pub mod limits;
 pub mod notice;

@@ -13,6 +13,7 @@ use crate::edits::FieldChange;
 use crate::event::{
     EndedBy, GateFacts, HostFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
+use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
@@ -372,6 +373,9 @@ pub struct LoopState {
     pub interrupted: Option<StopBy>,
     /// Hashes of the files that the gates name, when the loop began.
     pub gate_files: BTreeMap<String, String>,
+    /// Files that the gates hang on and that were changed while the loop ran.
+    #[serde(default)]
+    pub changed_gate_files: Vec<ChangedGateFile>,
     /// What was changed while it ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
@@ -406,6 +410,30 @@ mod pairs {
         d: D,
     ) -> Result<BTreeMap<u32, V>, D::Error> {
         Ok(Vec::<(u32, V)>::deserialize(d)?.into_iter().collect())
+    }
+}
+
+/// A file that a gate hangs on and that was changed while the loop ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedGateFile {
+    /// By name as in the gate's command, or the path of a program.
+    pub file: String,
+    /// The iteration that left it so first, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
+    /// In a task loop: the task whose attempt left it so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+impl ChangedGateFile {
+    /// `check.sh (task 2)`.
+    pub fn words(&self) -> String {
+        match (&self.task, self.iteration) {
+            (Some(task), _) => format!("{} (task {task})", self.file),
+            (None, Some(iteration)) => format!("{} (iteration {iteration})", self.file),
+            (None, None) => self.file.clone(),
+        }
     }
 }
 
@@ -466,6 +494,10 @@ impl LoopState {
         }
         if let Some(tasks) = &self.tasks {
             extra.extend(tasks.fields());
+        }
+        if !self.changed_gate_files.is_empty() {
+            let files = serde_json::to_value(&self.changed_gate_files).unwrap_or_default();
+            extra.insert("changed_gate_files".to_owned(), files);
         }
         IterativeLoopState {
             version: version_one(),

@@ -10,7 +10,7 @@ use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::edits::changes;
 use crate::event::{Event, FORMAT, Record, WaitEnd};
-use crate::state::{Change, LoopState, Note, Pause, Phase, Wait};
+use crate::state::{Change, ChangedGateFile, LoopState, Note, Pause, Phase, Wait};
 use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
@@ -165,6 +165,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         completion: None,
         interrupted: None,
         gate_files: BTreeMap::new(),
+        changed_gate_files: Vec::new(),
         changes: Vec::new(),
         tasks: None,
         busy: None,
@@ -215,6 +216,20 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             }
         }
         Event::GateFiles { files } => state.gate_files.clone_from(files),
+        Event::GateFileChanged { file, task } => {
+            let known = state.changed_gate_files.iter();
+            if !known
+                .into_iter()
+                .any(|known| known.file == *file && known.task == *task)
+            {
+                let iteration = state.run().map(|run| run.iteration);
+                state.changed_gate_files.push(ChangedGateFile {
+                    file: file.clone(),
+                    iteration,
+                    task: task.clone(),
+                });
+            }
+        }
         Event::StateEdited { config, iterations } => {
             let before = std::mem::replace(&mut state.config, (**config).clone());
             state.iterations = *iterations;

@@ -145,6 +145,9 @@ pub struct HistoryRow {
     pub error: Option<String>,
     /// Lines of its stream that could not be understood.
     pub trouble: u64,
+    /// Files that the gates hang on and that were not as they were when the loop began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_gate_files: Vec<String>,
     /// The commit made of it.
     pub commit: Option<String>,
     /// First characters of what it said.
@@ -176,6 +179,7 @@ impl HistoryRow {
             cost: None,
             error: None,
             trouble: 0,
+            changed_gate_files: Vec::new(),
             commit: None,
             preview: String::new(),
             trees: (None, None),
@@ -247,6 +251,8 @@ impl GateRow {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     current: Option<HistoryRow>,
+    /// Gate files that a task's attempt changed, until its run is told.
+    of_tasks: Vec<(TaskId, String)>,
 }
 
 impl History {
@@ -325,6 +331,18 @@ impl History {
                 row.cost = *cost;
                 Some(row)
             }
+            Event::GateFileChanged {
+                file,
+                task: Some(task),
+            } => {
+                self.of_tasks.push((task.clone(), file.clone()));
+                None
+            }
+            Event::GateFileChanged { file, task: None } => {
+                let row = self.current.as_mut()?;
+                row.changed_gate_files.push(file.clone());
+                None
+            }
             Event::TaskRun {
                 task,
                 loop_id,
@@ -333,6 +351,10 @@ impl History {
                 ..
             } => Some(HistoryRow {
                 task: Some((task.clone(), loop_id.clone())),
+                changed_gate_files: std::mem::take(&mut self.of_tasks)
+                    .into_iter()
+                    .map(|(_, file)| file)
+                    .collect(),
                 ..HistoryRow::of_task(summary, spent, record.at)
             }),
             _ => None,
@@ -554,6 +576,12 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
             })
             .collect();
         lines.push(format!("  Last gates: {}", gates.join(", ")));
+    }
+    for changed in &state.changed_gate_files {
+        lines.push(format!(
+            "  Gate file changed since the loop began: {}",
+            changed.words()
+        ));
     }
     lines.extend(state.changes.iter().map(|change| {
         let at = whole_seconds(change.at);

@@ -46,6 +46,10 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         Some(limit) => format!(" of at most {}", limit.max(end.iterations)),
         None => String::new(),
     };
+    rows.extend(state.changed_gate_files.iter().map(|changed| {
+        let words = format!("{}: not as it was when the loop began", changed.words());
+        ("gate file", one_line(&words))
+    }));
     rows.extend(tasks(state));
     rows.push(("iterations", format!("{}{limit}", end.iterations)));
     rows.push(("time", words::millis(state.spent.ms)));
@@ -84,7 +88,14 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
         }
         Reason::CompletionPromiseDetected if gates > 0 => (
             Tone::Good,
-            format!("done: {claim}, proven by {}", plural(gates as u64, "gate")),
+            format!(
+                "done: {claim}, proven by {}{}",
+                plural(gates as u64, "gate"),
+                match state.changed_gate_files.is_empty() {
+                    true => "",
+                    false => ", with changed gate files",
+                }
+            ),
         ),
         Reason::CompletionPromiseDetected => (
             Tone::Good,

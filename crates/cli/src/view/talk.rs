@@ -111,6 +111,15 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
         ),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
         Event::Busy { what } => line(Tone::Normal, one_line(what)),
+        Event::GateFileChanged { file, task } => {
+            let of = task.as_ref().map(|task| format!(" (task {task})"));
+            let words = format!(
+                "warning: gate file {} is not as it was when the loop began{}",
+                one_line(file),
+                of.unwrap_or_default()
+            );
+            line(Tone::Warn, words)
+        }
         Event::Warning { message } => line(Tone::Warn, format!("warning: {}", one_line(message))),
         _ => Vec::new(),
     }

@@ -16,6 +16,7 @@ mod flags_git;
 mod flags_limits;
 mod flags_place;
 mod flags_table;
+mod gate_files;
 mod git_calls;
 mod git_snapshots;
 mod gui;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{Event, TreeFacts, Verdict};
+use descartes_kernel::gate_files::gate_file_names;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
 use descartes_kernel::step::{Action, ClosingFacts, Input};
@@ -14,7 +15,7 @@ use descartes_store::logs::PrunedRun;
 
 use super::HostError;
 use super::driver::Driver;
-use super::gate_files::gate_files;
+use super::gate_files::{changed, gate_files, is_named};
 use crate::worktree::{Snapshot, TreeHash};
 
 /// Where measuring takes longer, progress is unknown.
@@ -220,12 +221,9 @@ impl Driver {
     pub(super) fn gates_changed(&mut self) -> Result<(), HostError> {
         let gates = &self.state.config.verify;
         let mut files = gate_files(gates, &self.working_dir(), &self.settings.environment);
-        let named = |file: &str| {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            gates.iter().any(|gate| gate.contains(name))
-        };
+        let names = gate_file_names(gates);
         for (file, hash) in &self.state.gate_files {
-            if named(file) {
+            if is_named(file, &names) {
                 files.insert(file.clone(), hash.clone());
             }
         }
@@ -235,20 +233,17 @@ impl Driver {
         self.append(Event::GateFiles { files })
     }
 
-    /// Scripts named in a gate's command that are not as they were when the loop began.
+    /// Files that the gates hang on and that are not as they were when the loop began.
     pub(super) fn report_changed_gate_files(&mut self) -> Result<(), HostError> {
-        let gates = &self.state.config.verify;
-        let now = gate_files(gates, &self.working_dir(), &self.settings.environment);
-        for (file, hash) in self.state.gate_files.clone() {
-            let same = now.get(&file).is_some_and(|found| *found == hash);
-            if !same
-                && self
-                    .reported_gate_files
-                    .insert((file.clone(), now.get(&file).cloned()))
-            {
-                self.warn(format!(
-                    "gate file {file} is not as it was when the loop began"
-                ))?;
+        let changed = changed(
+            &self.state.gate_files,
+            &self.state.config.verify,
+            &self.working_dir(),
+            &self.settings.environment,
+        );
+        for (file, print) in changed {
+            if self.reported_gate_files.insert((file.clone(), print)) {
+                self.append(Event::GateFileChanged { file, task: None })?;
             }
         }
         Ok(())

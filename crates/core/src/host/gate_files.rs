@@ -1,40 +1,72 @@
-//! What a gate's verdict hangs on: the scripts that its command names, and the programs that the
-//! shell would find for it. An agent that changes one of them is reported.
+//! What a gate's verdict hangs on: the scripts that its command names, the manifests of the programs
+//! that it runs, and these programs. An agent that changes one of them is reported.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::gate_files::{gate_file_names, gate_file_text};
 use sha2::{Digest, Sha256};
 
 /// Larger files are known by size and time of change: hashing a compiler before every gate would
 /// cost more than the gate.
 const MOST: u64 = 1 << 20;
 
-/// Fingerprints of the files that the gates' commands name: scripts by their name in the command,
-/// programs by their path.
-pub(super) fn gate_files(
+/// Fingerprints of the files that the gates hang on: those of the tree by their name, programs by
+/// their path.
+pub(crate) fn gate_files(
     gates: &[String],
     dir: &Path,
     environment: &[(OsString, OsString)],
 ) -> BTreeMap<String, String> {
-    let words = gates.iter().flat_map(|gate| {
-        shell_words::split(gate)
-            .unwrap_or_else(|_| gate.split_whitespace().map(str::to_owned).collect())
-    });
+    gate_files_by(gates, dir, environment, |name| {
+        fingerprint(name, &dir.join(name))
+    })
+}
+
+/// The same, where the files of the tree are read in another way.
+pub(crate) fn gate_files_by(
+    gates: &[String],
+    dir: &Path,
+    environment: &[(OsString, OsString)],
+    read: impl Fn(&str) -> Option<String>,
+) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
-    for word in words {
-        if let Some(print) = fingerprint(&dir.join(&word)) {
-            files.insert(word.clone(), print);
-        }
-        if let Some(program) = on_path(&word, dir, environment)
-            && let Some(print) = fingerprint(&program)
+    for name in gate_file_names(gates) {
+        if let Some(program) = on_path(&name, dir, environment)
+            && let Some(print) = fingerprint("", &program)
         {
             files.insert(program.display().to_string(), print);
         }
+        if let Some(print) = read(&name) {
+            files.insert(name, print);
+        }
     }
     files
+}
+
+/// Files that are not as they were, of those that the gates hang on now: gates that a person took
+/// away hang on nothing.
+pub(crate) fn changed(
+    before: &BTreeMap<String, String>,
+    gates: &[String],
+    dir: &Path,
+    environment: &[(OsString, OsString)],
+) -> Vec<(String, Option<String>)> {
+    let now = gate_files(gates, dir, environment);
+    let names: BTreeSet<String> = gate_file_names(gates);
+    before
+        .iter()
+        .filter(|(file, print)| is_named(file, &names) && now.get(*file) != Some(*print))
+        .map(|(file, _)| (file.clone(), now.get(file).cloned()))
+        .collect()
+}
+
+/// Whether a file of a baseline is one of these names, or a program that one of them stands for.
+pub(crate) fn is_named(file: &str, names: &BTreeSet<String>) -> bool {
+    let program = file.starts_with('/').then(|| file.rsplit('/').next());
+    names.contains(file) || program.flatten().is_some_and(|base| names.contains(base))
 }
 
 /// The program that the shell would run for this word.
@@ -53,7 +85,7 @@ fn on_path(word: &str, dir: &Path, environment: &[(OsString, OsString)]) -> Opti
         })
 }
 
-fn fingerprint(path: &Path) -> Option<String> {
+fn fingerprint(name: &str, path: &Path) -> Option<String> {
     let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     if found.len() > MOST {
         return Some(format!(
@@ -63,9 +95,16 @@ fn fingerprint(path: &Path) -> Option<String> {
             found.mtime_nsec()
         ));
     }
-    let bytes = fs_err::read(path).ok()?;
-    let hash = Sha256::digest(&bytes);
-    Some(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(fingerprint_of(name, &fs_err::read(path).ok()?))
+}
+
+/// The fingerprint of a file with this content.
+pub(crate) fn fingerprint_of(name: &str, bytes: &[u8]) -> String {
+    let hash = match std::str::from_utf8(bytes) {
+        Ok(text) => Sha256::digest(gate_file_text(name, text).as_bytes()),
+        Err(_) => Sha256::digest(bytes),
+    };
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -88,9 +127,16 @@ mod tests {
         let before = gate_files(&gates, &dir, &environment);
         let named: Vec<&str> = before.keys().map(String::as_str).collect();
         assert_eq!(named, [program.to_str().unwrap(), "all.sh"]);
+        assert!(changed(&before, &gates, &dir, &environment).is_empty());
         std::fs::write(&program, "#!/bin/sh\nexit 0\n").unwrap();
         let after = gate_files(&gates, &dir, &environment);
         assert_ne!(before[named[0]], after[named[0]]);
         assert_eq!(before["all.sh"], after["all.sh"]);
+        std::fs::remove_file(dir.join("all.sh")).unwrap();
+        let now = changed(&before, &gates, &dir, &environment);
+        let now: Vec<&str> = now.iter().map(|(file, _)| file.as_str()).collect();
+        assert_eq!(now, named);
+        let others = changed(&before, &["true".to_owned()], &dir, &environment);
+        assert!(others.is_empty(), "gates that are gone hang on nothing");
     }
 }

@@ -12,7 +12,7 @@ pub(crate) mod control;
 pub(crate) mod driver;
 mod error;
 mod gate;
-mod gate_files;
+pub(crate) mod gate_files;
 mod house;
 mod leftovers;
 pub(crate) mod message;

@@ -1,6 +1,6 @@
 //! Beginning a loop: every check before the first byte is written.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -64,7 +64,7 @@ pub struct NewLoop {
 
 /// Begins a loop. Nothing is written before every check has passed.
 pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
-    create_within(settings, new, Map::new())
+    create_within(settings, new, Map::new(), None)
 }
 
 /// Makes the checks that come before the state file is looked at, and nothing else.
@@ -88,11 +88,13 @@ fn examined(
     Ok((dir, agents))
 }
 
-/// Begins a loop that belongs to another, which `family` tells.
+/// Begins a loop that belongs to another, which `family` tells, and whose gate files were so when the
+/// other began.
 pub(crate) fn create_within(
     mut settings: HostSettings,
     new: NewLoop,
     family: Map<String, Value>,
+    gate_files_before: Option<BTreeMap<String, String>>,
 ) -> Result<Host, HostError> {
     let (dir, agents) = examined(&settings, &new.config)?;
     let mut config = new.config;
@@ -174,7 +176,12 @@ pub(crate) fn create_within(
     };
     let mut host = assemble(settings, held, agents, notices)?;
     let gates = &host.driver.state.config.verify;
-    let files = gate_files(gates, &dir, &host.driver.settings.environment);
+    let files = match gate_files_before {
+        Some(files) => files,
+        // A task loop has gates of its tasks as well, and reads its files from what is committed.
+        None if tasks.is_some() => BTreeMap::new(),
+        None => gate_files(gates, &dir, &host.driver.settings.environment),
+    };
     if !files.is_empty() {
         host.driver.append(Event::GateFiles { files })?;
     }

@@ -1,5 +1,6 @@
 //! One attempt at a task: its own loop, lent for one iteration, on a thread of its own.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,6 +104,8 @@ pub(crate) struct AttemptNews {
     pub(crate) run: Option<RunNews>,
     /// Something that no other attempt would fare better with.
     pub(crate) fatal: Option<IterativeExitReason>,
+    /// Files that its gates hang on and that are not as they were.
+    pub(crate) gate_files: Vec<String>,
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -159,6 +162,8 @@ pub(super) struct Job {
     pub(super) family: Map<String, Value>,
     /// Iterations of its loop that the task loop has heard of.
     pub(super) told: u32,
+    /// Files that its gates hang on, as they were when the task loop began.
+    pub(super) gate_files: BTreeMap<String, String>,
     pub(super) own: Own,
     pub(super) control: Control,
     pub(super) tx: Sender<Message>,
@@ -189,6 +194,7 @@ impl Job {
             end: AttemptEnd::Interrupted,
             run: None,
             fatal: None,
+            gate_files: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
         };
@@ -255,6 +261,8 @@ impl Job {
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
         news.end = attempt_end(&state, until);
+        let changed = state.changed_gate_files.iter();
+        news.gate_files = changed.map(|changed| changed.file.clone()).collect();
         news.fatal = fatal(&state, &self.own);
         let counted = state.iterations >= until;
         news.run = state
@@ -290,7 +298,8 @@ impl Job {
                 name: Some(self.name.clone()),
                 existing: Existing::Refuse,
             };
-            return create_within(self.settings.clone(), new, self.family.clone()).map(Some);
+            let (family, before) = (self.family.clone(), self.gate_files.clone());
+            return create_within(self.settings.clone(), new, family, Some(before)).map(Some);
         }
         let began = Instant::now();
         let host = loop {

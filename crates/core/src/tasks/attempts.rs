@@ -21,6 +21,17 @@ impl Runner<'_> {
         for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;
         }
+        let work = launch::work_id(self, &news.tasks);
+        for file in std::mem::take(&mut news.gate_files) {
+            let task = Some(work.as_str().into());
+            let known = self.d.state.changed_gate_files.iter();
+            if !known
+                .into_iter()
+                .any(|known| known.file == file && known.task == task)
+            {
+                self.d.append(Event::GateFileChanged { file, task })?;
+            }
+        }
         if let Some(run) = news.run.take() {
             let task = launch::work_id(self, &news.tasks);
             self.d.append(Event::TaskRun {

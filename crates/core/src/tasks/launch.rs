@@ -121,6 +121,7 @@ pub(super) fn start(
     let mut family = Map::new();
     family.insert("parent".to_owned(), json!(parent));
     family.insert("task".to_owned(), json!(work.id));
+    let gate_files = runner.gate_files_before(&config.verify, cwd.as_deref());
     let told = runner
         .d
         .state
@@ -138,6 +139,7 @@ pub(super) fn start(
         place: runner.place.clone(),
         family,
         told: told.unwrap_or(0),
+        gate_files,
         own: Own {
             time: brief.as_ref().and_then(|brief| brief.max_time),
             cost: brief.as_ref().and_then(|brief| brief.max_cost),
@@ -223,7 +225,7 @@ fn child_config(
 }
 
 /// Gates of the tasks themselves, then those of the loop.
-fn gates_of(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
+pub(super) fn gates_of(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
     let mut gates: Vec<String> = Vec::new();
     let own = briefs.iter().flat_map(|brief| &brief.gates);
     for gate in own.chain(&parent.verify) {

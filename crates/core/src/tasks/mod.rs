@@ -8,6 +8,7 @@ mod attempt;
 mod attempts;
 mod ending;
 mod found;
+mod gate_baseline;
 mod git;
 mod growth;
 mod in_place;

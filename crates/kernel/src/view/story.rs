@@ -200,6 +200,12 @@ fn add<T>(list: &mut VecDeque<T>, item: T, keep: usize) {
 fn remark(event: &Event) -> Option<String> {
     Some(match event {
         Event::Warning { message } => message.clone(),
+        Event::GateFileChanged { file, task } => match task {
+            Some(task) => {
+                format!("gate file {file} is not as it was when the loop began (task {task})")
+            }
+            None => format!("gate file {file} is not as it was when the loop began"),
+        },
         Event::Nudged { iterations } => {
             let still = plural(u64::from(*iterations), "iteration");
             format!("{still} without progress: the agent was told")

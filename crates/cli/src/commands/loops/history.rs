@@ -153,6 +153,13 @@ fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
         0 => preview,
         lines => format!("[{} not understood] {preview}", plural(lines, "line")),
     };
+    let preview = match row.changed_gate_files.as_slice() {
+        [] => preview,
+        files => format!(
+            "[gate file changed: {}] {preview}",
+            one_line(&files.join(", "))
+        ),
+    };
     out.push(cut_end(&preview, PREVIEW));
     out.join("  ").trim_end().to_owned()
 }

@@ -1,0 +1,105 @@
+//! A file that a gate hangs on and that the agent changed is told where the result is told: in plain
+//! loops and in task loops, where what one task landed is no baseline for the next.
+
+use descartes_testkit::World;
+
+use crate::common::{json_lines, start};
+use crate::task_common::{graph, run, said, scud_project};
+
+const TOLD: &str = "not as it was when the loop began";
+
+#[test]
+fn a_plain_loop_tells_of_its_changed_gate_file_in_every_view_of_the_result() {
+    let world = World::new();
+    world.write("check.sh", "exit 1\n");
+    let ended = start(
+        &world,
+        "write check.sh exit 0 ;; promise",
+        &["--verify", "sh check.sh"],
+    );
+    ended.assert_code(0);
+    let told = said(&ended);
+    assert!(told.contains("with changed gate files"), "{told}");
+    assert!(
+        told.contains("gate file   check.sh (iteration 1)"),
+        "{told}"
+    );
+    let status = run(&world, &["loop", "status"]).stdout();
+    let line = "Gate file changed since the loop began: check.sh (iteration 1)";
+    assert!(status.contains(line), "{status}");
+    let status = run(&world, &["loop", "status", "--json"]).stdout();
+    assert!(status.contains("changed_gate_files"), "{status}");
+    let history = run(&world, &["loop", "history"]).stdout();
+    assert!(
+        history.contains("[gate file changed: check.sh]"),
+        "{history}"
+    );
+    let rows = run(&world, &["loop", "history", "--json"]).stdout();
+    assert_eq!(json_lines(&rows)[0]["changed_gate_files"][0], "check.sh");
+    run(&world, &["report", "--output", "page.html"]).assert_code(0);
+    assert!(world.read("page.html").contains(TOLD));
+}
+
+#[test]
+fn manifests_of_the_gates_program_are_gate_files() {
+    let world = World::new();
+    world.write("Makefile", "check:\n\tfalse\n");
+    world.program("make", "#!/bin/sh\nexec sh -c \"$(tail -n 1 Makefile)\"\n");
+    let ended = start(
+        &world,
+        "write Makefile true ;; promise",
+        &["--verify", "make check"],
+    );
+    ended.assert_code(0);
+    assert!(
+        said(&ended).contains("gate file   Makefile"),
+        "{}",
+        said(&ended)
+    );
+}
+
+#[test]
+fn a_task_loop_tells_which_task_changed_a_gate_file_and_takes_no_landed_one_for_the_first() {
+    let world = scud_project(graph("1 | One | P | 1 | H\n2 | Two | P | 1 | M", ""));
+    world.write("check.sh", "test -e work-1\n");
+    world.git(["add", "check.sh"]);
+    world.git(["commit", "--quiet", "--message", "check"]);
+    let agent = world.program(
+        "rewriting-agent",
+        "#!/bin/sh\necho x > work-$DESCARTES_TASK_ID\n\
+         [ $DESCARTES_TASK_ID = 1 ] && echo 'exit 0' > check.sh\n\
+         echo '<promise>COMPLETE</promise>'\n",
+    );
+    let agent = agent.display().to_string();
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    let ended = run(&world, &[&words[..], &["--verify", "sh check.sh"]].concat());
+    ended.assert_code(0);
+    let told = said(&ended);
+    assert!(told.contains("gate file   check.sh (task 1)"), "{told}");
+    assert!(told.contains("gate file   check.sh (task 2)"), "{told}");
+    let status = run(&world, &["loop", "status"]).stdout();
+    assert!(status.contains("check.sh (task 1)"), "{status}");
+}
+
+#[test]
+fn gates_that_were_replaced_are_not_told_as_changed() {
+    let world = World::new();
+    let limited = start(
+        &world,
+        "print x",
+        &["--verify", "false", "--max-iterations", "1"],
+    );
+    limited.assert_code(2);
+    let again = run(
+        &world,
+        &[
+            "loop",
+            "resume",
+            "--verify",
+            "true",
+            "--max-iterations",
+            "2",
+        ],
+    );
+    assert!(!said(&again).contains(TOLD), "{}", said(&again));
+}

@@ -1,0 +1,105 @@
+//! The files that gates hang on, as they were when a task loop began: what a task changes and lands is
+//! no baseline for the next.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use descartes_kernel::event::Event;
+use descartes_kernel::gate_files::gate_file_names;
+use descartes_kernel::tasks::WorkPlace;
+
+use super::launch;
+use super::run::Runner;
+use crate::host::gate_files::{fingerprint_of, gate_files, gate_files_by};
+use crate::host::{HostError, git_of};
+use crate::worktree::deadline::Deadline;
+
+/// Time for one question to git.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Runner<'_> {
+    /// Writes down what the gates of the loop and of all its tasks hang on, once.
+    pub(super) fn remember_gate_files(&mut self) -> Result<(), HostError> {
+        if !self.d.state.gate_files.is_empty() {
+            return Ok(());
+        }
+        let mut files = BTreeMap::new();
+        let loops_own = (self.d.state.config.verify.clone(), None);
+        let of_tasks = self.loaded.briefs.values().map(|brief| {
+            let gates = launch::gates_of(&self.d.state.config, std::slice::from_ref(brief));
+            (gates, brief.cwd.clone())
+        });
+        let mut all: Vec<(Vec<String>, Option<String>)> = of_tasks.collect();
+        all.push(loops_own);
+        all.sort();
+        all.dedup();
+        for (gates, cwd) in all {
+            let found = self.gate_files_now(&gates, cwd.as_deref());
+            files.extend(
+                found
+                    .into_iter()
+                    .map(|(name, print)| (key(cwd.as_deref(), &name), print)),
+            );
+        }
+        match files.is_empty() {
+            true => Ok(()),
+            false => self.d.append(Event::GateFiles { files }),
+        }
+    }
+
+    /// What gates hang on in what agents are given: the last commit, or the user's own tree.
+    fn gate_files_now(&self, gates: &[String], cwd: Option<&str>) -> BTreeMap<String, String> {
+        let top = self
+            .d
+            .state
+            .config
+            .working_directory
+            .clone()
+            .unwrap_or_default();
+        let dir = cwd.map_or_else(|| top.clone(), |cwd| top.join(cwd));
+        let environment = &self.d.settings.environment;
+        if self.config.place == WorkPlace::InPlace {
+            return gate_files(gates, &dir, environment);
+        }
+        let git = git_of(&self.d.settings);
+        gate_files_by(gates, &dir, environment, |name| {
+            if name.starts_with('/') || !dir.join(name).is_file() {
+                return None;
+            }
+            let blob = format!("HEAD:./{name}");
+            let asked = git.read(&dir).args(["cat-file", "blob", &blob]);
+            let bytes = asked.output(Deadline::after(PATIENCE)).ok()?;
+            Some(fingerprint_of(name, &bytes))
+        })
+    }
+
+    /// The same for one task, as it was when the loop began.
+    pub(super) fn gate_files_before(
+        &self,
+        gates: &[String],
+        cwd: Option<&str>,
+    ) -> BTreeMap<String, String> {
+        let known = &self.d.state.gate_files;
+        let names = gate_file_names(gates);
+        let of_tree = names.iter().filter_map(|name| {
+            let print = known.get(&key(cwd, name))?;
+            Some((name.clone(), print.clone()))
+        });
+        let programs = known.iter().filter(|(file, _)| {
+            let base = Path::new(file.as_str()).file_name();
+            let base = base.map(|base| base.to_string_lossy().into_owned());
+            file.starts_with('/') && base.is_some_and(|base| names.contains(&base))
+        });
+        let programs = programs.map(|(file, print)| (file.clone(), print.clone()));
+        of_tree.chain(programs).collect()
+    }
+}
+
+/// How a file is called in the journal of the task loop: from its own folder.
+fn key(cwd: Option<&str>, name: &str) -> String {
+    match cwd {
+        Some(cwd) if !name.starts_with('/') => format!("{}/{name}", cwd.trim_end_matches('/')),
+        _ => name.to_owned(),
+    }
+}
