@@ -316,6 +316,7 @@ mod tests {
             }),
             error: None,
             trouble: 0,
+            changed_gate_files: Vec::new(),
             commit: None,
             preview: String::new(),
             trees: (None, None),
