@@ -18,7 +18,7 @@ use crate::outcome::IterativeExitReason;
 use crate::sched;
 use crate::state::{IterationSummary, LoopState, Spent};
 use crate::steering::Sender;
-use crate::tasks::{Landing, PlannedTask};
+use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree};
 
 pub use crate::provider_limit::{LimitKind, LimitTold};
 pub use facts::*;
@@ -326,6 +326,17 @@ pub enum Event {
         #[serde(flatten)]
         landing: Landing,
     },
+    /// Every gate was green on a tree.
+    TreeProven {
+        /// Which, where, and by what.
+        #[serde(flatten)]
+        proof: ProvenTree,
+    },
+    /// Worktrees that hold what is found nowhere else were not removed.
+    TreesKept {
+        /// Which; all that there are now.
+        trees: Vec<KeptTree>,
+    },
     /// Something a newer version wrote.
     #[serde(other)]
     Unknown,
@@ -380,6 +391,21 @@ mod tests {
             r#"{"v":1,"seq":7,"at":"2026-01-02T03:04:05Z","kind":"nudged","iterations":5}"#
         );
         assert_eq!(serde_json::from_str::<Record>(&json).unwrap(), record);
+        let proof = Event::TreeProven {
+            proof: ProvenTree {
+                tree: "4b825d".to_owned(),
+                gates: vec!["make".to_owned()],
+                place: crate::tasks::ProvenAt::Integration,
+                tasks: vec!["1".to_owned()],
+                caches: vec!["target".to_owned()],
+            },
+        };
+        let proven = Record {
+            event: proof,
+            ..record.clone()
+        };
+        let flat = serde_json::to_string(&proven).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&flat).unwrap(), proven);
         let newer = json.replace("nudged", "teleported");
         assert_eq!(
             serde_json::from_str::<Record>(&newer).unwrap().event,

@@ -41,6 +41,15 @@ impl Budget {
     }
 }
 
+/// Finished work of a task loop that could not be brought into the user's branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unlanded {
+    /// The branch on which it waits.
+    pub branch: String,
+    /// Why it waits.
+    pub why: String,
+}
+
 /// Why a loop ended; `Running` while it has not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -88,6 +97,9 @@ pub enum IterativeExitReason {
     TasksBlocked {
         /// Ids of the tasks that are not done.
         tasks: Vec<String>,
+        /// Finished work that is not in the user's branch, and why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unlanded: Option<Unlanded>,
     },
     /// Something went wrong that is no fault of the agent.
     Error {
@@ -137,6 +149,10 @@ impl IterativeExitReason {
             Self::Stalled { .. } => "Stalled",
             Self::AgentBlocked { .. } => "Blocked by the agent",
             Self::AgentFailed { .. } => "Agent failed",
+            Self::TasksBlocked {
+                tasks,
+                unlanded: Some(_),
+            } if tasks.is_empty() => "Work not landed",
             Self::TasksBlocked { .. } => "Tasks blocked",
             Self::Error { .. } => "Error",
             Self::UserCancelled => "Cancelled",
@@ -170,7 +186,15 @@ impl IterativeExitReason {
                 };
                 format!("the agent failed {times}: {last}")
             }
-            Self::TasksBlocked { tasks } => format!("tasks blocked: {}", tasks.join(", ")),
+            Self::TasksBlocked { tasks, unlanded } => {
+                let blocked = (!tasks.is_empty() || unlanded.is_none())
+                    .then(|| format!("tasks blocked: {}", tasks.join(", ")));
+                let unlanded = unlanded
+                    .as_ref()
+                    .map(|work| format!("finished work has not landed: {}", work.why));
+                let parts: Vec<String> = blocked.into_iter().chain(unlanded).collect();
+                parts.join("; ")
+            }
             Self::Error { message } => format!("error: {message}"),
             other => other.label().to_lowercase(),
         }
@@ -234,6 +258,7 @@ mod tests {
             (
                 R::TasksBlocked {
                     tasks: vec!["1".into()],
+                    unlanded: None,
                 },
                 6,
                 "tasks_blocked",

@@ -308,6 +308,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::WorkLanded { landing } => {
             state.tasks.get_or_insert_default().landing = Some(landing.clone());
         }
+        Event::TreeProven { proof } => state.tasks.get_or_insert_default().prove(proof),
+        Event::TreesKept { trees } => {
+            state.tasks.get_or_insert_default().kept.clone_from(trees);
+        }
         Event::Moved {
             working_directory,
             state_file,

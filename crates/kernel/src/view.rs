@@ -511,7 +511,16 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
         ));
     }
     if let Some(Landing::Ready { branch, why, .. }) = &tasks.landing {
-        lines.push(format!("  Ready to land: {branch} ({why})"));
+        lines.push(format!(
+            "  Not landed: waits on {branch} ({why}); bring it in with: descartes work land"
+        ));
+    }
+    for tree in &tasks.kept {
+        lines.push(format!(
+            "  Kept worktree: {} ({})",
+            tree.path.display(),
+            tree.holds.join("; ")
+        ));
     }
     lines
 }

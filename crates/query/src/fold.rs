@@ -465,7 +465,9 @@ impl<'c> Fold<'c> {
 
 fn evidence(end: &AttemptEnd) -> Option<String> {
     match end {
-        AttemptEnd::Red { tail } | AttemptEnd::OutOfScope { tail } => Some(tail.clone()),
+        AttemptEnd::Red { tail }
+        | AttemptEnd::OutOfScope { tail }
+        | AttemptEnd::Uncarried { tail } => Some(tail.clone()),
         AttemptEnd::Failed { message }
         | AttemptEnd::AtLimit { message }
         | AttemptEnd::BlockedByAgent { message } => Some(message.clone()),

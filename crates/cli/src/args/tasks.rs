@@ -120,7 +120,28 @@ pub struct SpecArgs {
 /// `work`.
 #[derive(Args, Clone, Debug)]
 pub struct WorkArgs {
+    /// Something to do with it
+    #[command(subcommand)]
+    pub verb: Option<WorkVerb>,
     /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is done with work.
+#[derive(Clone, Debug, Subcommand)]
+pub enum WorkVerb {
+    /// Bring finished work that could not land into your branch: merge, gates, fast-forward
+    Land(LandArgs),
+}
+
+/// `work land`.
+#[derive(Args, Clone, Debug)]
+pub struct LandArgs {
+    /// The tag or roadmap whose work is meant [default: all that waits here]
+    #[arg(value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Print events as JSON lines
     #[arg(long)]
     pub json: bool,
 }

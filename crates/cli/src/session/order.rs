@@ -54,6 +54,13 @@ pub enum Job {
         /// Whether a state file that is there already is set aside.
         over: Over,
     },
+    /// Bring the finished work of a task loop into the user's checkout.
+    Land {
+        /// Its state file.
+        state_file: PathBuf,
+        /// Its id.
+        loop_id: String,
+    },
     /// Take a loop up.
     Resume {
         /// Its state file.
@@ -117,6 +124,24 @@ impl Order {
                     existing,
                 };
                 host::create(settings, new).map(|host| Opened::Held(Box::new(host)))
+            }
+            Job::Land {
+                state_file,
+                loop_id,
+            } => {
+                let resume = Resume {
+                    state_file,
+                    loop_id: Some(loop_id),
+                    change: ConfigChange::default(),
+                    environment: self.environment,
+                    accept: Accept::default(),
+                    here: None,
+                };
+                Ok(match host::land(settings, resume)? {
+                    Resumed::Go(host) => Opened::Held(host),
+                    Resumed::Done(reason) => Opened::Done(reason),
+                    Resumed::AtLimit(reason) => Opened::AtLimit(reason),
+                })
             }
             Job::Resume {
                 state_file,

@@ -176,6 +176,8 @@ pub fn put(
         worktree_copy: worktree_copy(layers)?,
         worktree_setup: value(layers, "worktree_setup")?,
         trust_marks: args.trust_marks,
+        gate_caches: value(layers, "gate_caches")?
+            .unwrap_or_else(descartes_kernel::tasks::gate_caches),
         ..TasksConfig::new(source)
     }));
     Ok(said)

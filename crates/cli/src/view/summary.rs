@@ -110,13 +110,19 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
             ),
             _ => (Tone::Warn, "interrupted".to_owned()),
         },
-        Reason::TasksBlocked { tasks } if state.has_marks() => (
-            Tone::Bad,
-            format!(
-                "not done: tasks blocked or not proven: {}",
-                one_line(&tasks.join(", "))
-            ),
-        ),
+        Reason::TasksBlocked { tasks, unlanded } if state.has_marks() => {
+            let unlanded = unlanded.as_ref().map_or_else(String::new, |work| {
+                format!("; finished work has not landed: {}", work.why)
+            });
+            let words = format!("{}{unlanded}", tasks.join(", "));
+            (
+                Tone::Bad,
+                format!(
+                    "not done: tasks blocked or not proven: {}",
+                    one_line(&words)
+                ),
+            )
+        }
         reason => (
             Tone::Bad,
             format!("not done: {}", one_line(&reason.sentence())),
@@ -219,8 +225,11 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
                 named.command("history", ""),
             ]
         }
-        Reason::TasksBlocked { .. } => {
+        Reason::TasksBlocked { unlanded, .. } => {
             let mut next = Vec::new();
+            if unlanded.is_some() {
+                next.push("descartes work land".to_owned());
+            }
             let tasks = state.tasks.as_deref();
             if tasks.is_some_and(|tasks| !tasks.blocked.is_empty()) {
                 next.push(named.command("resume", "--retry-blocked"));

@@ -102,6 +102,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
         ),
         Event::Tasks { event } => super::tasks::talk(event, state),
         Event::WorkLanded { landing } => super::tasks::landed(landing),
+        Event::TreesKept { trees } => super::tasks::kept(trees),
         Event::Branched { name } => line(Tone::Normal, format!("on branch {name}")),
         Event::Moved {
             working_directory, ..

@@ -3,7 +3,7 @@
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MarkEnd, MergeEnd, Next, Seen};
 use descartes_kernel::state::LoopState;
-use descartes_kernel::tasks::Landing;
+use descartes_kernel::tasks::{KeptTree, Landing};
 
 use super::talk::{Role, Talk};
 use super::width::one_line;
@@ -137,6 +137,9 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
             Tone::Bad,
             format!("task {task}: the agent changed nothing and claimed nothing"),
         )],
+        AttemptEnd::Uncarried { tail } => {
+            quoted(format!("task {task}: cannot land as it is"), tail)
+        }
         AttemptEnd::OutOfScope { tail } => quoted(format!("task {task}: out of its scope"), tail),
         AttemptEnd::AtLimit { message } => {
             let words = one_line(message);
@@ -167,6 +170,10 @@ fn merged(task: &str, end: &MergeEnd) -> Vec<Talk> {
         MergeEnd::Merged => Vec::new(),
         MergeEnd::Conflict { tail } => quoted(format!("task {task}: conflict"), tail),
         MergeEnd::Red { tail } => quoted(format!("task {task}: red after the merge"), tail),
+        MergeEnd::Interrupted => vec![line(
+            Tone::Warn,
+            format!("task {task}: its merge was interrupted"),
+        )],
         MergeEnd::Failed { message } => {
             let words = one_line(message);
             vec![line(Tone::Bad, format!("task {task}: not merged: {words}"))]
@@ -235,11 +242,24 @@ pub fn landed(landing: &Landing) -> Vec<Talk> {
         Landing::Ready { branch, why, .. } => vec![line(
             Tone::Warn,
             format!(
-                "ready to land on {branch}: {}; bring it in with: git merge --ff-only {branch}",
+                "not landed, waits on {branch}: {}; bring it in with: descartes work land",
                 one_line(why)
             ),
         )],
     }
+}
+
+/// The lines for worktrees that were not removed.
+pub fn kept(trees: &[KeptTree]) -> Vec<Talk> {
+    let tell = |tree: &KeptTree| {
+        let words = format!(
+            "kept the worktree {}: it holds what is found nowhere else: {}",
+            tree.path.display(),
+            tree.holds.join("; ")
+        );
+        line(Tone::Warn, one_line(&words))
+    };
+    trees.iter().map(tell).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ mod git_snapshots;
 mod gui;
 mod help;
 mod install;
+mod landing;
+mod landing_proof;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;

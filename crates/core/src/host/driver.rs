@@ -69,6 +69,8 @@ pub(crate) struct Driver {
     pub(crate) listeners: Vec<super::Listener>,
     /// For the loop of one task: it is given back once so many iterations are over.
     pub(crate) lent_until: Option<u32>,
+    /// For a task loop that is taken up only to land what is finished: how it had ended.
+    pub(crate) land_only: Option<IterativeExitReason>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
     /// For a task loop: its tasks, until it is driven.

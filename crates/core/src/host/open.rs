@@ -541,6 +541,7 @@ pub(super) fn assemble(
         trees: 0,
         listeners: Vec::new(),
         lent_until: None,
+        land_only: None,
         alarm: None,
         tasks: None,
         news: VecDeque::new(),

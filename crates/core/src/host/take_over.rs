@@ -65,6 +65,11 @@ pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostErr
     resume_for(settings, resume, Purpose::Loop)
 }
 
+/// Takes a task loop up only to bring its finished work into the user's checkout.
+pub fn land(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
+    resume_for(settings, resume, Purpose::Land)
+}
+
 /// What a loop is taken up for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -77,6 +82,8 @@ pub(crate) enum Purpose {
         /// Iterations that its task loop has heard of: a proof beyond them still counts.
         told: u32,
     },
+    /// To bring the finished work of a task loop into the user's checkout, and nothing else.
+    Land,
 }
 
 pub(crate) fn resume_for(
@@ -150,6 +157,7 @@ pub(crate) fn resume_for(
         state.config.working_directory = Some(dir.clone());
     }
     if let Some(early) = early_end(&state, &resume.change)
+        && purpose != Purpose::Land
         && (purpose == Purpose::Loop || !matches!(early, Resumed::Done(_)))
     {
         return Ok(early);
@@ -159,16 +167,23 @@ pub(crate) fn resume_for(
     let mut config = state.config.clone();
     resume.change.apply_to(&mut config);
     config.check()?;
-    let agents = resolve_all(&config, &settings)?;
+    let agents = match (&purpose, resolve_all(&config, &settings)) {
+        // No agent is needed to land what is finished.
+        (Purpose::Land, agents) => agents.unwrap_or_default(),
+        (_, agents) => agents?,
+    };
     let ended = match &purpose {
-        Purpose::Loop => sweep_loop(&settings.root, &state.loop_id),
+        Purpose::Loop | Purpose::Land => sweep_loop(&settings.root, &state.loop_id),
         Purpose::Attempt { dir: work, .. } => sweep_task_loop(&dir, &state.loop_id, work),
     };
     tell(&ended, &mut notices);
     let tasks = match (&config.tasks, &config.working_directory) {
         (Some(_), Some(work)) => {
-            let mut tasks =
-                tasks::prepare(&config, &settings, work, Occasion::Resume, &mut notices)?;
+            let occasion = match &purpose {
+                Purpose::Land => Occasion::Land,
+                _ => Occasion::Resume,
+            };
+            let mut tasks = tasks::prepare(&config, &settings, work, occasion, &mut notices)?;
             tasks.take_history(events);
             tasks.retry(resume.retry);
             Some(Box::new(tasks))
@@ -185,7 +200,9 @@ pub(crate) fn resume_for(
         kept,
         facts,
     };
+    let before = held.state.exit_reason();
     let mut host = assemble(settings, held, agents, notices)?;
+    host.driver.land_only = (purpose == Purpose::Land).then_some(before);
     host.driver.settle_the_past(&resume.change, &purpose)?;
     host.driver.tasks = tasks;
     host.driver.save_state()?;
@@ -329,7 +346,7 @@ impl Driver {
             Purpose::Attempt { told, .. } => {
                 self.state.iterations > *told && self.state.exit_reason().is_success()
             }
-            Purpose::Loop => false,
+            Purpose::Loop | Purpose::Land => false,
         };
         if matches!(self.state.phase, Phase::Finished { .. }) && !unheard {
             self.append(Event::LoopReopened)?;

@@ -20,7 +20,7 @@ use descartes_store::state_file;
 use serde_json::{Map, Value};
 
 use super::News;
-use super::place::{Proven, Ready, Work, Workplace};
+use super::place::{Finished, Proven, Ready, Work, Workplace};
 use super::prepare::Retry;
 use crate::host::message::Message;
 use crate::host::{
@@ -222,9 +222,13 @@ impl Job {
             AttemptEnd::Green { .. } => Proven::Green,
             _ => Proven::No,
         };
-        news.no_commit = self.place.finish(self.slot, &self.work, proven).err();
-        if proven == Proven::Green && news.no_commit.is_none() {
-            self.hold_to_scope(&mut news);
+        match (self.place.finish(self.slot, &self.work, proven), proven) {
+            (Ok(Finished::Safe), Proven::Green) => self.hold_to_scope(&mut news),
+            (Ok(Finished::Uncarried(tail)), Proven::Green) => {
+                news.end = AttemptEnd::Uncarried { tail };
+            }
+            (Ok(_), Proven::No) => {}
+            (Err(words), _) => news.no_commit = Some(words),
         }
         news
     }

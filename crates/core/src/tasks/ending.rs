@@ -1,11 +1,12 @@
 //! The end of a task loop: every agent is ended, what is left is said, the reason written down.
 
 use descartes_kernel::event::Event;
-use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::outcome::{IterativeExitReason, Unlanded};
 use descartes_kernel::sched::{Account, Ended, Gates, Outcome, StopReason};
 use descartes_kernel::tasks::Landing;
 
-use super::run::{Runner, gates_of};
+use super::place::Closed;
+use super::run::{Busy, Runner, gates_of};
 use super::{News, launch};
 use crate::host::message::Message;
 use crate::host::{HostEnd, HostError};
@@ -15,22 +16,18 @@ impl Runner<'_> {
     pub(super) fn kill_all(&mut self) {
         self.live.values().for_each(|live| live.control.kill());
         self.place.kill();
-        if let Some(merge) = &self.merging {
-            merge.kill();
-        }
+        self.merging.iter().for_each(|(_, merge)| merge.kill());
     }
 
     pub(super) fn stop_all(&mut self) {
         self.place.stop();
         self.live.values().for_each(|live| live.control.stop());
-        if let Some(merge) = &self.merging {
-            merge.stop();
-        }
+        self.merging.iter().for_each(|(_, merge)| merge.stop());
     }
 
     /// After an error of our own: every agent is ended before this thread is.
     pub(super) fn wait_for_all(&mut self) {
-        while !self.live.is_empty() || self.merging.is_some() {
+        while !self.live.is_empty() || !self.merging.is_empty() {
             let news = match self.d.news.pop_front() {
                 Some(news) => news,
                 None => match self.d.rx.recv() {
@@ -42,9 +39,10 @@ impl Runner<'_> {
             match news {
                 News::Opened { .. } | News::FileWritten | News::Said | News::Begun(_) => {}
                 News::Attempt(news) => drop(self.live.remove(&news.slot)),
-                News::Merged(..) | News::WaveCommitted(..) | News::MarkChecked(..) => {
-                    self.merging = None;
-                }
+                News::Merged(..) => self.merging.retain(|(busy, _)| *busy != Busy::Merge),
+                News::WaveCommitted(..) => self.merging.retain(|(busy, _)| *busy != Busy::Wave),
+                News::MarkChecked(..) => self.merging.retain(|(busy, _)| *busy != Busy::Mark),
+                News::Landed(..) => self.merging.retain(|(busy, _)| *busy != Busy::Landing),
             }
         }
     }
@@ -68,10 +66,58 @@ impl Runner<'_> {
             return Ok(self.d.end());
         }
         self.say_held(&ended.account)?;
-        let mut done = launch::done_work(self, &ended.account);
-        done.append(&mut self.grew);
-        let waits = self.place.close(&done);
+        self.close_place(&ended.account)?;
+        let reason = match self.fatal.take() {
+            Some(reason) => reason,
+            None => self.or_unlanded(self.reason(&ended)),
+        };
+        self.d.finish(reason)?;
+        Ok(self.d.end())
+    }
+
+    /// The end of a loop that was taken up only to land: as it had ended before, save for what
+    /// has landed since.
+    pub(super) fn after_landing(
+        &mut self,
+        before: &IterativeExitReason,
+    ) -> Result<HostEnd, HostError> {
+        use IterativeExitReason as R;
+        let over = !matches!(before, R::Running);
+        if over && self.d.state.stop.is_none() {
+            let account = self.sched.account();
+            self.close_place(&account)?;
+        }
         self.say()?;
+        let reason = match before {
+            R::Running => {
+                self.d.save_last();
+                return Ok(self.d.end());
+            }
+            R::TasksBlocked { tasks, .. } if tasks.is_empty() => match gates_of(self.d) {
+                Gates::Some => R::GatesPassed,
+                Gates::None => R::CompletionPromiseDetected,
+            },
+            R::TasksBlocked { tasks, .. } => R::TasksBlocked {
+                tasks: tasks.clone(),
+                unlanded: None,
+            },
+            other => other.clone(),
+        };
+        let reason = self.or_unlanded(reason);
+        self.d.finish(reason)?;
+        Ok(self.d.end())
+    }
+
+    /// Removes what is not needed any more, and tells what is left.
+    fn close_place(&mut self, account: &Account) -> Result<(), HostError> {
+        let mut done = launch::done_work(self, account);
+        done.append(&mut self.grew);
+        let Closed { waits, kept } = self.place.close(&done);
+        self.say()?;
+        let known = self.d.state.tasks.as_ref().map(|tasks| &tasks.kept);
+        if known.is_none_or(|known| *known != kept) {
+            self.d.append(Event::TreesKept { trees: kept })?;
+        }
         let landing = self
             .d
             .state
@@ -86,12 +132,28 @@ impl Runner<'_> {
             };
             self.d.append(Event::WorkLanded { landing })?;
         }
-        let reason = match self.fatal.take() {
-            Some(reason) => reason,
-            None => self.reason(&ended),
+        Ok(())
+    }
+
+    /// Done is what has landed.
+    fn or_unlanded(&self, reason: IterativeExitReason) -> IterativeExitReason {
+        use IterativeExitReason as R;
+        let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.as_ref());
+        let Some(Landing::Ready { branch, why, .. }) = landing else {
+            return reason;
         };
-        self.d.finish(reason)?;
-        Ok(self.d.end())
+        let unlanded = Some(Unlanded {
+            branch: branch.clone(),
+            why: why.clone(),
+        });
+        match reason {
+            R::TasksBlocked { tasks, .. } => R::TasksBlocked { tasks, unlanded },
+            reason if reason.is_success() => R::TasksBlocked {
+                tasks: Vec::new(),
+                unlanded,
+            },
+            reason => reason,
+        }
     }
 
     pub(super) fn reason(&self, ended: &Ended) -> IterativeExitReason {
@@ -102,11 +164,17 @@ impl Runner<'_> {
                 Gates::Some => R::GatesPassed,
                 Gates::None => R::CompletionPromiseDetected,
             },
-            Outcome::TasksBlocked => R::TasksBlocked { tasks: open() },
+            Outcome::TasksBlocked => R::TasksBlocked {
+                tasks: open(),
+                unlanded: None,
+            },
             Outcome::MaxIterations { .. } => R::MaxIterationsReached,
             Outcome::Stopped { why } => match why {
                 StopReason::Cancelled => R::UserCancelled,
-                StopReason::TaskFailed { .. } => R::TasksBlocked { tasks: open() },
+                StopReason::TaskFailed { .. } => R::TasksBlocked {
+                    tasks: open(),
+                    unlanded: None,
+                },
                 StopReason::CommitFailed { wave, message } => R::Error {
                     message: format!("wave {wave} could not be committed: {message}"),
                 },

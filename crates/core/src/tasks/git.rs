@@ -72,6 +72,14 @@ impl Repo {
         }
     }
 
+    /// The same tree, with a variable that git gets besides.
+    pub(super) fn with_env(&self, key: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        Self {
+            git: self.git.clone().env(key, value.as_ref()),
+            ..self.clone()
+        }
+    }
+
     /// A call that changes something, again and again while a lock is in the way. One that stays
     /// is an error, whatever else a failure would mean.
     fn change(&self, need: Need, limit: Duration, call: impl Fn() -> Call) -> Asked<Answer> {
@@ -128,6 +136,15 @@ impl Repo {
         Self::output(self.change(Need::Must, PATIENCE, call)?)
     }
 
+    /// Changes of several refs at once, each on the condition that it is as it is expected to be.
+    pub(super) fn update_refs(&self, script: &str) -> Asked<()> {
+        let call = || {
+            let call = self.hookless(&["update-ref", "--stdin"]);
+            call.stdin(script.as_bytes().to_vec())
+        };
+        Self::output(self.change(Need::Must, PATIENCE, call)?).map(drop)
+    }
+
     /// The same for what may as well be left as it is; what became of it is of no importance.
     pub(super) fn tidy(&self, args: &[&str]) {
         drop(self.change(Need::May, PATIENCE, || self.hookless(args)));
@@ -168,6 +185,22 @@ impl Repo {
             }
             _ => self.git.own(&self.dir).args(args),
         }
+    }
+
+    /// Paths that a call lists with a NUL after each.
+    pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
+        use std::os::unix::ffi::OsStrExt;
+        let call = self.git.read(&self.dir).args(args);
+        let answer = call.run(Deadline::after(PATIENCE));
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.code != Some(0) {
+            return Err(answer.error().to_string());
+        }
+        let names = answer.stdout.split(|byte| *byte == 0);
+        let names = names.filter(|name| !name.is_empty());
+        Ok(names
+            .map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name)))
+            .collect())
     }
 
     /// Whether a call that answers by its exit code says yes.

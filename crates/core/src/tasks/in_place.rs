@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::TasksConfig;
+use descartes_kernel::tasks::{ProvenAt, ProvenTree, TasksConfig};
 use descartes_proc::Ending;
 
 use super::locks::{Locks, Ours, Passed, named_in};
-use super::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
+use super::place::{
+    Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
+};
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
@@ -101,13 +103,6 @@ impl InPlace {
     }
 }
 
-/// Whether a loop begins or is taken up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fresh {
-    Yes,
-    No,
-}
-
 /// Changed and untracked files, save those under the given paths and `.descartes`.
 fn changed_files(git: &Git, dir: &Path, apart: &[PathBuf]) -> Result<Vec<String>, String> {
     let top = git
@@ -162,20 +157,29 @@ impl Workplace for InPlace {
         })
     }
 
-    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<(), String> {
-        Ok(())
+    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<Finished, String> {
+        Ok(Finished::Safe)
     }
 
-    fn merge(&self, _: &Work, _: Gates<'_>) -> MergeDone {
-        // The gates were green on this very tree.
+    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {
+        // The gates were green on this very tree, where the agent worked: the record says so.
+        let proof = ProvenTree {
+            tree: String::new(),
+            gates: gates.commands().to_vec(),
+            place: ProvenAt::InPlace,
+            tasks: vec![work.id.clone()],
+            caches: Vec::new(),
+        };
+        let proven = (!proof.gates.is_empty()).then_some(proof);
         MergeDone {
             end: MergeEnd::Merged,
             landing: None,
+            proven: proven.into_iter().collect(),
         }
     }
 
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String> {
-        Ok(gates(&self.dir))
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String> {
+        Ok(gates.run(&self.dir))
     }
 
     fn commit_wave(&self, wave: &Wave, _: Gates<'_>) -> WaveDone {
@@ -189,6 +193,10 @@ impl Workplace for InPlace {
                 CommitOutcome::Failed { words } => CommitEnd::Failed { message: words },
             }
         };
-        WaveDone { end, landing: None }
+        WaveDone {
+            end,
+            landing: None,
+            proven: Vec::new(),
+        }
     }
 }

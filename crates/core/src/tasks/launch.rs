@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::Event;
+use descartes_kernel::event::{Event, GateEnd};
 use descartes_kernel::graph::{Proof, TaskId};
 use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
@@ -14,9 +14,9 @@ use serde_json::{Map, json};
 
 use super::News;
 use super::attempt::{Control, Job, Own};
-use super::place::{MergeDone, Wave, Work};
+use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
-use super::run::{Live, Runner};
+use super::run::{Busy, Live, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::Message;
@@ -364,6 +364,8 @@ struct GateRunner {
     gates: Vec<String>,
     limit: Duration,
     logs: PathBuf,
+    /// A folder within the tree.
+    cwd: Option<PathBuf>,
 }
 
 impl GateRunner {
@@ -376,15 +378,29 @@ impl GateRunner {
             gates,
             limit: d.state.config.verify_timeout_secs.0,
             logs: d.dir.path().join("tasks").join("merge"),
+            cwd: None,
         })
     }
+}
 
-    fn run(&mut self, dir: &Path) -> Result<(), String> {
+impl RunGates for GateRunner {
+    fn commands(&self) -> &[String] {
+        &self.gates
+    }
+
+    fn run(&mut self, dir: &Path) -> Result<(), GateFailure> {
+        let dir = &self
+            .cwd
+            .as_ref()
+            .map_or(dir.to_owned(), |cwd| dir.join(cwd));
         for (index, gate) in self.gates.iter().enumerate() {
             let log = self.logs.join(format!("gate-{}.log", index + 1));
             let ran = self.shell.run(dir, gate, self.limit, log);
+            if ran.end == GateEnd::Cancelled {
+                return Err(GateFailure::Stopped);
+            }
             if !ran.is_green() {
-                return Err(gate_words(gate, ran.end, &ran.tail));
+                return Err(GateFailure::Red(gate_words(gate, ran.end, &ran.tail)));
             }
         }
         Ok(())
@@ -413,6 +429,7 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
         tell(MergeDone {
             end: MergeEnd::Failed { message },
             landing: None,
+            proven: Vec::new(),
         });
         return Ok(());
     }
@@ -421,10 +438,10 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
         .collect();
     let gates = gates_of(&runner.d.state.config, &briefs);
     let mut gates = GateRunner::new(runner, gates)?;
-    runner.merging = Some(gates.shell.stopper());
+    runner.merging.push((Busy::Merge, gates.shell.stopper()));
     let place = runner.place.clone();
     spawn("merge", move || {
-        tell(place.merge(&work, &mut |dir| gates.run(dir)));
+        tell(place.merge(&work, &mut gates));
     })
 }
 
@@ -444,17 +461,16 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
     }
     let cwd = briefs.first().and_then(|brief| brief.cwd.clone());
     let mut gates = GateRunner::new(runner, gates)?;
-    runner.merging = Some(gates.shell.stopper());
+    runner.merging.push((Busy::Mark, gates.shell.stopper()));
     let place = runner.place.clone();
     spawn("mark", move || {
-        let ran = place.gate_merged(&mut |dir| match &cwd {
-            Some(cwd) => gates.run(&dir.join(cwd)),
-            None => gates.run(dir),
-        });
+        gates.cwd = cwd.map(PathBuf::from);
+        let ran = place.gate_merged(&mut gates);
         tell(match ran {
             _ if gates.shell.was_stopped() => MarkEnd::Interrupted,
             Ok(Ok(())) => MarkEnd::Green,
-            Ok(Err(tail)) => MarkEnd::Red { tail },
+            Ok(Err(GateFailure::Stopped)) => MarkEnd::Interrupted,
+            Ok(Err(GateFailure::Red(tail))) => MarkEnd::Red { tail },
             Err(words) => MarkEnd::Red {
                 tail: format!("the gates could not be run: {words}"),
             },
@@ -486,12 +502,36 @@ fn wave_of(runner: &Runner<'_>, number: u32) -> Wave {
 pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), HostError> {
     let of_wave = wave_of(runner, wave);
     let tx = runner.d.tx.clone();
-    let mut gates = GateRunner::new(runner, runner.d.state.config.verify.clone())?;
-    runner.merging = Some(gates.shell.stopper());
+    // Where the user's branch has moved, they are proven anew by their own gates too.
+    let plan = runner.sched.plan();
+    let all = plan.waves().get(wave.saturating_sub(1) as usize);
+    let ids = all.into_iter().flatten();
+    let ids = ids.map(|task| &plan.graph().node(*task).id);
+    let done = ids.filter(|id| runner.sched.state(id) == Some(&TaskState::Done));
+    let briefs: Vec<TaskBrief> = done.filter_map(|task| brief_of(runner, task)).collect();
+    let gates = gates_of(&runner.d.state.config, &briefs);
+    let mut gates = GateRunner::new(runner, gates)?;
+    runner.merging.push((Busy::Wave, gates.shell.stopper()));
     let place = runner.place.clone();
     spawn("wave", move || {
-        let done = place.commit_wave(&of_wave, &mut |dir| gates.run(dir));
+        let done = place.commit_wave(&of_wave, &mut gates);
         drop(tx.send(Message::Task(Box::new(News::WaveCommitted(wave, done)))));
+    })
+}
+
+/// Starts another try to bring finished work into the user's checkout.
+pub(super) fn land_rest(runner: &mut Runner<'_>) -> Result<(), HostError> {
+    let tx = runner.d.tx.clone();
+    let done = runner.sched.account().done;
+    let briefs = done.iter().filter_map(|task| brief_of(runner, task));
+    let briefs: Vec<TaskBrief> = briefs.collect();
+    let gates = gates_of(&runner.d.state.config, &briefs);
+    let mut gates = GateRunner::new(runner, gates)?;
+    runner.merging.push((Busy::Landing, gates.shell.stopper()));
+    let place = runner.place.clone();
+    spawn("land", move || {
+        let done = place.land_rest(&mut gates);
+        drop(tx.send(Message::Task(Box::new(News::Landed(done)))));
     })
 }
 

@@ -154,6 +154,11 @@ impl Locks {
         self.inner().hurry = true;
     }
 
+    /// Tells a person something.
+    pub(super) fn tell(&self, words: String) {
+        self.inner().say(words);
+    }
+
     /// What is to be said since the last time.
     pub(super) fn said(&self) -> Vec<String> {
         std::mem::take(&mut self.inner().said)

@@ -71,4 +71,6 @@ pub(crate) enum News {
     MarkChecked(TaskId, MarkEnd),
     /// The commit of a wave is over.
     WaveCommitted(u32, place::WaveDone),
+    /// The last try to land is over.
+    Landed(place::LandDone),
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::Landing;
+use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree};
 
 use super::locks::Locks;
 
@@ -45,14 +45,33 @@ pub(super) enum Proven {
     No,
 }
 
-/// Runs the gates on a tree; gives the evidence of the first red one.
-pub(super) type Gates<'a> = &'a mut dyn FnMut(&Path) -> Result<(), String>;
+/// Runs the gates on a tree.
+pub(super) trait RunGates {
+    /// What is run.
+    fn commands(&self) -> &[String];
+    /// Runs all of them, to the first that is red.
+    fn run(&mut self, dir: &Path) -> Result<(), GateFailure>;
+}
+
+/// Why gates were not green.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum GateFailure {
+    /// One was red; the evidence.
+    Red(String),
+    /// Somebody stopped them: nothing is known.
+    Stopped,
+}
+
+/// The gates of a merge or landing.
+pub(super) type Gates<'a> = &'a mut dyn RunGates;
 
 /// What became of a merge.
 #[derive(Debug)]
 pub(crate) struct MergeDone {
     pub(super) end: MergeEnd,
     pub(super) landing: Option<Landing>,
+    /// Trees that were proven on the way.
+    pub(super) proven: Vec<ProvenTree>,
 }
 
 /// What became of the commit of a wave.
@@ -60,6 +79,41 @@ pub(crate) struct MergeDone {
 pub(crate) struct WaveDone {
     pub(super) end: CommitEnd,
     pub(super) landing: Option<Landing>,
+    /// Trees that were proven on the way.
+    pub(super) proven: Vec<ProvenTree>,
+}
+
+/// What became of finished work that had not landed when everything else was over.
+#[derive(Debug, Default)]
+pub(crate) struct LandDone {
+    pub(super) landing: Option<Landing>,
+    /// Trees that were proven on the way.
+    pub(super) proven: Vec<ProvenTree>,
+}
+
+/// What became of the work that an attempt left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// All of it is in a commit, or ignored by git.
+    Safe,
+    /// Some of it is what git cannot carry; what the agent has to know.
+    Uncarried(String),
+}
+
+/// What is left when a task loop is over.
+#[derive(Debug, Default)]
+pub(super) struct Closed {
+    /// The branch on which finished work waits from now on, where that is another than before.
+    pub(super) waits: Option<String>,
+    /// Worktrees that were not removed.
+    pub(super) kept: Vec<KeptTree>,
+}
+
+/// Whether a loop begins or is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fresh {
+    Yes,
+    No,
 }
 
 /// A place where tasks are worked on. Called from several threads; merges and commits from one
@@ -69,15 +123,20 @@ pub(super) trait Workplace: Send + Sync {
     fn locks(&self) -> Option<&Locks> {
         None
     }
-    /// Before the first attempt of a host.
-    fn begin(&self) -> Result<(), String> {
+    /// Before the first attempt of a host, with the number of tasks that may run at once.
+    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
+        let _ = (fresh, slots);
         Ok(())
+    }
+    /// Trees that earlier hosts proved.
+    fn remember(&self, proven: &[ProvenTree]) {
+        let _ = proven;
     }
     /// Makes a slot ready for a piece of work; gives the folder to work in, and what its agent
     /// has to know.
     fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String>;
     /// Takes what an attempt left behind into safety; git's words where that fails.
-    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String>;
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, String>;
     /// Files that a piece of work changed, other than these; none where it cannot be told apart
     /// from the work of others.
     fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
@@ -93,7 +152,7 @@ pub(super) trait Workplace: Send + Sync {
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
     /// Runs the gates on the merged tree as it is; the evidence of the first red one. An error is
     /// git's words where there is no such tree.
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String>;
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String>;
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone;
     /// Ends what is run to make slots ready, and gits that are under way.
@@ -102,11 +161,15 @@ pub(super) trait Workplace: Send + Sync {
     fn kill(&self) {
         self.stop();
     }
-    /// Everything is over: what is not needed any more is removed. Gives the branch on which
-    /// finished work waits from now on, where that is another than before.
-    fn close(&self, done: &[Work]) -> Option<String> {
+    /// Tries once more to bring finished work into the user's checkout.
+    fn land_rest(&self, gates: Gates<'_>) -> LandDone {
+        let _ = gates;
+        LandDone::default()
+    }
+    /// Everything is over: what is not needed any more is removed.
+    fn close(&self, done: &[Work]) -> Closed {
         let _ = done;
-        None
+        Closed::default()
     }
 }
 

@@ -12,9 +12,9 @@ use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
-use super::in_place::{Fresh, InPlace};
+use super::in_place::InPlace;
 use super::launch::take_agent;
-use super::place::Workplace;
+use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskSource};
@@ -96,6 +96,8 @@ pub(crate) enum Occasion {
     Start,
     /// It goes on.
     Resume,
+    /// Only its finished work is landed.
+    Land,
 }
 
 /// Reads and checks the tasks and the place where they are worked on. Writes nothing but the
@@ -113,7 +115,9 @@ pub(crate) fn prepare(
     let mut source = open_source(tasks, dir)?;
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
-    check_agents(&loaded, config, settings, dir)?;
+    if occasion != Occasion::Land {
+        check_agents(&loaded, config, settings, dir)?;
+    }
     let lock = match source.run_lock() {
         Some(path) => Some(hold(&path, &tasks.source.tag())?),
         None => None,
@@ -208,7 +212,7 @@ fn open_place(
         WorkPlace::InPlace => {
             let fresh = match occasion {
                 Occasion::Start => Fresh::Yes,
-                Occasion::Resume => Fresh::No,
+                Occasion::Resume | Occasion::Land => Fresh::No,
             };
             let place = InPlace::open(
                 dir,

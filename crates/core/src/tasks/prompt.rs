@@ -62,10 +62,13 @@ pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
             "MERGE CONFLICT: your work was green, but it does not fit onto what was merged meanwhile:"
         }
         EvidenceKind::RedMerge => {
-            "VERIFICATION FAILED AFTER THE MERGE: your work was green alone, but not together with what was merged meanwhile:"
+            "VERIFICATION FAILED AFTER THE MERGE: your work was green here, but its commit is not, in a clean tree together with what was merged meanwhile:"
         }
         EvidenceKind::OutOfScope => {
             "OUT OF SCOPE: your work was green, but it changed files that this task may not touch. Put them back:"
+        }
+        EvidenceKind::Uncarried => {
+            "YOUR WORK CANNOT LAND AS IT IS: it was green, but git cannot carry all of it out of this worktree:"
         }
         EvidenceKind::MarkedRed => {
             "MARKED DONE, AND VERIFICATION FAILED: somebody marked this task done before it was. It is not:"

@@ -12,7 +12,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{self, Effect, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::Pause;
 use descartes_kernel::step;
-use descartes_kernel::tasks::TasksConfig;
+use descartes_kernel::tasks::{Landing, ProvenTree, TasksConfig};
 use descartes_proc::Ending;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use super::attempt::Control;
 use super::growth::Growth;
 use super::locks::Locks;
-use super::place::{Work, Workplace};
+use super::place::{Fresh, Work, Workplace};
 use super::prepare::{Prepared, Retry};
 use super::shell::Stopper;
 use super::source::{Loaded, TaskSource};
@@ -40,6 +40,15 @@ pub(super) struct Live {
     pub(super) control: Control,
 }
 
+/// What works on the integration worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Busy {
+    Merge,
+    Wave,
+    Mark,
+    Landing,
+}
+
 /// A task loop at work.
 pub(super) struct Runner<'d> {
     pub(super) d: &'d mut Driver,
@@ -54,8 +63,9 @@ pub(super) struct Runner<'d> {
     pub(super) refused: HashSet<TaskId>,
     pub(super) inputs: VecDeque<Input>,
     pub(super) waking: Option<Timestamp>,
-    /// The merge or commit under way.
-    pub(super) merging: Option<Stopper>,
+    /// The merge, commit or landing under way. Two at most, and those wait for each other: one of
+    /// an earlier version's journal may have both.
+    pub(super) merging: Vec<(Busy, Stopper)>,
     /// Why a task's green work is in no commit.
     pub(super) no_commit: HashMap<TaskId, String>,
     pub(super) ended: Option<Box<Ended>>,
@@ -78,8 +88,12 @@ pub(super) struct Runner<'d> {
 impl Driver {
     /// Runs the tasks until nothing more can be done, or until told to stop.
     pub(crate) fn go_through_tasks(&mut self, prepared: Prepared) -> Result<HostEnd, HostError> {
+        let land_only = self.land_only.take();
         let mut runner = Runner::new(self, prepared)?;
-        let end = runner.run();
+        let end = match land_only {
+            Some(before) => runner.land_only(&before),
+            None => runner.run(),
+        };
         if end.is_err() {
             runner.stop_all();
             runner.wait_for_all();
@@ -124,7 +138,7 @@ impl<'d> Runner<'d> {
             refused: HashSet::new(),
             inputs: VecDeque::new(),
             waking: None,
-            merging: None,
+            merging: Vec::new(),
             no_commit: HashMap::new(),
             ended: None,
             fatal: None,
@@ -141,7 +155,7 @@ impl<'d> Runner<'d> {
     }
 
     fn run(&mut self) -> Result<HostEnd, HostError> {
-        self.begin()?;
+        self.begin(self.slots())?;
         let gone = self.gone_meanwhile();
         self.announce()?;
         self.remember_gate_files()?;
@@ -170,17 +184,76 @@ impl<'d> Runner<'d> {
             self.heed_person()?;
             self.advance()?;
         }
+        self.land_rest()?;
         self.close()
     }
 
+    /// Finished work that has not landed is tried once more when everything else is over.
+    fn land_rest(&mut self) -> Result<(), HostError> {
+        let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
+        if !matches!(landing, Some(Landing::Ready { .. })) || self.d.state.stop.is_some() {
+            return Ok(());
+        }
+        self.land_now()
+    }
+
+    fn land_now(&mut self) -> Result<(), HostError> {
+        launch::land_rest(self)?;
+        while !self.merging.is_empty() {
+            self.wait()?;
+            if self.d.state.stop.is_some() {
+                self.stop_all();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lands what is finished, and leaves everything else as it was.
+    fn land_only(&mut self, before: &IterativeExitReason) -> Result<HostEnd, HostError> {
+        self.begin(0)?;
+        if self.d.state.stop.is_none() {
+            self.land_now()?;
+        }
+        self.after_landing(before)
+    }
+
+    /// Something that worked on the integration worktree is over.
+    fn free_integration(&mut self, what: Busy) {
+        self.merging.retain(|(busy, _)| *busy != what);
+    }
+
+    fn append_proofs(&mut self, proven: Vec<ProvenTree>) -> Result<(), HostError> {
+        let mut proofs = proven.into_iter();
+        proofs.try_for_each(|proof| self.d.append(Event::TreeProven { proof }))
+    }
+
+    /// Where finished work is, as soon as it is elsewhere than was known.
+    fn append_landing(&mut self, landing: Option<Landing>) -> Result<(), HostError> {
+        let known = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
+        match landing {
+            Some(landing) if Some(&landing) != known.as_ref() => {
+                self.d.append(Event::WorkLanded { landing })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the place ready. Apart from this thread, since git may keep it waiting.
-    fn begin(&mut self) -> Result<(), HostError> {
+    fn begin(&mut self, slots: u32) -> Result<(), HostError> {
         if let Some(locks) = self.place.locks() {
             locks.wake(self.d.tx.clone());
         }
+        let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
+        let fresh = match begun {
+            true => Fresh::No,
+            false => Fresh::Yes,
+        };
+        if let Some(tasks) = &self.d.state.tasks {
+            self.place.remember(&tasks.proven);
+        }
         let (place, tx) = (self.place.clone(), self.d.tx.clone());
         launch::spawn("begin", move || {
-            let begun = News::Begun(place.begin());
+            let begun = News::Begun(place.begin(fresh, slots));
             drop(tx.send(Message::Task(Box::new(begun))));
         })?;
         loop {
@@ -205,6 +278,17 @@ impl<'d> Runner<'d> {
                 None => {}
             }
         }
+    }
+
+    /// Tasks that may be at work at the same time.
+    fn slots(&self) -> u32 {
+        let graph = self.loaded.plan.graph();
+        let open = graph
+            .nodes()
+            .iter()
+            .filter(|node| matches!(node.status, TaskStatus::Pending | TaskStatus::InProgress));
+        let open = open.count().try_into().unwrap_or(u32::MAX);
+        self.config.parallel.max(1).min(open)
     }
 
     /// Passes on what the place has to say.
@@ -338,7 +422,7 @@ impl<'d> Runner<'d> {
 
     /// Where nothing runs and a limit is waited for, the views are told.
     fn tell_wait(&mut self) -> Result<(), HostError> {
-        let idle = self.live.is_empty() && self.merging.is_none();
+        let idle = self.live.is_empty() && self.merging.is_empty();
         match self.waking {
             Some(until) if idle && self.d.state.wait.is_none() => {
                 let words = "the agent's provider told a limit".to_owned();
@@ -383,27 +467,30 @@ impl<'d> Runner<'d> {
             News::FileWritten => self.reload(),
             News::Attempt(news) => self.attempt_over(*news),
             News::Merged(task, done) => {
-                self.merging = None;
-                if let Some(landing) = done.landing {
-                    self.d.append(Event::WorkLanded { landing })?;
-                }
+                self.free_integration(Busy::Merge);
+                self.append_proofs(done.proven)?;
+                self.append_landing(done.landing)?;
                 let end = done.end;
                 self.inputs.push_back(Input::Merged { task, end });
                 Ok(())
             }
             News::MarkChecked(task, end) => {
-                self.merging = None;
+                self.free_integration(Busy::Mark);
                 self.inputs.push_back(Input::MarkChecked { task, end });
                 Ok(())
             }
             News::WaveCommitted(wave, done) => {
-                self.merging = None;
-                if let Some(landing) = done.landing {
-                    self.d.append(Event::WorkLanded { landing })?;
-                }
+                self.free_integration(Busy::Wave);
+                self.append_proofs(done.proven)?;
+                self.append_landing(done.landing)?;
                 let end = done.end;
                 self.inputs.push_back(Input::WaveCommitted { wave, end });
                 Ok(())
+            }
+            News::Landed(done) => {
+                self.free_integration(Busy::Landing);
+                self.append_proofs(done.proven)?;
+                self.append_landing(done.landing)
             }
         }
     }
@@ -417,8 +504,8 @@ impl<'d> Runner<'d> {
                 if self.growth.is_under_way() {
                     self.stop_all();
                 }
-                if let Some(merge) = &self.merging {
-                    merge.stop();
+                if !self.merging.is_empty() {
+                    self.merging.iter().for_each(|(_, merge)| merge.stop());
                     self.place.stop();
                 }
                 self.inputs.push_back(Input::Cancel);
@@ -430,7 +517,7 @@ impl<'d> Runner<'d> {
             (false, true) => self.inputs.push_back(Input::Unpause),
             _ => {}
         }
-        if wants && self.live.is_empty() && self.merging.is_none() {
+        if wants && self.live.is_empty() && self.merging.is_empty() {
             self.d.input(&step::Input::Held)?;
         }
         let gates = gates_of(self.d);

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::tasks::KeptTree;
 use descartes_store::layout::StateRoot;
 use serde::Serialize;
 
 use super::git::Repo;
 use super::source::SourceError;
+use super::trees::{folders_of, kept_in};
 use crate::worktree::Git;
 
 /// A piece of work that is not in the user's branch.
@@ -50,6 +52,9 @@ pub enum Whereabouts {
         bytes: u64,
         /// Files with changes in no commit.
         changed: u32,
+        /// What it holds that is found nowhere else, where it is kept for that.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        holds: Vec<String>,
     },
 }
 
@@ -68,6 +73,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
         "for-each-ref",
         "--format=%(refname)",
         "refs/heads/descartes",
+        "refs/heads/descartes-kept",
         "refs/descartes",
     ])?;
     let ahead = |name: &str| -> Result<u32, String> {
@@ -76,13 +82,17 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
     };
     let mut pieces = Vec::new();
     for full in refs.lines() {
+        if full.starts_with("refs/descartes/") && full.contains("/ours/") {
+            // Which commits are ours, and no work in themselves.
+            continue;
+        }
         let commits = ahead(full)?;
         let name = full.trim_start_matches("refs/heads/");
         let what = name
             .trim_start_matches("refs/")
             .trim_start_matches("descartes/")
             .to_owned();
-        let whole = full.starts_with("refs/heads/") && !what.contains('/');
+        let whole = full.starts_with("refs/heads/descartes/") && !what.contains('/');
         let ready = what.strip_suffix("/=ready").or(whole.then_some(&*what));
         let at = if let Some(tag) = ready.or(what.strip_suffix("/ready")) {
             let (name, what) = (name.to_owned(), tag.to_owned());
@@ -107,10 +117,24 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
     let paths = listed
         .lines()
         .filter_map(|line| line.strip_prefix("worktree "));
-    for path in paths
+    let top = PathBuf::from(
+        repo.ask(&["rev-parse", "--show-toplevel"])
+            .unwrap_or_default(),
+    );
+    let kept: Vec<KeptTree> = folders_of(&top, &folder)
+        .iter()
+        .flat_map(|folder| kept_in(folder))
+        .collect();
+    let listed: Vec<PathBuf> = paths
         .map(PathBuf::from)
         .filter(|path| path.starts_with(&folder))
-    {
+        .collect();
+    // A folder that is no worktree any more is kept as well.
+    let others = kept.iter().map(|tree| tree.path.clone());
+    let others = others.filter(|path| !listed.contains(path));
+    for path in listed.iter().cloned().chain(others) {
+        let holds = kept.iter().find(|tree| tree.path == path);
+        let holds = holds.map(|tree| tree.holds.clone()).unwrap_or_default();
         let inside = path.strip_prefix(&folder).unwrap_or(&path);
         let changed = repo
             .beside(&path)
@@ -122,6 +146,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
                 bytes: size_of(&path),
                 path,
                 changed,
+                holds,
             },
         });
     }

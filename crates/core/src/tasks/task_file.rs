@@ -126,7 +126,7 @@ impl Runner<'_> {
             };
         };
         if let Err(error) = self.settle_debts() {
-            let idle = self.live.is_empty() && self.merging.is_none();
+            let idle = self.live.is_empty() && self.merging.is_empty();
             if idle && since.elapsed() > PATIENCE {
                 return Err(HostError::refused(
                     format!("the task file did not come back: {error}"),

@@ -24,8 +24,10 @@ impl Scheduler {
             .as_ref()
             .is_some_and(|stop| stop.how == StopKind::Kill);
         if !killed {
-            let merge = self.queue.front().filter(|_| self.merging.is_none());
-            if let Some(task) = merge.filter(|_| self.checking.is_none()) {
+            // Merges, commits of waves and checks of marks move the same refs and use the same
+            // tree: one at a time.
+            let merge = self.queue.front().filter(|_| !self.is_integrating());
+            if let Some(task) = merge {
                 return Some(Decision::Merge(*task));
             }
             if let Some(wave) = self.wave_to_commit() {
@@ -44,7 +46,7 @@ impl Scheduler {
             .landed_waves
             .first()
             .copied()
-            .filter(|_| self.committing.is_none() && self.checking.is_none())?;
+            .filter(|_| !self.is_integrating())?;
         let commit_failed = matches!(
             self.stop.as_ref().map(|stop| &stop.why),
             Some(StopReason::CommitFailed { .. })
@@ -53,13 +55,15 @@ impl Scheduler {
         (is_over && !commit_failed).then_some(wave)
     }
 
+    /// Whether something uses the tree in which work comes together.
+    fn is_integrating(&self) -> bool {
+        self.merging.is_some() || self.committing.is_some() || self.checking.is_some()
+    }
+
     /// The next task whose mark the gates are asked about. They run on the merged tree, so nothing
     /// else may happen in it meanwhile.
     fn mark_to_check(&self) -> Option<TaskIx> {
-        let quiet = self.merging.is_none()
-            && self.committing.is_none()
-            && self.checking.is_none()
-            && (!self.config.shared_tree || self.running == 0);
+        let quiet = !self.is_integrating() && (!self.config.shared_tree || self.running == 0);
         let task = self.checks.front().copied();
         task.filter(|_| quiet && self.stop.is_none())
     }
@@ -71,7 +75,8 @@ impl Scheduler {
             && !(self.config.shared_tree && (self.checking.is_some() || !self.checks.is_empty()))
             && self.stop.is_none()
             && limit.is_none_or(|limit| self.iterations < limit)
-            && (self.config.barrier == Barrier::Off || self.committing.is_none());
+            && (self.config.barrier == Barrier::Off || self.committing.is_none())
+            && !self.waits_for_merge();
         let free = (0..self.config.slots).find(|slot| self.is_free(*slot));
         let free = free.filter(|_| may_start)?;
         match self.config.grouping {
@@ -102,6 +107,12 @@ impl Scheduler {
             }
             Grouping::Wave => None,
         }
+    }
+
+    /// With one slot tasks build on each other: the next starts from a tree that holds the one
+    /// before, or after that was sent back.
+    fn waits_for_merge(&self) -> bool {
+        self.config.slots == 1 && (self.merging.is_some() || !self.queue.is_empty())
     }
 
     /// Whether all free slots are better kept for tasks that a merge is about to set free: those

@@ -38,6 +38,12 @@ pub enum AttemptEnd {
         /// Which, for the agent of the next attempt.
         tail: String,
     },
+    /// It was green, but holds work that git cannot carry into another tree: a repository inside
+    /// the tree, a commit inside a submodule.
+    Uncarried {
+        /// What, and what to do about it, for the agent of the next attempt.
+        tail: String,
+    },
     /// A limit of the task's own is reached: its time, its cost, attempts without progress.
     AtLimit {
         /// Which.
@@ -73,6 +79,8 @@ pub enum MergeEnd {
         /// The gate and the end of its output.
         tail: String,
     },
+    /// It was stopped before it was decided; it is done again when the loop goes on.
+    Interrupted,
     /// It could not be merged or committed at all.
     Failed {
         /// Git's words.
@@ -137,6 +145,8 @@ pub enum EvidenceKind {
     AgentFailed,
     /// Files outside of the task's scope were changed.
     OutOfScope,
+    /// Work that git cannot carry into another tree.
+    Uncarried,
     /// The agent changed nothing and claimed nothing.
     NothingDone,
     /// The agent did not claim the promise.

@@ -115,6 +115,9 @@ impl Scheduler {
             AttemptEnd::OutOfScope { tail } => {
                 self.failed(task, evidence(EvidenceKind::OutOfScope, tail))
             }
+            AttemptEnd::Uncarried { tail } => {
+                self.failed(task, evidence(EvidenceKind::Uncarried, tail))
+            }
             AttemptEnd::AtLimit { message } => {
                 let message = message.clone();
                 self.given_up(task, BlockReason::Limit { message })
@@ -157,6 +160,7 @@ impl Scheduler {
                 task,
                 self.failed(task, evidence(EvidenceKind::RedMerge, tail)),
             ),
+            MergeEnd::Interrupted => self.unless_wished(task, Next::Land),
             MergeEnd::Failed { message } => self.given_up(
                 task,
                 BlockReason::Commit {

@@ -171,6 +171,7 @@ impl Ended {
             Outcome::MaxIterations { .. } => Reason::MaxIterationsReached,
             Outcome::TasksBlocked => Reason::TasksBlocked {
                 tasks: self.account.not_done(),
+                unlanded: None,
             },
             Outcome::Stopped { why } => match why {
                 StopReason::Cancelled => Reason::UserCancelled,
@@ -185,6 +186,7 @@ impl Ended {
                 },
                 StopReason::TaskFailed { .. } => Reason::TasksBlocked {
                     tasks: self.account.not_done(),
+                    unlanded: None,
                 },
                 StopReason::CommitFailed { wave, message } => Reason::Error {
                     message: format!("wave {wave} could not be committed: {message}"),

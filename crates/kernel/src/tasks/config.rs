@@ -143,10 +143,21 @@ pub struct TasksConfig {
     /// Whether a task that somebody else marks while the loop runs counts as the mark says.
     #[serde(default, skip_serializing_if = "is_false")]
     pub trust_marks: bool,
+    /// Folders of dependencies and build results that may be taken from a task's own worktree
+    /// where the gates are red without them: ignored by git, without tracked files.
+    #[serde(default = "gate_caches")]
+    pub gate_caches: Vec<String>,
 }
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// The folders that widely used tools make.
+pub fn gate_caches() -> Vec<String> {
+    ["node_modules", ".venv", "venv", "target", "vendor"]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 fn three() -> u32 {
@@ -178,6 +189,7 @@ impl TasksConfig {
             worktree_copy: Vec::new(),
             worktree_setup: None,
             trust_marks: false,
+            gate_caches: gate_caches(),
         }
     }
 

@@ -3,11 +3,15 @@
 
 mod attempt;
 mod config;
+mod git_words;
+mod ref_name;
 mod state;
 
 pub use attempt::{attempt_end, gate_words};
-pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace};
+pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches};
+pub use git_words::{git_reason, overwritten};
+pub use ref_name::{Case, ref_name};
 pub use state::{
-    BlockedEntry, Counted, Landing, MarkedEntry, PlannedTask, RunningTask, TaskEntry, TasksState,
-    WaveCommit,
+    BlockedEntry, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt, ProvenTree,
+    RunningTask, TaskEntry, TasksState, WaveCommit,
 };

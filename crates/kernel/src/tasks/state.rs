@@ -158,6 +158,56 @@ pub enum Landing {
     },
 }
 
+/// Where the gates were run that prove a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProvenAt {
+    /// In the integration worktree, which no agent enters.
+    Integration,
+    /// In the user's own tree, where the agent worked.
+    InPlace,
+}
+
+/// A tree on which every gate was green.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProvenTree {
+    /// The tree that was checked out; none where there is no git.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tree: String,
+    /// What was run.
+    pub gates: Vec<String>,
+    /// Where.
+    pub place: ProvenAt,
+    /// Whose work it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<String>,
+    /// Folders of dependencies that were copied from the task's own worktree, without which it
+    /// was red.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<String>,
+}
+
+impl ProvenTree {
+    /// Whether it proves this tree by these gates.
+    pub fn proves(&self, tree: &str, gates: &[String]) -> bool {
+        self.place == ProvenAt::Integration
+            && self.tree == tree
+            && gates.iter().all(|gate| self.gates.contains(gate))
+    }
+}
+
+/// Proven trees that are remembered: the newest are those that land.
+const PROVEN: usize = 16;
+
+/// A worktree that was not removed, since it holds what is found nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptTree {
+    /// The worktree.
+    pub path: std::path::PathBuf,
+    /// What it holds.
+    pub holds: Vec<String>,
+}
+
 /// The tasks of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TasksState {
@@ -187,6 +237,12 @@ pub struct TasksState {
     pub loops: BTreeMap<TaskId, String>,
     /// By task: iterations of its own loop that this one has heard of.
     pub told: BTreeMap<TaskId, u32>,
+    /// Trees on which every gate was green, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proven: Vec<ProvenTree>,
+    /// Worktrees that were not removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<KeptTree>,
     #[serde(default)]
     committing: Option<(u32, Vec<TaskId>)>,
     #[serde(default)]
@@ -405,6 +461,14 @@ impl TasksState {
         }
     }
 
+    /// Takes a proof.
+    pub fn prove(&mut self, proof: &ProvenTree) {
+        self.proven.retain(|old| old.tree != proof.tree);
+        self.proven.push(proof.clone());
+        let over = self.proven.len().saturating_sub(PROVEN);
+        self.proven.drain(..over);
+    }
+
     /// Whether the statuses of the file were ever taken.
     pub fn begun(&self) -> bool {
         self.has_begun
@@ -462,6 +526,9 @@ impl TasksState {
         if let Some(landing) = &self.landing {
             put("landing", json!(landing));
         }
+        if !self.kept.is_empty() {
+            put("kept_worktrees", json!(self.kept));
+        }
         fields
     }
 }
@@ -501,6 +568,7 @@ impl crate::sched::EvidenceKind {
             Self::Conflict => "the merge met a conflict",
             Self::AgentFailed => "the agent failed",
             Self::OutOfScope => "files that the task may not touch were changed",
+            Self::Uncarried => "work that git cannot carry out of its worktree",
             Self::NothingDone => "the agent changed nothing and claimed nothing",
             Self::NoPromise => "the agent did not claim the promise",
             Self::MarkedRed => "it was marked done, and verification failed",

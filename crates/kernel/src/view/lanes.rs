@@ -127,6 +127,7 @@ fn attempt(end: &AttemptEnd) -> (Mark, String) {
         AttemptEnd::OutOfScope { tail } => {
             (Mark::Bad, format!("out of its scope: {}", last_line(tail)))
         }
+        AttemptEnd::Uncarried { tail } => (Mark::Bad, format!("cannot land: {}", last_line(tail))),
         AttemptEnd::AtLimit { message } => (Mark::Bad, message.clone()),
         AttemptEnd::BlockedByAgent { message } => {
             (Mark::Bad, format!("given up: {}", last_line(message)))
@@ -141,6 +142,7 @@ fn merge(end: &MergeEnd) -> (Mark, String) {
         MergeEnd::Merged => (Mark::Good, "merged".to_owned()),
         MergeEnd::Conflict { tail } => (Mark::Bad, format!("conflict: {}", last_line(tail))),
         MergeEnd::Red { tail } => (Mark::Bad, format!("red: {}", last_line(tail))),
+        MergeEnd::Interrupted => (Mark::Held, "interrupted".to_owned()),
         MergeEnd::Failed { message } => (Mark::Bad, format!("failed: {}", last_line(message))),
     }
 }

@@ -82,7 +82,12 @@ fn tasks_of_another_tag_are_waited_for() {
     let mut desk = Desk::new(nodes.clone(), SchedConfig::default());
     assert_eq!(desk.begin(), ["start 1#1@0"]);
     assert_eq!(desk.seen("other:1", TaskStatus::Done), [""; 0]);
-    assert_eq!(desk.end("1", GREEN), ["merge 1", "start 2#1@0"]);
+    assert_eq!(
+        desk.end("1", GREEN),
+        ["merge 1"],
+        "with one slot the next task builds on the one before"
+    );
+    assert_eq!(desk.merged("1"), ["done 1", "start 2#1@0"]);
     let mut desk = Desk::new(nodes, SchedConfig::default());
     desk.begin();
     desk.through("1");

@@ -1,6 +1,8 @@
 //! Waves, barriers, and what is written before what is done.
 
-use descartes_kernel::sched::{Barrier, Effect, Event, Input, Outcome, SchedConfig, Scheduler};
+use descartes_kernel::sched::{
+    Barrier, Effect, Event, Input, MergeEnd, Outcome, SchedConfig, Scheduler,
+};
 
 use crate::desk::{Desk, GREEN, diamond, plan, task, two_at_a_time};
 
@@ -70,7 +72,64 @@ fn without_barriers_a_task_starts_when_what_it_needs_is_merged() {
         ["commit 2: 3"],
         "waves are marked in their order"
     );
-    assert_eq!(desk.through("4"), ["done 4"]);
-    assert_eq!(desk.committed(2), ["commit 3: 4"]);
+    assert_eq!(
+        desk.end("4", GREEN),
+        [""; 0],
+        "a merge waits for the commit of a wave: both move the same refs"
+    );
+    assert_eq!(desk.committed(2), ["merge 4"]);
+    assert_eq!(desk.merged("4"), ["done 4", "commit 3: 4"]);
     assert_eq!(desk.committed(3), ["finish"]);
+}
+
+#[test]
+fn with_one_slot_a_task_starts_when_the_one_before_is_merged_or_sent_back() {
+    let mut desk = Desk::new(vec![task("1"), task("2")], SchedConfig::default());
+    assert_eq!(desk.begin(), ["start 1#1@0"]);
+    assert_eq!(desk.end("1", GREEN), ["merge 1"]);
+    let red = MergeEnd::Red {
+        tail: "red".to_owned(),
+    };
+    let task_1 = || "1".into();
+    assert_eq!(
+        desk.put(Input::Merged {
+            task: task_1(),
+            end: red
+        }),
+        ["start 1#2@0"]
+    );
+    assert_eq!(desk.end("1", GREEN), ["merge 1"]);
+    assert_eq!(
+        desk.put(Input::Merged {
+            task: task_1(),
+            end: MergeEnd::Merged
+        }),
+        ["done 1", "start 2#1@0"]
+    );
+}
+
+#[test]
+fn a_merge_that_was_stopped_is_done_again_and_costs_nothing() {
+    let mut desk = Desk::new(vec![task("1")], SchedConfig::default());
+    desk.begin();
+    desk.end("1", GREEN);
+    desk.put(Input::Cancel);
+    let end = MergeEnd::Interrupted;
+    let task_1 = || "1".into();
+    assert_eq!(
+        desk.put(Input::Merged {
+            task: task_1(),
+            end
+        }),
+        ["finish"]
+    );
+    desk.die(vec![task("1")], SchedConfig::default());
+    assert_eq!(desk.begin(), ["merge 1"]);
+    assert_eq!(
+        desk.put(Input::Merged {
+            task: task_1(),
+            end: MergeEnd::Merged
+        }),
+        ["done 1", "commit 1: 1"]
+    );
 }

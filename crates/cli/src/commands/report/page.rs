@@ -256,8 +256,9 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
     };
     if let Some(tasks) = &state.tasks {
         let folder = shell_words::quote(&gathered.meta.working_dir.to_string_lossy()).into_owned();
-        if let Some(Landing::Ready { branch, .. }) = &tasks.landing {
-            lines.insert(0, format!("git -C {folder} merge --ff-only {branch}"));
+        if let Some(Landing::Ready { .. }) = &tasks.landing {
+            let tag = shell_words::quote(&tasks.tag).into_owned();
+            lines.insert(0, format!("cd {folder} && descartes work land {tag}"));
         }
         if !tasks.blocked.is_empty() {
             let red = |row: &&HistoryRow| row.gates.iter().any(|gate| !gate.passed());

@@ -1,6 +1,7 @@
 //! Commands around graphs of tasks.
 
 pub mod graph;
+pub mod land;
 pub mod roadmap;
 pub mod spec;
 pub mod work;

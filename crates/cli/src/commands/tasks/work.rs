@@ -4,7 +4,7 @@ use descartes_core::host::HostError;
 use descartes_core::tasks::{Piece, Whereabouts, survey};
 use descartes_kernel::units::{plural, show_size};
 
-use crate::args::tasks::WorkArgs;
+use crate::args::tasks::{WorkArgs, WorkVerb};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::surroundings::Surroundings;
@@ -12,6 +12,9 @@ use crate::settings::surroundings::Surroundings;
 /// Runs it.
 pub fn run(args: &WorkArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let root = around.root(&around.here);
+    if let Some(WorkVerb::Land(land)) = &args.verb {
+        return super::land::run(land, around, printer);
+    }
     let pieces = survey(&around.here, &root).map_err(HostError::from)?;
     if args.json {
         let value = serde_json::to_string(&pieces)
@@ -38,7 +41,8 @@ fn line(piece: &Piece) -> String {
         }
         Whereabouts::Ready { name, commits } => {
             let count = count(*commits);
-            format!("{what:<24}ready to land ({count}): git merge --ff-only {name}")
+            let tag = shell_words::quote(what);
+            format!("{what:<24}not landed, waits on {name} ({count}): descartes work land {tag}")
         }
         Whereabouts::Merged { commits } => {
             let count = count(*commits);
@@ -48,13 +52,28 @@ fn line(piece: &Piece) -> String {
             path,
             bytes,
             changed,
+            holds,
         } => {
             let state = match changed {
                 0 => "clean".to_owned(),
                 n => plural(*n as u64, "changed file"),
             };
+            let kept = match holds.is_empty() {
+                true => String::new(),
+                false => {
+                    let remove = match path.join(".git").is_file() {
+                        true => "git worktree remove --force",
+                        false => "rm -r",
+                    };
+                    format!(
+                        "; kept, since it holds what is found nowhere else: {}; when you have taken that out: {remove} {}",
+                        holds.join("; "),
+                        shell_words::quote(&path.to_string_lossy())
+                    )
+                }
+            };
             format!(
-                "{what:<24}worktree {} ({}, {state})",
+                "{what:<24}worktree {} ({}, {state}){kept}",
                 path.display(),
                 show_size(*bytes)
             )

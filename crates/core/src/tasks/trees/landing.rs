@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use descartes_kernel::sched::MergeEnd;
-use descartes_kernel::tasks::Landing;
+use descartes_kernel::tasks::{Landing, git_reason, overwritten};
 
+use super::integration::{Hooks, Integration, Proof, Squashed};
 use super::{Done, Trees};
 use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Wave, Work};
@@ -13,32 +14,69 @@ use crate::tasks::place::{Gates, Wave, Work};
 /// may be writing a commit message.
 const CHECKOUT: Duration = Duration::from_secs(60);
 
+/// Waits between landings that found the user's branch moved.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// After so many it is said.
+const SAID_AFTER: u32 = 4;
+
+/// What came of a landing: the commit that the user's branch is at, where it moved, and where the
+/// work is, where there was any.
+pub(super) type Landed = (Option<String>, Option<Landing>);
+
+/// Mode and object of a file, as git has it; none where it has none.
+type Entry = Option<(String, String)>;
+
+/// A file, its entry before, and its entry now.
+type SameFile = (String, Entry, Entry);
+
+/// Why work could not be put onto the user's commit.
+enum Stuck {
+    Person(String),
+    Stopped,
+}
+
 impl Trees {
     /// Makes room for branches of tasks.
     pub(super) fn make_room(&self) -> Done<()> {
-        let whole = format!("refs/heads/{}", self.whole_branch());
-        let Some(commit) = self.user.commit_of(&whole)? else {
+        let whole = self.whole_branch();
+        let name = format!("refs/heads/{whole}");
+        let Some(commit) = self.user.commit_of(&name)? else {
             return Ok(());
         };
-        // The one is gone before the other can be, so the commit is named apart meanwhile.
-        let apart = format!("refs/descartes/{}/ready", self.ref_tag);
-        let ready = format!("refs/heads/{}", self.ready_branch());
-        self.move_refs(&[(apart.clone(), &commit)])?;
-        self.user.quiet(&["update-ref", "-d", &whole])?;
-        self.move_refs(&[(ready, &commit)])?;
-        self.user.quiet(&["update-ref", "-d", &apart]).map(drop)
+        let listed = self.user.ask(&["worktree", "list", "--porcelain"])?;
+        if listed.lines().any(|line| line == format!("branch {name}")) {
+            return Err(format!(
+                "the branch {whole} is checked out, and git has no room for the branches of tasks beside it: check \
+                 out another one, or rename it: git branch -m {whole} NAME"
+            ));
+        }
+        let is_ours = self.put_by_us(&whole)?.as_deref() == Some(&*commit);
+        if is_ours {
+            // The one is gone before the other can be, so the commit is named apart meanwhile.
+            let apart = format!("refs/descartes/{}/ready", self.ref_tag);
+            self.user.quiet(&["update-ref", &apart, &commit])?;
+            self.drop_branch(&whole)?;
+            self.put_branch(&self.ready_branch(), &commit)?;
+            return self
+                .user
+                .quiet(&["update-ref", "-d", &apart, &commit])
+                .map(drop);
+        }
+        // A person's, or ours with a person's commits on top.
+        self.drop_branch(&whole)
     }
 
     /// Everything that is done waits in one commit: branches of tasks that are in it go, and where
     /// none is left it gets the name that people look for.
     pub(super) fn gather(&self, done: &[Work]) -> Done<Option<String>> {
-        let ready = format!("refs/heads/{}", self.ready_branch());
-        let Some(commit) = self.user.commit_of(&ready)? else {
+        let branch = self.ready_branch();
+        let ready = format!("refs/heads/{branch}");
+        let Some(commit) = self.put_by_us(&branch)? else {
             return Ok(None);
         };
         for work in done {
-            let branch = self.branch_of(work);
-            self.user.tidy(&["branch", "--quiet", "-D", &branch]);
+            self.drop_branch(&self.branch_of(work))?;
         }
         let folder = format!("refs/heads/{}/", self.whole_branch());
         let left = self
@@ -48,62 +86,54 @@ impl Trees {
             return Ok(None);
         }
         let apart = format!("refs/descartes/{}/ready", self.ref_tag);
-        let whole = format!("refs/heads/{}", self.whole_branch());
-        self.move_refs(&[(apart.clone(), &commit)])?;
-        self.user.quiet(&["update-ref", "-d", &ready])?;
-        self.move_refs(&[(whole, &commit)])?;
-        self.user.quiet(&["update-ref", "-d", &apart])?;
+        self.user.quiet(&["update-ref", &apart, &commit])?;
+        self.drop_branch(&branch)?;
+        self.put_branch(&self.whole_branch(), &commit)?;
+        self.user.quiet(&["update-ref", "-d", &apart, &commit])?;
         Ok(Some(self.whole_branch()))
     }
 
     pub(super) fn bring_together(&self, work: &Work, gates: Gates<'_>) -> Done<MergeEnd> {
-        let branch = format!("refs/heads/{}", self.branch_of(work));
-        let Some(theirs) = self.user.commit_of(&branch)? else {
-            return Err(format!("the branch {} is gone", self.branch_of(work)));
+        let branch = self.branch_of(work);
+        // What the attempt left there: commits that a person made since are not part of it.
+        let theirs = match self.put_by_us(&branch)? {
+            Some(commit) => Some(commit),
+            None => self.user.commit_of(&format!("refs/heads/{branch}"))?,
+        };
+        let Some(theirs) = theirs else {
+            return Err(format!("the branch {branch} is gone"));
         };
         let merged = self.caught_up()?;
-        let mut fresh = false;
-        let repo = self.worktree("merged", &mut fresh)?;
-        if fresh {
-            self.furnish(&repo)?;
-        }
-        self.set_to(&repo, &merged)?;
-        if let Err(words) = repo.attempt(&["merge", "--squash", "--quiet", &theirs])? {
-            let files = repo.unmerged()?;
-            let tail = match files.is_empty() {
-                true => words,
-                false => format!("{words}\nconflicts in: {}", files.join(", ")),
-            };
-            self.set_to(&repo, &merged)?;
-            return Ok(MergeEnd::Conflict { tail });
-        }
-        self.put_back(&repo)?;
-        if repo.holds(&["diff", "--cached", "--quiet"])? {
+        let place = self.integration()?;
+        let squashed = place.squash(self, &merged, &theirs, &work.title, Hooks::Run)?;
+        let commit = match squashed {
+            Squashed::Commit(commit) => commit,
             // Merged before a host died, or a task that changed nothing.
-            return Ok(MergeEnd::Merged);
+            Squashed::Nothing => merged.clone(),
+            Squashed::Conflict { words, files } => {
+                let tail = match files.is_empty() {
+                    true => words,
+                    false => format!("{words}\nconflicts in: {}", files.join(", ")),
+                };
+                return Ok(MergeEnd::Conflict { tail });
+            }
+            Squashed::Refused(message) => return Ok(MergeEnd::Failed { message }),
+        };
+        let slot = self.slot_of(work);
+        let tasks = [work.id.clone()];
+        match self.prove(&place, &commit, gates, &tasks, slot.as_deref())? {
+            Proof::Green => {}
+            Proof::Red(tail) => return Ok(MergeEnd::Red { tail }),
+            Proof::Stopped => return Ok(MergeEnd::Interrupted),
         }
-        if let Err(message) = repo.act(&["commit", "--quiet", "-m", &work.title]) {
-            self.set_to(&repo, &merged)?;
-            return Ok(MergeEnd::Failed { message });
+        if commit != merged {
+            self.set_merged(&merged, &commit)?;
         }
-        let commit = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
-        // The gates were green on the task's own tree: the same tree is not proven twice.
-        let same = repo.tree_of(&commit)? == repo.tree_of(&theirs)?;
-        if !same && let Err(tail) = gates(&repo.dir.join(&self.prefix)) {
-            self.set_to(&repo, &merged)?;
-            return Ok(MergeEnd::Red { tail });
-        }
-        self.user
-            .quiet(&["update-ref", &self.merged_ref(), &commit, &merged])?;
         Ok(MergeEnd::Merged)
     }
 
     /// One commit for the wave on top of the last one, then into the user's checkout.
-    pub(super) fn close_wave(
-        &self,
-        wave: &Wave,
-        gates: Gates<'_>,
-    ) -> Done<(Option<String>, Option<Landing>)> {
+    pub(super) fn close_wave(&self, wave: &Wave, gates: Gates<'_>) -> Done<Landed> {
         let message = wave.message(&self.tag);
         let (merged, last) = (self.merged()?, self.waves()?);
         let new = self.user.tree_of(&merged)? != self.user.tree_of(&last)?;
@@ -128,67 +158,143 @@ impl Trees {
             (merged != last).then_some(merged)
         };
         if let Some(commit) = &commit {
-            self.move_refs(&[(self.waves_ref(), commit), (self.merged_ref(), commit)])?;
+            self.set_waves(commit)?;
         }
-        let (landed, landing) = self.land(&message, gates)?;
+        // The wave is committed: what keeps it from landing is told, and it lands later.
+        let (landed, landing) = match self.land(&message, gates) {
+            Ok(landed) => landed,
+            Err(why) => self.wait_to_land(&self.merged()?, &why)?,
+        };
         let commit = commit.map(|commit| landed.unwrap_or(commit));
         Ok((commit, landing))
     }
 
-    /// Brings what was merged into the user's checkout: fast-forward, or not at all.
-    pub(super) fn land(
-        &self,
-        message: &str,
-        gates: Gates<'_>,
-    ) -> Done<(Option<String>, Option<Landing>)> {
+    /// Brings what was merged into the user's checkout: fast-forward, or not at all. Again and
+    /// again while the user's branch moves; else it waits for a person.
+    pub(super) fn land(&self, message: &str, gates: Gates<'_>) -> Done<Landed> {
         let merged = self.merged()?;
-        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-        if head == merged || self.user.is_ancestor(&merged, &head)? {
-            self.user
-                .tidy(&["branch", "--quiet", "-D", &self.ready_branch()]);
-            return Ok((None, None));
-        }
-        if self.user.branch()? != self.branch {
-            let why = "another branch is checked out than when the loop began";
-            return self
-                .wait_to_land(&merged, why)
-                .map(|landing| (None, Some(landing)));
-        }
-        let mut commit = merged.clone();
-        if !self.user.is_ancestor(&head, &merged)? {
-            match self.redo_on(&head, &merged, message, gates)? {
-                Ok(new) => commit = new,
-                Err(why) => {
-                    return self
-                        .wait_to_land(&merged, &why)
-                        .map(|landing| (None, Some(landing)));
+        let (mut tries, mut wait) = (0, FIRST_WAIT);
+        loop {
+            let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
+            if head == merged || self.user.is_ancestor(&merged, &head)? {
+                return self.has_landed(&merged, tries > 0);
+            }
+            if self.user.branch()? != self.branch {
+                let why = "another branch is checked out than when the loop began";
+                return self.wait_to_land(&merged, why);
+            }
+            let commit = match self.on_top_of(&head, &merged, message, gates)? {
+                Ok(commit) => commit,
+                Err(Stuck::Person(why)) => return self.wait_to_land(&merged, &why),
+                Err(Stuck::Stopped) => {
+                    let why = "the loop was stopped before it had landed";
+                    return self.wait_to_land(&merged, why);
+                }
+            };
+            if let Err(why) = self.await_checkout()? {
+                return self.wait_to_land(&merged, &why);
+            }
+            let ff = ["merge", "--ff-only", "--quiet", &commit];
+            let mut moved = self.user.attempt(&ff)?;
+            if let Err(words) = &moved {
+                let told = self.tell_same_files(&head, &commit, words)?;
+                if !told.is_empty() {
+                    moved = self.user.attempt(&ff)?;
+                }
+                if moved.is_err() {
+                    self.set_entries(told.iter().map(|(name, old, _)| (name, old)))?;
                 }
             }
-        }
-        if let Err(why) = self.await_checkout()? {
-            self.move_refs(&[(self.waves_ref(), &commit), (self.merged_ref(), &commit)])?;
-            return self
-                .wait_to_land(&commit, &why)
-                .map(|landing| (None, Some(landing)));
-        }
-        match self
-            .user
-            .attempt(&["merge", "--ff-only", "--quiet", &commit])?
-        {
-            Ok(()) => {
-                self.move_refs(&[(self.waves_ref(), &commit), (self.merged_ref(), &commit)])?;
-                self.user
-                    .tidy(&["branch", "--quiet", "-D", &self.ready_branch()]);
-                let landing = Landing::Landed {
-                    commit: commit.clone(),
-                };
-                Ok((Some(commit), Some(landing)))
+            let Err(words) = moved else {
+                self.set_waves(&commit)?;
+                return self.has_landed(&commit, true);
+            };
+            if self.user.commit_of("HEAD")?.as_ref() == Some(&head) {
+                return self.wait_to_land(&merged, &git_reason(&words));
             }
-            Err(words) => {
-                let why = words.lines().next().unwrap_or("git refused").to_owned();
-                self.move_refs(&[(self.waves_ref(), &commit), (self.merged_ref(), &commit)])?;
-                self.wait_to_land(&commit, &why)
-                    .map(|landing| (None, Some(landing)))
+            tries += 1;
+            if tries == SAID_AFTER {
+                self.user.locks.tell(
+                    "your branch moves while the gates run: merge and gates are done again until it lands"
+                        .to_owned(),
+                );
+            }
+            if !self.pause(wait) {
+                let why = "your branch moved, and the loop was stopped before it had landed";
+                return self.wait_to_land(&merged, why);
+            }
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    /// Nothing waits any more.
+    fn has_landed(&self, commit: &str, moved: bool) -> Done<Landed> {
+        let waited = self
+            .user
+            .commit_of(&format!("refs/heads/{}", self.ready_branch()))?;
+        if waited.is_some() {
+            self.drop_branch(&self.ready_branch())?;
+        }
+        let landing = (moved || waited.is_some()).then(|| Landing::Landed {
+            commit: commit.to_owned(),
+        });
+        Ok((moved.then(|| commit.to_owned()), landing))
+    }
+
+    /// What was merged, on top of the user's commit and proven there.
+    fn on_top_of(
+        &self,
+        head: &str,
+        merged: &str,
+        message: &str,
+        gates: Gates<'_>,
+    ) -> Done<Result<String, Stuck>> {
+        let place = self.integration()?;
+        let onward = self.user.is_ancestor(head, merged)?;
+        let commit = match onward {
+            true => merged.to_owned(),
+            false => match self.redo_on(&place, head, merged, message)? {
+                Ok(commit) => commit,
+                Err(why) => return Ok(Err(Stuck::Person(why))),
+            },
+        };
+        if commit == head {
+            return Ok(Ok(commit));
+        }
+        match self.prove(&place, &commit, gates, &[], None)? {
+            Proof::Green => Ok(Ok(commit)),
+            Proof::Stopped => Ok(Err(Stuck::Stopped)),
+            Proof::Red(tail) => {
+                let first = tail.lines().next().unwrap_or("").to_owned();
+                let why = match onward {
+                    true => format!("it is red: {first}"),
+                    false => format!("with commits made meanwhile it is red: {first}"),
+                };
+                Ok(Err(Stuck::Person(why)))
+            }
+        }
+    }
+
+    /// The user's branch moved: the merge is done again on top of it.
+    fn redo_on(
+        &self,
+        place: &Integration,
+        head: &str,
+        merged: &str,
+        message: &str,
+    ) -> Done<Result<String, String>> {
+        match place.squash(self, head, merged, message, Hooks::Skip)? {
+            Squashed::Commit(commit) => Ok(Ok(commit)),
+            Squashed::Nothing => Ok(Ok(head.to_owned())),
+            Squashed::Refused(words) => Err(words),
+            Squashed::Conflict { words, files } => {
+                let where_ = match files.is_empty() {
+                    true => git_reason(&words),
+                    false => format!("in {}", files.join(", ")),
+                };
+                Ok(Err(format!(
+                    "it conflicts with commits made meanwhile: {where_}"
+                )))
             }
         }
     }
@@ -211,46 +317,106 @@ impl Trees {
         Ok(Ok(()))
     }
 
-    /// The user's branch moved: merge and gates are done again on top of it.
-    pub(super) fn redo_on(
-        &self,
-        head: &str,
-        merged: &str,
-        message: &str,
-        gates: Gates<'_>,
-    ) -> Done<Result<String, String>> {
-        let repo = self.worktree("merged", &mut false)?;
-        self.set_to(&repo, head)?;
-        if let Err(words) = repo.attempt(&["merge", "--squash", "--quiet", merged])? {
-            self.set_to(&repo, merged)?;
-            let first = words.lines().next().unwrap_or("").to_owned();
-            return Ok(Err(format!(
-                "it conflicts with commits made meanwhile: {first}"
-            )));
+    /// A git that was killed in the middle of a fast-forward leaves files that are as the new
+    /// commit has them, and an index that does not know. Where every file in the way is such, the
+    /// index is told, and nothing else is changed. Gives the files, with what the index held of
+    /// them before and holds now.
+    fn tell_same_files(&self, head: &str, commit: &str, words: &str) -> Done<Vec<SameFile>> {
+        let mut script = Vec::new();
+        let files = overwritten(words);
+        if files.is_empty() || files.iter().any(|file| file.starts_with('"')) {
+            return Ok(Vec::new());
         }
-        self.put_back(&repo)?;
-        if repo.holds(&["diff", "--cached", "--quiet"])? {
-            return Ok(Ok(head.to_owned()));
+        // Git names some of the files, not all that it would meet next.
+        let changed =
+            self.user
+                .paths(&["diff", "--name-only", "--no-renames", "-z", head, commit])?;
+        for path in changed {
+            let name = path.to_string_lossy().into_owned();
+            let spec = format!(":(top,literal){name}");
+            let entry = |of: &str| -> Done<Entry> {
+                let line = self
+                    .user
+                    .ask(&["ls-tree", "--full-tree", of, "--", &name])?;
+                Ok(line.split('\t').next().and_then(|head| {
+                    let mut words = head.split(' ');
+                    Some((words.next()?.to_owned(), words.nth(1)?.to_owned()))
+                }))
+            };
+            let (old, new) = (entry(head)?, entry(commit)?);
+            let staged = self.user.ask(&["ls-files", "--stage", "--", &spec])?;
+            let mut staged = staged.split(' ');
+            let staged = staged
+                .next()
+                .map(str::to_owned)
+                .zip(staged.next().map(str::to_owned));
+            let staged = staged.filter(|(mode, _)| !mode.is_empty());
+            if staged == new {
+                continue;
+            }
+            let there = self.file_as_git(&name)?;
+            let named = files.contains(&name);
+            match (staged == old, there == new) {
+                (true, true) => script.push((name, old, new)),
+                _ if named => return Ok(Vec::new()),
+                _ => {}
+            }
         }
-        repo.quiet(&["commit", "--quiet", "-m", message])?;
-        let commit = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
-        if let Err(tail) = gates(&repo.dir.join(&self.prefix)) {
-            self.set_to(&repo, merged)?;
-            let first = tail.lines().next().unwrap_or("").to_owned();
-            return Ok(Err(format!(
-                "with commits made meanwhile it is red: {first}"
-            )));
+        self.set_entries(script.iter().map(|(name, _, new)| (name, new)))?;
+        if !script.is_empty() {
+            self.user.locks.tell(format!(
+                "{} in your checkout were already as the work to be landed has them: git was told so",
+                descartes_kernel::units::plural(script.len() as u64, "file")
+            ));
         }
-        Ok(Ok(commit))
+        Ok(script)
     }
 
-    pub(super) fn wait_to_land(&self, commit: &str, why: &str) -> Done<Landing> {
+    /// Sets entries of the user's index; the files stay as they are.
+    fn set_entries<'e>(&self, entries: impl Iterator<Item = (&'e String, &'e Entry)>) -> Done<()> {
+        for (name, entry) in entries {
+            match entry {
+                Some((mode, blob)) => {
+                    let info = format!("{mode},{blob},{name}");
+                    self.user
+                        .quiet(&["update-index", "--add", "--cacheinfo", &info])?;
+                }
+                None => {
+                    self.user
+                        .quiet(&["update-index", "--force-remove", "--", name])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A file of the user's checkout as git would store it; none where there is none.
+    fn file_as_git(&self, name: &str) -> Done<Entry> {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.user.dir.join(name);
+        let Ok(meta) = path.symlink_metadata() else {
+            return Ok(None);
+        };
+        if !meta.is_file() {
+            // Links and folders are left to a person.
+            return Ok(Some((String::new(), String::new())));
+        }
+        let mode = match meta.permissions().mode() & 0o100 {
+            0 => "100644",
+            _ => "100755",
+        };
+        let blob = self.user.ask(&["hash-object", "--", name])?;
+        Ok(Some((mode.to_owned(), blob)))
+    }
+
+    pub(super) fn wait_to_land(&self, commit: &str, why: &str) -> Done<Landed> {
         let branch = self.ready_branch();
-        self.move_refs(&[(format!("refs/heads/{branch}"), commit)])?;
-        Ok(Landing::Ready {
+        self.put_branch(&branch, commit)?;
+        let landing = Landing::Ready {
             commit: commit.to_owned(),
             branch,
             why: why.to_owned(),
-        })
+        };
+        Ok((None, Some(landing)))
     }
 }

@@ -2,29 +2,50 @@
 //! which finished work comes together before it lands in the user's checkout.
 //!
 //! Everything that must survive is a ref of the user's repository:
-//! `refs/heads/descartes/TAG/ID` holds a task's work, `refs/descartes/TAG/merged` what was merged
-//! and proven, `refs/descartes/TAG/waves` the last commit of a wave (or what the loop began
-//! from). Each is moved only after what it points to is complete, so that a host that dies
-//! anywhere begins the same step again.
+//! `refs/heads/descartes/TAG/ID` holds a task's work, `refs/descartes/TAG/ours/ID` which commit
+//! there is ours, `refs/descartes/TAG/merged` what was merged and proven,
+//! `refs/descartes/TAG/waves` the last commit of a wave (or what the loop began from). Each is
+//! moved only after what it points to is complete, so that a host that dies anywhere begins the
+//! same step again.
 
+mod files;
+mod integration;
+mod kept;
 mod landing;
 mod marks;
+mod refs;
 mod slots;
+mod unsaved;
 mod workplace;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use descartes_kernel::tasks::TasksConfig;
+use descartes_kernel::tasks::{Case, Landing, ProvenTree, TasksConfig, ref_name};
 
 use super::git::Repo;
-use super::launch::file_name;
 use super::locks::{Locks, Ours};
-use super::place::Work;
+use super::place::{Gates, Work};
 use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
 
+pub(in crate::tasks) use kept::kept_in;
+
 type Done<T> = Result<T, String>;
+
+/// How often waits look whether somebody wants the loop to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Trees on which the gates were green.
+#[derive(Debug, Default)]
+pub(super) struct Proofs {
+    known: Vec<ProvenTree>,
+    /// Those of them that the journal does not have yet.
+    new: Vec<ProvenTree>,
+}
 
 /// The worktrees of a task loop.
 pub(in crate::tasks) struct Trees {
@@ -44,8 +65,19 @@ pub(in crate::tasks) struct Trees {
     copy: Vec<String>,
     setup: Option<String>,
     settings: HostSettings,
-    /// Worktrees are made and removed one at a time.
-    making: Mutex<()>,
+    /// Folders that may be taken from a slot where gates are red without them.
+    caches: Vec<String>,
+    case: Case,
+    /// Worktrees are made, removed and given branches one at a time.
+    turn: Mutex<()>,
+    /// Merges and landings come one at a time.
+    integrating: Mutex<()>,
+    /// What was merged, as this host left it.
+    known: Mutex<Option<String>>,
+    proofs: Mutex<Proofs>,
+    /// Where each piece of work was proven last.
+    slots: Mutex<HashMap<String, PathBuf>>,
+    stopped: AtomicBool,
     /// Ends the commands that make worktrees ready.
     setups: Mutex<Vec<Stopper>>,
 }
@@ -81,7 +113,12 @@ impl Trees {
             ));
         }
         let tag = config.source.tag();
-        let ref_tag = file_name(&tag);
+        let folded = user.ask(&["config", "--type=bool", "--get", "core.ignoreCase"]);
+        let case = match folded.as_deref() {
+            Ok("true") => Case::Ignored,
+            _ => Case::Differs,
+        };
+        let ref_tag = ref_name(&tag, case);
         let hash = short_hash(&top);
         let folder = settings.root.worktrees().join(format!("{hash}-{ref_tag}"));
         let ours = ours(&user, &folder, &ref_tag).map_err(refuse)?;
@@ -109,7 +146,14 @@ impl Trees {
             copy: config.worktree_copy.clone(),
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
-            making: Mutex::new(()),
+            caches: config.gate_caches.clone(),
+            case,
+            turn: Mutex::new(()),
+            integrating: Mutex::new(()),
+            known: Mutex::default(),
+            proofs: Mutex::default(),
+            slots: Mutex::default(),
+            stopped: AtomicBool::new(false),
             setups: Mutex::default(),
         })
     }
@@ -125,61 +169,78 @@ impl Trees {
             .collect()
     }
 
-    pub(super) fn merged_ref(&self) -> String {
-        format!("refs/descartes/{}/merged", self.ref_tag)
+    /// The name that an id has in refs.
+    pub(super) fn name_of(&self, id: &str) -> String {
+        ref_name(id, self.case)
     }
 
-    pub(super) fn waves_ref(&self) -> String {
-        format!("refs/descartes/{}/waves", self.ref_tag)
+    /// The folder that all worktrees of the repository share.
+    pub(super) fn common_dir(&self) -> Done<PathBuf> {
+        let common = self.user.ask(&["rev-parse", "--git-common-dir"])?;
+        let common = self.user.dir.join(common);
+        Ok(fs_err::canonicalize(&common).unwrap_or(common))
     }
 
-    pub(super) fn branch_of(&self, work: &Work) -> String {
-        format!("descartes/{}/{}", self.ref_tag, file_name(&work.id))
-    }
-
-    /// Where finished work waits that cannot land, while tasks have branches of their own: git has
-    /// no room for a branch `descartes/TAG` beside branches under that name.
-    pub(super) fn ready_branch(&self) -> String {
-        format!("descartes/{}/=ready", self.ref_tag)
-    }
-
-    /// Where it waits once no task has one.
-    pub(super) fn whole_branch(&self) -> String {
-        format!("descartes/{}", self.ref_tag)
-    }
-
-    /// What was merged so far; at first, the user's commit.
-    pub(super) fn merged(&self) -> Done<String> {
-        if let Some(commit) = self.user.commit_of(&self.merged_ref())? {
-            return Ok(commit);
+    /// Waits a little; false where somebody wants the loop to end.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.is_stopped() {
+            std::thread::sleep(LOOK.min(time));
         }
-        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-        self.move_refs(&[(self.merged_ref(), &head), (self.waves_ref(), &head)])?;
-        Ok(head)
+        !self.is_stopped()
     }
 
-    /// The same, once commits that the user made since our last landing are taken up.
-    pub(super) fn caught_up(&self) -> Done<String> {
-        let merged = self.merged()?;
-        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-        let moved = head != merged && self.user.is_ancestor(&merged, &head)?;
-        if moved && self.user.branch()? == self.branch {
-            self.move_refs(&[(self.merged_ref(), &head), (self.waves_ref(), &head)])?;
-            return Ok(head);
-        }
-        Ok(merged)
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
     }
 
-    pub(super) fn waves(&self) -> Done<String> {
-        let merged = self.merged()?;
-        Ok(self.user.commit_of(&self.waves_ref())?.unwrap_or(merged))
+    pub(super) fn integrating(&self) -> MutexGuard<'_, ()> {
+        self.integrating
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn move_refs(&self, refs: &[(String, &str)]) -> Done<()> {
-        for (name, commit) in refs {
-            self.user.quiet(&["update-ref", name, commit])?;
-        }
-        Ok(())
+    pub(super) fn known(&self) -> MutexGuard<'_, Option<String>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn proofs(&self) -> MutexGuard<'_, Proofs> {
+        self.proofs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn slots_of(&self) -> MutexGuard<'_, HashMap<String, PathBuf>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tree in which a piece of work was proven last.
+    pub(super) fn slot_of(&self, work: &Work) -> Option<PathBuf> {
+        let known = self.slots_of().get(&work.id).cloned();
+        known.filter(|path| path.join(".git").exists())
+    }
+
+    pub(super) fn is_proven(&self, tree: &str, gates: &[String]) -> bool {
+        let proofs = self.proofs();
+        proofs.known.iter().any(|proof| proof.proves(tree, gates))
+    }
+
+    pub(super) fn add_proof(&self, proof: ProvenTree) {
+        let mut proofs = self.proofs();
+        proofs.known.push(proof.clone());
+        proofs.new.push(proof);
+    }
+
+    /// Proofs that the journal does not have yet.
+    pub(super) fn new_proofs(&self) -> Vec<ProvenTree> {
+        std::mem::take(&mut self.proofs().new)
+    }
+
+    /// Lands, or says why not.
+    pub(super) fn land_or_wait(&self, message: &str, gates: Gates<'_>) -> Option<Landing> {
+        let landed = self.land(message, gates).or_else(|why| {
+            let merged = self.merged()?;
+            self.wait_to_land(&merged, &why)
+        });
+        landed.ok().and_then(|(_, landing)| landing)
     }
 }
 
@@ -196,6 +257,16 @@ fn ours(user: &Repo, folder: &Path, ref_tag: &str) -> Done<Ours> {
         trees: folder.to_owned(),
         folders: vec![real(&user.dir), common.clone(), real(folder)],
     })
+}
+
+/// The folders of worktrees that a repository has.
+pub(in crate::tasks) fn folders_of(top: &Path, worktrees: &Path) -> Vec<PathBuf> {
+    let start = format!("{}-", short_hash(top));
+    let entries = fs_err::read_dir(worktrees).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&start))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn short_hash(path: &Path) -> String {

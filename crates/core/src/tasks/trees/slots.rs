@@ -1,54 +1,280 @@
 //! Slots: a worktree for each task at work, made ready, and emptied into safety.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
-use crate::tasks::place::{Proven, Ready, Work};
+use crate::tasks::place::{Finished, Proven, Ready, Work};
 use crate::tasks::shell::Shell;
 
 /// Time for the command that makes a worktree ready.
 const SETUP: Duration = Duration::from_secs(30 * 60);
 
+/// Files by which package managers and build tools say what they need.
+const MANIFESTS: [&str; 36] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "rust-toolchain.toml",
+    "package.json",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "deno.lock",
+    "requirements.txt",
+    "pyproject.toml",
+    "poetry.lock",
+    "uv.lock",
+    "pdm.lock",
+    "Pipfile",
+    "Pipfile.lock",
+    "setup.py",
+    "setup.cfg",
+    "go.mod",
+    "go.sum",
+    "Gemfile",
+    "Gemfile.lock",
+    "composer.json",
+    "composer.lock",
+    "mix.exs",
+    "mix.lock",
+    "pubspec.yaml",
+    "pubspec.lock",
+    "Package.swift",
+    "Package.resolved",
+    "pom.xml",
+    "build.gradle",
+    "flake.lock",
+    ".gitmodules",
+];
+
 impl Trees {
-    pub(super) fn worktree(&self, name: &str, fresh: &mut bool) -> Done<Repo> {
+    /// The tree of a slot: one that is kept for what it holds is not used again.
+    pub(super) fn slot_name(&self, slot: u32) -> String {
+        let names = (1..).map(|n| match n {
+            1 => format!("slot-{slot}"),
+            n => format!("slot-{slot}-{n}"),
+        });
+        let free = |name: &String| !self.kept_mark(name).exists();
+        let mut names = names.filter(free);
+        names.next().unwrap_or_default()
+    }
+
+    /// A worktree of ours; made where it is not there.
+    pub(super) fn worktree(&self, name: &str) -> Done<Repo> {
         let path = self.folder.join(name);
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let repo = self.user.beside(&path);
+        if path.exists() {
+            self.mend_link(&path)?;
+        }
         if path.join(".git").is_file() && repo.ask(&["rev-parse", "HEAD"]).is_ok() {
             repo.unlock()?;
             repo.mend()?;
             return Ok(repo);
         }
         // What a dead host made half of, or an earlier repository of the same path left.
-        drop(fs_err::remove_dir_all(&path));
-        self.user.quiet(&["worktree", "prune"])?;
+        self.put_out_of_the_way(&path)?;
+        self.unregister(&path);
         fs_err::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
-        let text = path.to_string_lossy();
-        self.user
-            .quiet(&["worktree", "add", "--quiet", "--detach", &text, &merged])?;
-        *fresh = true;
+        self.add_worktree(&path, &merged)?;
+        for mark in [self.setup_mark(name), self.task_mark(name)] {
+            drop(fs_err::remove_file(mark));
+        }
         Ok(repo)
+    }
+
+    fn add_worktree(&self, path: &Path, commit: &str) -> Done<()> {
+        let text = path.to_string_lossy();
+        let add = [
+            "worktree",
+            "add",
+            "--quiet",
+            "--force",
+            "--no-checkout",
+            "--detach",
+            &text,
+            commit,
+        ];
+        self.user.quiet(&add).map(drop)
+    }
+
+    /// A folder that is no worktree any more is removed where nothing is in it, and kept else.
+    fn put_out_of_the_way(&self, path: &Path) -> Done<()> {
+        let io = |error: std::io::Error| error.to_string();
+        let Ok(mut entries) = fs_err::read_dir(path) else {
+            return Ok(());
+        };
+        let nothing = entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == ".git"));
+        if nothing && !path.join(".git").is_dir() {
+            return fs_err::remove_dir_all(path).map_err(io);
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let apart = (1..)
+            .map(|n| format!("{name}.was-{n}"))
+            .find(|name| !self.folder.join(name).exists())
+            .unwrap_or_default();
+        fs_err::rename(path, self.folder.join(&apart)).map_err(io)?;
+        self.mark_kept(
+            &apart,
+            &["a folder that was a worktree, and is none any more".to_owned()],
+        )
+    }
+
+    /// Git's own folder of a worktree.
+    fn admin_of(&self, path: &Path) -> Done<Option<PathBuf>> {
+        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let above = real(path.parent().unwrap_or(path));
+        let link = above
+            .join(path.file_name().unwrap_or_default())
+            .join(".git");
+        let entries = fs_err::read_dir(self.common_dir()?.join("worktrees"));
+        let mut folders = entries
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        Ok(folders.find(|folder| {
+            let gitdir = fs_err::read_to_string(folder.join("gitdir"));
+            gitdir.is_ok_and(|gitdir| Path::new(gitdir.trim_end()) == link)
+        }))
+    }
+
+    /// An agent may have removed or replaced the file that makes a folder a worktree.
+    pub(super) fn mend_link(&self, path: &Path) -> Done<()> {
+        let io = |error: std::io::Error| error.to_string();
+        let (link, repo) = (path.join(".git"), self.user.beside(path));
+        if link.is_file() && repo.ask(&["rev-parse", "--verify", "HEAD"]).is_ok() {
+            return Ok(());
+        }
+        if fs_err::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+            return Ok(());
+        }
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if link.is_dir() {
+            let apart = (1..)
+                .map(|n| format!("{name}.repository-{n}"))
+                .find(|name| !self.folder.join(name).exists())
+                .unwrap_or_default();
+            fs_err::create_dir_all(self.folder.join(&apart)).map_err(io)?;
+            fs_err::rename(&link, self.folder.join(&apart).join(".git")).map_err(io)?;
+            let holds = "a repository that an agent made in place of the worktree's own .git";
+            self.mark_kept(&apart, &[holds.to_owned()])?;
+            self.user.locks.tell(format!(
+                "an agent put a repository of its own in place of the .git of {}: it is kept at {}",
+                path.display(),
+                self.folder.join(&apart).display()
+            ));
+        }
+        let admin = self.admin_of(path)?;
+        if let Some(admin) = &admin {
+            fs_err::write(&link, format!("gitdir: {}\n", admin.display())).map_err(io)?;
+            if repo.ask(&["rev-parse", "--verify", "HEAD"]).is_ok() {
+                return Ok(());
+            }
+            drop(fs_err::remove_file(&link));
+        }
+        // Git has forgotten it: it gets another one's registration, and an index from its branch.
+        let Some(task) = fs_err::read_to_string(self.task_mark(&name)).ok() else {
+            return Ok(());
+        };
+        self.unregister(path);
+        let apart = self.folder.join(format!("{name}.link"));
+        drop(fs_err::remove_dir_all(&apart));
+        let branch = self.branch_of(&Work {
+            id: task,
+            title: String::new(),
+        });
+        let tip = self.user.commit_of(&format!("refs/heads/{branch}"))?;
+        let commit = match tip {
+            Some(tip) => tip,
+            None => self.merged()?,
+        };
+        self.add_worktree(&apart, &commit)?;
+        let admin = self.admin_of(&apart)?.ok_or("git made no worktree")?;
+        fs_err::rename(apart.join(".git"), &link).map_err(io)?;
+        fs_err::write(admin.join("gitdir"), format!("{}\n", link.display())).map_err(io)?;
+        drop(fs_err::remove_dir_all(&apart));
+        let head = format!("refs/heads/{branch}");
+        if self.user.commit_of(&head)?.is_none() {
+            self.put_branch(&branch, &commit)?;
+        }
+        repo.quiet(&["symbolic-ref", "HEAD", &head])?;
+        repo.quiet(&["reset", "--quiet"]).map(drop)
+    }
+
+    /// Has git forget a worktree of ours that is not there.
+    pub(super) fn unregister(&self, path: &Path) {
+        if path.exists() {
+            return;
+        }
+        if let Ok(Some(admin)) = self.admin_of(path) {
+            // One that was killed in the middle of being made is locked for ever.
+            drop(fs_err::remove_file(admin.join("locked")));
+            let text = path.to_string_lossy();
+            self.user
+                .tidy(&["worktree", "remove", "--force", "--force", &text]);
+            if admin.exists() {
+                drop(fs_err::remove_dir_all(admin));
+            }
+        }
     }
 
     /// Work that a dead host left in a slot goes onto the branch that is checked out there.
     pub(super) fn rescue(&self, repo: &Repo) -> Done<()> {
-        let branch = repo.branch()?;
+        let Some(branch) = repo.branch()? else {
+            return Ok(());
+        };
         let ours = format!("descartes/{}/", self.ref_tag);
-        if branch.is_some_and(|branch| branch.starts_with(&ours)) && repo.is_dirty()? {
+        if !branch.starts_with(&ours) {
+            return Ok(());
+        }
+        self.clear_marks(repo)?;
+        if repo.is_dirty()? {
             repo.unlock()?;
             self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
+        }
+        // While it was checked out here nobody else could commit on it.
+        if let Some(tip) = repo.commit_of("HEAD")? {
+            self.take_as_ours(&branch, &tip)?;
         }
         Ok(())
     }
 
-    /// Commits everything but the files of the tasks; nothing to commit is fine.
+    /// Commits everything but the files of the tasks and repositories inside the tree; nothing to
+    /// commit is fine.
     pub(super) fn commit_all(&self, repo: &Repo, message: &str, proven: Proven) -> Done<()> {
-        repo.quiet(&["add", "-A"])?;
+        let nested = self.nested(repo)?;
+        let mut specs = vec![":/".to_owned()];
+        specs.extend(
+            nested
+                .iter()
+                .map(|path| format!(":(top,exclude,literal){}", path.display())),
+        );
+        let mut args = vec!["add", "-A", "--"];
+        args.extend(specs.iter().map(String::as_str));
+        repo.quiet(&args)?;
         self.put_back(repo)?;
+        for path in nested {
+            // One that the agent put into the index itself.
+            let spec = format!(":(top,literal){}", path.display());
+            let staged = repo.paths(&["ls-files", "--stage", "-z", "--", &spec])?;
+            if staged
+                .iter()
+                .any(|entry| entry.to_string_lossy().starts_with("160000 "))
+            {
+                repo.quiet(&["reset", "--quiet", "HEAD", "--", &spec])?;
+            }
+        }
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
         if !merging && repo.holds(&["diff", "--cached", "--quiet"])? {
             return Ok(());
@@ -79,7 +305,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Makes a tree of ours what a commit says, leaving what git ignores: build caches stay warm.
+    /// Makes a slot what a commit says, leaving what git ignores: build caches stay warm.
     pub(super) fn set_to(&self, repo: &Repo, commit: &str) -> Done<()> {
         // What was begun there and never finished is of no worth: its commits are elsewhere.
         drop(repo.attempt(&["merge", "--abort"])?);
@@ -89,53 +315,93 @@ impl Trees {
         Ok(())
     }
 
-    pub(super) fn furnish(&self, repo: &Repo) -> Done<()> {
-        for name in &self.copy {
-            let (from, to) = (self.user.dir.join(name), repo.dir.join(name));
-            if !from.exists() {
-                continue;
-            }
-            if let Some(parent) = to.parent() {
-                fs_err::create_dir_all(parent).map_err(|error| error.to_string())?;
-            }
-            copy_all(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
-        }
+    pub(super) fn setup_mark(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.setup"))
+    }
+
+    pub(super) fn task_mark(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.task"))
+    }
+
+    /// Runs `worktree_setup` where it never ran, or where what it is about has changed.
+    pub(super) fn set_up(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
         let Some(setup) = &self.setup else {
-            return Ok(());
+            return Ok(Ok(()));
         };
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let mark = self.setup_mark(&name);
+        let listed = self.user.ask(&["ls-tree", "-r", commit])?;
+        let is_manifest = |line: &&str| {
+            let path = line.split('\t').nth(1).unwrap_or("");
+            let file = path.rsplit('/').next().unwrap_or("");
+            line.starts_with("160000")
+                || MANIFESTS.contains(&file)
+                || (file.starts_with("requirements") && file.ends_with(".txt"))
+        };
+        let lines: Vec<&str> = listed.lines().filter(is_manifest).collect();
+        let due = format!("{setup}\n{}", lines.join("\n"));
+        if fs_err::read_to_string(&mark).is_ok_and(|done| done == due) {
+            return Ok(Ok(()));
+        }
+        drop(fs_err::remove_file(&mark));
         let mut shell =
             Shell::new(&self.settings, &self.settings.mark()).map_err(|error| error.to_string())?;
-        let log = self.folder.join("setup.log");
+        let log = self.folder.join(format!("{name}-setup.log"));
         let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups().push(shell.stopper());
-        let ran = shell.run(&repo.dir.join(&self.prefix), setup, SETUP, log);
-        match ran.is_green() {
-            true => Ok(()),
-            false => Err(format!("worktree_setup `{setup}` failed:\n{}", ran.tail)),
+        let ran = shell.run(&dir.join(&self.prefix), setup, SETUP, log);
+        if !ran.is_green() {
+            return Ok(Err(format!(
+                "worktree_setup `{setup}` failed:\n{}",
+                ran.tail
+            )));
+        }
+        fs_err::write(mark, due).map_err(|error| error.to_string())?;
+        Ok(Ok(()))
+    }
+
+    /// The tree of a slot for a piece of work. One that holds what another's agent left there and
+    /// git cannot carry is kept, and another is made.
+    fn slot_for(&self, slot: u32, work: &Work) -> Done<(String, Repo)> {
+        loop {
+            let name = self.slot_name(slot);
+            let repo = self.worktree(&name)?;
+            self.rescue(&repo)?;
+            let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
+            if last == work.id || last.is_empty() {
+                return Ok((name, repo));
+            }
+            let holds = self.unsaved(&repo)?;
+            if holds.is_empty() {
+                return Ok((name, repo));
+            }
+            self.keep_tree(&repo, &name, &holds)?;
         }
     }
 
     pub(super) fn ready(&self, slot: u32, work: &Work) -> Done<Ready> {
-        let mut fresh = false;
-        let repo = self.worktree(&format!("slot-{slot}"), &mut fresh)?;
-        self.rescue(&repo)?;
+        let (name, repo) = self.slot_for(slot, work)?;
+        let fresh = !self.task_mark(&name).exists();
+        fs_err::write(self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
-        let known = self.user.commit_of(&format!("refs/heads/{branch}"))?;
-        match known {
-            None => {
-                self.set_to(&repo, &merged)?;
-                repo.quiet(&["checkout", "--quiet", "-B", &branch])?;
+        {
+            // Git looks at all worktrees before it gives one a branch.
+            let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another slot may still have it checked out, cut short by a dead host.
+            self.free(&branch, &repo)?;
+            match self.earlier_work(&branch)? {
+                None => {
+                    self.set_to(&repo, &merged)?;
+                    self.put_branch(&branch, &merged)?;
+                }
+                Some(commit) => self.set_to(&repo, &commit)?,
             }
-            Some(commit) => {
-                self.set_to(&repo, &commit)?;
-                // Another slot may still have it checked out, cut short by a dead host.
-                self.free(&branch, &repo)?;
-                repo.quiet(&["checkout", "--quiet", &branch])?;
-            }
+            repo.quiet(&["checkout", "--quiet", &branch])?;
         }
-        if fresh {
-            self.furnish(&repo)?;
+        if fresh && let Err(tail) = self.furnish(&repo.dir, &merged)? {
+            drop(fs_err::remove_file(self.task_mark(&name)));
+            return Err(tail);
         }
         let note = self.catch_up(&repo, &merged)?;
         Ok(Ready {
@@ -144,13 +410,28 @@ impl Trees {
         })
     }
 
+    /// What is on a task's branch already and may be built upon. A branch that somebody else made
+    /// is none of it.
+    fn earlier_work(&self, branch: &str) -> Done<Option<String>> {
+        let Some(tip) = self.user.commit_of(&format!("refs/heads/{branch}"))? else {
+            return Ok(None);
+        };
+        let ours = self.put_by_us(branch)?;
+        if ours.as_deref() == Some(&*tip) {
+            return Ok(Some(tip));
+        }
+        let on_top = match &ours {
+            Some(ours) => self.user.is_ancestor(ours, &tip)?,
+            None => false,
+        };
+        self.set_aside(branch, &tip)?;
+        Ok(on_top.then_some(tip))
+    }
+
     /// Takes a branch away from every other slot, with the work that lies there.
     pub(super) fn free(&self, branch: &str, ours: &Repo) -> Done<()> {
-        let slots = fs_err::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
-        for slot in slots.map(|entry| self.user.beside(&entry.path())) {
+        for slot in self.trees_there() {
+            let slot = self.user.beside(&slot);
             if slot.dir == ours.dir || !slot.dir.join(".git").is_file() {
                 continue;
             }
@@ -160,6 +441,24 @@ impl Trees {
             }
         }
         Ok(())
+    }
+
+    /// Worktrees of ours that are there.
+    pub(super) fn trees_there(&self) -> Vec<PathBuf> {
+        let entries = fs_err::read_dir(&self.folder)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut trees: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.is_dir())
+            .filter(|path| {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                name == "merged" || name.starts_with("slot-")
+            })
+            .collect();
+        trees.sort();
+        trees
     }
 
     /// Brings what was merged meanwhile into a task's tree. Conflicts stay in the files, for the
@@ -184,31 +483,20 @@ impl Trees {
         )))
     }
 
-    pub(super) fn keep(&self, slot: u32, work: &Work, proven: Proven) -> Done<()> {
-        let repo = self.user.beside(&self.folder.join(format!("slot-{slot}")));
+    pub(super) fn keep(&self, slot: u32, work: &Work, proven: Proven) -> Done<Finished> {
+        let path = self.folder.join(self.slot_name(slot));
+        {
+            let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            self.mend_link(&path)?;
+        }
+        let repo = self.user.beside(&path);
         // A git of the agent's may have been ended with it.
         repo.unlock()?;
-        if repo.branch()?.as_deref() != Some(self.branch_of(work).as_str()) {
-            // The agent went elsewhere: what it committed there is named, so that it is not lost.
-            let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
-            if repo.is_dirty()? {
-                self.commit_all(&repo, &work.title, Proven::No)?;
-            }
-            let head = repo.commit_of("HEAD")?.unwrap_or(head);
-            let name = format!("refs/heads/{}", self.branch_of(work));
-            let known = self.user.commit_of(&name)?;
-            let onward = match &known {
-                Some(known) => repo.is_ancestor(known, &head)?,
-                None => true,
-            };
-            if !onward {
-                return Err(format!(
-                    "its agent left the branch {}",
-                    self.branch_of(work)
-                ));
-            }
-            repo.quiet(&["checkout", "--quiet", "--detach"])?;
-            return self.move_refs(&[(name, &head)]);
+        repo.mend()?;
+        self.clear_marks(&repo)?;
+        let branch = self.branch_of(work);
+        if repo.branch()?.as_deref() != Some(branch.as_str()) {
+            return self.bring_back(&repo, work, &branch);
         }
         let marked = self.still_marked(&repo)?;
         let message = match proven {
@@ -216,13 +504,51 @@ impl Trees {
             Proven::No => format!("{} (unproven)", work.title),
         };
         self.commit_all(&repo, &message, proven)?;
+        let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
+        self.take_as_ours(&branch, &tip)?;
+        let uncarried = self.uncarried(&repo, &self.merged()?)?;
         // What is left are the agent's copies of the task files.
         repo.quiet(&["reset", "--quiet", "--hard"])?;
         repo.quiet(&["checkout", "--quiet", "--detach"])?;
-        match marked {
-            Some(file) => Err(format!("{file} still holds conflict markers")),
-            None => Ok(()),
+        if let Some(file) = marked {
+            return Err(format!("{file} still holds conflict markers"));
         }
+        Ok(match uncarried.is_empty() {
+            true => Finished::Safe,
+            false => Finished::Uncarried(uncarried.join("\n")),
+        })
+    }
+
+    /// The agent went elsewhere: what it committed there is named, so that it is not lost.
+    fn bring_back(&self, repo: &Repo, work: &Work, branch: &str) -> Done<Finished> {
+        self.commit_all(repo, &work.title, Proven::No)?;
+        let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
+        let name = format!("refs/heads/{branch}");
+        let known = self.user.commit_of(&name)?;
+        let onward = match &known {
+            Some(known) => repo.is_ancestor(known, &head)?,
+            None => true,
+        };
+        if !onward {
+            if !self.is_in_a_ref(&head)? {
+                self.keep_commit(&head)?;
+            }
+            return Ok(Finished::Uncarried(format!(
+                "your work is at commit {head}, but not on the branch {branch}, on which it is expected: stay on \
+                 that branch, bring the work there (for example: git merge {head}), and finish a rebase that you began"
+            )));
+        }
+        repo.quiet(&["checkout", "--quiet", "--detach"])?;
+        if let Some(known) = &known {
+            // Where the agent left it: made by its own hand or ours.
+            self.take_as_ours(branch, known)?;
+        }
+        self.put_branch(branch, &head)?;
+        let uncarried = self.uncarried(repo, &self.merged()?)?;
+        Ok(match uncarried.is_empty() {
+            true => Finished::Safe,
+            false => Finished::Uncarried(uncarried.join("\n")),
+        })
     }
 
     /// A file with unresolved conflicts that still looks like one.
@@ -234,16 +560,4 @@ impl Trees {
         };
         Ok(repo.unmerged()?.into_iter().find(marked))
     }
-}
-
-fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
-    if !from.is_dir() {
-        return fs_err::copy(from, to).map(drop);
-    }
-    fs_err::create_dir_all(to)?;
-    for entry in fs_err::read_dir(from)? {
-        let entry = entry?;
-        copy_all(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
 }

@@ -1,14 +1,19 @@
 //! Worktrees as a place to work.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
+use descartes_kernel::tasks::ProvenTree;
 use descartes_proc::Ending;
 
 use super::Trees;
 use crate::tasks::locks::{HURRY, Locks};
-use crate::tasks::place::{Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace};
+use crate::tasks::place::{
+    Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, Wave,
+    WaveDone, Work, Workplace,
+};
 
 /// How a git under way is ended when somebody wants the end.
 const END: Ending = Ending::Ask {
@@ -18,12 +23,16 @@ const END: Ending = Ending::Ask {
 /// Files of a task that are told by name to those that depend on it.
 const TOLD_FILES: usize = 20;
 
+/// A preparation that fails is tried so often: gits of agents work on the same repository.
+const TRIES: u32 = 5;
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
+
 impl Workplace for Trees {
     fn locks(&self) -> Option<&Locks> {
         Some(&self.user.locks)
     }
 
-    fn begin(&self) -> Result<(), String> {
+    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
         self.user.locks.look_around();
         for lock in self.user.git_paths(&["packed-refs.lock"])? {
             // It keeps little from being done, but makes every git wait: better said at once.
@@ -32,16 +41,38 @@ impl Workplace for Trees {
         // A git that outlived an earlier host fills or empties one of our trees. One that stays is
         // met again where its lock is in the way.
         self.user.locks.await_gits(&self.folder);
+        if fresh == Fresh::Yes || !self.has_control() {
+            self.take_control()?;
+        }
         self.make_room()?;
         // Refs of a loop that ended long ago do not hold this one back.
-        self.caught_up().map(drop)
+        self.caught_up()?;
+        // All at once, before any agent is at work: git cannot bear a worktree that is half made.
+        for slot in 0..slots {
+            self.worktree(&self.slot_name(slot))?;
+        }
+        Ok(())
+    }
+
+    fn remember(&self, proven: &[ProvenTree]) {
+        self.proofs().known.extend_from_slice(proven);
     }
 
     fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String> {
-        self.ready(slot, work)
+        let mut tries = 1;
+        loop {
+            let made = self.ready(slot, work);
+            let lost = self.user.locks.stuck().is_some();
+            if made.is_ok() || tries >= TRIES || lost || !self.pause(BETWEEN_TRIES * tries) {
+                return made;
+            }
+            tries += 1;
+        }
     }
 
-    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<(), String> {
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, String> {
+        self.slots_of()
+            .insert(work.id.clone(), self.folder.join(self.slot_name(slot)));
         self.keep(slot, work, proven)
     }
 
@@ -76,38 +107,42 @@ impl Workplace for Trees {
     }
 
     fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {
+        let _one = self.integrating();
         let end = match self.bring_together(work, gates) {
             Ok(end) => end,
+            Err(_) if self.is_stopped() => MergeEnd::Interrupted,
             Err(message) => MergeEnd::Failed { message },
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
-            landing = match self.land(&work.title, gates) {
-                Ok((_, landing)) => landing,
-                Err(why) => self.merged().and_then(|m| self.wait_to_land(&m, &why)).ok(),
-            };
+            landing = self.land_or_wait(&work.title, gates);
         }
-        MergeDone { end, landing }
+        MergeDone {
+            end,
+            landing,
+            proven: self.new_proofs(),
+        }
     }
 
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), String>, String> {
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String> {
         self.gate_integration(gates)
     }
 
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone {
-        match self.close_wave(wave, gates) {
-            Ok((commit, landing)) => WaveDone {
-                end: CommitEnd::Committed { commit },
-                landing,
-            },
-            Err(message) => WaveDone {
-                end: CommitEnd::Failed { message },
-                landing: None,
-            },
+        let _one = self.integrating();
+        let (end, landing) = match self.close_wave(wave, gates) {
+            Ok((commit, landing)) => (CommitEnd::Committed { commit }, landing),
+            Err(message) => (CommitEnd::Failed { message }, None),
+        };
+        WaveDone {
+            end,
+            landing,
+            proven: self.new_proofs(),
         }
     }
 
     fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
         self.user.locks.hurry();
         self.user.end_calls(END);
         let mut setups = self.setups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,9 +154,23 @@ impl Workplace for Trees {
         self.user.end_calls(Ending::Kill);
     }
 
-    fn close(&self, done: &[Work]) -> Option<String> {
+    fn land_rest(&self, gates: Gates<'_>) -> LandDone {
+        let _one = self.integrating();
+        let message = format!("work of {}", self.tag);
+        LandDone {
+            landing: self.land_or_wait(&message, gates),
+            proven: self.new_proofs(),
+        }
+    }
+
+    fn close(&self, done: &[Work]) -> Closed {
+        let _one = self.integrating();
         self.user.locks.hurry();
-        let merged = self.merged().ok()?;
+        let mut closed = Closed::default();
+        let Ok(merged) = self.merged() else {
+            closed.kept = self.kept_trees();
+            return closed;
+        };
         let landed = self
             .user
             .commit_of("HEAD")
@@ -129,35 +178,28 @@ impl Workplace for Trees {
             .flatten()
             .is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
         // Slots and branches of finished work; what is not done keeps its branch.
-        let slots = fs_err::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
-        for slot in slots
-            .map(|entry| entry.path())
-            .filter(|path| path.join(".git").is_file())
-        {
-            let repo = self.user.beside(&slot);
-            if self.rescue(&repo).is_ok() {
-                let text = slot.to_string_lossy();
-                drop(self.user.quiet(&["worktree", "remove", "--force", &text]));
+        for tree in self.trees_there() {
+            if let Err(words) = self.remove_tree(&tree) {
+                self.user.locks.tell(format!(
+                    "the worktree {} could not be removed: {words}",
+                    tree.display()
+                ));
             }
         }
-        let mut waits = None;
+        self.unregister_lost();
         if landed {
             for work in done {
-                let branch = self.branch_of(work);
-                self.user.tidy(&["branch", "--quiet", "-D", &branch]);
+                drop(self.drop_branch(&self.branch_of(work)));
             }
-            let ready = format!("refs/heads/{}", self.ready_branch());
-            for name in [ready, self.merged_ref(), self.waves_ref()] {
-                self.user.tidy(&["update-ref", "-d", &name]);
-            }
+            drop(self.drop_branch(&self.ready_branch()));
+            self.forget_merged();
+            drop(fs_err::remove_dir_all(self.folder.join("control")));
         } else {
             // What cannot be gathered stays where it is, and is accounted for there.
-            waits = self.gather(done).ok().flatten();
+            closed.waits = self.gather(done).ok().flatten();
         }
+        closed.kept = self.kept_trees();
         drop(fs_err::remove_dir(&self.folder));
-        waits
+        closed
     }
 }

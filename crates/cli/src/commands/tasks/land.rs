@@ -1,0 +1,135 @@
+//! `descartes work land`: finished work that could not land is brought into the user's branch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use descartes_client::{Known, LoopHandle, Loops, Scope};
+use descartes_core::host::HostError;
+use descartes_core::tasks::{Whereabouts, survey};
+use descartes_kernel::outcome::exit;
+use descartes_kernel::tasks::Landing;
+use descartes_kernel::view::Life;
+use descartes_store::layout::StateRoot;
+
+use crate::args::start::ShowArgs;
+use crate::args::tasks::LandArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::session::foreground;
+use crate::session::foreground::Format;
+use crate::session::order::{Job, Order};
+use crate::settings::surroundings::Surroundings;
+use crate::within;
+
+/// Runs it.
+pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+    let root = around.root(&around.here);
+    let waiting = waiting(args, around, &root)?;
+    if waiting.is_empty() {
+        return nothing(args, around, &root, printer);
+    }
+    let mut code = 0;
+    for found in waiting {
+        within::refuse_steering_of(found.meta())?;
+        if found.life()? == Life::Alive {
+            printer.talk(&format!(
+                "the loop {} is running: it lands its work itself",
+                found.name()
+            ));
+            code = code.max(exit::REFUSED);
+            continue;
+        }
+        let order = Order {
+            environment: BTreeMap::new(),
+            dir: found.meta().working_dir.clone(),
+            job: Job::Land {
+                state_file: found.state_file().to_owned(),
+                loop_id: found.id().to_owned(),
+            },
+        };
+        let format = Format::asked(ShowArgs {
+            json: args.json,
+            ..ShowArgs::default()
+        });
+        code = code.max(foreground::run(order, format, around, printer)?);
+    }
+    Ok(code)
+}
+
+/// The newest loop of each tag here whose work waits; with a tag, that one's.
+fn waiting(
+    args: &LandArgs,
+    around: &Surroundings,
+    root: &StateRoot,
+) -> Result<Vec<LoopHandle>, CliError> {
+    let top = top_of(&around.here);
+    let loops = Loops::at(root.clone(), Known::builtin()?);
+    let (mut found, mut tags) = (Vec::new(), BTreeSet::new());
+    for handle in loops.list(&Scope::All)? {
+        let here = handle.meta().working_dir.starts_with(&top);
+        if !here || handle.parent().is_some() {
+            continue;
+        }
+        let Ok(look) = handle.look() else {
+            continue;
+        };
+        let Some(tasks) = &look.state.tasks else {
+            continue;
+        };
+        let meant = match &args.tag {
+            Some(tag) => *tag == tasks.tag,
+            None => matches!(tasks.landing, Some(Landing::Ready { .. })),
+        };
+        // The newest loop of a tag has taken over what an older one left.
+        if tags.insert(tasks.tag.clone()) && meant {
+            found.push(handle);
+        }
+    }
+    Ok(found)
+}
+
+/// The repository around a folder.
+fn top_of(here: &std::path::Path) -> PathBuf {
+    let above = here.ancestors().find(|dir| dir.join(".git").exists());
+    above.unwrap_or(here).to_owned()
+}
+
+/// What is said where no loop has work that waits.
+fn nothing(
+    args: &LandArgs,
+    around: &Surroundings,
+    root: &StateRoot,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let pieces = survey(&around.here, root).map_err(HostError::from)?;
+    let left = pieces.iter().find_map(|piece| match &piece.at {
+        Whereabouts::Ready { name, commits } if *commits > 0 => {
+            let meant = args.tag.as_ref().is_none_or(|tag| *tag == piece.what);
+            meant.then_some((&piece.what, name))
+        }
+        _ => None,
+    });
+    if let Some((what, name)) = left {
+        return Err(CliError::Host(refused(
+            format!(
+                "work of {what} waits on {name}, but the loop that made it is not known any more"
+            ),
+            format!("its gates are not known either: git merge {name}, then run your own"),
+        )));
+    }
+    if let Some(tag) = &args.tag {
+        return Err(CliError::Host(refused(
+            format!("there is no task loop of `{tag}` here whose work could land"),
+            "see what there is: descartes work",
+        )));
+    }
+    printer.line("no finished work waits here: all of it has landed");
+    Ok(0)
+}
+
+fn refused(message: String, hint: impl Into<String>) -> HostError {
+    HostError::Refused {
+        message,
+        hint: hint.into(),
+    }
+}

@@ -1,0 +1,288 @@
+//! Nothing that agents or people made is lost on the way from a worktree into the user's branch.
+
+use std::path::PathBuf;
+
+use descartes_testkit::World;
+use descartes_testkit::world::Finished;
+
+use crate::task_common::{graph, run, said, scud_project, statuses};
+
+/// A repository with so many tasks that do not depend on each other.
+pub fn tasks(count: u32) -> World {
+    let rows: Vec<String> = (1..=count)
+        .map(|n| format!("{n} | Task {n} | P | 1 | M"))
+        .collect();
+    scud_project(graph(&rows.join("\n"), "\n@edges\n"))
+}
+
+/// Runs the tag with a shell script for an agent; it claims when it ends.
+#[track_caller]
+pub fn with_agent(world: &World, script: &str, flags: &[&str]) -> Finished {
+    let path = world.state().join("agent.sh");
+    std::fs::create_dir_all(world.state()).unwrap();
+    let text = format!("{script}\necho '<promise>COMPLETE</promise>'\n");
+    std::fs::write(&path, text).unwrap();
+    let agent = format!("sh {}", path.display());
+    let words = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+    run(world, &[&words[..], flags].concat())
+}
+
+/// Worktrees of ours that are there.
+fn worktrees(world: &World) -> Vec<PathBuf> {
+    let listed = world.git(["worktree", "list", "--porcelain"]);
+    let paths = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix("worktree "));
+    paths.skip(1).map(PathBuf::from).collect()
+}
+
+const NESTED: &str = "mkdir -p app; cd app; git init -q .; echo content > f; git add .
+git -c user.name=a -c user.email=a@b commit -qm inner; cd ..; echo x > other";
+
+#[test]
+fn a_repository_inside_the_tree_goes_back_to_its_agent() {
+    let world = tasks(1);
+    let script = format!("if [ -d app/.git ]; then rm -rf app/.git; else\n{NESTED}\nfi");
+    let done = with_agent(&world, &script, &["--verify", "test -e app/f"]);
+    done.assert_code(0);
+    assert!(
+        said(&done).contains("a git repository of its own"),
+        "{done}"
+    );
+    assert_eq!(world.git(["show", "HEAD:app/f"]), "content");
+    assert_eq!(worktrees(&world), [""; 0].map(PathBuf::from));
+}
+
+#[test]
+fn a_worktree_with_a_repository_that_is_found_nowhere_else_is_kept_and_named() {
+    let world = tasks(2);
+    let script = format!("if [ $DESCARTES_TASK_ID = 1 ]; then\n{NESTED}\nelse echo y > work; fi");
+    let done = with_agent(&world, &script, &["--verify", "test -e app/ -o -e work"]);
+    done.assert_code(6);
+    assert_eq!(statuses(&world), "BD");
+    let tree = world.git(["ls-tree", "-r", "HEAD"]);
+    assert!(!tree.contains("160000"), "{tree}");
+    let kept: Vec<PathBuf> = worktrees(&world)
+        .into_iter()
+        .filter(|path| path.join("app/f").exists())
+        .collect();
+    assert_eq!(kept.len(), 1, "{done}");
+    let path = kept[0].to_str().unwrap();
+    for words in [
+        said(&done),
+        run(&world, &["work"]).stdout(),
+        run(&world, &["loop", "status"]).stdout(),
+    ] {
+        assert!(
+            words.contains(path) && words.contains("the repository app"),
+            "{words}"
+        );
+    }
+    // A later loop of the tag works elsewhere, and leaves it alone.
+    with_agent(&world, "echo z > again", &["--force", "--verify", "true"]);
+    assert!(kept[0].join("app/.git").exists());
+}
+
+#[test]
+fn a_commit_inside_a_submodule_that_nobody_can_reach_does_not_land() {
+    let world = tasks(1);
+    let inner = world.state().join("inner");
+    std::fs::create_dir_all(&inner).unwrap();
+    let git = |words: &[&str]| {
+        let mut git = world.command("git");
+        git.current_dir(&inner).args(words);
+        world
+            .run_within(git, std::time::Duration::from_secs(30))
+            .assert_code(0);
+    };
+    git(&["init", "-q", "."]);
+    git(&["commit", "-q", "--allow-empty", "-m", "inner"]);
+    let url = inner.to_str().unwrap();
+    let file = ["-c", "protocol.file.allow=always"];
+    world.git([&file[..], &["submodule", "--quiet", "add", url, "sub"]].concat());
+    world.git(["commit", "-qm", "submodule"]);
+    let before = world.git(["rev-parse", "HEAD:sub"]);
+    let script = "git -c protocol.file.allow=always submodule --quiet update --init
+cd sub; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm inside; cd ..";
+    let done = with_agent(&world, script, &["--verify", "test -e sub/f"]);
+    done.assert_code(6);
+    assert!(
+        said(&done).contains("in no repository that others reach"),
+        "{done}"
+    );
+    assert_eq!(world.git(["rev-parse", "HEAD:sub"]), before);
+    let kept = worktrees(&world);
+    assert!(
+        kept.iter().any(|path| path.join("sub/f").exists()),
+        "{done}"
+    );
+}
+
+#[test]
+fn a_worktree_whose_git_file_is_gone_is_mended() {
+    let world = tasks(2);
+    let script = "rm .git; [ $DESCARTES_TASK_ID = 1 ] || { git init -q .; git add -A
+git -c user.name=a -c user.email=a@b commit -qm mine; }; echo x > work-$DESCARTES_TASK_ID";
+    let done = with_agent(&world, script, &["--verify", "ls work-*"]);
+    done.assert_code(0);
+    assert!(world.has("work-1") && world.has("work-2"), "{done}");
+    // What the agent made in its place is not thrown away.
+    let work = run(&world, &["work"]).stdout();
+    assert!(
+        work.contains("in place of the worktree's own .git"),
+        "{work}"
+    );
+}
+
+#[test]
+fn commits_of_a_person_on_our_branches_are_kept_under_another_name() {
+    let world = tasks(1);
+    world.write("README.md", "one\n");
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "readme"]);
+    world.write("README.md", "mine\n");
+    let script = "echo agent >> README.md";
+    with_agent(&world, script, &["--verify", "true"]).assert_code(6);
+    world.git(["checkout", "-q", "--", "README.md"]);
+    world.git(["stash", "-q"]);
+    world.git(["checkout", "-q", "descartes/auth"]);
+    world.write("fix", "by hand");
+    world.git(["add", "fix"]);
+    world.git(["commit", "-qm", "a person's fix"]);
+    let fix = world.git(["rev-parse", "HEAD"]);
+    world.git(["checkout", "-q", "main"]);
+    world.git(["stash", "pop", "-q"]);
+    let again = with_agent(&world, script, &["--force", "--verify", "true"]);
+    let kept = format!("descartes-kept/auth/{}", &fix[..12]);
+    assert_eq!(world.git(["rev-parse", &kept]), fix, "{again}");
+    assert!(said(&again).contains(&kept), "{again}");
+    // A branch of that name that a person made, for a task of the loop.
+    let world = tasks(1);
+    world.git(["checkout", "-q", "-b", "descartes/auth/1"]);
+    world.write("mine", "x");
+    world.git(["add", "mine"]);
+    world.git(["commit", "-qm", "mine"]);
+    let mine = world.git(["rev-parse", "HEAD"]);
+    world.git(["checkout", "-q", "main"]);
+    let done = with_agent(&world, "echo x > work", &["--verify", "test -e work"]);
+    done.assert_code(0);
+    assert!(world.has("work") && !world.has("mine"), "{done}");
+    let all = world.git(["for-each-ref", "--format=%(objectname)", "refs/heads"]);
+    assert!(all.contains(&mine), "{done}");
+}
+
+#[test]
+fn work_that_waits_is_landed_by_a_command_that_works() {
+    let world = tasks(1);
+    world.write("README.md", "one\n");
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "readme"]);
+    world.write("README.md", "mine\n");
+    let done = with_agent(
+        &world,
+        "echo agent > README.md",
+        &["--verify", "test -e README.md"],
+    );
+    done.assert_code(6);
+    assert!(
+        said(&done).contains("would be overwritten by merge: README.md"),
+        "{done}"
+    );
+    let status = run(&world, &["loop", "status"]).stdout();
+    assert!(status.contains("descartes work land"), "{status}");
+    // Still in the way: nothing is lost, and it says so again.
+    run(&world, &["work", "land"]).assert_code(6);
+    world.git(["checkout", "-q", "--", "README.md"]);
+    // The branch has moved meanwhile: no fast-forward of the old commit can do it.
+    world.write("other", "x");
+    world.git(["add", "other"]);
+    world.git(["commit", "-qm", "meanwhile"]);
+    let landed = run(&world, &["work", "land", "auth"]);
+    landed.assert_code(0);
+    assert_eq!(world.read("README.md").trim(), "agent");
+    assert!(world.has("other"));
+    let refs = world.git(["for-each-ref", "refs/heads/descartes", "refs/descartes"]);
+    assert_eq!(refs, "", "{landed}");
+    run(&world, &["work", "land"]).assert_code(0);
+    run(&world, &["work", "land", "nothing-of-that-name"]).assert_code(65);
+    let status = run(&world, &["loop", "status"]).stdout();
+    assert!(status.contains("Completed (gates green)"), "{status}");
+}
+
+#[test]
+fn a_resumed_loop_lands_what_waits() {
+    let world = tasks(1);
+    world.write("work", "mine");
+    with_agent(&world, "echo agent > work", &["--verify", "true"]).assert_code(6);
+    std::fs::remove_file(world.project().join("work")).unwrap();
+    run(&world, &["loop", "resume"]).assert_code(0);
+    assert_eq!(world.read("work").trim(), "agent");
+}
+
+#[test]
+fn landing_is_tried_until_it_lands_while_the_branch_moves() {
+    let world = tasks(1);
+    // The gate itself commits in the user's checkout, five times.
+    let project = world.project();
+    let gate = format!(
+        "n=$(cat {0}/count 2>/dev/null || echo 0); if [ $n -lt 5 ]; then echo $((n+1)) > {0}/count; \
+         cd {1} && echo x > other-$n && git add other-$n && git -c user.name=a -c user.email=a@b commit -qm moved; fi",
+        world.state().display(),
+        project.display()
+    );
+    let done = with_agent(&world, "echo x > work", &["--verify", &gate]);
+    done.assert_code(0);
+    assert!(world.has("work"), "{done}");
+    let log = world.git(["log", "--format=%s"]);
+    assert_eq!(log.matches("moved").count(), 5, "{log}");
+}
+
+#[test]
+fn ids_that_no_branch_can_have_are_worked_on_like_any_other() {
+    let rows = ["yarn.lock", "v1..v2", "1"].map(|id| format!("{id} | T | P | 1 | M"));
+    let world = scud_project(graph(&rows.join("\n"), "\n@edges\n"));
+    let done = with_agent(
+        &world,
+        "echo x > \"work-$DESCARTES_TASK_ID\"",
+        &["--verify", "ls work-*", "--parallel", "3"],
+    );
+    done.assert_code(0);
+    for id in ["yarn.lock", "v1..v2", "1"] {
+        assert!(world.has(&format!("work-{id}")), "{id}: {done}");
+    }
+}
+
+#[test]
+fn without_barriers_no_task_is_blocked_by_our_own_hand() {
+    for _ in 0..3 {
+        let world = tasks(6);
+        let flags = ["--verify", "true", "--no-wave-barrier", "--parallel", "4"];
+        let done = with_agent(&world, "echo x > work-$DESCARTES_TASK_ID", &flags);
+        done.assert_code(0);
+        assert_eq!(statuses(&world), "DDDDDD", "{done}");
+    }
+}
+
+#[test]
+fn tasks_one_at_a_time_see_each_others_work() {
+    let world = tasks(4);
+    let script = "echo \"$DESCARTES_TASK_ID\" >> CHANGES";
+    let flags = ["--verify", "true", "--no-wave-barrier"];
+    let done = with_agent(&world, script, &flags);
+    done.assert_code(0);
+    assert_eq!(world.read("CHANGES"), "1\n2\n3\n4\n", "{done}");
+    assert!(!said(&done).contains("conflict"), "{done}");
+}
+
+#[test]
+fn a_fast_forward_that_was_killed_halfway_is_finished() {
+    let world = tasks(1);
+    // What a git leaves that was killed between the files and the index: files as the new commit
+    // has them.
+    let gate = format!("cp work {}/work", world.project().display());
+    let done = with_agent(&world, "echo agent > work", &["--verify", &gate]);
+    done.assert_code(0);
+    assert_eq!(world.read("work"), "agent\n");
+    let status = world.git(["status", "--porcelain", "--untracked-files=no"]);
+    assert!(!status.contains("work"), "{status}");
+}

@@ -1,0 +1,87 @@
+//! Files of worktrees: copied as they are, and removed.
+
+use std::fs::FileTimes;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Copies a file or folder with its times, links as links: build tools look at times.
+pub(super) fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    let meta = fs_err::symlink_metadata(from)?;
+    if meta.is_symlink() {
+        let target = fs_err::read_link(from)?;
+        remove_all(to)?;
+        return fs_err::os::unix::fs::symlink(target, to);
+    }
+    if meta.is_file() {
+        if to.symlink_metadata().is_ok_and(|old| !old.is_file()) {
+            remove_all(to)?;
+        }
+        fs_err::copy(from, to)?;
+        let times = FileTimes::new().set_modified(meta.modified()?);
+        let writable = meta.permissions().mode() & 0o200 != 0;
+        if writable {
+            fs_err::OpenOptions::new()
+                .write(true)
+                .open(to)?
+                .into_file()
+                .set_times(times)?;
+        }
+        return Ok(());
+    }
+    if !meta.is_dir() {
+        // Sockets and the like are of no use elsewhere.
+        return Ok(());
+    }
+    fs_err::create_dir_all(to)?;
+    for entry in fs_err::read_dir(from)? {
+        let entry = entry?;
+        copy_all(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Copies what is not there, or is there in another state.
+pub(super) fn fresher(from: &Path, to: &Path) -> std::io::Result<()> {
+    // A link that a person named stands for what it points to.
+    let from = &fs_err::canonicalize(from)?;
+    if from.is_dir() {
+        fs_err::create_dir_all(to)?;
+        for entry in fs_err::read_dir(from)? {
+            let entry = entry?;
+            let (from, to) = (entry.path(), to.join(entry.file_name()));
+            match entry.file_type()?.is_dir() {
+                true => fresher(&from, &to)?,
+                false => fresher_file(&from, &to)?,
+            }
+        }
+        return Ok(());
+    }
+    fresher_file(from, to)
+}
+
+fn fresher_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    let (new, old) = (fs_err::symlink_metadata(from)?, to.symlink_metadata());
+    let same = old.is_ok_and(|old| {
+        old.is_file()
+            && new.is_file()
+            && old.len() == new.len()
+            && old.modified().ok() == new.modified().ok()
+    });
+    match same {
+        true => Ok(()),
+        false => copy_all(from, to),
+    }
+}
+
+/// Removes a file, link or folder; nothing there is fine.
+pub(super) fn remove_all(path: &Path) -> std::io::Result<()> {
+    let gone = match path.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => fs_err::remove_dir_all(path),
+        Ok(_) => fs_err::remove_file(path),
+        Err(_) => return Ok(()),
+    };
+    match gone {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,467 @@
+//! The integration worktree: where work comes together and is proven before it lands.
+//!
+//! No agent enters it. An agent shares the repository, though, and can write its configuration,
+//! its excludes and its attributes; so everything here is checked out through a git folder of our
+//! own (`control`) that holds those as they were when the loop began. Gates see an ordinary
+//! worktree of the user's repository, whose index and HEAD are made to agree.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::tasks::{ProvenAt, ProvenTree};
+
+use super::files::{copy_all, fresher, remove_all};
+use super::{Done, Trees};
+use crate::tasks::git::Repo;
+use crate::tasks::place::{GateFailure, Gates};
+
+/// Ignored files that are named to an agent.
+const NAMED: usize = 20;
+
+/// What is taken over from the user's configuration: what decides how content becomes a file, how
+/// contents are merged, and who commits.
+const SECTIONS: [&str; 7] = [
+    "filter",
+    "lfs",
+    "merge",
+    "user",
+    "author",
+    "committer",
+    "i18n",
+];
+const CORE: [&str; 10] = [
+    "core.autocrlf",
+    "core.eol",
+    "core.symlinks",
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.bigfilethreshold",
+    "core.checkroundtripencoding",
+    "core.protecthfs",
+    "core.protectntfs",
+];
+
+/// What came of the gates on a commit.
+#[derive(Debug)]
+pub(super) enum Proof {
+    Green,
+    Red(String),
+    Stopped,
+}
+
+/// The integration worktree, and the two ways to look at it.
+pub(super) struct Integration {
+    /// As gates and hooks see it.
+    pub(super) face: Repo,
+    /// As we do.
+    pub(super) control: Repo,
+    folder: PathBuf,
+}
+
+impl Trees {
+    fn control_folder(&self) -> PathBuf {
+        self.folder.join("control")
+    }
+
+    /// Whether those of the loop's beginning are still there; a loop that ended takes them along.
+    pub(super) fn has_control(&self) -> bool {
+        self.control_folder().join("HEAD").exists()
+    }
+
+    /// Writes down configuration, excludes and attributes as they are now.
+    pub(super) fn take_control(&self) -> Done<()> {
+        let folder = self.control_folder();
+        let io = |error: std::io::Error| error.to_string();
+        for name in ["info", "refs", "objects"] {
+            fs_err::create_dir_all(folder.join(name)).map_err(io)?;
+        }
+        let common = self.common_dir()?;
+        let home_file = |key: &str, default: &str| -> Option<PathBuf> {
+            let set = self.user.ask(&["config", "--type=path", "--get", key]);
+            if let Some(set) = set.ok().filter(|set| !set.is_empty()) {
+                return Some(self.user.dir.join(set));
+            }
+            let config = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+            let config = config.filter(|path| path.is_absolute());
+            let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
+            Some(config.or_else(home)?.join("git").join(default))
+        };
+        let take = |from: Option<PathBuf>, to: &str| {
+            let text = from.and_then(|from| fs_err::read(from).ok());
+            fs_err::write(folder.join("info").join(to), text.unwrap_or_default()).map_err(io)
+        };
+        take(Some(common.join("info/exclude")), "exclude")?;
+        take(Some(common.join("info/attributes")), "attributes")?;
+        take(home_file("core.excludesFile", "ignore"), "excludes")?;
+        take(
+            home_file("core.attributesFile", "attributes"),
+            "home-attributes",
+        )?;
+        let config = self.control_config(&common)?;
+        fs_err::write(folder.join("config"), config).map_err(io)?;
+        if !folder.join("HEAD").exists() {
+            fs_err::write(folder.join("HEAD"), "ref: refs/heads/none\n").map_err(io)?;
+        }
+        Ok(())
+    }
+
+    fn control_config(&self, common: &Path) -> Done<String> {
+        let format = self.user.ask(&["rev-parse", "--show-object-format"]);
+        let format = format.unwrap_or_else(|_| "sha1".to_owned());
+        let version = u8::from(format != "sha1");
+        let mut text = format!("[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n");
+        if version > 0 {
+            text.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
+        }
+        let listed = self.user.ask(&["config", "--list", "--includes", "-z"])?;
+        for entry in listed.split('\0') {
+            let (key, value) = match entry.split_once('\n') {
+                Some((key, value)) => (key, Some(value)),
+                None => (entry, None),
+            };
+            let section = key.split('.').next().unwrap_or("");
+            let lower = key.to_ascii_lowercase();
+            if SECTIONS.contains(&section) || CORE.contains(&lower.as_str()) {
+                text.push_str(&config_entry(key, value));
+            }
+        }
+        let path = |name: &str| self.control_folder().join("info").join(name);
+        for (key, value) in [
+            ("core.excludesFile", path("excludes")),
+            ("core.attributesFile", path("home-attributes")),
+            ("lfs.storage", common.join("lfs")),
+        ] {
+            text.push_str(&config_entry(key, Some(&value.to_string_lossy())));
+        }
+        // Every trick with times and marks of the index is of no use here.
+        text.push_str("[core]\n\ttrustCtime = true\n\tcheckStat = default\n\tfsmonitor = false\n");
+        Ok(text)
+    }
+
+    /// Git with the excludes, attributes and filters of the loop's beginning, over a work tree.
+    pub(super) fn controlled(&self, dir: &Path) -> Done<Repo> {
+        let folder = self.control_folder();
+        if !self.has_control() {
+            self.take_control()?;
+        }
+        let objects = self.common_dir()?.join("objects");
+        Ok(self
+            .user
+            .beside(dir)
+            .with_env("GIT_DIR", &folder)
+            .with_env("GIT_WORK_TREE", dir)
+            .with_env("GIT_OBJECT_DIRECTORY", objects)
+            .with_env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .with_env("GIT_CONFIG_NOSYSTEM", "1")
+            .with_env("GIT_ATTR_NOSYSTEM", "1"))
+    }
+
+    /// Arguments that list files by the excludes of the loop's beginning.
+    pub(super) fn exclude_args(&self) -> [String; 3] {
+        let from = |name: &str| {
+            let path = self.control_folder().join("info").join(name);
+            format!("--exclude-from={}", path.display())
+        };
+        [
+            "--exclude-per-directory=.gitignore".to_owned(),
+            from("exclude"),
+            from("excludes"),
+        ]
+    }
+
+    pub(super) fn integration(&self) -> Done<Integration> {
+        let face = self.worktree("merged")?;
+        let control = self.controlled(&face.dir)?;
+        let folder = self.control_folder();
+        Ok(Integration {
+            face,
+            control,
+            folder,
+        })
+    }
+
+    /// Runs the gates on a commit, unless they were green on its tree before.
+    pub(super) fn prove(
+        &self,
+        place: &Integration,
+        commit: &str,
+        gates: Gates<'_>,
+        tasks: &[String],
+        slot: Option<&Path>,
+    ) -> Done<Proof> {
+        let tree = self.user.tree_of(commit)?;
+        if gates.commands().is_empty() || self.is_proven(&tree, gates.commands()) {
+            return Ok(Proof::Green);
+        }
+        place.check_out(self, commit)?;
+        if let Err(tail) = self.furnish(&place.face.dir, commit)? {
+            return Ok(match self.is_stopped() {
+                true => Proof::Stopped,
+                false => Proof::Red(tail),
+            });
+        }
+        let dir = place.face.dir.join(&self.prefix);
+        let mut caches = Vec::new();
+        let mut ran = gates.run(&dir);
+        if let (Err(GateFailure::Red(_)), Some(slot)) = (&ran, slot) {
+            caches = self.take_caches(place, commit, slot)?;
+            if !caches.is_empty() {
+                ran = gates.run(&dir);
+            }
+        }
+        match ran {
+            Ok(()) => {
+                self.add_proof(ProvenTree {
+                    tree,
+                    gates: gates.commands().to_vec(),
+                    place: ProvenAt::Integration,
+                    tasks: tasks.to_vec(),
+                    caches,
+                });
+                Ok(Proof::Green)
+            }
+            Err(GateFailure::Stopped) => Ok(Proof::Stopped),
+            Err(GateFailure::Red(tail)) => {
+                let only = match slot {
+                    Some(slot) => self.only_in(place, commit, slot)?,
+                    None => Vec::new(),
+                };
+                Ok(Proof::Red(match only.is_empty() {
+                    true => tail,
+                    false => format!("{tail}\n{}", only_words(&only)),
+                }))
+            }
+        }
+    }
+
+    /// Everything that git ignores in a slot, folders as one.
+    fn ignored_in(&self, commit: &str, slot: &Path) -> Done<Vec<PathBuf>> {
+        let index = self.control_folder().join("slot-index");
+        drop(fs_err::remove_file(&index));
+        let repo = self.controlled(slot)?.with_env("GIT_INDEX_FILE", &index);
+        repo.quiet(&["read-tree", commit])?;
+        let mut found = BTreeSet::new();
+        // By the rules of the loop's beginning, and by what the agent made of them.
+        let [one, two, three] = self.exclude_args();
+        let common = ["ls-files", "-z", "--others", "--directory"];
+        let ignored = [&common[..], &["--ignored", &one, &two, &three]].concat();
+        found.extend(repo.paths(&ignored)?);
+        // What the agent hid by rules of its own is in no commit and ignored by nobody else.
+        let hidden = [&common[..], &[&one, &two, &three]].concat();
+        found.extend(repo.paths(&hidden)?);
+        let own = self.prefix.join(".descartes");
+        found.retain(|path| !path.starts_with(".git") && !path.starts_with(&own));
+        Ok(found.into_iter().collect())
+    }
+
+    /// Copies folders of dependencies from the slot in which the same commit was green.
+    fn take_caches(&self, place: &Integration, commit: &str, slot: &Path) -> Done<Vec<String>> {
+        let mut taken = Vec::new();
+        for path in self.ignored_in(commit, slot)? {
+            let name = path.to_string_lossy();
+            let name = name.trim_end_matches('/');
+            let last = path.file_name().map(|last| last.to_string_lossy());
+            let is_cache = |cache: &String| {
+                let cache = cache.trim_matches('/');
+                name == cache || last.as_deref() == Some(cache)
+            };
+            let from = slot.join(&path);
+            let is_folder = fs_err::symlink_metadata(&from).is_ok_and(|meta| meta.is_dir());
+            if !is_folder || !self.caches.iter().any(is_cache) || from.join(".git").exists() {
+                continue;
+            }
+            // With the slash: it is a folder, and not there yet.
+            let folder = format!("{name}/");
+            let asked = ["check-ignore", "--quiet", "--no-index", "--", &folder];
+            if !place.control.holds(&asked)? {
+                continue;
+            }
+            let to = place.face.dir.join(&path);
+            remove_all(&to).map_err(|error| error.to_string())?;
+            if let Some(parent) = to.parent() {
+                fs_err::create_dir_all(parent).map_err(|error| error.to_string())?;
+            }
+            copy_all(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
+            taken.push(name.to_owned());
+        }
+        Ok(taken)
+    }
+
+    /// Ignored files that the slot has and the integration worktree has not.
+    fn only_in(&self, place: &Integration, commit: &str, slot: &Path) -> Done<Vec<String>> {
+        let missing = |path: &PathBuf| place.face.dir.join(path).symlink_metadata().is_err();
+        let found = self.ignored_in(commit, slot)?.into_iter().filter(missing);
+        Ok(found
+            .map(|path| path.to_string_lossy().into_owned())
+            .collect())
+    }
+
+    /// Copies what git does not bring and runs the setup, where that is due. The evidence where
+    /// the setup fails.
+    pub(super) fn furnish(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
+        let io = |error: std::io::Error| error.to_string();
+        for name in &self.copy {
+            let (from, to) = (self.user.dir.join(name), dir.join(name));
+            let spec = format!(":(literal){name}");
+            if !from.exists()
+                || !self
+                    .user
+                    .ask(&["ls-tree", "-r", commit, "--", &spec])?
+                    .is_empty()
+            {
+                // What is in the commit comes from there.
+                continue;
+            }
+            if let Some(parent) = to.parent() {
+                fs_err::create_dir_all(parent).map_err(io)?;
+            }
+            fresher(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
+        }
+        self.set_up(dir, commit)
+    }
+}
+
+fn only_words(only: &[String]) -> String {
+    let mut words = format!(
+        "These files are in your worktree, but git ignores them, so that they are in no commit: {}",
+        only[..only.len().min(NAMED)].join(", ")
+    );
+    if only.len() > NAMED {
+        words.push_str(&format!(" and {} more", only.len() - NAMED));
+    }
+    words
+}
+
+fn config_entry(key: &str, value: Option<&str>) -> String {
+    let Some((section, rest)) = key.split_once('.') else {
+        return String::new();
+    };
+    let escape = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let (head, name) = match rest.rsplit_once('.') {
+        Some((sub, name)) => (format!("[{section} \"{}\"]", escape(sub)), name),
+        None => (format!("[{section}]"), rest),
+    };
+    match value {
+        None => format!("{head}\n\t{name}\n"),
+        Some(value) => {
+            let value = escape(value).replace('\n', "\\n").replace('\t', "\\t");
+            format!("{head}\n\t{name} = \"{value}\"\n")
+        }
+    }
+}
+
+impl Integration {
+    /// Makes the tree what a commit says, leaving what git ignores: build caches stay warm.
+    pub(super) fn check_out(&self, trees: &Trees, commit: &str) -> Done<()> {
+        self.unlock()?;
+        self.control
+            .quiet(&["update-ref", "--no-deref", "HEAD", commit])?;
+        if let Err(words) = self.control.quiet(&["read-tree", "--reset", "-u", commit]) {
+            // An index that cannot be read: a machine that lost its power leaves such.
+            fs_err::remove_file(self.folder.join("index")).map_err(|_| words)?;
+            self.control
+                .quiet(&["read-tree", "--reset", "-u", commit])?;
+        }
+        self.clear(trees)?;
+        self.show(commit)
+    }
+
+    /// Removes what is neither in the commit nor ignored.
+    fn clear(&self, trees: &Trees) -> Done<()> {
+        let [one, two, three] = trees.exclude_args();
+        let args = ["ls-files", "-z", "--others", &one, &two, &three];
+        for path in self.control.paths(&args)? {
+            let path = self.control.dir.join(path);
+            remove_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let mut folder = path.parent();
+            while let Some(empty) = folder.filter(|folder| *folder != self.control.dir) {
+                if fs_err::remove_dir(empty).is_err() {
+                    break;
+                }
+                folder = empty.parent();
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what gates and hooks see agree with what is checked out.
+    pub(super) fn show(&self, head: &str) -> Done<()> {
+        self.face
+            .quiet(&["update-ref", "--no-deref", "HEAD", head])?;
+        self.show_index()
+    }
+
+    fn show_index(&self) -> Done<()> {
+        let [index] = <[PathBuf; 1]>::try_from(self.face.git_paths(&["index"])?)
+            .map_err(|_| "git did not say where its index is".to_owned())?;
+        let new = index.with_extension("descartes");
+        fs_err::copy(self.folder.join("index"), &new).map_err(|error| error.to_string())?;
+        fs_err::rename(&new, &index).map_err(|error| error.to_string())
+    }
+
+    /// Locks of a git that was killed; nobody but us works with this folder.
+    fn unlock(&self) -> Done<()> {
+        for lock in ["index.lock", "HEAD.lock"].map(|name| self.folder.join(name)) {
+            if lock.symlink_metadata().is_ok() && self.control.locks.await_gits(&self.control.dir) {
+                drop(fs_err::remove_file(lock));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts work on top of a commit, as one commit of its own.
+    pub(super) fn squash(
+        &self,
+        trees: &Trees,
+        base: &str,
+        theirs: &str,
+        message: &str,
+        hooks: Hooks,
+    ) -> Done<Squashed> {
+        self.check_out(trees, base)?;
+        let merge = ["merge", "--squash", "--quiet", theirs];
+        if let Err(words) = self.control.attempt(&merge)? {
+            let files = self.control.unmerged()?;
+            self.check_out(trees, base)?;
+            return Ok(Squashed::Conflict { words, files });
+        }
+        trees.put_back(&self.control)?;
+        if self.control.holds(&["diff", "--cached", "--quiet"])? {
+            return Ok(Squashed::Nothing);
+        }
+        self.show(base)?;
+        let commit = ["commit", "--quiet", "-m", message];
+        let made = match hooks {
+            Hooks::Run => self.face.act(&commit),
+            Hooks::Skip => self.face.quiet(&commit),
+        };
+        if let Err(words) = made {
+            self.check_out(trees, base)?;
+            return Ok(Squashed::Refused(words));
+        }
+        let commit = self.face.commit_of("HEAD")?.ok_or("there is no commit")?;
+        Ok(Squashed::Commit(commit))
+    }
+}
+
+/// Whether the user's hooks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hooks {
+    Run,
+    Skip,
+}
+
+/// What came of putting work on top of a commit.
+#[derive(Debug)]
+pub(super) enum Squashed {
+    Commit(String),
+    /// It is there already.
+    Nothing,
+    Conflict {
+        words: String,
+        files: Vec<String>,
+    },
+    /// It could not be committed: git's words.
+    Refused(String),
+}

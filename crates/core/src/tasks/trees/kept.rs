@@ -1,0 +1,122 @@
+//! Worktrees that are not removed, since they hold what is found nowhere else.
+
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::tasks::KeptTree;
+
+use super::{Done, Trees};
+use crate::tasks::git::Repo;
+
+/// How the file beside a kept tree ends.
+const MARK: &str = "kept";
+
+impl Trees {
+    pub(super) fn kept_mark(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.{MARK}"))
+    }
+
+    pub(super) fn mark_kept(&self, name: &str, holds: &[String]) -> Done<()> {
+        let text = holds.join("\n");
+        fs_err::write(self.kept_mark(name), text).map_err(|error| error.to_string())
+    }
+
+    /// Leaves a tree as it is from now on.
+    pub(super) fn keep_tree(&self, repo: &Repo, name: &str, holds: &[String]) -> Done<()> {
+        // Its branch is wanted elsewhere.
+        if repo.branch()?.is_some() {
+            repo.quiet(&["checkout", "--quiet", "--detach"])?;
+        }
+        self.mark_kept(name, holds)
+    }
+
+    /// Removes a tree, unless that would lose something.
+    pub(super) fn remove_tree(&self, path: &Path) -> Done<()> {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if self.kept_mark(&name).exists() {
+            return Ok(());
+        }
+        let repo = self.user.beside(path);
+        if name != "merged" {
+            self.mend_link(path)?;
+            repo.unlock()?;
+            repo.mend()?;
+            self.rescue(&repo)?;
+            let holds = self.unsaved(&repo)?;
+            if !holds.is_empty() {
+                return self.keep_tree(&repo, &name, &holds);
+            }
+            let hidden = self.hidden(&repo)?;
+            if !hidden.is_empty() {
+                self.save_hidden(&repo, &hidden)?;
+            }
+            let head = repo.commit_of("HEAD")?;
+            if let Some(head) = head
+                && !self.is_in_a_ref(&head)?
+            {
+                let kept = self.keep_commit(&head)?;
+                let words = format!(
+                    "what was checked out in {} is kept on {kept}",
+                    path.display()
+                );
+                self.user.locks.tell(words);
+            }
+        }
+        // Everything in it is in a ref or ignored.
+        let text = path.to_string_lossy();
+        self.user
+            .quiet(&["worktree", "remove", "--force", "--force", &text])?;
+        for mark in [self.setup_mark(&name), self.task_mark(&name)] {
+            drop(fs_err::remove_file(mark));
+        }
+        drop(fs_err::remove_file(
+            self.folder.join(format!("{name}-setup.log")),
+        ));
+        Ok(())
+    }
+
+    /// All trees that are kept.
+    pub(super) fn kept_trees(&self) -> Vec<KeptTree> {
+        kept_in(&self.folder)
+    }
+
+    /// Worktrees that git knows of in our folder and that are not there.
+    pub(super) fn unregister_lost(&self) {
+        let Ok(listed) = self.user.ask(&["worktree", "list", "--porcelain"]) else {
+            return;
+        };
+        let paths = listed
+            .lines()
+            .filter_map(|line| line.strip_prefix("worktree "));
+        for path in paths
+            .map(PathBuf::from)
+            .filter(|path| path.starts_with(&self.folder))
+        {
+            self.unregister(&path);
+        }
+    }
+}
+
+/// The trees in a folder of worktrees that are kept; marks of those that a person removed go.
+pub(in crate::tasks) fn kept_in(folder: &Path) -> Vec<KeptTree> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    let mut kept: Vec<KeptTree> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == MARK))
+        .filter_map(|mark| {
+            let path = mark.with_extension("");
+            if !path.exists() {
+                drop(fs_err::remove_file(&mark));
+                return None;
+            }
+            let text = fs_err::read_to_string(&mark).unwrap_or_default();
+            let holds = text.lines().map(str::to_owned).collect();
+            Some(KeptTree { path, holds })
+        })
+        .collect();
+    kept.sort_by(|a, b| a.path.cmp(&b.path));
+    kept
+}

@@ -1,0 +1,224 @@
+//! Refs of ours: what we put where, and commits there that we did not.
+//!
+//! `refs/descartes/TAG/ours/NAME` says which commit we put onto the branch NAME. A branch is
+//! moved or deleted only while it is there; what somebody else put onto it gets a name of its own
+//! first, and that is said.
+
+use super::{Done, Trees};
+use crate::tasks::place::Work;
+
+/// Where commits of people go that stood on a branch of ours.
+const KEPT: &str = "descartes-kept";
+
+impl Trees {
+    pub(super) fn merged_ref(&self) -> String {
+        format!("refs/descartes/{}/merged", self.ref_tag)
+    }
+
+    pub(super) fn waves_ref(&self) -> String {
+        format!("refs/descartes/{}/waves", self.ref_tag)
+    }
+
+    pub(super) fn branch_of(&self, work: &Work) -> String {
+        format!("descartes/{}/{}", self.ref_tag, self.name_of(&work.id))
+    }
+
+    /// Where finished work waits that cannot land, while tasks have branches of their own: git has
+    /// no room for a branch `descartes/TAG` beside branches under that name.
+    pub(super) fn ready_branch(&self) -> String {
+        format!("descartes/{}/=ready", self.ref_tag)
+    }
+
+    /// Where it waits once no task has one.
+    pub(super) fn whole_branch(&self) -> String {
+        format!("descartes/{}", self.ref_tag)
+    }
+
+    /// The record of what we put onto a branch.
+    fn record_of(&self, branch: &str) -> String {
+        let inside = format!("descartes/{}/", self.ref_tag);
+        // The whole is called by a name that no task has.
+        let name = branch.strip_prefix(&inside).unwrap_or("=whole");
+        format!("refs/descartes/{}/ours/{name}", self.ref_tag)
+    }
+
+    /// What we put onto a branch.
+    pub(super) fn put_by_us(&self, branch: &str) -> Done<Option<String>> {
+        self.user.commit_of(&self.record_of(branch))
+    }
+
+    /// Writes down that what is on a branch now is ours: an agent of ours made it.
+    pub(super) fn take_as_ours(&self, branch: &str, commit: &str) -> Done<()> {
+        self.user
+            .quiet(&["update-ref", &self.record_of(branch), commit])
+            .map(drop)
+    }
+
+    /// Moves refs under `refs/descartes`, each from where it is known to be.
+    pub(super) fn move_own(&self, moves: &[(String, Option<&str>, &str)]) -> Done<()> {
+        let mut script = String::new();
+        for (name, old, new) in moves {
+            let zero = "0".repeat(new.len());
+            script.push_str(&format!("update {name} {new} {}\n", old.unwrap_or(&zero)));
+        }
+        self.user.update_refs(&script)
+    }
+
+    /// Puts a commit onto a branch of ours. What others put there gets another name first.
+    pub(super) fn put_branch(&self, branch: &str, commit: &str) -> Done<()> {
+        let name = format!("refs/heads/{branch}");
+        let old = self.user.commit_of(&name)?;
+        if old.as_deref() == Some(commit) {
+            return self.take_as_ours(branch, commit);
+        }
+        if let Some(old) = &old {
+            self.set_aside(branch, old)?;
+        }
+        let zero = "0".repeat(commit.len());
+        let old = old.unwrap_or(zero);
+        let record = self.record_of(branch);
+        self.user.update_refs(&format!(
+            "update {record} {commit}\nupdate {name} {commit} {old}\n"
+        ))
+    }
+
+    /// Deletes a branch of ours. What others put there gets another name first.
+    pub(super) fn drop_branch(&self, branch: &str) -> Done<()> {
+        let name = format!("refs/heads/{branch}");
+        if let Some(tip) = self.user.commit_of(&name)? {
+            self.set_aside(branch, &tip)?;
+            self.user.quiet(&["update-ref", "-d", &name, &tip])?;
+        }
+        self.user
+            .tidy(&["update-ref", "-d", &self.record_of(branch)]);
+        Ok(())
+    }
+
+    /// Gives a commit that stands on a branch of ours another name, unless we put it there or it
+    /// is in a branch of the user's anyway.
+    pub(super) fn set_aside(&self, branch: &str, tip: &str) -> Done<()> {
+        if self.put_by_us(branch)?.as_deref() == Some(tip) || self.is_elsewhere(tip)? {
+            return Ok(());
+        }
+        let kept = self.keep_commit(tip)?;
+        self.user.locks.tell(format!(
+            "{branch} held commits that are not from this loop: they are kept on {kept}"
+        ));
+        Ok(())
+    }
+
+    /// Gives a commit a name under which a person finds it.
+    pub(super) fn keep_commit(&self, commit: &str) -> Done<String> {
+        let short = commit.get(..12).unwrap_or(commit);
+        let kept = format!("{KEPT}/{}/{short}", self.ref_tag);
+        let name = format!("refs/heads/{kept}");
+        self.user.quiet(&["update-ref", &name, commit])?;
+        Ok(kept)
+    }
+
+    /// Whether a commit is in a branch or tag that is not of ours.
+    pub(super) fn is_elsewhere(&self, commit: &str) -> Done<bool> {
+        let contains = format!("--contains={commit}");
+        let refs = self.user.ask(&[
+            "for-each-ref",
+            "--format=%(refname)",
+            &contains,
+            "refs/heads",
+            "refs/remotes",
+            "refs/tags",
+        ])?;
+        Ok(refs
+            .lines()
+            .any(|name| !name.starts_with("refs/heads/descartes/")))
+    }
+
+    /// Whether a commit is in any ref at all.
+    pub(super) fn is_in_a_ref(&self, commit: &str) -> Done<bool> {
+        let contains = format!("--contains={commit}");
+        let refs = self
+            .user
+            .ask(&["for-each-ref", "--count=1", "--format=x", &contains])?;
+        Ok(!refs.is_empty())
+    }
+
+    /// What was merged so far; at first, the user's commit.
+    pub(super) fn merged(&self) -> Done<String> {
+        let mut known = self.known();
+        let found = self.user.commit_of(&self.merged_ref())?;
+        if let Some(known) = known.as_ref()
+            && found.as_ref() != Some(known)
+        {
+            // An agent has the same repository in its hands.
+            if let Some(found) = &found
+                && !self.is_elsewhere(found)?
+            {
+                let kept = self.keep_commit(found)?;
+                self.user.locks.tell(format!(
+                    "somebody else moved {}: it is put back, and what was there is kept on {kept}",
+                    self.merged_ref()
+                ));
+            }
+            self.move_own(&[(self.merged_ref(), found.as_deref(), known)])?;
+            return Ok(known.clone());
+        }
+        if let Some(commit) = found {
+            *known = Some(commit.clone());
+            return Ok(commit);
+        }
+        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
+        let waves = self.user.commit_of(&self.waves_ref())?;
+        self.move_own(&[
+            (self.merged_ref(), None, &head),
+            (self.waves_ref(), waves.as_deref(), &head),
+        ])?;
+        *known = Some(head.clone());
+        Ok(head)
+    }
+
+    /// The last commit of a wave, or what the loop began from.
+    pub(super) fn waves(&self) -> Done<String> {
+        let merged = self.merged()?;
+        Ok(self.user.commit_of(&self.waves_ref())?.unwrap_or(merged))
+    }
+
+    /// Something more was merged and proven.
+    pub(super) fn set_merged(&self, old: &str, new: &str) -> Done<()> {
+        self.move_own(&[(self.merged_ref(), Some(old), new)])?;
+        *self.known() = Some(new.to_owned());
+        Ok(())
+    }
+
+    /// The same, where it is also the last commit of a wave.
+    pub(super) fn set_waves(&self, new: &str) -> Done<()> {
+        let merged = self.merged()?;
+        let waves = self.user.commit_of(&self.waves_ref())?;
+        self.move_own(&[
+            (self.merged_ref(), Some(&merged), new),
+            (self.waves_ref(), waves.as_deref(), new),
+        ])?;
+        *self.known() = Some(new.to_owned());
+        Ok(())
+    }
+
+    /// The same, once commits that the user made since our last landing are taken up.
+    pub(super) fn caught_up(&self) -> Done<String> {
+        let merged = self.merged()?;
+        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
+        let moved = head != merged && self.user.is_ancestor(&merged, &head)?;
+        if moved && self.user.branch()? == self.branch {
+            self.set_waves(&head)?;
+            return Ok(head);
+        }
+        Ok(merged)
+    }
+
+    /// Forgets what was merged: all of it is in the user's branch.
+    pub(super) fn forget_merged(&self) {
+        for name in [self.merged_ref(), self.waves_ref()] {
+            if let Ok(Some(commit)) = self.user.commit_of(&name) {
+                self.user.tidy(&["update-ref", "-d", &name, &commit]);
+            }
+        }
+        *self.known() = None;
+    }
+}

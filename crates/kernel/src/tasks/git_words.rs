@@ -1,0 +1,73 @@
+//! What git says, in one line for people.
+
+/// Names that are told one by one.
+const NAMED: usize = 5;
+
+/// Why git refused: its error with the files that it names, without hints.
+pub fn git_reason(words: &str) -> String {
+    let lines: Vec<&str> = words.lines().collect();
+    let is_error = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
+    let Some(at) = lines.iter().position(is_error) else {
+        let mut plain = lines.iter().map(|line| line.trim());
+        let first = plain.find(|line| !line.is_empty() && !line.starts_with("hint:"));
+        return first.unwrap_or("git refused").to_owned();
+    };
+    let head = lines[at]
+        .split_once(": ")
+        .map_or(lines[at], |(_, rest)| rest);
+    let named = overwritten(words);
+    match named.len() {
+        0 => head.to_owned(),
+        many => {
+            let mut list = named[..many.min(NAMED)].join(", ");
+            if many > NAMED {
+                list.push_str(&format!(" and {} more", many - NAMED));
+            }
+            format!("{} {list}", head.trim_end())
+        }
+    }
+}
+
+/// The files that git would have overwritten.
+pub fn overwritten(words: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut within = false;
+    for line in words.lines() {
+        within = match line.strip_prefix('\t') {
+            Some(file) if within => {
+                files.push(file.trim_end().to_owned());
+                true
+            }
+            _ => line.starts_with("error: ") && line.trim_end().ends_with(':'),
+        };
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_real_reason_is_told_with_its_files() {
+        let table = [
+            (
+                "hint: Diverging branches can't be fast-forwarded, you need to either:\nhint:\nfatal: Not possible to fast-forward, aborting.",
+                "Not possible to fast-forward, aborting.",
+            ),
+            (
+                "Updating 1..2\nerror: Your local changes to the following files would be overwritten by merge:\n\ta.txt\n\tb c\nPlease commit your changes or stash them before you merge.\nAborting",
+                "Your local changes to the following files would be overwritten by merge: a.txt, b c",
+            ),
+            (
+                "error: The following untracked working tree files would be overwritten by merge:\n\t1\n\t2\n\t3\n\t4\n\t5\n\t6\n\t7\nPlease move or remove them before you merge.",
+                "The following untracked working tree files would be overwritten by merge: 1, 2, 3, 4, 5 and 2 more",
+            ),
+            ("hint: x\nsomething odd", "something odd"),
+            ("", "git refused"),
+        ];
+        for (words, reason) in table {
+            assert_eq!(git_reason(words), reason);
+        }
+    }
+}
