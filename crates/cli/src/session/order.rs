@@ -57,6 +57,7 @@ pub enum Job {
     /// Bring the finished work of a task loop into the user's checkout.
     Land {
         /// Its state file.
+        #[serde(with = "descartes_kernel::path_text::one")]
         state_file: PathBuf,
         /// Its id.
         loop_id: String,
@@ -136,6 +137,7 @@ impl Order {
                     environment: self.environment,
                     accept: Accept::default(),
                     here: None,
+                    retry: Retry::No,
                 };
                 Ok(match host::land(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),
@@ -177,7 +179,9 @@ impl Order {
     pub fn waits_for_guard(&self, around: &Surroundings) -> Option<&'static str> {
         let file = match &self.job {
             Job::Start { config, .. } => config.state_file.clone(),
-            Job::Resume { state_file, .. } => Some(state_file.clone()),
+            Job::Resume { state_file, .. } | Job::Land { state_file, .. } => {
+                Some(state_file.clone())
+            }
         };
         let file = file.unwrap_or_else(|| self.dir.join(PROJECT_FOLDER).join(STATE_FILE));
         let held = holder_of(&around.root(&self.dir), &file).ok()??;
