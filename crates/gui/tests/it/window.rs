@@ -88,6 +88,7 @@ fn every_exit_reason_has_a_label_of_its_own() {
         },
         Reason::TasksBlocked {
             tasks: vec!["7".into()],
+            unlanded: None,
         },
         Reason::Error {
             message: "disk full".into(),
