@@ -32,6 +32,8 @@ const MERGE: [&str; 7] = [
 #[derive(Clone, Debug)]
 pub(super) struct Repo {
     git: Git,
+    /// Variables that every call gets: another index, another folder of git's.
+    env: Vec<(String, std::ffi::OsString)>,
     pub(super) dir: PathBuf,
     pub(super) locks: Arc<Locks>,
 }
@@ -51,6 +53,7 @@ impl Repo {
     pub(super) fn at(dir: &Path, git: &Git) -> Self {
         Self {
             git: git.clone(),
+            env: Vec::new(),
             dir: dir.to_owned(),
             locks: Arc::new(Locks::ignored()),
         }
@@ -75,9 +78,19 @@ impl Repo {
     /// The same tree, with a variable that git gets besides.
     pub(super) fn with_env(&self, key: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         Self {
-            git: self.git.clone().env(key, value.as_ref()),
+            env: [
+                &self.env[..],
+                &[(key.to_owned(), value.as_ref().to_owned())],
+            ]
+            .concat(),
             ..self.clone()
         }
+    }
+
+    fn call(&self, kind: impl Fn(&Git, &Path) -> Call) -> Call {
+        let call = kind(&self.git, &self.dir);
+        let env = self.env.iter();
+        env.fold(call, |call, (key, value)| call.env(key, value))
     }
 
     /// A call that changes something, again and again while a lock is in the way. One that stays
@@ -126,7 +139,7 @@ impl Repo {
     }
 
     pub(super) fn act(&self, args: &[&str]) -> Asked<String> {
-        let call = || self.git.act(&self.dir).args(args);
+        let call = || self.call(Git::act).args(args);
         Self::output(self.change(Need::Must, HOOKS, call)?)
     }
 
@@ -157,7 +170,7 @@ impl Repo {
 
     /// A call that only reads. Comparing files with the index may run filters.
     fn reading(&self, args: &[&str]) -> Call {
-        let call = self.git.read(&self.dir).args(args);
+        let call = self.call(Git::read).args(args);
         match args.first() {
             Some(&("status" | "diff" | "diff-files" | "diff-index")) => call.guarded(Manner::End),
             _ => call,
@@ -169,12 +182,12 @@ impl Repo {
             // Refs and objects alone: nothing can be started.
             ["update-ref" | "branch" | "commit-tree" | "symbolic-ref", ..]
             | ["worktree", "prune" | "list" | "lock" | "unlock", ..] => {
-                self.git.read(&self.dir).args(args)
+                self.call(Git::read).args(args)
             }
             ["merge", rest @ ..] => {
                 let call = match rest.contains(&"--ff-only") {
-                    true => self.git.own(&self.dir).guarded(Manner::Finish),
-                    false => self.git.own(&self.dir),
+                    true => self.call(Git::own).guarded(Manner::Finish),
+                    false => self.call(Git::own),
                 };
                 let call = call.arg("merge");
                 match rest.contains(&"--abort") {
@@ -183,14 +196,14 @@ impl Repo {
                     false => call.args(MERGE).args(rest),
                 }
             }
-            _ => self.git.own(&self.dir).args(args),
+            _ => self.call(Git::own).args(args),
         }
     }
 
     /// Paths that a call lists with a NUL after each.
     pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
         use std::os::unix::ffi::OsStrExt;
-        let call = self.git.read(&self.dir).args(args);
+        let call = self.call(Git::read).args(args);
         let answer = call.run(Deadline::after(PATIENCE));
         let answer = answer.map_err(|error| error.to_string())?;
         if answer.code != Some(0) {
@@ -233,8 +246,7 @@ impl Repo {
     pub(super) fn commit_of(&self, name: &str) -> Asked<Option<String>> {
         let name = format!("{name}^{{commit}}");
         let call = self
-            .git
-            .read(&self.dir)
+            .call(Git::read)
             .args(["rev-parse", "--verify", "--quiet", &name]);
         let answer = Self::answer(call)?;
         let hash = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
@@ -252,8 +264,7 @@ impl Repo {
     /// The branch that is checked out, without `refs/heads/`.
     pub(super) fn branch(&self) -> Asked<Option<String>> {
         let call = self
-            .git
-            .read(&self.dir)
+            .call(Git::read)
             .args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
         let answer = Self::answer(call)?;
         let name = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
