@@ -248,7 +248,7 @@ fn ids_that_no_branch_can_have_are_worked_on_like_any_other() {
     );
     done.assert_code(0);
     for id in ["yarn.lock", "v1..v2", "1"] {
-        assert!(world.has(&format!("work-{id}")), "{id}: {done}");
+        assert!(world.has(format!("work-{id}")), "{id}: {done}");
     }
 }
 
