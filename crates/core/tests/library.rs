@@ -371,8 +371,8 @@ fn the_generic_backend_is_any_command() {
     );
     assert_eq!(
         generic
-            .check_completion("**Complete.**", "COMPLETE")
+            .check_completion("**COMPLETE.**", "COMPLETE")
             .unwrap(),
-        "Complete"
+        "COMPLETE"
     );
 }

@@ -180,14 +180,15 @@ fn a_pager_shows_the_log_and_the_terminal_comes_back() {
     start(&world, "print words of ${ITERATION}\npromise", &[]).assert_code(0);
     let pager = world.program(
         "pager",
-        "#!/bin/sh\necho shown: \"$1\"\ncat \"$1\"\nread answer\n",
+        "#!/bin/sh\necho shown: here\ncat\nread answer </dev/tty\n",
     );
     let mut command = world.descartes(["watch"]);
     command.env("PAGER", pager);
     let mut pty = Pty::spawn(&command, Size::default());
     sees(&pty, "Completed (promise)");
     pty.send("o");
-    sees(&pty, "shown: ");
+    sees(&pty, "shown: here");
+    sees(&pty, "words of 1");
     assert!(!pty.is_full_screen());
     pty.send("\n");
     sees(&pty, "Completed (promise)");

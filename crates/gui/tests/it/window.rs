@@ -441,7 +441,7 @@ fn a_task_loop_shows_its_waves_first() {
         "complexity 3",
         "Blocked tasks",
         "3  Build part 3",
-        "verification failed: 2 tests failed",
+        "3 of 3 attempts used: verification failed: 2 tests failed",
     ] {
         window.assert_sees(text);
     }

@@ -61,7 +61,7 @@ pub const KEYS: &[(&str, Kind, Trust)] = &[
     ("default_agent", Kind::Text, Trust::Always),
     ("fallback", Kind::Texts, Trust::Always),
     ("fresh_context", Kind::Switch, Trust::Never),
-    ("gate_caches", Kind::Texts, Trust::Never),
+    ("gate_caches", Kind::Texts, Trust::Always),
     ("idle_timeout", Kind::Duration, Trust::Never),
     ("in_place", Kind::Switch, Trust::Never),
     ("kill_grace", Kind::Duration, Trust::Never),
