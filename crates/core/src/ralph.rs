@@ -66,7 +66,7 @@ pub struct RalphResult {
 /// let strict = PromiseDetector::new("COMPLETE", true);
 /// assert_eq!(strict.check("Done!\n<promise>COMPLETE</promise>\n"), Some("COMPLETE".into()));
 /// assert_eq!(strict.check("COMPLETE"), None);
-/// assert_eq!(PromiseDetector::new("COMPLETE", false).check("**Complete.**"), Some("Complete".into()));
+/// assert_eq!(PromiseDetector::new("COMPLETE", false).check("**COMPLETE.**"), Some("COMPLETE".into()));
 /// ```
 #[derive(Clone, Debug)]
 pub struct PromiseDetector(PromiseSpec);
