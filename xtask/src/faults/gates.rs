@@ -92,9 +92,9 @@ fn one(lab: &Lab, trick: &Trick) -> Result<Row, Trouble> {
     let finished = trial.run(command)?;
     let done = finished.code() == Some(0);
     let warnings: Vec<String> = trial
-        .events("warning")
+        .events("gate_file_changed")
         .iter()
-        .filter_map(|event| event["message"].as_str().map(str::to_owned))
+        .map(|event| format!("changed: {}", event["file"].as_str().unwrap_or_default()))
         .collect();
     let told = |name: &str| warnings.iter().any(|warning| warning.contains(name));
     let verdict = match trick.answer {

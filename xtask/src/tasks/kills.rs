@@ -225,7 +225,8 @@ fn wrong(trial: &Trial<'_>) -> Option<String> {
     for name in refs.lines() {
         let ahead = git(trial, &["rev-list", "--count", &format!("HEAD..{name}")]);
         let short = name.trim_start_matches("refs/heads/");
-        let own = name.ends_with("/merged") || name.ends_with("/waves");
+        // What was merged, and what we know to have put on the branches that `work` names.
+        let own = name.ends_with("/merged") || name.ends_with("/waves") || name.contains("/ours/");
         if ahead != "0" && !own && !named.contains(short) {
             return Some(format!(
                 "{short} is {ahead} commits ahead, and `work` does not tell: {named}"
