@@ -66,7 +66,7 @@ pub struct RalphResult {
 /// let strict = PromiseDetector::new("COMPLETE", true);
 /// assert_eq!(strict.check("Done!\n<promise>COMPLETE</promise>\n"), Some("COMPLETE".into()));
 /// assert_eq!(strict.check("COMPLETE"), None);
-/// assert_eq!(PromiseDetector::new("COMPLETE", false).check("**COMPLETE.**"), Some("COMPLETE".into()));
+/// assert_eq!(PromiseDetector::new("COMPLETE", false).check("**Complete.**"), Some("Complete".into()));
 /// ```
 #[derive(Clone, Debug)]
 pub struct PromiseDetector(PromiseSpec);
@@ -77,7 +77,7 @@ impl PromiseDetector {
         let mode = if require_xml_format {
             PromiseMatch::Tagged
         } else {
-            PromiseMatch::Line
+            PromiseMatch::LineAnyCase
         };
         Self(PromiseSpec {
             done: Some(promise.into()),
@@ -248,7 +248,7 @@ impl RalphExecutor {
         task.promise_hint = Some(true);
         task.promise_match = Some(match config.require_xml_format {
             true => PromiseMatch::Tagged,
-            false => PromiseMatch::Line,
+            false => PromiseMatch::LineAnyCase,
         });
         task
     }

@@ -96,8 +96,8 @@ fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {
     let how = match config.promise_match.unwrap_or(by_backend) {
         PromiseMatch::Tagged => return None,
         // The default promise alone on a line is rarely an accident.
-        PromiseMatch::Line if promise == "COMPLETE" => return None,
-        PromiseMatch::Line => "line",
+        PromiseMatch::Line | PromiseMatch::LineAnyCase if promise == "COMPLETE" => return None,
+        PromiseMatch::Line | PromiseMatch::LineAnyCase => "line",
         PromiseMatch::Anywhere => "anywhere",
     };
     WEAK.contains(&promise.trim().to_ascii_lowercase().as_str()).then(|| {

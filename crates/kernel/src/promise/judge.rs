@@ -271,6 +271,7 @@ impl Rules {
     /// The text alone on its line, in its own case, with emphasis and a full stop at most.
     fn alone(&self, line: Line<'_>) -> Option<Found> {
         let text = self.untagged().filter(|_| line.start != Start::Cut)?;
+        let in_own_case = self.mode == PromiseMatch::Line;
         let stripped = |c: char| is_nothing(c) || is_emphasis(c);
         // Emphasis stands directly before the text: `* ` begins a list.
         let leads = |before: &[u8]| {
@@ -286,7 +287,8 @@ impl Rules {
                 stops += usize::from(is_full_stop(c));
                 stripped(c) || is_full_stop(c)
             });
-            line.text.get(span.clone()) == Some(text) && leads(before) && ends && stops <= 1
+            let in_case = !in_own_case || line.text.get(span.clone()) == Some(text);
+            in_case && leads(before) && ends && stops <= 1
         })?;
         Some(Found::untagged(span))
     }
@@ -450,5 +452,10 @@ mod tests {
         ] {
             assert!(found(line, PromiseMatch::Line).is_none(), "{line}");
         }
+        // A task that does not require the tag is not strict about case either.
+        for line in ["done", "**Done.**"] {
+            assert!(found(line, PromiseMatch::LineAnyCase).is_some(), "{line}");
+        }
+        assert!(found("- done", PromiseMatch::LineAnyCase).is_none());
     }
 }

@@ -34,8 +34,10 @@ const WEAK: [&str; 16] = [
 pub enum PromiseMatch {
     /// Only `<promise>TEXT</promise>`.
     Tagged,
-    /// Also TEXT alone on a line.
+    /// Also TEXT alone on a line, in its own case.
     Line,
+    /// Also TEXT alone on a line, in any case: tasks that set `require_xml_format: false`.
+    LineAnyCase,
     /// Also TEXT as whole words in a line.
     Anywhere,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for PromiseMatch {
         f.write_str(match self {
             Self::Tagged => "tagged",
             Self::Line => "line",
+            Self::LineAnyCase => "line_any_case",
             Self::Anywhere => "anywhere",
         })
     }
