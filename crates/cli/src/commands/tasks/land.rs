@@ -123,7 +123,7 @@ fn nothing(
             "see what there is: descartes work",
         )));
     }
-    printer.line("no finished work waits here: all of it has landed");
+    printer.line("no finished work waits to land here");
     Ok(0)
 }
 

@@ -37,16 +37,16 @@ fn line(piece: &Piece) -> String {
     let count = |commits| plural(u64::from(commits), "commit");
     match &piece.at {
         Whereabouts::Branch { name, commits } => {
-            format!("{what:<24}on {name}, {} ahead", count(*commits))
+            format!("{what:<23} on {name}, {} ahead", count(*commits))
         }
         Whereabouts::Ready { name, commits } => {
             let count = count(*commits);
             let tag = shell_words::quote(what);
-            format!("{what:<24}not landed, waits on {name} ({count}): descartes work land {tag}")
+            format!("{what:<23} not landed, waits on {name} ({count}): descartes work land {tag}")
         }
         Whereabouts::Merged { commits } => {
             let count = count(*commits);
-            format!("{what:<24}merged and proven, not landed yet ({count})")
+            format!("{what:<23} merged and proven, not landed yet ({count})")
         }
         Whereabouts::Worktree {
             path,
@@ -73,7 +73,7 @@ fn line(piece: &Piece) -> String {
                 }
             };
             format!(
-                "{what:<24}worktree {} ({}, {state}){kept}",
+                "{what:<23} worktree {} ({}, {state}){kept}",
                 path.display(),
                 show_size(*bytes)
             )
