@@ -58,6 +58,7 @@ enum Stage {
 pub(crate) struct Course {
     stage: Stage,
     exited: bool,
+    just_exited: bool,
     wake_at: Option<Instant>,
 }
 
@@ -66,6 +67,7 @@ impl Course {
         Self {
             stage: Stage::Running,
             exited: false,
+            just_exited: false,
             wake_at: None,
         }
     }
@@ -102,6 +104,14 @@ impl Course {
         }
     }
 
+    /// The agent's end, once. What it left is asked to end by the next step: until then it can be told.
+    pub(crate) fn exit(&mut self, tree: &mut impl Tree) -> Option<Exit> {
+        let exit = tree.reap()?;
+        self.exited = true;
+        self.just_exited = true;
+        Some(exit)
+    }
+
     /// Looks at what has happened and does what is due. To be called after every ending, every death
     /// and at `wake_at`.
     pub(crate) fn step(&mut self, now: Instant, tree: &mut impl Tree) -> Vec<Report> {
@@ -109,9 +119,8 @@ impl Course {
         if self.stage == Stage::Over {
             return reports;
         }
-        if let Some(exit) = tree.reap() {
-            self.exited = true;
-            reports.push(Report::Exited(exit));
+        reports.extend(self.exit(tree).map(Report::Exited));
+        if std::mem::take(&mut self.just_exited) {
             self.leave_alone_no_longer(now, tree);
         }
         if self.exited && tree.is_empty() {

@@ -18,7 +18,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
-use crate::course::{Course, Report};
+use crate::course::{Course, Report, Tree};
 use crate::events::Ending;
 use crate::tree::Brood;
 use crate::wire::{self, Frame, Kind, Reader, Writer};
@@ -219,6 +219,13 @@ impl Guard {
             return;
         };
         let mut news = Vec::new();
+        if let Some(exit) = course.exit(&mut self.brood) {
+            news.extend(wire::exited(*run, exit));
+            if !self.brood.is_empty() {
+                // Who is asked to end may stop this process first: the host has to know by then.
+                let _ = wire::send(&self.events, &std::mem::take(&mut news), &[]);
+            }
+        }
         for report in course.step(Instant::now(), &mut self.brood) {
             news.extend(match report {
                 Report::Exited(exit) => wire::exited(*run, exit),

@@ -1,6 +1,6 @@
 //! One guard process, as its host holds it.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -27,6 +27,8 @@ const NUDGE_MILLIS: u16 = 500;
 pub(crate) struct Handle {
     pub(crate) pid: u32,
     control: Option<UnixStream>,
+    /// Wakes the listener.
+    alarm: UnixStream,
     watch: Arc<Watch>,
     listener: Option<JoinHandle<()>>,
 }
@@ -50,10 +52,13 @@ impl Handle {
         on_event: Handler,
     ) -> io::Result<Self> {
         let (pid, watch) = (child.id(), Arc::new(Watch::default()));
-        let listener = listener::spawn(child, events, Arc::clone(&watch), on_event)?;
+        let (alarm, woken) = UnixStream::pair()?;
+        alarm.set_nonblocking(true)?;
+        let listener = listener::spawn(child, events, woken, Arc::clone(&watch), on_event)?;
         Ok(Self {
             pid,
             control: Some(control),
+            alarm,
             watch,
             listener: Some(listener),
         })
@@ -114,8 +119,12 @@ impl Handle {
     pub(crate) fn end(&self, how: Ending) {
         let run = self.watch.lock().phase.run();
         if let (Some(run), Some(control)) = (run, &self.control) {
-            // Should the agent have stopped its guard, this wakes it.
+            // Should the agent have stopped its guard, this wakes it; should it do so again, the
+            // listener does.
             orphans::signal_guard(self.pid, Signal::SIGCONT);
+            self.watch.lock().end_asked(how);
+            // Full means that it is awake already.
+            let _ = (&self.alarm).write(&[1]);
             // A guard that cannot be told is gone, and its listener knows.
             let _ = wire::send(control, &wire::end(run, how), &[]);
         }

@@ -1,14 +1,18 @@
 //! The thread that hears a guard's events, and does its work when it is lost.
 
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::course::SWEEP_LIMIT;
-use crate::events::{Handler, TreeEvent};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+
+use crate::course::{LEFTOVER_GRACE, SWEEP_LIMIT};
+use crate::events::{Ending, Handler, TreeEvent};
 use crate::{identity, orphans, wire};
 
 /// What the caller's thread and the listener both know.
@@ -20,6 +24,30 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     /// The listener has seen the guard's end.
     pub(crate) lost: bool,
+    /// While the guard has a tree to end: how often it is still woken before it is killed. A process
+    /// of the tree may stop it again whenever it is asked to end.
+    wakings_left: Option<u32>,
+}
+
+/// A guard that has a tree to end is woken so often.
+const WAKE_EVERY: Duration = Duration::from_millis(500);
+/// A guard that takes so much longer than the grace and its own limit is killed; what is left of its tree
+/// comes to us.
+const MARGIN: Duration = Duration::from_secs(10);
+
+impl State {
+    /// The guard has been told to end its tree.
+    pub(crate) fn end_asked(&mut self, how: Ending) {
+        let grace = match how {
+            Ending::Ask { grace } => grace,
+            Ending::Kill => Duration::ZERO,
+        };
+        let all = grace.saturating_add(SWEEP_LIMIT + MARGIN);
+        let rounds = all.as_millis() / WAKE_EVERY.as_millis();
+        let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+        let known = self.wakings_left.unwrap_or(u32::MAX);
+        self.wakings_left = Some(known.min(rounds));
+    }
 }
 
 /// Where the run is, as far as is known.
@@ -55,14 +83,17 @@ impl Watch {
 pub(crate) fn spawn(
     child: Child,
     events: UnixStream,
+    woken: UnixStream,
     watch: Arc<Watch>,
     on_event: Handler,
 ) -> io::Result<JoinHandle<()>> {
     let since = identity::start_time(child.id()).unwrap_or(0);
+    woken.set_nonblocking(true)?;
     let listener = Listener {
         child,
         since,
         events,
+        woken,
         watch,
         on_event,
     };
@@ -76,6 +107,8 @@ struct Listener {
     /// When the guard started: orphans of its are younger.
     since: u64,
     events: UnixStream,
+    /// Readable when the guard was told to end its tree.
+    woken: UnixStream,
     watch: Arc<Watch>,
     on_event: Handler,
 }
@@ -83,6 +116,7 @@ struct Listener {
 impl Listener {
     fn listen(mut self) {
         loop {
+            self.sleep();
             match wire::receive(&self.events).map(|frame| frame.as_ref().map(wire::read_event)) {
                 Ok(Some(Ok(event))) => {
                     self.note(&event);
@@ -107,13 +141,60 @@ impl Listener {
         }
     }
 
+    /// Sleeps until the guard has something to tell. While it ends a tree it is woken every now and
+    /// then, and killed where that does not help.
+    fn sleep(&mut self) {
+        loop {
+            let timeout = match self.watch.lock().wakings_left {
+                Some(_) => PollTimeout::try_from(WAKE_EVERY).unwrap_or(PollTimeout::MAX),
+                None => PollTimeout::NONE,
+            };
+            let mut fds = [
+                PollFd::new(self.events.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.woken.as_fd(), PollFlags::POLLIN),
+            ];
+            let nothing = poll(&mut fds, timeout) == Ok(0);
+            let [events, woken] = fds.map(|fd| fd.any().unwrap_or(false));
+            if events {
+                return;
+            }
+            // Both ends are closed together with the guard's socket, so that this does not spin.
+            if woken && matches!((&self.woken).read(&mut [0; 16]), Ok(0)) {
+                return;
+            }
+            if !nothing {
+                continue;
+            }
+            let mut state = self.watch.lock();
+            match &mut state.wakings_left {
+                None => {}
+                Some(0) => {
+                    let _ = self.child.kill();
+                    state.wakings_left = None;
+                }
+                Some(left) => {
+                    *left -= 1;
+                    orphans::signal_guard(self.child.id(), Signal::SIGCONT);
+                }
+            }
+        }
+    }
+
     fn note(&self, event: &TreeEvent) {
         let mut state = self.watch.lock();
-        state.phase = match *event {
-            TreeEvent::Exited { run, .. } => Phase::Sweeping { run },
-            TreeEvent::Swept { .. } => Phase::Idle,
-            TreeEvent::GuardLost { .. } => return,
-        };
+        match *event {
+            TreeEvent::Exited { run, .. } => {
+                state.phase = Phase::Sweeping { run };
+                state.end_asked(Ending::Ask {
+                    grace: LEFTOVER_GRACE,
+                });
+            }
+            TreeEvent::Swept { .. } => {
+                state.phase = Phase::Idle;
+                state.wakings_left = None;
+            }
+            TreeEvent::GuardLost { .. } => {}
+        }
     }
 
     /// The guard was killed, and what it left has come to us: does the rest of its work.

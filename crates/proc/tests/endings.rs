@@ -237,6 +237,48 @@ fn an_agent_cannot_stop_its_guard_for_good() {
 }
 
 #[test]
+fn a_guard_that_is_stopped_whenever_it_asks_ends_its_tree_all_the_same() {
+    let mut watched = Watched::guarded();
+    let script = "trap 'kill -STOP $PPID' TERM; echo 1; while :; do sleep 0.05; done";
+    watched.start(1, &sh(script));
+    watched.output.recv_timeout(LONG).unwrap();
+    let grace = Duration::from_millis(300);
+    watched.supervisor.terminate(Ending::Ask { grace });
+    assert_eq!(watched.end(1).0, Exit::Signal(9));
+    let (exit, record) = watched.run(&sh("echo fine"));
+    assert_eq!((exit, record.text()), (Exit::Code(0), "fine\n"));
+}
+
+#[test]
+fn a_leftover_that_stops_the_guard_does_not_hold_up_the_sweep() {
+    let mut watched = Watched::guarded();
+    let guard = watched.supervisor.guard_pid().unwrap();
+    let script = format!(
+        "(trap 'kill -STOP {guard}' TERM; while :; do sleep 0.05; done) & sleep 0.3; echo 1"
+    );
+    let (exit, _) = watched.run(&sh(&script));
+    assert_eq!(exit, Exit::Code(0));
+}
+
+#[test]
+fn a_guard_that_is_kept_stopped_is_replaced() {
+    let mut watched = Watched::guarded();
+    let guard = watched.supervisor.guard_pid().unwrap();
+    let script = format!("echo 1; while :; do kill -STOP {guard}; done");
+    watched.start(1, &sh(&script));
+    watched.output.recv_timeout(LONG).unwrap();
+    watched.supervisor.terminate(Ending::Kill);
+    loop {
+        match watched.events.recv_timeout(LONG * 2).unwrap() {
+            TreeEvent::Swept { survivors, .. } => break assert_eq!(survivors, []),
+            TreeEvent::Exited { .. } | TreeEvent::GuardLost { .. } => {}
+        }
+    }
+    let (exit, record) = watched.run(&sh("echo fine"));
+    assert_eq!((exit, record.text()), (Exit::Code(0), "fine\n"));
+}
+
+#[test]
 fn exit_codes_and_signals_are_told_as_they_are() {
     let mark = fresh_mark();
     for mut watched in [Watched::guarded(), Watched::direct(&mark)] {
