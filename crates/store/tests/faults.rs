@@ -268,3 +268,35 @@ fn a_slow_disk_slows_what_is_synced_and_nothing_else() {
     let lazily = (0..5).map(|_| took(Durability::Process)).min().unwrap();
     assert!(lazily < std::time::Duration::from_millis(120), "{lazily:?}");
 }
+
+#[test]
+fn nothing_is_appended_behind_a_sync_that_failed() {
+    // The first operation of an append that is to survive a power cut is the write, the second the sync.
+    for nth in 1..=2 {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        journal
+            .append(at(), &warning(0), Durability::Power)
+            .unwrap();
+        let plan: FaultPlan = format!("eio-at-write:{nth}").parse().unwrap();
+        let (failed, _) = plan.during(|| journal.append(at(), &warning(1), Durability::Power));
+        assert!(matches!(failed, Err(JournalError::Io(_))), "{failed:?}");
+        let next = journal.append(at(), &warning(2), Durability::Power);
+        match nth {
+            1 => assert_eq!(next.unwrap(), 1, "the write was taken back"),
+            _ => {
+                assert!(
+                    matches!(next, Err(JournalError::Poisoned { .. })),
+                    "{next:?}"
+                );
+                let later = journal.append_later(at(), &warning(3));
+                assert!(matches!(later, Err(JournalError::Poisoned { .. })));
+                // The reason for the end is said all the same, and nothing behind it.
+                journal.append_from_reserve(at(), &warning(4)).unwrap();
+                let behind = journal.append(at(), &warning(5), Durability::Process);
+                assert!(matches!(behind, Err(JournalError::Poisoned { .. })));
+            }
+        }
+    }
+}

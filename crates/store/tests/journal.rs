@@ -489,3 +489,72 @@ fn a_reader_that_has_enough_goes_on_behind_the_last_record_it_was_given() {
     }
     assert_eq!(seen, [0, 1, 2]);
 }
+
+/// Bytes that this thread has read so far.
+fn bytes_read() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("rchar: "));
+    line.unwrap().parse().unwrap()
+}
+
+fn add_raw(path: &Path, bytes: &[u8]) {
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+#[test]
+fn a_line_without_end_is_read_once_and_not_for_ever() {
+    let (_dir, path, _) = small();
+    let mut reader = JournalReader::open(&path).unwrap();
+    let whole = reader.read_new().unwrap().len();
+    assert!(whole > 0);
+    let before = bytes_read();
+    for _ in 0..40 {
+        add_raw(&path, &[b'x'; 128 << 10]);
+        assert_eq!(reader.read_new().unwrap(), []);
+    }
+    let read = bytes_read() - before;
+    assert!(read < 16 << 20, "{read} bytes for 5 MiB");
+    // Beyond the length of any event it is damage; told again, it is not read again.
+    let file = OpenOptions::new().append(true).open(&path).unwrap();
+    file.set_len(65 << 20).unwrap();
+    for _ in 0..20 {
+        let found = reader.read_new();
+        assert!(
+            matches!(found, Err(JournalError::Damaged { .. })),
+            "{found:?}"
+        );
+    }
+    let read = bytes_read() - before;
+    assert!(read < 200 << 20, "{read} bytes for 65 MiB");
+}
+
+#[test]
+fn a_half_line_that_its_writer_took_back_is_forgotten() {
+    let (_dir, path, bytes) = small();
+    let ends = line_ends(&bytes);
+    let last = &bytes[ends[ends.len() - 2]..];
+    let whole = &bytes[..ends[ends.len() - 2]];
+    fs::write(&path, whole).unwrap();
+    let mut reader = JournalReader::open(&path).unwrap();
+    reader.read_new().unwrap();
+    add_raw(
+        &path,
+        b"half of another line, longer than the one that follows it, by far and far",
+    );
+    assert_eq!(reader.read_new().unwrap(), []);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(whole.len() as u64).unwrap();
+    add_raw(&path, last);
+    assert_eq!(reader.read_new().unwrap().len(), 1);
+    // The same where it is longer than what was read before.
+    fs::write(&path, whole).unwrap();
+    let mut reader = JournalReader::open(&path).unwrap();
+    reader.read_new().unwrap();
+    add_raw(&path, b"half");
+    assert_eq!(reader.read_new().unwrap(), []);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(whole.len() as u64).unwrap();
+    add_raw(&path, last);
+    assert_eq!(reader.read_new().unwrap().len(), 1);
+}

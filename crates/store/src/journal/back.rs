@@ -2,7 +2,7 @@
 //! stands in the last few lines.
 
 use super::JournalError;
-use super::line::{self, BadLine};
+use super::line::{self, BadLine, MAX_LINE};
 use super::scan::unreadable;
 use crate::ops;
 use descartes_kernel::event::Record;
@@ -48,6 +48,9 @@ impl<'a> BackLines<'a> {
     /// Puts the block before what is held in front of it; blocks grow, so that a long line
     /// is not copied again and again.
     fn load(&mut self) -> Result<(), JournalError> {
+        if self.held.len() > MAX_LINE {
+            return Err(endless(self.path, self.start));
+        }
         let size = BLOCK.max(self.held.len()).min(self.start as usize);
         self.start -= size as u64;
         let mut block = vec![0; size];
@@ -76,6 +79,15 @@ impl<'a> BackLines<'a> {
                 record.map(Some)
             }
         }
+    }
+}
+
+/// More bytes without a line end than any event has.
+pub(super) fn endless(path: &Path, byte: u64) -> JournalError {
+    JournalError::Damaged {
+        path: path.to_owned(),
+        byte,
+        why: format!("a line of more than {} MiB", MAX_LINE >> 20),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Following a journal that somebody else writes.
 
 use super::JournalError;
-use super::back::{BackLines, read_line};
+use super::back::{BackLines, endless, read_line};
+use super::line::MAX_LINE;
 use super::writer::same_file;
 use crate::ops;
 use descartes_kernel::event::Record;
@@ -19,6 +20,10 @@ pub struct JournalReader {
     file: File,
     /// Where the first line not read yet begins.
     offset: u64,
+    /// What was read of a line that has no end yet.
+    held: Vec<u8>,
+    /// That line was found to be too long for any event, and is not read again.
+    endless: bool,
 }
 
 impl JournalReader {
@@ -34,6 +39,8 @@ impl JournalReader {
             path: path.to_owned(),
             file,
             offset,
+            held: Vec::new(),
+            endless: false,
         })
     }
 
@@ -86,7 +93,13 @@ impl JournalReader {
         mut each: impl FnMut(Record) -> ControlFlow<()>,
     ) -> Result<(), JournalError> {
         self.reopen_if_made_anew()?;
-        let (mut held, mut scratch) = (Vec::new(), Vec::new());
+        if self.endless {
+            return Err(endless(&self.path, self.offset));
+        }
+        let mut held = std::mem::take(&mut self.held);
+        // Bytes of a line that were read before are not looked through again.
+        let (mut searched, mut earlier) = (held.len(), held.len());
+        let mut scratch = Vec::new();
         loop {
             let have = held.len();
             held.resize(have + CHUNK, 0);
@@ -96,17 +109,31 @@ impl JournalReader {
             let read = read.map_err(ops::at("read", &self.path))?;
             held.truncate(have + read);
             let mut begin = 0;
-            while let Some(length) = held[begin..].iter().position(|byte| *byte == b'\n') {
-                let raw = &held[begin..begin + length];
-                let record = read_line(&self.path, self.offset, raw, &mut scratch)?;
-                begin += length + 1;
-                self.offset += length as u64 + 1;
+            while let Some(more) = held[searched..].iter().position(|byte| *byte == b'\n') {
+                let end = searched + more;
+                let raw = &held[begin..end];
+                let record = match read_line(&self.path, self.offset, raw, &mut scratch) {
+                    // A writer takes out half a line that it could not finish, and writes another in
+                    // its place.
+                    Err(_) if earlier > 0 => return self.read_while(each),
+                    other => other?,
+                };
+                earlier = 0;
+                begin = end + 1;
+                searched = begin;
+                self.offset += raw.len() as u64 + 1;
                 if each(record).is_break() {
                     return Ok(());
                 }
             }
             held.drain(..begin);
+            searched = held.len();
+            if held.len() > MAX_LINE {
+                self.endless = true;
+                return Err(endless(&self.path, self.offset));
+            }
             if read == 0 {
+                self.held = held;
                 return Ok(());
             }
         }
@@ -124,6 +151,12 @@ impl JournalReader {
         {
             self.file = ops::open_read(&self.path)?;
             len = there.len();
+        }
+        if len < self.offset + self.held.len() as u64 {
+            self.held.clear();
+        }
+        if len <= self.offset + MAX_LINE as u64 {
+            self.endless = false;
         }
         if len < self.offset {
             let what = format!("{len} bytes where {} were read before", self.offset);

@@ -15,6 +15,16 @@ use std::path::{Path, PathBuf};
 /// Lines that wait in memory are written at the latest when they reach this size.
 const BUFFER: usize = 64 << 10;
 
+/// Whether what was written before can be built on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    Yes,
+    /// A sync failed: what was written since the one before may be lost, and no later sync would tell.
+    NotSynced,
+    /// Something else stands in the file, or half a line.
+    Foreign,
+}
+
 #[derive(PartialEq)]
 enum When {
     Now,
@@ -31,7 +41,7 @@ pub struct Journal {
     next_seq: u64,
     pending: Vec<u8>,
     reserve: Reserve,
-    poisoned: bool,
+    trust: Trust,
     /// Its file was deleted, and made anew since this was last asked.
     made_anew: bool,
 }
@@ -89,7 +99,7 @@ impl Journal {
             next_seq: scan.next_seq,
             pending: Vec::with_capacity(4 << 10),
             reserve,
-            poisoned: false,
+            trust: Trust::Yes,
             made_anew: false,
         })
     }
@@ -152,14 +162,23 @@ impl Journal {
         self.append_with(at, event, When::Later)
     }
 
-    /// The last words of a loop on a full disk: gives the reserve back and appends durably.
+    /// The last words of a loop on a full disk: gives the reserve back and appends durably. Also after
+    /// a sync that failed: nobody goes on behind them.
     pub fn append_from_reserve(
         &mut self,
         at: Timestamp,
         event: &Event,
     ) -> Result<u64, JournalError> {
         self.reserve.release()?;
-        self.append(at, event, Durability::Power)
+        let trust = self.trust;
+        if trust == Trust::NotSynced {
+            self.trust = Trust::Yes;
+        }
+        let appended = self.append(at, event, Durability::Power);
+        if self.trust == Trust::Yes {
+            self.trust = trust;
+        }
+        appended
     }
 
     fn append_with(
@@ -168,7 +187,7 @@ impl Journal {
         event: &Event,
         when: When,
     ) -> Result<u64, JournalError> {
-        if self.poisoned {
+        if self.trust != Trust::Yes {
             return Err(JournalError::Poisoned {
                 path: self.path.clone(),
             });
@@ -193,17 +212,23 @@ impl Journal {
         }
     }
 
-    /// Brings everything appended so far through a power cut.
+    /// Brings everything appended so far through a power cut. Where that fails nothing more is
+    /// appended: systems forget what they could not write, and the next sync would succeed.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
-        ops::sync_data(&self.file).map_err(|error| self.failed("sync", error))
+        ops::sync_data(&self.file).map_err(|error| {
+            self.trust = Trust::NotSynced;
+            self.failed("sync", error)
+        })
     }
 
     fn write_pending(&mut self) -> Result<(), JournalError> {
         self.check_file()?;
         if let Err(error) = ops::write_all(&self.file, &self.pending) {
             // Part of a line may be in the file: take it out, or never write behind it.
-            self.poisoned = ops::set_len(&self.file, self.len).is_err();
+            if ops::set_len(&self.file, self.len).is_err() {
+                self.trust = Trust::Foreign;
+            }
             return Err(self.failed("write", error));
         }
         self.len += self.pending.len() as u64;
@@ -231,7 +256,7 @@ impl Journal {
     }
 
     fn foreign(&mut self, what: String) -> JournalError {
-        self.poisoned = true;
+        self.trust = Trust::Foreign;
         JournalError::Foreign {
             path: self.path.clone(),
             what,
@@ -278,7 +303,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        if !self.poisoned {
+        if self.trust == Trust::Yes {
             // Nobody is left to tell; buffered lines are those that may be lost.
             let _ = self.flush();
         }
