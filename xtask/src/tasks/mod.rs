@@ -1,5 +1,6 @@
 //! `cargo xtask tasks`: graphs of tasks at scale, killed, and beside the real `scud`.
 
+mod attempts;
 mod kills;
 mod landing;
 mod scale;
@@ -31,6 +32,11 @@ const MEASURES: &[Measure] = &[
         name: "task-runs",
         about: "quick agents, eight at a time, with and without wave barrier: none blocked by ourselves",
         take: landing::runs,
+    },
+    Measure {
+        name: "task-attempts",
+        about: "2,000 attempts in one process: descriptors, threads and memory stay flat",
+        take: attempts::take,
     },
     Measure {
         name: "landing-kills",

@@ -1,0 +1,98 @@
+//! Attempts without end in one process: whatever an attempt opens is given back when it is over.
+
+use serde_json::json;
+
+use super::kills::repository;
+use crate::lab::row::Verdict;
+use crate::lab::{Lab, Row, Rows, Trial, Trouble, stats};
+
+const TASKS: u64 = 20;
+/// What the counts may differ by between the beginning and the end: attempts under way come and go.
+const SLACK: f64 = 4.0;
+/// The same of memory, in KiB: what was decided is kept, a few hundred bytes an attempt.
+const SLACK_KIB: f64 = 12_000.0;
+
+/// As many attempts as were asked for, in worktrees side by side and one after the other in place.
+pub fn take(lab: &Lab) -> Rows {
+    let attempts = lab.form.pick(5, 100);
+    let places: [(&str, &[&str]); 2] = [
+        ("in worktrees, --parallel 4", &["--parallel", "4"]),
+        ("in place", &["--in-place"]),
+    ];
+    let rows = places.map(|(name, flags)| {
+        let tried = TASKS * attempts;
+        let what = format!("{tried} attempts in one process, {name}");
+        match one_loop(lab, attempts, flags) {
+            Ok(seen) => seen.row(what, tried),
+            Err(trouble) => Row::count("tasks", what, tried, &[trouble]),
+        }
+    });
+    Ok(rows.into())
+}
+
+/// Descriptors, threads and KiB of memory of the host, as each attempt saw them.
+struct Seen([Vec<f64>; 3]);
+
+fn one_loop(lab: &Lab, attempts: u64, flags: &[&str]) -> Result<Seen, Trouble> {
+    let trial = Trial::new(lab);
+    repository(&trial, 20, TASKS, |_| None)?;
+    let root = trial.world.root().display().to_string();
+    // Its parent is the guard, whose parent is the host. Every attempt but the last of a task is red.
+    let script = format!(
+        "read _ _ _ host _ < /proc/$PPID/stat\n\
+         memory=$(sed -n 's/^VmRSS: *\\([0-9]*\\).*/\\1/p' /proc/$host/status)\n\
+         echo $(ls /proc/$host/fd | wc -l) $(ls /proc/$host/task | wc -l) $memory >> '{root}/seen'\n\
+         count='{root}/count-'$DESCARTES_TASK_ID\n\
+         echo x >> $count\n\
+         echo $$ > work-$DESCARTES_TASK_ID\n\
+         [ $(wc -l < $count) -lt {attempts} ] || touch done-$DESCARTES_TASK_ID\n"
+    );
+    let script = trial.world.script(&script);
+    let agent = shell_words::join(["sh", &script.to_string_lossy()]);
+    let each = attempts.to_string();
+    let mut command = trial.descartes(&["loop", "start", "--scud-tag", "big", "--command", &agent]);
+    command.args(["--verify", "test -e done-$DESCARTES_TASK_ID"]);
+    command.args(["--max-iterations-per-task", &each]);
+    command.args(flags);
+    let ended = trial.run(command)?;
+    let seen = std::fs::read_to_string(trial.world.root().join("seen")).unwrap_or_default();
+    let rows: Vec<Vec<f64>> = seen
+        .lines()
+        .map(|line| line.split(' ').filter_map(|n| n.parse().ok()).collect())
+        .filter(|row: &Vec<f64>| row.len() == 3)
+        .collect();
+    let (made, wanted) = (rows.len() as u64, TASKS * attempts);
+    if ended.code() != Some(0) || made < wanted {
+        return Err(format!("{made} of {wanted} attempts; {ended}"));
+    }
+    Ok(Seen(
+        [0, 1, 2].map(|at| rows.iter().map(|row| row[at]).collect()),
+    ))
+}
+
+impl Seen {
+    fn row(&self, what: String, tried: u64) -> Row {
+        let names = ["descriptors", "threads", "KiB of memory"];
+        let slack = [SLACK, SLACK, SLACK_KIB];
+        let (mut words, mut grown) = (Vec::new(), Vec::new());
+        for ((values, name), slack) in self.0.iter().zip(names).zip(slack) {
+            let tenth = (values.len() / 10).max(1);
+            // The first ones still load code and fill caches.
+            let early = stats::median(&values[tenth..(3 * tenth).min(values.len())]);
+            let late = stats::median(&values[values.len() - 2 * tenth..]);
+            words.push(format!("{name} {early:.0} → {late:.0}"));
+            if late > early + slack {
+                grown.push(format!("{name} grew from {early:.0} to {late:.0}"));
+            }
+        }
+        let mut row = Row::count("tasks", what, tried, &grown);
+        if !grown.is_empty() {
+            row.verdict = Verdict::Missed(grown.join(", "));
+        }
+        row.ours = words.join(", ");
+        row.floor = "–".to_owned();
+        row.bar = "no growth".to_owned();
+        row.raw = json!({ "descriptors": self.0[0], "threads": self.0[1], "kib": self.0[2] });
+        row
+    }
+}
