@@ -164,3 +164,27 @@ fn a_wrong_login_ends_the_loop_at_once() {
         assert_eq!(stage.reason()["type"], "agent_failed", "{agent}");
     }
 }
+
+#[test]
+fn whatever_stands_in_the_log_of_a_run_that_died_with_its_host_it_is_taken_up() {
+    for agent in AGENTS {
+        let stage = Stage::new();
+        let ok = recording(&format!("{agent}-ok"));
+        let running = stage.spawn(agent, &format!("@1 hang\n@* {ok}"), &[]);
+        let id = stage.await_record("run_started")["run"].clone();
+        assert_eq!(id, 1);
+        running.kill();
+        // The end of its output, which nobody had heard: a wrong login.
+        let words = recording(&format!("{agent}-401"));
+        let words = std::fs::read(words.strip_prefix("stream ").unwrap()).unwrap();
+        let loops = std::fs::read_dir(stage.world.state().join("loops")).unwrap();
+        let dir = loops.flatten().next().unwrap().path();
+        std::fs::create_dir_all(dir.join("runs/0001")).unwrap();
+        std::fs::write(dir.join("runs/0001/stdout.log"), words).unwrap();
+        let mut resume = stage.world.descartes(["loop", "resume"]);
+        resume.stdin(std::process::Stdio::null());
+        let run = stage.world.run(resume);
+        run.assert_code(0);
+        assert_eq!(stage.records("iteration_interrupted").len(), 1, "{agent}");
+    }
+}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::{Accept, edited};
-use descartes_kernel::event::{Event, LimitKind};
+use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
@@ -336,10 +336,6 @@ impl Driver {
                 tokens: said.tokens,
                 cost: said.cost,
             })?;
-            debug_assert!(
-                said.limit
-                    .is_none_or(|limit| limit.kind != LimitKind::Login)
-            );
         }
         // A proof that nobody has heard of is left as it stands, to be heard.
         let unheard = match purpose {
