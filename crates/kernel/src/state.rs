@@ -348,6 +348,10 @@ pub struct LoopState {
     pub trees: VecDeque<String>,
     /// Whether the next prompt carries a nudge.
     pub nudge: bool,
+    /// Iterations without progress when the agent was last nudged; 0 where it has not been since
+    /// there last was progress.
+    #[serde(default)]
+    pub nudged: u32,
     /// Gates that were red when last run.
     pub red: Option<BTreeSet<u32>>,
     /// The gate that refused.

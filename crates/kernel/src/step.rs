@@ -17,7 +17,7 @@ use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
 
 pub(crate) use judge::NOTHING_DONE;
-pub use react::{react, refusal, settled_by_start};
+pub use react::{before_start, react, refusal, settled_by_attempt, settled_by_end};
 
 /// What the policy must know of the agents beyond the config.
 #[derive(Clone, Copy, Debug)]

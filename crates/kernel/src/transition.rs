@@ -153,6 +153,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         still: 0,
         trees: VecDeque::new(),
         nudge: false,
+        nudged: 0,
         red: None,
         refusal: None,
         near_miss: None,
@@ -320,7 +321,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             state.config.state_file = Some(state_file.clone());
         }
         Event::StopRequested { by } => state.stop = Some(*by),
-        Event::Nudged { .. } => state.nudge = true,
+        Event::Nudged { iterations } => {
+            state.nudge = true;
+            state.nudged = *iterations;
+        }
         Event::Interrupted { by } => state.interrupted = Some(*by),
         Event::LoopFinished { reason } => {
             state.wait = None;
@@ -400,6 +404,9 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     state.agent_failures.clear();
     state.fatal = None;
     state.still = 0;
+    if !state.nudge {
+        state.nudged = 0;
+    }
     state.limit_runs = 0;
     state.stop = None;
     state.verdict = None;

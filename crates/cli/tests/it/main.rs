@@ -27,6 +27,7 @@ mod landing_proof;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;
+mod notes_kept;
 mod notify;
 mod planted_files;
 mod query;

@@ -361,7 +361,10 @@ fn a_task_loop_is_seen_and_steered_like_any_other() {
         status.contains("Tasks: 0 of 4 done") && status.contains("Wave: 1 of 3"),
         "{status}"
     );
-    assert_eq!(statuses(&world), "IPPP");
+    // Decided, then written into the file.
+    eventually("the first task is marked", Duration::from_secs(60), || {
+        statuses(&world) == "IPPP"
+    });
     run(&world, &["loop", "say", "use pliers"]).assert_code(0);
     let cancelled = run(&world, &["loop", "cancel"]);
     cancelled.assert_code(0);

@@ -7,7 +7,7 @@ use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{Agents, Input, react, refusal};
+use descartes_kernel::step::{Agents, Input, react, refusal, settled_by_end};
 use descartes_kernel::transition::{Fold, apply};
 use descartes_store::Sync;
 use descartes_store::host::this_host;
@@ -172,9 +172,8 @@ impl Hold {
         }
         let reason = IterativeExitReason::UserCancelled;
         self.append(Event::LoopFinished { reason })?;
-        let settled: Vec<u64> = self.state.pending.iter().map(|(id, _)| *id).collect();
-        for id in settled {
-            self.append(Event::CommandEffective { id })?;
+        for event in settled_by_end(&self.state) {
+            self.append(event)?;
         }
         Ok(())
     }

@@ -11,7 +11,9 @@ use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{Action, Agents, Input, plan, plan_attempt, react, refusal};
+use descartes_kernel::step::{
+    Action, Agents, Input, plan, plan_attempt, react, refusal, settled_by_end,
+};
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, RunClock, Supervisor};
 use descartes_store::catalog;
@@ -150,9 +152,8 @@ impl Driver {
         self.settle_logs()?;
         self.append(Event::LoopFinished { reason })?;
         self.save_last();
-        let settled: Vec<CommandId> = self.state.pending.iter().map(|(id, _)| *id).collect();
-        for id in settled {
-            self.append(Event::CommandEffective { id })?;
+        for event in settled_by_end(&self.state) {
+            self.append(event)?;
         }
         Ok(())
     }
@@ -230,10 +231,14 @@ impl Driver {
             at: now,
             event,
         };
+        let told = match record.event {
+            Event::CommandEffective { id } => Some((id, self.effective_words(id))),
+            _ => None,
+        };
         apply(&mut self.state, &record)?;
         self.tell(&record);
-        if let Event::CommandEffective { id } = record.event {
-            self.answer_effective(id);
+        if let Some((id, message)) = told {
+            self.answer_effective(id, &message);
         }
         Ok(())
     }
@@ -426,16 +431,25 @@ impl Driver {
         resolve_all(&config, &self.settings).map(Some)
     }
 
-    fn answer_effective(&mut self, id: CommandId) {
-        let message = match self.state.exit_reason() {
-            IterativeExitReason::Running => "done".to_owned(),
-            reason => reason.sentence(),
-        };
+    /// What is said of a command that takes effect now.
+    fn effective_words(&self, id: CommandId) -> String {
+        let pending = self.state.pending.iter().find(|(of, _)| *of == id);
+        match (pending, self.state.exit_reason()) {
+            (Some((_, Command::Say { .. })), _) if self.state.config.tasks.is_none() => {
+                format!("iteration {} was told", self.state.iterations)
+            }
+            (Some((_, Command::Say { .. })), _) => "an attempt was told".to_owned(),
+            (_, IterativeExitReason::Running) => "done".to_owned(),
+            (_, reason) => reason.sentence(),
+        }
+    }
+
+    fn answer_effective(&mut self, id: CommandId, message: &str) {
         self.waiting.retain(|(waiting, reply)| {
             if *waiting == id {
                 reply.send(&Answer::Effective {
                     id,
-                    message: message.clone(),
+                    message: message.to_owned(),
                 });
             }
             *waiting != id

@@ -89,7 +89,10 @@ impl Driver {
                 config.completion_promise.as_deref(),
                 config.abort_promise.as_deref(),
             ),
-            nudge: self.state.nudge.then_some(self.state.still),
+            nudge: self
+                .state
+                .nudge
+                .then_some(self.state.still.max(self.state.nudged)),
         });
         let text = match own {
             Some(own) => own.format_prompt(&text, iteration - 1, config.max_iterations),

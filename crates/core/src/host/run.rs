@@ -10,7 +10,7 @@ use descartes_kernel::config::PromptMode;
 use descartes_kernel::event::{EndedBy, Event, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::reader::{Note, RunReport};
-use descartes_kernel::step::{Input, settled_by_start};
+use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
 use descartes_store::logs::{LogFile, tail};
 
@@ -62,6 +62,9 @@ impl Driver {
     pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
         let before = self.measure_before();
         self.tell_measure()?;
+        for event in before_start(&self.state, self.policy) {
+            self.append(event)?;
+        }
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
             Err(HostError::Prompt(message)) => return self.broken(message),
@@ -82,9 +85,6 @@ impl Driver {
             before,
             notes: prompt.notes.clone(),
         })?;
-        for event in settled_by_start(&self.state, &prompt.notes) {
-            self.append(event)?;
-        }
         self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
             Ok(()) => Ok(()),

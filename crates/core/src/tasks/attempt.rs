@@ -93,6 +93,8 @@ pub(crate) struct RunNews {
     pub(crate) iterations: u32,
     pub(crate) summary: IterationSummary,
     pub(crate) spent: Spent,
+    /// Whether it had the prompt of this attempt. One that only its dead host had heard of had another.
+    pub(crate) had_prompt: bool,
 }
 
 /// An attempt that is over.
@@ -278,6 +280,7 @@ impl Job {
                 iterations: state.iterations,
                 summary: summary.clone(),
                 spent: used(&before, &state.spent),
+                had_prompt: true,
             });
         Ok(())
     }
@@ -333,6 +336,7 @@ impl Job {
                 iterations: state.iterations,
                 summary: summary.clone(),
                 spent: Spent::default(),
+                had_prompt: false,
             });
             return Ok(None);
         }

@@ -3,6 +3,7 @@
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::{AttemptEnd, Input};
+use descartes_kernel::step::settled_by_attempt;
 
 use super::attempt::AttemptNews;
 use super::growth::Answer;
@@ -15,7 +16,7 @@ impl Runner<'_> {
         // An agent may have set its own status: that is put right before it is judged.
         self.reload()?;
         self.advance()?;
-        self.live.remove(&news.slot);
+        let notes = self.live.remove(&news.slot).map(|live| live.notes);
         let answer = self.growth.is_under_way().then(|| Answer::of(&news));
         let worked = has_worked(&news);
         for warning in std::mem::take(&mut news.warnings) {
@@ -34,6 +35,8 @@ impl Runner<'_> {
         }
         if let Some(run) = news.run.take() {
             let task = launch::work_id(self, &news.tasks);
+            let delivers = run.had_prompt
+                && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
             self.d.append(Event::TaskRun {
                 task: task.as_str().into(),
                 loop_id: run.loop_id,
@@ -41,6 +44,10 @@ impl Runner<'_> {
                 summary: Box::new(run.summary),
                 spent: run.spent,
             })?;
+            let notes = notes.filter(|_| delivers).unwrap_or_default();
+            for event in settled_by_attempt(&self.d.state, &notes) {
+                self.d.append(event)?;
+            }
         }
         if let Some(answer) = answer {
             self.grown(&answer)?;

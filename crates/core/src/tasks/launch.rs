@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{Event, GateEnd};
+use descartes_kernel::event::GateEnd;
 use descartes_kernel::graph::{Proof, TaskId};
 use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
@@ -92,7 +92,13 @@ pub(super) fn attempt(
     let brief = attempts
         .first()
         .and_then(|first| brief_of(runner, &first.task));
-    start(runner, slot, tasks, work, config, brief)
+    // They stand in the prompt; whether they were delivered is known when the attempt is over.
+    let notes = runner.d.state.notes.iter().map(|note| note.id).collect();
+    start(runner, slot, tasks, work, config, brief)?;
+    if let Some(live) = runner.live.get_mut(&slot) {
+        live.notes = notes;
+    }
+    Ok(())
 }
 
 /// Starts a piece of work in a slot.
@@ -149,7 +155,13 @@ pub(super) fn start(
         tx: runner.d.tx.clone(),
     };
     job.spawn()?;
-    runner.live.insert(slot, Live { tasks, control });
+    let notes = Vec::new();
+    let live = Live {
+        tasks,
+        control,
+        notes,
+    };
+    runner.live.insert(slot, live);
     Ok(())
 }
 
@@ -319,18 +331,9 @@ fn prompt(
             .iter()
             .filter_map(|attempt| evidence_section(attempt.evidence.as_ref()?)),
     );
-    let notes: Vec<(u64, String)> = runner
-        .d
-        .state
-        .notes
-        .iter()
-        .map(|note| (note.id, note.text.clone()))
-        .collect();
-    let texts: Vec<String> = notes.iter().map(|(_, text)| text.clone()).collect();
-    parts.extend(notes_section(&texts));
-    for (id, _) in notes {
-        runner.d.append(Event::CommandEffective { id })?;
-    }
+    let notes = runner.d.state.notes.iter();
+    let notes: Vec<String> = notes.map(|note| note.text.clone()).collect();
+    parts.extend(notes_section(&notes));
     Ok(parts.join("\n\n"))
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use descartes_kernel::control::Command;
+use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::outcome::IterativeExitReason;
@@ -38,6 +38,8 @@ const CLOCK_CHECK: Duration = Duration::from_secs(15);
 pub(super) struct Live {
     pub(super) tasks: Vec<TaskId>,
     pub(super) control: Control,
+    /// The person's notes that its prompt holds.
+    pub(super) notes: Vec<CommandId>,
 }
 
 /// What works on the integration worktree.

@@ -305,6 +305,14 @@ pub enum Verdict {
     Stopped,
 }
 
+impl Verdict {
+    /// Whether the agent of such an iteration had its turn: what its prompt held has been delivered.
+    /// One that was stopped may have heard nothing of it.
+    pub fn delivers(&self) -> bool {
+        !matches!(self, Self::Stopped)
+    }
+}
+
 /// Why a loop waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

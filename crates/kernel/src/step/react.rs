@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::judge::judge;
 use super::{Agents, ClosingFacts, Input, all_limited_until, stall_after};
 use crate::config::{ConfigError, check_prompt};
-use crate::control::Command;
+use crate::control::{Command, CommandId};
 use crate::event::{
     EndedBy, Event, LimitKind, LimitTold, Progress, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
 };
@@ -141,13 +141,50 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             });
         }
     }
-    let after = stall_after(state, agents);
-    if after > 0 && progress == Progress::None && state.still + 1 == after {
-        events.push(Event::Nudged {
-            iterations: state.still + 1,
-        });
+    let still = state.still + 1;
+    if progress == Progress::None && is_nudge_due(state, still, agents) {
+        events.push(Event::Nudged { iterations: still });
+    }
+    if verdict.delivers() {
+        let told = |id: CommandId| run.notes.contains(&id) || !is_note_waiting(state, id);
+        events.extend(settled(state, told));
     }
     events
+}
+
+fn is_nudge_due(state: &LoopState, still: u32, agents: Agents) -> bool {
+    let after = stall_after(state, agents);
+    after > 0 && still >= after && !state.nudge && state.nudged == 0
+}
+
+/// What has to be written down before an agent is started: a nudge that a host died before it could
+/// write.
+pub fn before_start(state: &LoopState, agents: Agents) -> Vec<Event> {
+    let iterations = state.still;
+    match is_nudge_due(state, iterations, agents) {
+        true => vec![Event::Nudged { iterations }],
+        false => Vec::new(),
+    }
+}
+
+fn is_note_waiting(state: &LoopState, id: CommandId) -> bool {
+    state.notes.iter().any(|note| note.id == id)
+}
+
+/// Notes among the pending commands that have been delivered.
+fn settled(state: &LoopState, told: impl Fn(CommandId) -> bool) -> Vec<Event> {
+    let pending = state.pending.iter();
+    let notes = pending.filter(|(_, command)| matches!(command, Command::Say { .. }));
+    notes
+        .map(|(id, _)| *id)
+        .filter(|id| told(*id))
+        .map(|id| Event::CommandEffective { id })
+        .collect()
+}
+
+/// In a task loop: an attempt that had these notes in its prompt is over and counts.
+pub fn settled_by_attempt(state: &LoopState, notes: &[CommandId]) -> Vec<Event> {
+    settled(state, |id| notes.contains(&id))
 }
 
 fn wait_over(state: &LoopState, by: WaitEnd) -> Vec<Event> {
@@ -245,12 +282,11 @@ fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -
     events
 }
 
-/// Commands that are settled by the loop's end or by the start of a run.
-pub fn settled_by_start(state: &LoopState, notes: &[u64]) -> Vec<Event> {
-    let ids = state
-        .pending
-        .iter()
-        .map(|(id, _)| *id)
-        .filter(|id| notes.contains(id));
-    ids.map(|id| Event::CommandEffective { id }).collect()
+/// Commands that are settled by the loop's end. A note that nobody has had stays: it stands in
+/// the prompts after a resume.
+pub fn settled_by_end(state: &LoopState) -> Vec<Event> {
+    let ids = state.pending.iter().map(|(id, _)| *id);
+    ids.filter(|id| !is_note_waiting(state, *id))
+        .map(|id| Event::CommandEffective { id })
+        .collect()
 }

@@ -100,13 +100,19 @@ pub(super) fn iteration_finished(
         }
     };
     state.iterations = *iteration;
-    delivered(state, &run, &facts);
+    if verdict.delivers() {
+        delivered(state, &run, &facts);
+    }
     state.spent.ms += spent_ms;
     spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
     count_failure(state, run.agent, &facts, verdict);
     match progress {
         Progress::None => state.still += 1,
-        Progress::Moved(_) => state.still = 0,
+        Progress::Moved(_) => {
+            state.still = 0;
+            state.nudge = false;
+            state.nudged = 0;
+        }
         Progress::Unknown(_) => {}
     }
     remember_tree(state, after);
@@ -134,7 +140,7 @@ pub(super) fn iteration_finished(
 }
 
 /// What the run's prompt held has been delivered, now that the run counts. Of runs that met a
-/// limit or were interrupted nobody knows whether anything of it was heard.
+/// limit, were stopped or interrupted nobody knows whether anything of it was heard.
 fn delivered(state: &mut LoopState, run: &RunInfo, facts: &RunFacts) {
     state.nudge = false;
     state.notes.retain(|note| !run.notes.contains(&note.id));

@@ -3,6 +3,8 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::step::{ClosingFacts, Input, react};
+use descartes_kernel::transition::{apply, begin};
 
 use crate::world::*;
 
@@ -113,4 +115,90 @@ fn a_stall_is_told_first_and_ends_the_loop_at_twice_the_number() {
         Reason::MaxIterationsReached,
         "slow but real progress is no stall"
     );
+}
+
+/// Whether each run's prompt held the nudge.
+fn nudges(sim: &mut Sim, mut script: impl FnMut(u64) -> Turn) -> (Vec<bool>, Reason) {
+    let mut told = vec![];
+    let reason = sim.end(&mut script);
+    let mut state = begin(&sim.journal[0]).unwrap();
+    for record in &sim.journal[1..] {
+        if let Event::RunStarted { .. } = record.event {
+            told.push(state.nudge);
+        }
+        apply(&mut state, record).unwrap();
+    }
+    (told, reason)
+}
+
+#[test]
+fn a_nudge_stands_in_every_prompt_until_an_iteration_counted() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        stall_after: Some(2),
+        ..config()
+    });
+    let still = |facts| Turn {
+        moved: false,
+        ..turn(facts)
+    };
+    let (told, reason) = nudges(&mut sim, |run| match run {
+        3 => still(limited(Some("2026-03-01T15:00:00Z"))),
+        _ => still(facts()),
+    });
+    assert_eq!(told, [false, false, true, true, false]);
+    assert!(matches!(reason, Reason::Stalled { iterations: 4, .. }));
+}
+
+#[test]
+fn a_nudge_that_a_dead_host_did_not_write_comes_with_the_next_start() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        stall_after: Some(2),
+        ..config()
+    });
+    for run in 1..=2 {
+        sim.start(run, run as u32, 0);
+        sim.input(&Input::RunEnded(Box::new(facts())));
+        let after = sim.facts_of_tree();
+        let closing = ClosingFacts {
+            after,
+            ..Default::default()
+        };
+        let events = react(&sim.state, &Input::Closed(closing), sim.agents, sim.now);
+        sim.append(events[0].clone());
+    }
+    assert!(!sim.state.nudge, "its record is lost");
+    sim.start(3, 3, 0);
+    assert!(sim.state.nudge);
+}
+
+#[test]
+fn an_agent_is_nudged_also_where_the_number_was_lowered_meanwhile() {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        stall_after: Some(9),
+        ..config()
+    });
+    let still = || Turn {
+        moved: false,
+        ..turn(facts())
+    };
+    for run in 1..=4 {
+        sim.start(run, run as u32, 0);
+        sim.input(&Input::RunEnded(Box::new(facts())));
+        let after = sim.facts_of_tree();
+        sim.input(&Input::Closed(ClosingFacts {
+            after,
+            ..Default::default()
+        }));
+    }
+    let change = descartes_kernel::config::ConfigChange {
+        stall_after: Some(3),
+        ..Default::default()
+    };
+    let change = Box::new(change);
+    sim.input(&from_person(descartes_kernel::control::Command::Set {
+        change,
+    }));
+    let (told, reason) = nudges(&mut sim, |_| still());
+    assert_eq!(told, [false, false, false, false, true, false]);
+    assert!(matches!(reason, Reason::Stalled { iterations: 6, .. }));
 }

@@ -6,7 +6,7 @@ use descartes_kernel::control::Command;
 use descartes_kernel::control::Grace;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{Action, Input, plan};
+use descartes_kernel::step::{Action, Input, plan, settled_by_end};
 
 use crate::world::*;
 
@@ -49,6 +49,43 @@ fn a_note_is_given_until_a_run_counts() {
         .collect();
     assert_eq!(given, [1, 1, 0]);
     assert!(sim.state.notes.is_empty());
+    // Effective when the run that counted is over, not when one starts.
+    let order: Vec<&str> = sim
+        .journal
+        .iter()
+        .filter_map(|record| match &record.event {
+            Event::RunDiscarded { .. } => Some("discarded"),
+            Event::IterationFinished { .. } => Some("finished"),
+            Event::CommandEffective { .. } => Some("effective"),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["discarded", "finished", "effective", "finished"]);
+}
+
+#[test]
+fn a_note_outlives_a_stopped_run_and_the_end_of_the_loop() {
+    let mut sim = Sim::new(config());
+    let text = "use jiff".to_owned();
+    sim.input(&from_person(Command::Say { text }));
+    sim.start(1, 1, 0);
+    sim.input(&from_person(Command::Cancel { grace: Grace::Ask }));
+    let stopped = RunFacts {
+        ended_by: EndedBy::Cancel,
+        ..facts()
+    };
+    assert_eq!(sim.end(|_| turn(stopped.clone())), Reason::UserCancelled);
+    for event in settled_by_end(&sim.state) {
+        sim.append(event);
+    }
+    let pending: Vec<u64> = sim.state.pending.iter().map(|(id, _)| *id).collect();
+    assert_eq!(pending, [1], "the cancel is settled, the note is not");
+    sim.append(Event::LoopReopened);
+    assert_eq!(
+        sim.end(|_| turn(claims())),
+        Reason::CompletionPromiseDetected
+    );
+    assert!(sim.state.notes.is_empty() && sim.state.pending.is_empty());
 }
 
 #[test]

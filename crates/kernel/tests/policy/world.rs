@@ -5,7 +5,7 @@ use descartes_kernel::control::Command;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::LoopState;
-use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan, react};
+use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, before_start, plan, react};
 use descartes_kernel::transition::{apply, begin, fold};
 use jiff::Timestamp;
 
@@ -163,6 +163,9 @@ impl Sim {
 
     pub fn start(&mut self, run: u64, iteration: u32, agent: u32) {
         self.started.push((iteration, agent));
+        for event in before_start(&self.state, self.agents) {
+            self.append(event);
+        }
         let notes: Vec<u64> = self.state.notes.iter().map(|n| n.id).collect();
         let before = self.facts_of_tree();
         self.append(Event::RunStarted {

@@ -137,12 +137,9 @@ fn deliver(
                 (false, _) => ticket.effect(AT_ONCE)?,
             };
             match effect {
-                Effect::Done(_) => ("effective", done(command, &found.state()?)),
+                Effect::Done(words) => ("effective", done(command, &words, &found.state()?)),
                 Effect::Pending => ("accepted", pending(command, &before)),
-                Effect::HostGone => {
-                    let gone = "the loop's process is gone meanwhile: it holds at the next resume";
-                    ("accepted", format!("accepted; {gone}"))
-                }
+                Effect::HostGone => ("accepted", without_host(command, &found.state()?)),
             }
         }
         Sent::Recorded(recorded) => {
@@ -201,14 +198,25 @@ fn names(command: &Command) -> String {
     }
 }
 
-fn done(command: &Command, state: &LoopState) -> String {
+/// The loop's process went away before the command took effect.
+fn without_host(command: &Command, state: &LoopState) -> String {
+    match (&state.phase, command) {
+        (Phase::Finished { reason, .. }, Command::Say { .. }) if reason.is_success() => {
+            "accepted, but the loop was done before anybody was told".to_owned()
+        }
+        (Phase::Finished { .. }, Command::Say { .. }) => {
+            "accepted; the loop ended before anybody was told: the note holds from the next resume on"
+                .to_owned()
+        }
+        _ => "accepted; the loop's process is gone meanwhile: it holds at the next resume".to_owned(),
+    }
+}
+
+fn done(command: &Command, words: &str, state: &LoopState) -> String {
     match command {
         Command::Pause => format!("paused before iteration {}", state.iterations + 1),
         Command::Unpause => "going on".to_owned(),
-        Command::Say { .. } => {
-            let told = state.run().map_or(state.iterations, |run| run.iteration);
-            format!("iteration {told} was told")
-        }
+        Command::Say { .. } => words.to_owned(),
         Command::Set { .. } => format!("changed: {}", names(command)),
         Command::RetryNow => "trying again now".to_owned(),
         Command::Cancel { .. } | Command::Ping => "done".to_owned(),
@@ -222,6 +230,9 @@ fn pending(command: &Command, state: &LoopState) -> String {
             format!("accepted: it holds after iteration {now}")
         }
         Command::Pause => "accepted: it holds before the next iteration".to_owned(),
+        Command::Say { .. } if state.tasks.is_some() => {
+            "accepted: every attempt that starts is told, until one has worked with it".to_owned()
+        }
         Command::Say { .. } => format!("accepted: iteration {} is told", now + 1),
         _ => "accepted".to_owned(),
     }
