@@ -377,6 +377,9 @@ pub struct LoopState {
     pub interrupted: Option<StopBy>,
     /// Hashes of the files that the gates name, when the loop began.
     pub gate_files: BTreeMap<String, String>,
+    /// The branch that was made for the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// Files that the gates hang on and that were changed while the loop ran.
     #[serde(default)]
     pub changed_gate_files: Vec<ChangedGateFile>,

@@ -166,6 +166,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         completion: None,
         interrupted: None,
         gate_files: BTreeMap::new(),
+        branch: None,
         changed_gate_files: Vec::new(),
         changes: Vec::new(),
         tasks: None,
@@ -337,7 +338,8 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         }
         Event::LoopReopened => reopen(state, record)?,
         Event::Checkpoint { .. } => state.checkpoint = record.seq,
-        Event::Branched { .. } | Event::Tagged { .. } | Event::Warning { .. } | Event::Unknown => {}
+        Event::Branched { name } => state.branch = Some(name.clone()),
+        Event::Tagged { .. } | Event::Warning { .. } | Event::Unknown => {}
     }
     Ok(())
 }

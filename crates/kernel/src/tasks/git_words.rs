@@ -44,9 +44,38 @@ pub fn overwritten(words: &str) -> Vec<String> {
     files
 }
 
+/// The branch that was checked out when a stash was made, by the words that git gave it; none where
+/// none was, or where somebody wrote words of their own.
+pub fn stash_branch(words: &str) -> Option<&str> {
+    let rest = words
+        .strip_prefix("WIP on ")
+        .or_else(|| words.strip_prefix("On "))?;
+    // No branch can have a colon in its name.
+    let (branch, _) = rest.split_once(": ")?;
+    Some(branch).filter(|branch| !branch.contains(' '))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_branch_of_a_stash_is_read_from_its_words() {
+        let table = [
+            ("WIP on main: 1234567 a: b", Some("main")),
+            (
+                "On descartes/auth/1: before the tests",
+                Some("descartes/auth/1"),
+            ),
+            ("WIP on (no branch): 1234567 x", None),
+            ("my own words: on main", None),
+            ("On the way", None),
+            ("", None),
+        ];
+        for (words, branch) in table {
+            assert_eq!(stash_branch(words), branch, "{words}");
+        }
+    }
 
     #[test]
     fn the_real_reason_is_told_with_its_files() {

@@ -6,12 +6,14 @@ mod config;
 mod git_words;
 mod ref_name;
 mod state;
+mod statuses;
 
 pub use attempt::{attempt_end, gate_words};
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches};
-pub use git_words::{git_reason, overwritten};
+pub use git_words::{git_reason, overwritten, stash_branch};
 pub use ref_name::{Case, ref_name};
 pub use state::{
     BlockedEntry, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt, ProvenTree,
     RunningTask, TaskEntry, TasksState, WaveCommit,
 };
+pub use statuses::{StatusText, TaskMarks, landed_text};

@@ -144,8 +144,11 @@ pub struct BlockedEntry {
 pub enum Landing {
     /// In the user's checkout.
     Landed {
-        /// The commit that the user's branch is at now.
+        /// The commit that was proven.
         commit: String,
+        /// A last one on top of it, which changes the statuses in the task file and nothing else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        statuses: Option<String>,
     },
     /// On a branch of ours, since it could not be brought into the user's checkout.
     Ready {
