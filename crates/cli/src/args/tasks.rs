@@ -68,6 +68,12 @@ pub struct RoadmapRunArgs {
     /// Go on with an earlier run that ended with blocked tasks, and try them again
     #[arg(long, conflicts_with = "force")]
     pub retry_blocked: bool,
+    /// Make and switch to a branch first; the work lands there
+    #[arg(long)]
+    pub branch: bool,
+    /// Name of that branch [default: loop/{timestamp}]
+    #[arg(long, value_name = "T")]
+    pub branch_template: Option<String>,
     #[command(flatten)]
     pub tasks: GraphArgs,
     #[command(flatten)]

@@ -246,10 +246,10 @@ impl Job {
                 let tail = outside.join("\n");
                 news.end = AttemptEnd::OutOfScope { tail };
             }
-            Err(words) => news.warnings.push(format!(
-                "task {}: cannot tell which files it changed: {words}",
-                self.work.id
-            )),
+            // Nobody knows whether it kept to its files, so it does not land.
+            Err(words) => {
+                news.no_commit = Some(format!("cannot tell which files it changed: {words}"));
+            }
         }
     }
 

@@ -200,16 +200,22 @@ impl Repo {
         }
     }
 
-    /// Paths that a call lists with a NUL after each.
-    pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
-        use std::os::unix::ffi::OsStrExt;
+    /// What a call that only reads prints, byte by byte.
+    pub(super) fn bytes(&self, args: &[&str]) -> Asked<Vec<u8>> {
         let call = self.call(Git::read).args(args);
         let answer = call.run(Deadline::after(PATIENCE));
         let answer = answer.map_err(|error| error.to_string())?;
-        if answer.code != Some(0) {
-            return Err(answer.error().to_string());
+        match answer.code {
+            Some(0) => Ok(answer.stdout),
+            _ => Err(answer.error().to_string()),
         }
-        let names = answer.stdout.split(|byte| *byte == 0);
+    }
+
+    /// Paths that a call lists with a NUL after each.
+    pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
+        use std::os::unix::ffi::OsStrExt;
+        let out = self.bytes(args)?;
+        let names = out.split(|byte| *byte == 0);
         let names = names.filter(|name| !name.is_empty());
         Ok(names
             .map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name)))

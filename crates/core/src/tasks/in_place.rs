@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{ProvenAt, ProvenTree, TasksConfig};
+use descartes_kernel::tasks::{ProvenAt, ProvenTree, TaskMarks, TasksConfig};
 use descartes_proc::Ending;
 
 use super::locks::{Locks, Ours, Passed, named_in};
@@ -104,7 +104,11 @@ impl InPlace {
 }
 
 /// Changed and untracked files, save those under the given paths and `.descartes`.
-fn changed_files(git: &Git, dir: &Path, apart: &[PathBuf]) -> Result<Vec<String>, String> {
+pub(super) fn changed_files(
+    git: &Git,
+    dir: &Path,
+    apart: &[PathBuf],
+) -> Result<Vec<String>, String> {
     let top = git
         .read(dir)
         .args(["rev-parse", "--show-toplevel"])
@@ -161,7 +165,7 @@ impl Workplace for InPlace {
         Ok(Finished::Safe)
     }
 
-    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {
+    fn merge(&self, work: &Work, gates: Gates<'_>, _: &TaskMarks) -> MergeDone {
         // The gates were green on this very tree, where the agent worked: the record says so.
         let proof = ProvenTree {
             tree: String::new(),
@@ -182,7 +186,7 @@ impl Workplace for InPlace {
         Ok(gates.run(&self.dir))
     }
 
-    fn commit_wave(&self, wave: &Wave, _: Gates<'_>) -> WaveDone {
+    fn commit_wave(&self, wave: &Wave, _: Gates<'_>, _: &TaskMarks) -> WaveDone {
         let tree = self.tree();
         let end = if !self.commits || !matches!(tree.kind(), TreeKind::Git { .. }) {
             CommitEnd::Committed { commit: None }

@@ -1,5 +1,6 @@
 //! Starts what the scheduler asks for: attempts, merges, commits, each on a thread of its own.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use descartes_kernel::event::GateEnd;
 use descartes_kernel::graph::{Proof, TaskId};
 use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
-use descartes_kernel::tasks::{TaskFile, gate_words};
+use descartes_kernel::tasks::{TaskFile, TaskMarks, gate_words};
 use descartes_kernel::units::Secs;
 use serde_json::{Map, json};
 
@@ -361,49 +362,101 @@ fn last_words(preview: &str) -> Option<String> {
     (!last.is_empty()).then(|| format!("said: {}", last.join("\n")))
 }
 
+/// A gate as it is run on a tree of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TreeGate {
+    command: String,
+    /// A folder within the tree.
+    cwd: Option<String>,
+    limit: Duration,
+}
+
+impl TreeGate {
+    /// What it is called in records: the same command elsewhere proves something else.
+    fn label(&self) -> String {
+        match &self.cwd {
+            None => self.command.clone(),
+            Some(cwd) => format!("{} (in {cwd})", self.command),
+        }
+    }
+}
+
+/// Every gate of tasks, where their agents worked: those of each task itself, then those of the
+/// loop.
+fn tree_gates(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<TreeGate> {
+    let mut gates: Vec<TreeGate> = Vec::new();
+    let whole = [TaskBrief::default()];
+    let briefs = match briefs {
+        [] => &whole,
+        briefs => briefs,
+    };
+    for own in [true, false] {
+        for brief in briefs {
+            let commands = match own {
+                true => &brief.gates,
+                false => &parent.verify,
+            };
+            for command in commands {
+                let gate = TreeGate {
+                    command: command.clone(),
+                    cwd: brief.cwd.clone(),
+                    limit: brief.gate_timeout.unwrap_or(parent.verify_timeout_secs.0),
+                };
+                let label = gate.label();
+                if !gates.iter().any(|known| known.label() == label) {
+                    gates.push(gate);
+                }
+            }
+        }
+    }
+    gates
+}
+
 /// Runs gates on a tree of ours, one after the other.
 struct GateRunner {
     shell: Shell,
-    gates: Vec<String>,
-    limit: Duration,
+    gates: Vec<TreeGate>,
+    labels: Vec<String>,
     logs: PathBuf,
-    /// A folder within the tree.
-    cwd: Option<PathBuf>,
 }
 
 impl GateRunner {
-    fn new(runner: &Runner<'_>, gates: Vec<String>) -> Result<Self, HostError> {
+    fn new(runner: &Runner<'_>, briefs: &[TaskBrief]) -> Result<Self, HostError> {
         let d = &runner.d;
+        let gates = tree_gates(&d.state.config, briefs);
         let shell = Shell::new(&d.settings, &d.state.loop_id)
             .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
         Ok(Self {
             shell,
+            labels: gates.iter().map(TreeGate::label).collect(),
             gates,
-            limit: d.state.config.verify_timeout_secs.0,
             logs: d.dir.path().join("tasks").join("merge"),
-            cwd: None,
         })
     }
 }
 
 impl RunGates for GateRunner {
     fn commands(&self) -> &[String] {
-        &self.gates
+        &self.labels
     }
 
     fn run(&mut self, dir: &Path) -> Result<(), GateFailure> {
-        let dir = &self
-            .cwd
-            .as_ref()
-            .map_or(dir.to_owned(), |cwd| dir.join(cwd));
         for (index, gate) in self.gates.iter().enumerate() {
             let log = self.logs.join(format!("gate-{}.log", index + 1));
-            let ran = self.shell.run(dir, gate, self.limit, log);
+            let dir = match &gate.cwd {
+                Some(cwd) => dir.join(cwd),
+                None => dir.to_owned(),
+            };
+            let ran = self.shell.run(&dir, &gate.command, gate.limit, log);
             if ran.end == GateEnd::Cancelled {
                 return Err(GateFailure::Stopped);
             }
             if !ran.is_green() {
-                return Err(GateFailure::Red(gate_words(gate, ran.end, &ran.tail)));
+                return Err(GateFailure::Red(gate_words(
+                    &gate.label(),
+                    ran.end,
+                    &ran.tail,
+                )));
             }
         }
         Ok(())
@@ -421,13 +474,28 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(
     }
 }
 
+/// Statuses that are ours to commit, with those of tasks that are about to land.
+fn marks_of(runner: &Runner<'_>, landing: &[TaskId]) -> TaskMarks {
+    let tasks = runner.d.state.tasks.iter().flat_map(|tasks| &tasks.tasks);
+    let ours: BTreeSet<TaskId> = tasks
+        .filter(|(_, task)| task.attempts > 0 && !task.marked)
+        .map(|(id, _)| id.clone())
+        .collect();
+    let done = runner.sched.account().done;
+    let landed = done.iter().chain(landing);
+    let landed = landed.filter(|id| ours.contains(*id)).cloned().collect();
+    TaskMarks { landed, ours }
+}
+
 /// Starts a merge.
 pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostError> {
-    let work = work_of(runner, std::slice::from_ref(task));
+    let tasks = std::slice::from_ref(task);
+    let work = work_of(runner, tasks);
     let no_commit = runner.no_commit.remove(task);
     let tx = runner.d.tx.clone();
     let task = task.clone();
-    let tell = move |done| drop(tx.send(Message::Task(Box::new(News::Merged(task, done)))));
+    let merged = task.clone();
+    let tell = move |done| drop(tx.send(Message::Task(Box::new(News::Merged(merged, done)))));
     if let Some(message) = no_commit {
         tell(MergeDone {
             end: MergeEnd::Failed { message },
@@ -436,15 +504,13 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
         });
         return Ok(());
     }
-    let briefs: Vec<TaskBrief> = brief_of(runner, &work.id.as_str().into())
-        .into_iter()
-        .collect();
-    let gates = gates_of(&runner.d.state.config, &briefs);
-    let mut gates = GateRunner::new(runner, gates)?;
+    let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
+    let mut gates = GateRunner::new(runner, &briefs)?;
     runner.merging.push((Busy::Merge, gates.shell.stopper()));
+    let marks = marks_of(runner, tasks);
     let place = runner.place.clone();
     spawn("merge", move || {
-        tell(place.merge(&work, &mut gates));
+        tell(place.merge(&work, &mut gates, &marks));
     })
 }
 
@@ -453,21 +519,19 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
 pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), HostError> {
     let tx = runner.d.tx.clone();
     let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
-    let gates = gates_of(&runner.d.state.config, &briefs);
+    let is_proof = !tree_gates(&runner.d.state.config, &briefs).is_empty();
     let tell = move |end| {
         let news = News::MarkChecked(task, end);
         drop(tx.send(Message::Task(Box::new(news))));
     };
-    if gates.is_empty() {
+    if !is_proof {
         tell(MarkEnd::NoGate);
         return Ok(());
     }
-    let cwd = briefs.first().and_then(|brief| brief.cwd.clone());
-    let mut gates = GateRunner::new(runner, gates)?;
+    let mut gates = GateRunner::new(runner, &briefs)?;
     runner.merging.push((Busy::Mark, gates.shell.stopper()));
     let place = runner.place.clone();
     spawn("mark", move || {
-        gates.cwd = cwd.map(PathBuf::from);
         let ran = place.gate_merged(&mut gates);
         tell(match ran {
             _ if gates.shell.was_stopped() => MarkEnd::Interrupted,
@@ -512,12 +576,12 @@ pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), Host
     let ids = ids.map(|task| &plan.graph().node(*task).id);
     let done = ids.filter(|id| runner.sched.state(id) == Some(&TaskState::Done));
     let briefs: Vec<TaskBrief> = done.filter_map(|task| brief_of(runner, task)).collect();
-    let gates = gates_of(&runner.d.state.config, &briefs);
-    let mut gates = GateRunner::new(runner, gates)?;
+    let mut gates = GateRunner::new(runner, &briefs)?;
     runner.merging.push((Busy::Wave, gates.shell.stopper()));
+    let marks = marks_of(runner, &[]);
     let place = runner.place.clone();
     spawn("wave", move || {
-        let done = place.commit_wave(&of_wave, &mut gates);
+        let done = place.commit_wave(&of_wave, &mut gates, &marks);
         drop(tx.send(Message::Task(Box::new(News::WaveCommitted(wave, done)))));
     })
 }
@@ -528,12 +592,12 @@ pub(super) fn land_rest(runner: &mut Runner<'_>) -> Result<(), HostError> {
     let done = runner.sched.account().done;
     let briefs = done.iter().filter_map(|task| brief_of(runner, task));
     let briefs: Vec<TaskBrief> = briefs.collect();
-    let gates = gates_of(&runner.d.state.config, &briefs);
-    let mut gates = GateRunner::new(runner, gates)?;
+    let mut gates = GateRunner::new(runner, &briefs)?;
     runner.merging.push((Busy::Landing, gates.shell.stopper()));
+    let marks = marks_of(runner, &[]);
     let place = runner.place.clone();
     spawn("land", move || {
-        let done = place.land_rest(&mut gates);
+        let done = place.land_rest(&mut gates, &marks);
         drop(tx.send(Message::Task(Box::new(News::Landed(done)))));
     })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree};
+use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks};
 
 use super::locks::Locks;
 
@@ -123,6 +123,10 @@ pub(super) trait Workplace: Send + Sync {
     fn locks(&self) -> Option<&Locks> {
         None
     }
+    /// Work lands on this branch alone, which was made for the loop.
+    fn land_on(&self, branch: &str) {
+        let _ = branch;
+    }
     /// Before the first attempt of a host, with the number of tasks that may run at once.
     fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
         let _ = (fresh, slots);
@@ -149,12 +153,12 @@ pub(super) trait Workplace: Send + Sync {
         None
     }
     /// Puts proven work together with what was merged before.
-    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone;
+    fn merge(&self, work: &Work, gates: Gates<'_>, marks: &TaskMarks) -> MergeDone;
     /// Runs the gates on the merged tree as it is; the evidence of the first red one. An error is
     /// git's words where there is no such tree.
     fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String>;
     /// Commits a wave and brings it into the user's checkout.
-    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone;
+    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, marks: &TaskMarks) -> WaveDone;
     /// Ends what is run to make slots ready, and gits that are under way.
     fn stop(&self) {}
     /// The same, without grace.
@@ -162,8 +166,8 @@ pub(super) trait Workplace: Send + Sync {
         self.stop();
     }
     /// Tries once more to bring finished work into the user's checkout.
-    fn land_rest(&self, gates: Gates<'_>) -> LandDone {
-        let _ = gates;
+    fn land_rest(&self, gates: Gates<'_>, marks: &TaskMarks) -> LandDone {
+        let _ = (gates, marks);
         LandDone::default()
     }
     /// Everything is over: what is not needed any more is removed.

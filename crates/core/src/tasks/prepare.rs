@@ -8,11 +8,12 @@ use descartes_kernel::finding::Severity;
 use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_kernel::units::plural;
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
-use super::in_place::InPlace;
+use super::in_place::{InPlace, changed_files};
 use super::launch::take_agent;
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
@@ -226,8 +227,42 @@ fn open_place(
         }
         WorkPlace::Worktrees => {
             let place = Trees::open(dir, settings, &source.shielded(), tasks)?;
+            if occasion == Occasion::Start {
+                notices.extend(uncommitted(tasks, settings, dir, source));
+            }
             notices.extend(place.notices());
             Ok(Arc::new(place))
         }
     }
+}
+
+/// Files that are named one by one.
+const NAMED: usize = 5;
+
+/// What agents will not see, since it is in no commit.
+fn uncommitted(
+    tasks: &TasksConfig,
+    settings: &HostSettings,
+    dir: &Path,
+    source: &dyn TaskSource,
+) -> Option<String> {
+    // Where git does not answer, it is asked again by whoever needs it.
+    let mut files = changed_files(&git_of(settings), dir, &source.shielded()).ok()?;
+    let is_copied = |file: &String| {
+        let copied = |name: &String| Path::new(file).starts_with(name.trim_start_matches("./"));
+        tasks.worktree_copy.iter().any(copied)
+    };
+    files.retain(|file| !is_copied(file));
+    let named = files[..files.len().min(NAMED)].join(", ");
+    let more = match files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {}", plural(more as u64, "other file")),
+    };
+    (!files.is_empty()).then(|| {
+        format!(
+            "agents work in worktrees and will not see what is in no commit: {named}{more}; commit it, name files that \
+             git does not track in `worktree_copy` of the config, or work in your own tree with --in-place (which needs \
+             it clean)"
+        )
+    })
 }

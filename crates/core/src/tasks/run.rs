@@ -253,6 +253,9 @@ impl<'d> Runner<'d> {
         if let Some(tasks) = &self.d.state.tasks {
             self.place.remember(&tasks.proven);
         }
+        if let Some(branch) = &self.d.state.branch {
+            self.place.land_on(branch);
+        }
         let (place, tx) = (self.place.clone(), self.d.tx.clone());
         launch::spawn("begin", move || {
             let begun = News::Begun(place.begin(fresh, slots));

@@ -1,6 +1,6 @@
 //! Tells when the task file is written, by whomever.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
+use descartes_store::watching::{AddWatchFlags, BLIND, InotifyEvent, Watching, timeout};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
@@ -118,10 +118,26 @@ impl Watch {
             return std::mem::replace(&mut self.seen, seen) != seen;
         }
         let events = self.watching.events();
-        events
+        let told =
+            |event: &InotifyEvent| may_concern(event.mask, event.name.as_deref(), &self.name);
+        let (told, lost) = events
             .iter()
-            .any(|event| event.name.as_deref() == Some(self.name.as_os_str()))
+            .fold((false, false), |(written, lost), event| {
+                let gone = AddWatchFlags::IN_IGNORED | AddWatchFlags::IN_UNMOUNT;
+                (written || told(event), lost || event.mask.intersects(gone))
+            });
+        if lost {
+            // The folder is another one now, or none.
+            self.watching.close();
+        }
+        told || lost
     }
+}
+
+/// Whether something that happened in a folder may be about the file: also where more happened than
+/// the system could keep, and it says no more than that.
+fn may_concern(mask: AddWatchFlags, name: Option<&OsStr>, file: &OsStr) -> bool {
+    mask.contains(AddWatchFlags::IN_Q_OVERFLOW) || name == Some(file)
 }
 
 /// What tells that a file was written: which file it is, its size, when it was changed.
@@ -136,6 +152,33 @@ fn shape(path: &Path) -> Shape {
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn more_events_than_the_system_keeps_may_concern_every_file() {
+        let (file, other) = (OsStr::new("tasks.scg"), OsStr::new("other"));
+        let (written, lost) = (AddWatchFlags::IN_CLOSE_WRITE, AddWatchFlags::IN_Q_OVERFLOW);
+        assert!(may_concern(written, Some(file), file));
+        assert!(!may_concern(written, Some(other), file));
+        assert!(may_concern(lost, None, file));
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_is_looked_at() {
+        let world = tempfile::tempdir().unwrap();
+        let folder = world.path().join("tasks");
+        fs_err::create_dir(&folder).unwrap();
+        let path = folder.join("tasks.scg");
+        fs_err::write(&path, "a").unwrap();
+        let (tx, rx) = channel();
+        let watch = FileWatch::begin(&path, tx).unwrap();
+        let patience = Duration::from_secs(20);
+        fs_err::remove_dir_all(&folder).unwrap();
+        assert!(rx.recv_timeout(patience).is_ok());
+        watch.heard();
+        fs_err::create_dir(&folder).unwrap();
+        fs_err::write(&path, "b").unwrap();
+        assert!(rx.recv_timeout(patience).is_ok());
+    }
 
     #[test]
     fn writes_and_replacements_are_told_and_other_files_are_not() {

@@ -104,7 +104,7 @@ fn commits(tasks: &TasksState) -> String {
     );
     match &tasks.landing {
         None => {}
-        Some(Landing::Landed { commit }) => {
+        Some(Landing::Landed { commit, .. }) => {
             out.push_str(&format!("<p>Your branch is at {}.</p>\n", code(commit)));
         }
         Some(Landing::Ready { branch, why, .. }) => out.push_str(&format!(

@@ -16,7 +16,7 @@ use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
 use serde_json::{Value, json};
 
-use crate::args::start::{ScudArgs, StartArgs, TaskArgs};
+use crate::args::start::{GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
@@ -93,6 +93,11 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         task: TaskArgs {
             command: args.command.clone(),
             ..TaskArgs::default()
+        },
+        git: GitArgs {
+            branch: args.branch,
+            branch_template: args.branch_template.clone(),
+            ..GitArgs::default()
         },
         done: args.done.clone(),
         limits: args.limits.clone(),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use descartes_kernel::sched::MergeEnd;
-use descartes_kernel::tasks::{Landing, git_reason, overwritten};
+use descartes_kernel::tasks::{Landing, TaskMarks, git_reason, overwritten};
 
 use super::integration::{Hooks, Integration, Proof, Squashed};
+use super::statuses::{entry_in, entry_staged};
 use super::{Done, Trees};
 use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Wave, Work};
@@ -25,7 +26,7 @@ const SAID_AFTER: u32 = 4;
 pub(super) type Landed = (Option<String>, Option<Landing>);
 
 /// Mode and object of a file, as git has it; none where it has none.
-type Entry = Option<(String, String)>;
+pub(super) type Entry = Option<(String, String)>;
 
 /// A file, its entry before, and its entry now.
 type SameFile = (String, Entry, Entry);
@@ -133,9 +134,16 @@ impl Trees {
     }
 
     /// One commit for the wave on top of the last one, then into the user's checkout.
-    pub(super) fn close_wave(&self, wave: &Wave, gates: Gates<'_>) -> Done<Landed> {
+    pub(super) fn close_wave(
+        &self,
+        wave: &Wave,
+        gates: Gates<'_>,
+        marks: &TaskMarks,
+    ) -> Done<Landed> {
         let message = wave.message(&self.tag);
         let (merged, last) = (self.merged()?, self.waves()?);
+        // Where statuses were committed on top, the wave is the commit below them.
+        let (merged_wave, last_wave) = (self.below_statuses(&merged)?, self.below_statuses(&last)?);
         let new = self.user.tree_of(&merged)? != self.user.tree_of(&last)?;
         let commit = if self.squash && new {
             let tree = self.user.tree_of(&merged)?;
@@ -144,16 +152,17 @@ impl Trees {
                     .quiet(&["commit-tree", &tree, "-p", &last, "-m", &message])?,
             )
         } else if self.marks_waves
-            && self.user.ask(&["log", "-1", "--format=%s", &merged])? != message
+            && self.user.ask(&["log", "-1", "--format=%s", &merged_wave])? != message
         {
             let tree = self.user.tree_of(&merged)?;
             Some(
                 self.user
                     .quiet(&["commit-tree", &tree, "-p", &merged, "-m", &message])?,
             )
-        } else if self.user.ask(&["log", "-1", "--format=%s", &last])? == message {
+        } else if self.user.ask(&["log", "-1", "--format=%s", &last_wave])? == message {
             // Committed before a host died.
-            Some(last)
+            let landed = self.land_or_wait(&message, gates, marks);
+            return Ok((Some(last_wave), landed));
         } else {
             (merged != last).then_some(merged)
         };
@@ -161,7 +170,7 @@ impl Trees {
             self.set_waves(commit)?;
         }
         // The wave is committed: what keeps it from landing is told, and it lands later.
-        let (landed, landing) = match self.land(&message, gates) {
+        let (landed, landing) = match self.land(&message, gates, marks) {
             Ok(landed) => landed,
             Err(why) => self.wait_to_land(&self.merged()?, &why)?,
         };
@@ -171,15 +180,22 @@ impl Trees {
 
     /// Brings what was merged into the user's checkout: fast-forward, or not at all. Again and
     /// again while the user's branch moves; else it waits for a person.
-    pub(super) fn land(&self, message: &str, gates: Gates<'_>) -> Done<Landed> {
+    pub(super) fn land(&self, message: &str, gates: Gates<'_>, marks: &TaskMarks) -> Done<Landed> {
+        self.unstage_statuses()?;
         let merged = self.merged()?;
         let (mut tries, mut wait) = (0, FIRST_WAIT);
         loop {
             let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-            if head == merged || self.user.is_ancestor(&merged, &head)? {
-                return self.has_landed(&merged, tries > 0);
+            let is_there = head == merged || self.user.is_ancestor(&merged, &head)?;
+            let is_here = self.user.branch()? == self.landing_branch();
+            if is_there {
+                let statuses = match is_here {
+                    true => self.land_statuses(&head, marks)?,
+                    false => None,
+                };
+                return self.has_landed(&merged, tries > 0, statuses);
             }
-            if self.user.branch()? != self.branch {
+            if !is_here {
                 let why = "another branch is checked out than when the loop began";
                 return self.wait_to_land(&merged, why);
             }
@@ -194,10 +210,17 @@ impl Trees {
             if let Err(why) = self.await_checkout()? {
                 return self.wait_to_land(&merged, &why);
             }
-            let ff = ["merge", "--ff-only", "--quiet", &commit];
+            let statuses = self.statuses_on(&head, &commit, marks)?;
+            let last = statuses
+                .as_ref()
+                .map_or(&commit, |statuses| &statuses.commit);
+            if let Some(statuses) = &statuses {
+                self.stage_statuses(statuses)?;
+            }
+            let ff = ["merge", "--ff-only", "--quiet", last];
             let mut moved = self.user.attempt(&ff)?;
             if let Err(words) = &moved {
-                let told = self.tell_same_files(&head, &commit, words)?;
+                let told = self.tell_same_files(&head, last, words)?;
                 if !told.is_empty() {
                     moved = self.user.attempt(&ff)?;
                 }
@@ -205,9 +228,11 @@ impl Trees {
                     self.set_entries(told.iter().map(|(name, old, _)| (name, old)))?;
                 }
             }
+            self.unstage_statuses()?;
             let Err(words) = moved else {
-                self.set_waves(&commit)?;
-                return self.has_landed(&commit, true);
+                self.set_waves(last)?;
+                let statuses = statuses.map(|statuses| statuses.commit);
+                return self.has_landed(&commit, true, statuses);
             };
             if self.user.commit_of("HEAD")?.as_ref() == Some(&head) {
                 return self.wait_to_land(&merged, &git_reason(&words));
@@ -228,15 +253,17 @@ impl Trees {
     }
 
     /// Nothing waits any more.
-    fn has_landed(&self, commit: &str, moved: bool) -> Done<Landed> {
+    fn has_landed(&self, commit: &str, moved: bool, statuses: Option<String>) -> Done<Landed> {
         let waited = self
             .user
             .commit_of(&format!("refs/heads/{}", self.ready_branch()))?;
         if waited.is_some() {
             self.drop_branch(&self.ready_branch())?;
         }
-        let landing = (moved || waited.is_some()).then(|| Landing::Landed {
+        let is_new = moved || waited.is_some() || statuses.is_some();
+        let landing = is_new.then(|| Landing::Landed {
             commit: commit.to_owned(),
+            statuses,
         });
         Ok((moved.then(|| commit.to_owned()), landing))
     }
@@ -303,7 +330,7 @@ impl Trees {
     /// meets one on the branch has changed the files already. Work that cannot land now lands
     /// with the next that can.
     fn await_checkout(&self) -> Done<Result<(), String>> {
-        let branch = self.branch.as_ref();
+        let branch = self.landing_branch();
         let branch = branch.map(|branch| format!("refs/heads/{branch}.lock"));
         let names: Vec<&str> = ["index.lock", "HEAD.lock"]
             .into_iter()
@@ -333,24 +360,9 @@ impl Trees {
                 .paths(&["diff", "--name-only", "--no-renames", "-z", head, commit])?;
         for path in changed {
             let name = path.to_string_lossy().into_owned();
-            let spec = format!(":(top,literal){name}");
-            let entry = |of: &str| -> Done<Entry> {
-                let line = self
-                    .user
-                    .ask(&["ls-tree", "--full-tree", of, "--", &name])?;
-                Ok(line.split('\t').next().and_then(|head| {
-                    let mut words = head.split(' ');
-                    Some((words.next()?.to_owned(), words.nth(1)?.to_owned()))
-                }))
-            };
-            let (old, new) = (entry(head)?, entry(commit)?);
-            let staged = self.user.ask(&["ls-files", "--stage", "--", &spec])?;
-            let mut staged = staged.split(' ');
-            let staged = staged
-                .next()
-                .map(str::to_owned)
-                .zip(staged.next().map(str::to_owned));
-            let staged = staged.filter(|(mode, _)| !mode.is_empty());
+            let old = entry_in(&self.user, head, &name)?;
+            let new = entry_in(&self.user, commit, &name)?;
+            let staged = entry_staged(&self.user, &name)?;
             if staged == new {
                 continue;
             }
@@ -373,7 +385,10 @@ impl Trees {
     }
 
     /// Sets entries of the user's index; the files stay as they are.
-    fn set_entries<'e>(&self, entries: impl Iterator<Item = (&'e String, &'e Entry)>) -> Done<()> {
+    pub(super) fn set_entries<'e>(
+        &self,
+        entries: impl Iterator<Item = (&'e String, &'e Entry)>,
+    ) -> Done<()> {
         for (name, entry) in entries {
             match entry {
                 Some((mode, blob)) => {

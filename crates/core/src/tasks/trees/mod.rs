@@ -15,6 +15,8 @@ mod landing;
 mod marks;
 mod refs;
 mod slots;
+mod stashes;
+mod statuses;
 mod unsaved;
 mod workplace;
 
@@ -24,15 +26,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use descartes_kernel::tasks::{Case, Landing, ProvenTree, TasksConfig, ref_name};
+use descartes_kernel::tasks::{
+    Case, Landing, ProvenTree, TaskFile, TaskMarks, TasksConfig, ref_name,
+};
 
 use super::git::Repo;
+use super::launch::file_name;
 use super::locks::{Locks, Ours};
 use super::place::{Gates, Work};
 use super::shell::Stopper;
 use crate::host::{HostError, HostSettings, git_of};
 
 pub(in crate::tasks) use kept::kept_in;
+use stashes::Stashes;
 
 type Done<T> = Result<T, String>;
 
@@ -51,12 +57,17 @@ pub(super) struct Proofs {
 pub(in crate::tasks) struct Trees {
     user: Repo,
     /// The branch that was checked out when the loop began; work lands nowhere else.
-    branch: Option<String>,
+    branch: Mutex<Option<String>>,
     /// Where in the repository the loop works.
     prefix: PathBuf,
     folder: PathBuf,
     tag: String,
     ref_tag: String,
+    /// The tasks, and their file within the repository, where its statuses are committed.
+    source: TaskFile,
+    task_file: Option<String>,
+    /// It was said why they are not.
+    said_statuses: AtomicBool,
     /// Paths within the repository that are in no commit of ours.
     shielded: Vec<String>,
     squash: bool,
@@ -74,12 +85,15 @@ pub(in crate::tasks) struct Trees {
     integrating: Mutex<()>,
     /// What was merged, as this host left it.
     known: Mutex<Option<String>>,
+    /// What this host put onto which branch.
+    put: Mutex<HashMap<String, String>>,
     proofs: Mutex<Proofs>,
     /// Where each piece of work was proven last.
     slots: Mutex<HashMap<String, PathBuf>>,
     stopped: AtomicBool,
     /// Ends the commands that make worktrees ready.
     setups: Mutex<Vec<Stopper>>,
+    stashes: Stashes,
 }
 
 impl Trees {
@@ -119,6 +133,16 @@ impl Trees {
             _ => Case::Differs,
         };
         let ref_tag = ref_name(&tag, case);
+        // A loop of an earlier version goes on where it was.
+        let earlier = file_name(&tag);
+        let has_refs = |tag: &str| user.commit_of(&format!("refs/descartes/{tag}/merged"));
+        let ref_tag = match earlier != ref_tag
+            && has_refs(&ref_tag).map_err(refuse)?.is_none()
+            && has_refs(&earlier).map_err(refuse)?.is_some()
+        {
+            true => earlier,
+            false => ref_tag,
+        };
         let hash = short_hash(&top);
         let folder = settings.root.worktrees().join(format!("{hash}-{ref_tag}"));
         let ours = ours(&user, &folder, &ref_tag).map_err(refuse)?;
@@ -129,12 +153,17 @@ impl Trees {
         };
         let prefix = dir.strip_prefix(&top).unwrap_or(Path::new("")).to_owned();
         Ok(Self {
-            branch: user.branch().map_err(refuse)?,
+            branch: Mutex::new(user.branch().map_err(refuse)?),
+            stashes: Stashes::new(&user, &folder, &ref_tag),
             user,
             prefix,
             folder,
             tag,
             ref_tag,
+            task_file: inside(&config.source.path().to_owned())
+                .filter(|path| config.auto_commit_waves && !path.is_empty()),
+            source: config.source.clone(),
+            said_statuses: AtomicBool::new(false),
             shielded: shielded
                 .iter()
                 .filter_map(inside)
@@ -151,6 +180,7 @@ impl Trees {
             turn: Mutex::new(()),
             integrating: Mutex::new(()),
             known: Mutex::default(),
+            put: Mutex::default(),
             proofs: Mutex::default(),
             slots: Mutex::default(),
             stopped: AtomicBool::new(false),
@@ -171,7 +201,22 @@ impl Trees {
 
     /// The name that an id has in refs.
     pub(super) fn name_of(&self, id: &str) -> String {
-        ref_name(id, self.case)
+        let (name, earlier) = (ref_name(id, self.case), file_name(id));
+        let is_there = |name: &str| {
+            let name = format!("refs/heads/descartes/{}/{name}", self.ref_tag);
+            matches!(self.user.commit_of(&name), Ok(Some(_)))
+        };
+        // Earlier versions gave odd ids other names.
+        match earlier != name && is_there(&earlier) && !is_there(&name) {
+            true => earlier,
+            false => name,
+        }
+    }
+
+    /// The branch that work lands on.
+    pub(super) fn landing_branch(&self) -> Option<String> {
+        let branch = self.branch.lock();
+        branch.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The folder that all worktrees of the repository share.
@@ -235,8 +280,13 @@ impl Trees {
     }
 
     /// Lands, or says why not.
-    pub(super) fn land_or_wait(&self, message: &str, gates: Gates<'_>) -> Option<Landing> {
-        let landed = self.land(message, gates).or_else(|why| {
+    pub(super) fn land_or_wait(
+        &self,
+        message: &str,
+        gates: Gates<'_>,
+        marks: &TaskMarks,
+    ) -> Option<Landing> {
+        let landed = self.land(message, gates, marks).or_else(|why| {
             let merged = self.merged()?;
             self.wait_to_land(&merged, &why)
         });

@@ -4,6 +4,9 @@
 //! moved or deleted only while it is there; what somebody else put onto it gets a name of its own
 //! first, and that is said.
 
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use super::{Done, Trees};
 use crate::tasks::place::Work;
 
@@ -44,14 +47,51 @@ impl Trees {
 
     /// What we put onto a branch.
     pub(super) fn put_by_us(&self, branch: &str) -> Done<Option<String>> {
-        self.user.commit_of(&self.record_of(branch))
+        let record = self.record_of(branch);
+        let found = self.user.commit_of(&record)?;
+        let known = self.put().get(branch).cloned();
+        match known {
+            Some(known) if found.as_ref() != Some(&known) => {
+                // An agent has the same repository in its hands.
+                self.user.locks.tell(format!(
+                    "somebody else moved {record}: it is put back to where this loop had it"
+                ));
+                self.move_own(&[(record, found.as_deref(), &known)])?;
+                Ok(Some(known))
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn put(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A loop of a version that wrote nothing down about its branches: those are its own.
+    pub(super) fn adopt_branches(&self) -> Done<()> {
+        let list = |folder: &str| {
+            let args = ["for-each-ref", "--format=%(refname)", folder];
+            self.user.ask(&args)
+        };
+        let records = list(&format!("refs/descartes/{}/ours/", self.ref_tag))?;
+        if !records.is_empty() || self.user.commit_of(&self.merged_ref())?.is_none() {
+            return Ok(());
+        }
+        for name in list(&format!("refs/heads/descartes/{}/", self.ref_tag))?.lines() {
+            let branch = name.trim_start_matches("refs/heads/");
+            if let Some(tip) = self.user.commit_of(name)? {
+                self.take_as_ours(branch, &tip)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes down that what is on a branch now is ours: an agent of ours made it.
     pub(super) fn take_as_ours(&self, branch: &str, commit: &str) -> Done<()> {
-        self.user
-            .quiet(&["update-ref", &self.record_of(branch), commit])
-            .map(drop)
+        let old = self.put_by_us(branch)?;
+        self.move_own(&[(self.record_of(branch), old.as_deref(), commit)])?;
+        self.put().insert(branch.to_owned(), commit.to_owned());
+        Ok(())
     }
 
     /// Moves refs under `refs/descartes`, each from where it is known to be.
@@ -76,10 +116,14 @@ impl Trees {
         }
         let zero = "0".repeat(commit.len());
         let old = old.unwrap_or(zero);
+        let known = self.put_by_us(branch)?;
+        let known = known.unwrap_or_else(|| "0".repeat(commit.len()));
         let record = self.record_of(branch);
         self.user.update_refs(&format!(
-            "update {record} {commit}\nupdate {name} {commit} {old}\n"
-        ))
+            "update {record} {commit} {known}\nupdate {name} {commit} {old}\n"
+        ))?;
+        self.put().insert(branch.to_owned(), commit.to_owned());
+        Ok(())
     }
 
     /// Deletes a branch of ours. What others put there gets another name first.
@@ -89,8 +133,11 @@ impl Trees {
             self.set_aside(branch, &tip)?;
             self.user.quiet(&["update-ref", "-d", &name, &tip])?;
         }
-        self.user
-            .tidy(&["update-ref", "-d", &self.record_of(branch)]);
+        if let Some(known) = self.put_by_us(branch)? {
+            let record = self.record_of(branch);
+            self.user.tidy(&["update-ref", "-d", &record, &known]);
+        }
+        self.put().remove(branch);
         Ok(())
     }
 
@@ -205,7 +252,7 @@ impl Trees {
         let merged = self.merged()?;
         let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
         let moved = head != merged && self.user.is_ancestor(&merged, &head)?;
-        if moved && self.user.branch()? == self.branch {
+        if moved && self.user.branch()? == self.landing_branch() {
             self.set_waves(&head)?;
             return Ok(head);
         }

@@ -1,16 +1,21 @@
 //! Slots: a worktree for each task at work, made ready, and emptied into safety.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
+use crate::tasks::launch::file_name;
 use crate::tasks::place::{Finished, Proven, Ready, Work};
 use crate::tasks::shell::Shell;
 
 /// Time for the command that makes a worktree ready.
 const SETUP: Duration = Duration::from_secs(30 * 60);
+
+/// How the file begins that names the conflicts of a piece of work.
+const CONFLICTS: &str = "conflicts-";
 
 /// Files by which package managers and build tools say what they need.
 const MANIFESTS: [&str; 36] = [
@@ -403,10 +408,16 @@ impl Trees {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(tail);
         }
-        let note = self.catch_up(&repo, &merged)?;
+        let conflict = self.catch_up(&repo, &merged, work)?;
+        // An attempt that was red, or cut short, left it there.
+        let stashes = self.stash_words(&branch, &repo)?;
+        let stashes = stashes
+            .into_iter()
+            .map(|words| format!("---\nSTASH: {words}.\n---"));
+        let notes: Vec<String> = conflict.into_iter().chain(stashes).collect();
         Ok(Ready {
             dir: repo.dir.join(&self.prefix),
-            note,
+            note: (!notes.is_empty()).then(|| notes.join("\n\n")),
         })
     }
 
@@ -463,7 +474,7 @@ impl Trees {
 
     /// Brings what was merged meanwhile into a task's tree. Conflicts stay in the files, for the
     /// agent to resolve.
-    pub(super) fn catch_up(&self, repo: &Repo, merged: &str) -> Done<Option<String>> {
+    pub(super) fn catch_up(&self, repo: &Repo, merged: &str, work: &Work) -> Done<Option<String>> {
         if repo.is_ancestor(merged, "HEAD")? {
             return Ok(None);
         }
@@ -475,6 +486,7 @@ impl Trees {
         if files.is_empty() {
             return Err(words.err().unwrap_or_default());
         }
+        self.note_conflicts(work, &files)?;
         let list: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
         Ok(Some(format!(
             "---\nMERGE CONFLICT: other work was merged meanwhile, and these files hold conflict markers.\n\
@@ -496,9 +508,9 @@ impl Trees {
         self.clear_marks(&repo)?;
         let branch = self.branch_of(work);
         if repo.branch()?.as_deref() != Some(branch.as_str()) {
-            return self.bring_back(&repo, work, &branch);
+            return self.bring_back(&repo, work, &branch, proven);
         }
-        let marked = self.still_marked(&repo)?;
+        let marked = self.still_marked(&repo, work)?;
         let message = match proven {
             Proven::Green => work.title.clone(),
             Proven::No => format!("{} (unproven)", work.title),
@@ -506,21 +518,37 @@ impl Trees {
         self.commit_all(&repo, &message, proven)?;
         let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         self.take_as_ours(&branch, &tip)?;
-        let uncarried = self.uncarried(&repo, &self.merged()?)?;
+        let left = self.left_behind(&repo, &branch, proven)?;
         // What is left are the agent's copies of the task files.
         repo.quiet(&["reset", "--quiet", "--hard"])?;
         repo.quiet(&["checkout", "--quiet", "--detach"])?;
-        if let Some(file) = marked {
-            return Err(format!("{file} still holds conflict markers"));
+        Ok(match (marked, left) {
+            (None, left) => {
+                drop(fs_err::remove_file(self.conflict_mark(work)));
+                left
+            }
+            (Some(words), Finished::Safe) => Finished::Uncarried(words),
+            (Some(words), Finished::Uncarried(more)) => {
+                Finished::Uncarried(format!("{words}\n{more}"))
+            }
+        })
+    }
+
+    /// What of an attempt no commit holds.
+    fn left_behind(&self, repo: &Repo, branch: &str, proven: Proven) -> Done<Finished> {
+        let mut words = self.uncarried(repo, &self.merged()?)?;
+        if proven == Proven::Green {
+            // Else the next attempt is told when it begins.
+            words.extend(self.stash_words(branch, repo)?);
         }
-        Ok(match uncarried.is_empty() {
+        Ok(match words.is_empty() {
             true => Finished::Safe,
-            false => Finished::Uncarried(uncarried.join("\n")),
+            false => Finished::Uncarried(words.join("\n")),
         })
     }
 
     /// The agent went elsewhere: what it committed there is named, so that it is not lost.
-    fn bring_back(&self, repo: &Repo, work: &Work, branch: &str) -> Done<Finished> {
+    fn bring_back(&self, repo: &Repo, work: &Work, branch: &str, proven: Proven) -> Done<Finished> {
         self.commit_all(repo, &work.title, Proven::No)?;
         let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         let name = format!("refs/heads/{branch}");
@@ -544,20 +572,68 @@ impl Trees {
             self.take_as_ours(branch, known)?;
         }
         self.put_branch(branch, &head)?;
-        let uncarried = self.uncarried(repo, &self.merged()?)?;
-        Ok(match uncarried.is_empty() {
-            true => Finished::Safe,
-            false => Finished::Uncarried(uncarried.join("\n")),
-        })
+        self.left_behind(repo, branch, proven)
     }
 
-    /// A file with unresolved conflicts that still looks like one.
-    pub(super) fn still_marked(&self, repo: &Repo) -> Done<Option<String>> {
-        let marked = |file: &String| {
-            let text = fs_err::read(repo.dir.join(file)).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            text.lines().any(|line| line.starts_with("<<<<<<< "))
-        };
-        Ok(repo.unmerged()?.into_iter().find(marked))
+    /// Files that held conflicts when an attempt at this work began.
+    fn conflict_mark(&self, work: &Work) -> PathBuf {
+        self.folder
+            .join(format!("{CONFLICTS}{}", file_name(&work.id)))
     }
+
+    fn note_conflicts(&self, work: &Work, files: &[String]) -> Done<()> {
+        let mut all = self.noted_conflicts(work);
+        all.extend(files.iter().cloned());
+        let text: Vec<&str> = all.iter().map(String::as_str).collect();
+        fs_err::write(self.conflict_mark(work), text.join("\0")).map_err(|error| error.to_string())
+    }
+
+    fn noted_conflicts(&self, work: &Work) -> BTreeSet<String> {
+        let text = fs_err::read(self.conflict_mark(work)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let names = text.split('\0').filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    }
+
+    /// What an agent has to know of files that were in conflict, and still look like that: also
+    /// where it told git that they are resolved.
+    fn still_marked(&self, repo: &Repo, work: &Work) -> Done<Option<String>> {
+        let mut files = self.noted_conflicts(work);
+        files.extend(repo.unmerged()?);
+        for file in files {
+            let path = repo.dir.join(&file);
+            // A link or nothing at all holds no markers.
+            if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
+                continue;
+            }
+            match fs_err::read(&path) {
+                Ok(text) if has_markers(&text) => {
+                    return Ok(Some(format!("{file} still holds conflict markers")));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    return Ok(Some(format!(
+                        "{file} was in conflict and cannot be read, so nobody knows whether it still holds markers: {error}"
+                    )));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The loop is over.
+    pub(super) fn forget_conflicts(&self) {
+        let entries = fs_err::read_dir(&self.folder);
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(CONFLICTS) {
+                drop(fs_err::remove_file(entry.path()));
+            }
+        }
+    }
+}
+
+/// Whether a line of a text begins a conflict as git writes it.
+fn has_markers(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.any(|line| line.starts_with(b"<<<<<<< "))
 }

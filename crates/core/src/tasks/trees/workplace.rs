@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::ProvenTree;
+use descartes_kernel::tasks::{ProvenTree, TaskMarks};
 use descartes_proc::Ending;
 
 use super::Trees;
@@ -32,6 +32,10 @@ impl Workplace for Trees {
         Some(&self.user.locks)
     }
 
+    fn land_on(&self, branch: &str) {
+        *self.branch.lock().unwrap_or_else(PoisonError::into_inner) = Some(branch.to_owned());
+    }
+
     fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
         self.user.locks.look_around();
         for lock in self.user.git_paths(&["packed-refs.lock"])? {
@@ -41,8 +45,18 @@ impl Workplace for Trees {
         // A git that outlived an earlier host fills or empties one of our trees. One that stays is
         // met again where its lock is in the way.
         self.user.locks.await_gits(&self.folder);
+        if fresh == Fresh::No && !self.has_control() {
+            self.adopt_branches()?;
+        }
         if fresh == Fresh::Yes || !self.has_control() {
             self.take_control()?;
+        }
+        self.unstage_statuses()?;
+        if fresh == Fresh::Yes || !self.has_noted_stashes() {
+            self.note_stashes()?;
+        }
+        if slots > 1 {
+            self.watch_stashes()?;
         }
         self.make_room()?;
         // Refs of a loop that ended long ago do not hold this one back.
@@ -50,6 +64,9 @@ impl Workplace for Trees {
         // All at once, before any agent is at work: git cannot bear a worktree that is half made.
         for slot in 0..slots {
             self.worktree(&self.slot_name(slot))?;
+        }
+        if slots > 0 {
+            self.worktree("merged")?;
         }
         Ok(())
     }
@@ -106,7 +123,7 @@ impl Workplace for Trees {
         }
     }
 
-    fn merge(&self, work: &Work, gates: Gates<'_>) -> MergeDone {
+    fn merge(&self, work: &Work, gates: Gates<'_>, marks: &TaskMarks) -> MergeDone {
         let _one = self.integrating();
         let end = match self.bring_together(work, gates) {
             Ok(end) => end,
@@ -115,7 +132,7 @@ impl Workplace for Trees {
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
-            landing = self.land_or_wait(&work.title, gates);
+            landing = self.land_or_wait(&work.title, gates, marks);
         }
         MergeDone {
             end,
@@ -128,9 +145,9 @@ impl Workplace for Trees {
         self.gate_integration(gates)
     }
 
-    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>) -> WaveDone {
+    fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, marks: &TaskMarks) -> WaveDone {
         let _one = self.integrating();
-        let (end, landing) = match self.close_wave(wave, gates) {
+        let (end, landing) = match self.close_wave(wave, gates, marks) {
             Ok((commit, landing)) => (CommitEnd::Committed { commit }, landing),
             Err(message) => (CommitEnd::Failed { message }, None),
         };
@@ -154,11 +171,11 @@ impl Workplace for Trees {
         self.user.end_calls(Ending::Kill);
     }
 
-    fn land_rest(&self, gates: Gates<'_>) -> LandDone {
+    fn land_rest(&self, gates: Gates<'_>, marks: &TaskMarks) -> LandDone {
         let _one = self.integrating();
         let message = format!("work of {}", self.tag);
         LandDone {
-            landing: self.land_or_wait(&message, gates),
+            landing: self.land_or_wait(&message, gates, marks),
             proven: self.new_proofs(),
         }
     }
@@ -167,10 +184,15 @@ impl Workplace for Trees {
         let _one = self.integrating();
         self.user.locks.hurry();
         let mut closed = Closed::default();
+        self.unwatch_stashes();
         let Ok(merged) = self.merged() else {
             closed.kept = self.kept_trees();
             return closed;
         };
+        if let Err(words) = self.keep_stashes() {
+            let words = format!("stashes of agents could not be looked for: {words}");
+            self.user.locks.tell(words);
+        }
         let landed = self
             .user
             .commit_of("HEAD")
@@ -198,6 +220,7 @@ impl Workplace for Trees {
             // What cannot be gathered stays where it is, and is accounted for there.
             closed.waits = self.gather(done).ok().flatten();
         }
+        self.forget_conflicts();
         closed.kept = self.kept_trees();
         drop(fs_err::remove_dir(&self.folder));
         closed

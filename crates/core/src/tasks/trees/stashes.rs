@@ -1,0 +1,466 @@
+//! Stashes of agents. All worktrees of a repository share one list of them, which is the user's as
+//! well: what lies there is in no commit, and any agent beside may take it.
+//!
+//! Nothing here changes the list. A stash that an agent left goes back to that agent in words, and
+//! gets a branch of its own when the loop is over. While several agents work, the list is watched:
+//! a stash that another one's agent took out is named to both.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use descartes_kernel::tasks::stash_branch;
+use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
+use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use super::{Done, Trees};
+use crate::tasks::git::Repo;
+
+/// Files of a stash that are named.
+const NAMED: usize = 5;
+
+/// The list is looked at so often besides: its folder may not be there when the watch begins.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// An entry of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stash {
+    commit: String,
+    /// What git, or who made it, called it.
+    words: String,
+}
+
+/// A stash of one agent that another's took out of the list.
+#[derive(Clone, Debug)]
+struct Taken {
+    commit: String,
+    owner: String,
+    taker: String,
+    files: Vec<String>,
+    told_owner: bool,
+    told_taker: bool,
+}
+
+/// What is known of the stashes of a loop's agents.
+#[derive(Debug, Default)]
+struct Ledger {
+    /// Commit and branch of those that are or were in the list.
+    seen: HashMap<String, String>,
+    taken: Vec<Taken>,
+}
+
+/// Looks at the list, from whichever thread.
+struct Looker {
+    user: Repo,
+    /// The folder of our worktrees.
+    folder: PathBuf,
+    /// How the branches of our tasks begin.
+    branches: String,
+    /// Where a stash that was taken is kept meanwhile.
+    refs: String,
+    ledger: Mutex<Ledger>,
+}
+
+/// The list of stashes as a loop sees it.
+pub(super) struct Stashes {
+    looker: Arc<Looker>,
+    watch: Mutex<Option<StashWatch>>,
+}
+
+impl Stashes {
+    pub(super) fn new(user: &Repo, folder: &Path, ref_tag: &str) -> Self {
+        Self {
+            looker: Arc::new(Looker {
+                user: user.clone(),
+                folder: folder.to_owned(),
+                branches: format!("descartes/{ref_tag}/"),
+                refs: format!("refs/descartes/{ref_tag}/stash"),
+                ledger: Mutex::default(),
+            }),
+            watch: Mutex::default(),
+        }
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Option<StashWatch>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Looker {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The list, newest first.
+    fn list(&self) -> Done<Vec<Stash>> {
+        if self.user.commit_of("refs/stash")?.is_none() {
+            return Ok(Vec::new());
+        }
+        let format = "--format=%H %gs";
+        let listed = self.user.ask(&["log", "-g", format, "refs/stash", "--"])?;
+        let entry = |line: &str| {
+            let (commit, words) = line.split_once(' ')?;
+            Some(Stash {
+                commit: commit.to_owned(),
+                words: words.to_owned(),
+            })
+        };
+        Ok(listed.lines().filter_map(entry).collect())
+    }
+
+    /// Takes note of what is in the list, and finds out who took what is there no more.
+    fn look(&self) -> Done<Vec<Stash>> {
+        let list = self.list()?;
+        let mut ledger = self.ledger();
+        let is_there = |commit: &String| list.iter().any(|stash| stash.commit == *commit);
+        let mut gone = Vec::new();
+        ledger.seen.retain(|commit, branch| {
+            let there = is_there(commit);
+            if !there {
+                gone.push((commit.clone(), branch.clone()));
+            }
+            there
+        });
+        for stash in &list {
+            let branch = stash_branch(&stash.words);
+            if let Some(branch) = branch.filter(|branch| branch.starts_with(&self.branches)) {
+                let (commit, branch) = (stash.commit.clone(), branch.to_owned());
+                ledger.seen.insert(commit, branch);
+            }
+        }
+        for (commit, owner) in gone {
+            // A commit that is gone from the repository as well tells nothing.
+            if let Ok(Some(taken)) = self.taken_by(commit, owner) {
+                ledger.taken.push(taken);
+            }
+        }
+        Ok(list)
+    }
+
+    /// Who took a stash that is gone from the list: git puts its files in place before it goes.
+    fn taken_by(&self, commit: String, owner: String) -> Done<Option<Taken>> {
+        let files = self.files_of(&commit)?;
+        let entries = fs_err::read_dir(&self.folder);
+        let mut taker = None;
+        for entry in entries.into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let slot = self.user.beside(&entry.path());
+            if !name.starts_with("slot-") || !slot.dir.join(".git").exists() {
+                continue;
+            }
+            let Some(branch) = slot.branch()? else {
+                continue;
+            };
+            if !holds_all(&slot, &files) {
+                continue;
+            }
+            if branch == owner {
+                return Ok(None);
+            }
+            taker = Some(branch);
+        }
+        let Some(taker) = taker.filter(|taker| taker.starts_with(&self.branches)) else {
+            // Dropped: whoever did that may have meant it.
+            return Ok(None);
+        };
+        let name = format!("{}/{}", self.refs, short(&commit));
+        self.user.quiet(&["update-ref", &name, &commit])?;
+        self.user.locks.tell(format!(
+            "an agent at work on {taker} took a stash that was made on {owner} (all worktrees share one list): both \
+             are told, and the stash is kept as {}",
+            short(&commit)
+        ));
+        Ok(Some(Taken {
+            files: files.into_iter().map(|(path, _)| path).collect(),
+            commit,
+            owner,
+            taker,
+            told_owner: false,
+            told_taker: false,
+        }))
+    }
+
+    /// Files that a stash brings, with their content.
+    fn files_of(&self, commit: &str) -> Done<Vec<(String, String)>> {
+        let (base, untracked) = (format!("{commit}^1"), format!("{commit}^3"));
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let filter = "--diff-filter=AMT";
+        let changed = ["diff-tree", "-r", "-z", "--no-renames", filter];
+        let changed = self
+            .user
+            .paths(&[&changed[..], &[&base, commit]].concat())?;
+        let mut files: Vec<(String, String)> = Vec::new();
+        let mut changed = changed.into_iter().map(text);
+        while let Some((head, path)) = changed.next().zip(changed.next()) {
+            let blob = head.split(' ').nth(3).unwrap_or_default();
+            files.push((path, blob.to_owned()));
+        }
+        if self.user.commit_of(&untracked)?.is_some() {
+            for line in self.user.paths(&["ls-tree", "-r", "-z", &untracked])? {
+                let line = text(line);
+                if let Some((head, path)) = line.split_once('\t') {
+                    let blob = head.split(' ').nth(2).unwrap_or_default();
+                    files.push((path.to_owned(), blob.to_owned()));
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Whether files lie in a tree with this very content.
+fn holds_all(slot: &Repo, files: &[(String, String)]) -> bool {
+    let there = |(path, _): &(String, String)| {
+        let meta = fs_err::symlink_metadata(slot.dir.join(path));
+        meta.is_ok_and(|meta| meta.is_file())
+    };
+    if files.is_empty() || !files.iter().all(there) {
+        return false;
+    }
+    files.chunks(100).all(|files| {
+        let mut args = vec!["hash-object", "--no-filters", "--"];
+        args.extend(files.iter().map(|(path, _)| path.as_str()));
+        let hashes = slot.ask(&args).unwrap_or_default();
+        hashes
+            .lines()
+            .eq(files.iter().map(|(_, blob)| blob.as_str()))
+    })
+}
+
+impl Trees {
+    /// Stashes that were there before any agent of this loop.
+    fn stashes_before(&self) -> PathBuf {
+        self.folder.join("control").join("stashes")
+    }
+
+    /// Writes down what is in the list before the first agent begins.
+    pub(super) fn note_stashes(&self) -> Done<()> {
+        let list = self.stashes.looker.list()?;
+        let text: Vec<String> = list.into_iter().map(|stash| stash.commit).collect();
+        fs_err::write(self.stashes_before(), text.join("\n")).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn has_noted_stashes(&self) -> bool {
+        self.stashes_before().exists()
+    }
+
+    /// Watches the list while several agents share it.
+    pub(super) fn watch_stashes(&self) -> Done<()> {
+        let folder = self.common_dir()?.join("logs").join("refs");
+        *self.stashes.watch() = StashWatch::begin(self.stashes.looker.clone(), &folder);
+        Ok(())
+    }
+
+    pub(super) fn unwatch_stashes(&self) {
+        *self.stashes.watch() = None;
+    }
+
+    /// Stashes that agents of this loop left in the list.
+    fn new_stashes(&self) -> Done<Vec<Stash>> {
+        let list = self.stashes.looker.look()?;
+        if list.is_empty() {
+            return Ok(list);
+        }
+        let before = fs_err::read_to_string(self.stashes_before()).unwrap_or_default();
+        let before: HashSet<&str> = before.lines().collect();
+        let is_new = |stash: &Stash| !before.contains(stash.commit.as_str());
+        Ok(list.into_iter().filter(is_new).collect())
+    }
+
+    /// Stashes that the agent of a branch left, in that slot or an earlier one.
+    fn stashes_of(&self, branch: &str, repo: &Repo) -> Done<Vec<Stash>> {
+        let mut new = self.new_stashes()?;
+        if new.is_empty() {
+            return Ok(new);
+        }
+        // It may have gone to another branch for a while.
+        let moves = repo
+            .ask(&["log", "-g", "--format=%gs", "HEAD", "--"])
+            .unwrap_or_default();
+        let users = self.user.branch()?;
+        let is_own = |name: &str| {
+            name == branch
+                || (!name.starts_with("descartes/")
+                    && users.as_deref() != Some(name)
+                    && moves.lines().any(|line| {
+                        let rest = line.strip_prefix("checkout: moving from ");
+                        rest.and_then(|rest| rest.split_once(" to "))
+                            .is_some_and(|(from, to)| from == name || to == name)
+                    }))
+        };
+        new.retain(|stash| stash_branch(&stash.words).is_some_and(is_own));
+        Ok(new)
+    }
+
+    /// What an agent has to know of stashes that it left, or that are not its own.
+    pub(super) fn stash_words(&self, branch: &str, repo: &Repo) -> Done<Vec<String>> {
+        let mut words = Vec::new();
+        for stash in self.stashes_of(branch, repo)? {
+            let files = self.stashes.looker.files_of(&stash.commit)?;
+            let files: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
+            words.push(format!(
+                "work was left in the stash {} (\"{}\"{}): it is in no commit, and any agent beside you may take it, \
+                 since all worktrees of this repository share one list of stashes. If it belongs to the task, bring it \
+                 back: git stash apply {}. Then, or if it does not, drop that entry: git stash list shows its number. \
+                 Commit instead of stashing",
+                short(&stash.commit),
+                stash.words,
+                named(&files),
+                short(&stash.commit),
+            ));
+        }
+        let mut ledger = self.stashes.looker.ledger();
+        for taken in &mut ledger.taken {
+            let (files, commit) = (named(&taken.files), short(&taken.commit).to_owned());
+            if taken.owner == branch && !std::mem::replace(&mut taken.told_owner, true) {
+                words.push(format!(
+                    "an agent beside you took your stash {commit}{files}, since all worktrees of this repository \
+                     share one list of stashes. If it belongs to the task, bring it back: git stash apply {commit}. \
+                     Undo what came out of a stash that was not yours. Commit instead of stashing"
+                ));
+            }
+            if taken.taker == branch && !std::mem::replace(&mut taken.told_taker, true) {
+                words.push(format!(
+                    "what you took from the list of stashes was not yours{files}: all worktrees of this repository \
+                     share one list, and another agent had put it there ({commit}), which gets it back. Undo these \
+                     changes where they do not belong to your task. Commit instead of stashing"
+                ));
+            }
+        }
+        Ok(words)
+    }
+
+    /// The loop is over: stashes that are left get names under which a person finds them.
+    pub(super) fn keep_stashes(&self) -> Done<()> {
+        let looker = &self.stashes.looker;
+        let mut left: Vec<Stash> = self.new_stashes()?;
+        left.retain(|stash| {
+            let branch = stash_branch(&stash.words);
+            branch.is_some_and(|branch| branch.starts_with(&looker.branches))
+        });
+        let refs = ["for-each-ref", "--format=%(objectname)", &looker.refs];
+        let taken = self.user.ask(&refs)?;
+        for commit in taken.lines().filter(|commit| !commit.is_empty()) {
+            if !self.is_brought_in(commit)? {
+                let words = self.user.ask(&["log", "-1", "--format=%s", commit])?;
+                let commit = commit.to_owned();
+                left.push(Stash { commit, words });
+            }
+        }
+        for stash in left {
+            let files = looker.files_of(&stash.commit)?;
+            let files: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
+            let kept = self.keep_commit(&stash.commit)?;
+            self.user.locks.tell(format!(
+                "an agent left a stash (\"{}\"{}), which is in no commit that lands: it is kept on {kept}; bring it \
+                 in with: git stash apply {kept}",
+                stash.words,
+                named(&files),
+            ));
+        }
+        for commit in taken.lines() {
+            let name = format!("{}/{}", looker.refs, short(commit));
+            self.user.tidy(&["update-ref", "-d", &name, commit]);
+        }
+        Ok(())
+    }
+
+    /// Whether all files of a stash are in what was merged, as it has them.
+    fn is_brought_in(&self, commit: &str) -> Done<bool> {
+        let merged = self.merged()?;
+        for (path, blob) in self.stashes.looker.files_of(commit)? {
+            let name = format!("{merged}:{path}");
+            let found = self.user.ask(&["rev-parse", "--verify", "--quiet", &name]);
+            if found.ok() != Some(blob) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+fn named(files: &[String]) -> String {
+    let list = files[..files.len().min(NAMED)].join(", ");
+    match files.len() {
+        0 => String::new(),
+        n if n > NAMED => format!(", with {list} and {} more", n - NAMED),
+        _ => format!(", with {list}"),
+    }
+}
+
+/// Looks at the list whenever it changes, for as long as it lives.
+struct StashWatch {
+    stop: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl StashWatch {
+    /// Nothing where the system has no thread left: then the list is looked at between attempts.
+    fn begin(looker: Arc<Looker>, folder: &Path) -> Option<Self> {
+        let mut watching = Watching::new();
+        let flags = AddWatchFlags::IN_CLOSE_WRITE
+            | AddWatchFlags::IN_MOVED_TO
+            | AddWatchFlags::IN_DELETE
+            | AddWatchFlags::IN_ONLYDIR;
+        if watching.add(folder, flags).is_none() {
+            watching.close();
+        }
+        let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
+        let stop = Arc::new(stop);
+        let log = folder.join("stash");
+        let stopped = Arc::clone(&stop);
+        let run = move || watch(&looker, &watching, &log, &stopped);
+        let thread = Builder::new().name("stashes".to_owned()).spawn(run).ok()?;
+        Some(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+fn watch(looker: &Looker, watching: &Watching, log: &Path, stop: &EventFd) {
+    let shape = || {
+        let meta = fs_err::metadata(log).ok()?;
+        Some((meta.len(), meta.modified().ok()?))
+    };
+    let mut seen = shape();
+    // What lies there from the beginning is known, so that its end is noticed.
+    drop(looker.look());
+    loop {
+        let mut fds = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+        fds.extend(watching.fd().map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+        let limit = match watching.is_blind() {
+            true => BLIND,
+            false => LOOK_AGAIN,
+        };
+        // An interrupted sleep is a short one.
+        let _ = poll(&mut fds, timeout(Some(limit)));
+        if stop.read().is_ok() {
+            return;
+        }
+        // Whatever was told, the file itself says whether anything is new.
+        drop(watching.events());
+        let now = shape();
+        if std::mem::replace(&mut seen, now) != now {
+            drop(looker.look());
+        }
+    }
+}
+
+impl Drop for StashWatch {
+    fn drop(&mut self) {
+        // A counter that is full wakes as well.
+        let _ = self.stop.write(1);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
