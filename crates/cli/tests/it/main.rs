@@ -24,6 +24,8 @@ mod help;
 mod install;
 mod landing;
 mod landing_proof;
+mod landing_stashes;
+mod landing_statuses;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;

@@ -53,7 +53,7 @@ fn a_tag_is_run_from_the_command_line_and_told_as_it_goes() {
         told.contains("task 1: Model") && told.contains("wave 3 complete"),
         "{told}"
     );
-    let log = world.git(["log", "--format=%s", "-3"]);
+    let log = world.git(["log", "--format=%s", "--grep=^feat"]);
     assert_eq!(
         log,
         "feat(auth): complete wave 3\nfeat(auth): complete wave 2\nfeat(auth): complete wave 1"

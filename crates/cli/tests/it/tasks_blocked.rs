@@ -95,7 +95,7 @@ fn blocked_tasks_are_named_and_tried_again_once_their_cause_is_mended() {
         "{told}"
     );
     assert_eq!(statuses(&world), "DB");
-    let log = world.git(["log", "--format=%s", "-1"]);
+    let log = world.git(["log", "--format=%s", "-1", "--grep=^feat"]);
     assert_eq!(log, "feat(auth): wave 1, 1 of 2 tasks");
     let children = run(&world, &["loop", "list", "--children"]).stdout();
     assert!(
@@ -108,7 +108,7 @@ fn blocked_tasks_are_named_and_tried_again_once_their_cause_is_mended() {
     let again = run(&world, &["loop", "resume", "--retry-blocked"]);
     again.assert_code(0);
     assert_eq!(statuses(&world), "DD");
-    let log = world.git(["log", "--format=%s", "-1"]);
+    let log = world.git(["log", "--format=%s", "-1", "--grep=^feat"]);
     assert_eq!(log, "feat(auth): complete wave 1");
 }
 

@@ -176,7 +176,7 @@ fn changes_of_the_users_own_stay_where_they_are() {
     start(&world, TRACED, &["--verify", "test ! -f new.txt"]).assert_code(0);
     assert_eq!(files(&world), before);
     assert_eq!(world.read("README.md"), "mine\n");
-    let changed = world.git(["log", "--format=", "--name-only", "-1"]);
+    let changed = world.git(["log", "--format=", "--name-only", "-1", "--grep=^feat"]);
     assert_eq!(changed, "work-1\nwork-2");
 }
 
