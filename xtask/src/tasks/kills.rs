@@ -226,8 +226,7 @@ fn wrong(trial: &Trial<'_>) -> Option<String> {
         let ahead = git(trial, &["rev-list", "--count", &format!("HEAD..{name}")]);
         let short = name.trim_start_matches("refs/heads/");
         // What was merged, and what we know to have put on the branches that `work` names.
-        let own = ["/merged", "/waves", "/statuses"];
-        let own = own.iter().any(|end| name.ends_with(end)) || name.contains("/ours/");
+        let own = name.ends_with("/merged") || name.ends_with("/waves") || name.contains("/ours/");
         if ahead != "0" && !own && !named.contains(short) {
             return Some(format!(
                 "{short} is {ahead} commits ahead, and `work` does not tell: {named}"

@@ -143,10 +143,6 @@ fn where_the_work_cannot_land_nothing_is_left_staged() {
     let done = with_agent(&world, "echo x > work", &["--verify", "true"]);
     done.assert_code(6);
     assert_eq!(world.git(["diff", "--cached", "--name-only"]), "");
-    assert_eq!(
-        world.git(["for-each-ref", "refs/descartes/auth/statuses"]),
-        ""
-    );
     assert_eq!(world.read("work"), "mine\n");
     // Once nothing is in the way, both land.
     world.git(["checkout", "--", "work"]);

@@ -58,7 +58,7 @@ fn a_lock_in_the_users_checkout_is_named_and_waited_for_and_never_taken_away() {
             world
                 .git(["status", "--porcelain", "--untracked-files=no"])
                 .trim(),
-            "M .scud/tasks/tasks.scg"
+            ""
         );
     }
 }
@@ -148,8 +148,10 @@ fn a_torn_index_of_our_own_worktree_is_made_anew() {
     let words = killed_at_work(&world);
     for tree in std::fs::read_dir(world.project().join(".git/worktrees")).unwrap() {
         let index = tree.unwrap().path().join("index");
-        let index = std::fs::File::options().write(true).open(index).unwrap();
-        index.set_len(10).unwrap();
+        // Nothing is checked out yet where work comes together.
+        if let Ok(index) = std::fs::File::options().write(true).open(index) {
+            index.set_len(10).unwrap();
+        }
     }
     let ended = world.run_within(world.descartes(&words), SOON);
     ended.assert_code(0);

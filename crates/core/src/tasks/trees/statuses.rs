@@ -2,9 +2,10 @@
 //!
 //! The working copy is a person's and is not touched. Git refuses a fast-forward over a file that
 //! differs from the index; it passes where the entry of the index is the one that comes. So that one
-//! entry is set before, under a ref that says so, and put back where the fast-forward does not
+//! entry is set before, which a file of ours says, and put back where the fast-forward does not
 //! happen, or by the next host where this one dies between.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use descartes_kernel::graph::TaskId;
@@ -26,9 +27,9 @@ pub(super) struct Statuses {
 }
 
 impl Trees {
-    /// Names the commit whose statuses are in the user's index before they are in the branch.
-    fn staged_ref(&self) -> String {
-        format!("refs/descartes/{}/statuses", self.ref_tag)
+    /// Names the entry that is in the user's index before it is in the branch.
+    fn staged_mark(&self) -> PathBuf {
+        self.folder.join("control").join("staged")
     }
 
     fn statuses_subject(&self) -> String {
@@ -156,20 +157,22 @@ impl Trees {
         let Some(path) = &self.task_file else {
             return Ok(());
         };
-        // First the ref: whoever finds it puts the entry back.
-        let name = self.staged_ref();
-        self.user.quiet(&["update-ref", &name, &statuses.commit])?;
+        // First the file: whoever finds it puts the entry back.
+        if let Some((mode, blob)) = &statuses.new {
+            let text = format!("{mode} {blob}");
+            fs_err::write(self.staged_mark(), text).map_err(|error| error.to_string())?;
+        }
         self.set_entries([(path, &statuses.new)].into_iter())
     }
 
     /// Puts the entry back, unless the branch has it now.
     pub(super) fn unstage_statuses(&self) -> Done<()> {
-        let (Some(path), Some(commit)) =
-            (&self.task_file, self.user.commit_of(&self.staged_ref())?)
-        else {
+        let mark = self.staged_mark();
+        let (Some(path), Ok(text)) = (&self.task_file, fs_err::read_to_string(&mark)) else {
             return Ok(());
         };
-        let new = entry_in(&self.user, &commit, path)?;
+        let new = text.split_once(' ');
+        let new: Entry = new.map(|(mode, blob)| (mode.to_owned(), blob.to_owned()));
         let is_staged = || Ok::<bool, String>(entry_staged(&self.user, path)? == new);
         let in_branch = || Ok::<bool, String>(entry_in(&self.user, "HEAD", path)? == new);
         if is_staged()? && !in_branch()? {
@@ -180,10 +183,7 @@ impl Trees {
                 self.set_entries([(path, &old)].into_iter())?;
             }
         }
-        let name = self.staged_ref();
-        self.user
-            .quiet(&["update-ref", "-d", &name, &commit])
-            .map(drop)
+        fs_err::remove_file(&mark).map_err(|error| error.to_string())
     }
 
     /// Statuses of tasks that brought nothing else land alone.
