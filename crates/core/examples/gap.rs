@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use descartes_core::host::{Existing, GuardProgram, HostSettings, NewLoop, create};
-use descartes_core::{IterativeLoopConfig, LoopBackendConfig, PromptMode};
+use descartes_core::{IterativeLoopConfig, LoopBackendConfig};
 use descartes_store::layout::StateRoot;
 use descartes_testkit::stamp;
 
@@ -48,13 +48,13 @@ fn main() {
         state_file: Some(root.join("state.json")),
         backend: LoopBackendConfig {
             environment: [("SCRIPTED_AGENT".to_owned(), script.clone())].into(),
-            prompt_mode: Some(PromptMode::None),
+            prompt_mode: "none".into(),
             ..Default::default()
         },
         ..Default::default()
     };
     let new = NewLoop {
-        config,
+        config: config.try_into().unwrap(),
         name: None,
         existing: Existing::Refuse,
     };

@@ -1,22 +1,26 @@
 //! The library's front door: one loop as a value.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
-use descartes_kernel::event::Record;
+use descartes_kernel::config as typed;
+use descartes_kernel::config::ConfigChange;
+use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::IterativeLoopState;
-use descartes_store::layout::LoopDir;
+use descartes_store::host::this_host;
+use descartes_store::layout::{LoopDir, PROJECT_FOLDER, STATE_FILE};
+use descartes_store::lock::{Held, holder_of};
 use descartes_store::state_file;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::backend::LoopBackend;
+use crate::config::IterativeLoopConfig;
 use crate::host::{
     self, Existing, Host, HostEnd, HostError, HostSettings, NewLoop, Resume, Resumed,
 };
+use crate::state::IterativeLoopState;
 
 /// Bytes of the last iteration's output that a result carries.
 const FINAL_OUTPUT: usize = 1 << 20;
@@ -67,14 +71,25 @@ pub struct IterativeLoop {
     host: Option<Host>,
     finished: Option<IterativeExitReason>,
     state: IterativeLoopState,
-    dir: Option<LoopDir>,
+    state_file: PathBuf,
+    final_output: String,
+    notices: Vec<String>,
     cancel: Arc<AtomicBool>,
     records: broadcast::Sender<Arc<Record>>,
 }
 
+/// What a loop's thread hands back.
+struct Driven {
+    end: HostEnd,
+    state: IterativeLoopState,
+    final_output: String,
+}
+
 impl IterativeLoop {
     /// Begins a loop. A state file whose loop has ended is set aside, dated; one whose loop
-    /// was interrupted is an error: that is what [`resume`](Self::resume) is for.
+    /// was interrupted is an error: that is what [`resume`](Self::resume) is for. Where no state file
+    /// is named and another loop of this process has the usual one, this one gets a file of its own
+    /// beside it; [`notices`](Self::notices) say so.
     pub async fn new(config: IterativeLoopConfig) -> Result<Self, HostError> {
         Self::with_settings(config, HostSettings::from_process()?).await
     }
@@ -99,17 +114,22 @@ impl IterativeLoop {
         config: IterativeLoopConfig,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        let cancel = settings.cancel.clone().unwrap_or_default();
-        let settings = HostSettings {
-            cancel: Some(cancel.clone()),
-            ..settings
-        };
-        let new = NewLoop {
-            config,
-            name: None,
-            existing: Existing::KeepEnded,
-        };
-        Ok(Self::around(host::create(settings, new)?, cancel))
+        Self::begin(settings, || config.try_into()).await
+    }
+
+    /// Begins the loop of a config that may have to be looked for.
+    pub(crate) async fn begin(
+        settings: HostSettings,
+        config: impl FnOnce() -> Result<typed::IterativeLoopConfig, HostError> + Send + 'static,
+    ) -> Result<Self, HostError> {
+        let (settings, cancel) = cancellable(settings);
+        let make = || create(settings, config()?);
+        let host = on_a_thread("descartes-new", make, |host: Host| {
+            // Nobody waits for it any more: it is over before it began.
+            host.remote().stop(StopBy::Handle);
+            drop(host.run());
+        });
+        Ok(Self::around(host.await?, cancel))
     }
 
     /// Takes up a loop from its state file.
@@ -122,35 +142,37 @@ impl IterativeLoop {
         state_file: impl AsRef<Path>,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        let cancel = settings.cancel.clone().unwrap_or_default();
-        let settings = HostSettings {
-            cancel: Some(cancel.clone()),
-            ..settings
-        };
+        let (settings, cancel) = cancellable(settings);
+        let path = state_file.as_ref().to_owned();
         let resume = Resume {
             here: None,
-            state_file: state_file.as_ref().to_owned(),
+            state_file: path.clone(),
             loop_id: None,
             change: ConfigChange::default(),
             environment: Default::default(),
             accept: descartes_kernel::edits::Accept::Harmless,
             retry: Default::default(),
         };
-        match host::resume(settings, resume)? {
-            Resumed::Go(host) => Ok(Self::around(*host, cancel)),
+        let file = path.clone();
+        let take_up = move || match host::resume(settings, resume)? {
+            Resumed::Go(host) => Ok(Ok(host)),
             Resumed::Done(reason) | Resumed::AtLimit(reason) => {
-                let state = state_file::load(state_file.as_ref())?.state;
-                let records = broadcast::channel(BACKLOG).0;
-                let finished = Some(reason);
-                Ok(Self {
-                    host: None,
-                    finished,
-                    state,
-                    dir: None,
-                    cancel,
-                    records,
-                })
+                Ok(Err((reason, state_file::load(&file)?.state)))
             }
+        };
+        // One that nobody waits for stays as it was: to be resumed.
+        match on_a_thread("descartes-resume", take_up, drop).await? {
+            Ok(host) => Ok(Self::around(*host, cancel)),
+            Err((reason, state)) => Ok(Self {
+                host: None,
+                finished: Some(reason),
+                state: state.into(),
+                state_file: path,
+                final_output: String::new(),
+                notices: Vec::new(),
+                cancel,
+                records: broadcast::channel(BACKLOG).0,
+            }),
         }
     }
 
@@ -162,13 +184,13 @@ impl IterativeLoop {
             drop(sender.send(Arc::new(record.clone())));
             true
         }));
-        let state = host.state().project(&Default::default());
-        let dir = Some(host.dir().clone());
         Self {
+            state: host.state_so_far().into(),
+            state_file: host.state_file().to_owned(),
+            notices: host.notices().to_owned(),
             host: Some(host),
             finished: None,
-            state,
-            dir,
+            final_output: String::new(),
             cancel,
             records,
         }
@@ -178,10 +200,13 @@ impl IterativeLoop {
     pub async fn execute(&mut self) -> Result<IterativeLoopResult, HostError> {
         let began = Instant::now();
         if let Some(host) = self.host.take() {
-            let state_file = host.state_file().to_owned();
-            let end = self.drive(host).await?;
-            self.finished = Some(end.reason);
-            self.state = state_file::load(&state_file)?.state;
+            let mut guard = CancelOnDrop(Some(self.cancel.clone()));
+            let driven = on_a_thread("descartes-loop", || drive(host), drop).await;
+            guard.0 = None;
+            let driven = driven?;
+            self.finished = Some(driven.end.reason);
+            self.state = driven.state;
+            self.final_output = driven.final_output;
         }
         let exit_reason = self.finished.clone().unwrap_or_default();
         Ok(IterativeLoopResult {
@@ -192,39 +217,20 @@ impl IterativeLoop {
                 .completion_text
                 .clone()
                 .filter(|text| !text.is_empty()),
-            final_output: self.final_output(),
+            final_output: self.final_output.clone(),
             exit_reason,
             total_duration: began.elapsed(),
         })
     }
 
-    async fn drive(&self, host: Host) -> Result<HostEnd, HostError> {
-        let (tx, rx) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("descartes-loop".to_owned());
-        let spawned = thread.spawn(move || {
-            // A receiver that is gone has cancelled the loop already.
-            drop(tx.send(host.run()));
-        });
-        spawned.map_err(|error| HostError::Internal(format!("cannot start a thread: {error}")))?;
-        let mut guard = CancelOnDrop(Some(self.cancel.clone()));
-        let end = rx.await;
-        guard.0 = None;
-        end.unwrap_or_else(|_| Err(HostError::Internal("the loop's thread died".to_owned())))
+    /// Where its state file lies.
+    pub fn state_file(&self) -> &Path {
+        &self.state_file
     }
 
-    fn final_output(&self) -> String {
-        let Some(dir) = &self.dir else {
-            return String::new();
-        };
-        let runs = fs_err::read_dir(dir.runs()).into_iter().flatten().flatten();
-        let newest = runs
-            .filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok())
-            .max();
-        let Some(run) = newest else {
-            return String::new();
-        };
-        let tail = descartes_store::logs::tail(&dir.run(run).stdout(), usize::MAX, FINAL_OUTPUT);
-        String::from_utf8_lossy(&tail.unwrap_or_default()).into_owned()
+    /// What was found and mended on the way, and what a person should know before it runs.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// The state as of the last call that changed it.
@@ -251,6 +257,108 @@ impl IterativeLoop {
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<Record>> {
         self.records.subscribe()
     }
+}
+
+/// The flag that cancels a loop: the one that was given, or one of its own.
+fn cancellable(settings: HostSettings) -> (HostSettings, Arc<AtomicBool>) {
+    let cancel = settings.cancel.clone().unwrap_or_default();
+    let settings = HostSettings {
+        cancel: Some(cancel.clone()),
+        ..settings
+    };
+    (settings, cancel)
+}
+
+/// Work that waits for disks and processes: an async function must not do it itself. What comes of it
+/// when nobody waits any more goes to `orphan`.
+pub(crate) async fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+    orphan: impl FnOnce(T) + Send + 'static,
+) -> Result<T, HostError> {
+    let (tx, rx) = oneshot::channel();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let spawned = thread.spawn(move || {
+        if let Err(Ok(left)) = tx.send(work()) {
+            orphan(left);
+        }
+    });
+    spawned.map_err(|error| HostError::Internal(format!("cannot start a thread: {error}")))?;
+    let died = || Err(HostError::Internal("the loop's thread died".to_owned()));
+    rx.await.unwrap_or_else(|_| died())
+}
+
+/// Loops of this process begin one after the other, so that each sees the files of those before it.
+static BEGINNING: Mutex<()> = Mutex::new(());
+
+/// Begins a loop, beside those of this process where it names no state file.
+fn create(
+    settings: HostSettings,
+    mut config: typed::IterativeLoopConfig,
+) -> Result<Host, HostError> {
+    let begin = |config| {
+        let new = NewLoop {
+            config,
+            name: None,
+            existing: Existing::KeepEnded,
+        };
+        host::create(settings.clone(), new)
+    };
+    if config.state_file.is_some() {
+        return begin(config);
+    }
+    let _alone = BEGINNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = config.working_directory.clone().unwrap_or_default();
+    let folder = dir.join(PROJECT_FOLDER);
+    let usual = folder.join(STATE_FILE);
+    // A directory that cannot be looked into is refused when the loop begins.
+    let holder = |path: &Path| holder_of(&settings.root, path).ok().flatten();
+    let Some(other) = holder(&usual).and_then(|held| of_this_process(held, &settings)) else {
+        return begin(config);
+    };
+    let mut names = (2u32..).map(|n| folder.join(format!("loop-state-{n}.json")));
+    let own = names.find(|path| holder(path).is_none());
+    config.state_file = own;
+    let mut host = begin(config)?;
+    let notice = format!(
+        "loop {other} of this process has {}: this loop's state file is {}",
+        usual.display(),
+        host.state_file().display()
+    );
+    host.say(notice)?;
+    Ok(host)
+}
+
+/// The loop that holds a state file, where this process runs it.
+fn of_this_process(held: Held, settings: &HostSettings) -> Option<String> {
+    let holder = held.holder?;
+    let us = this_host(&settings.version);
+    let them = &holder.host;
+    let same = (them.pid, them.start_time) == (us.pid, us.start_time)
+        && (&them.boot_id, &them.pid_ns) == (&us.boot_id, &us.pid_ns);
+    same.then_some(holder.loop_id)
+}
+
+fn drive(host: Host) -> Result<Driven, HostError> {
+    let (state_file, dir) = (host.state_file().to_owned(), host.dir().clone());
+    let end = host.run()?;
+    Ok(Driven {
+        end,
+        state: state_file::load(&state_file)?.state.into(),
+        final_output: final_output(&dir),
+    })
+}
+
+fn final_output(dir: &LoopDir) -> String {
+    let runs = fs_err::read_dir(dir.runs()).into_iter().flatten().flatten();
+    let newest = runs
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok())
+        .max();
+    let Some(run) = newest else {
+        return String::new();
+    };
+    let tail = descartes_store::logs::tail(&dir.run(run).stdout(), usize::MAX, FINAL_OUTPUT);
+    String::from_utf8_lossy(&tail.unwrap_or_default()).into_owned()
 }
 
 struct CancelOnDrop(Option<Arc<AtomicBool>>);

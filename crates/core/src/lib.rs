@@ -29,31 +29,16 @@
 //! the `DESCARTES_LOOP_ID` mark. Linux is the supported platform.
 
 pub mod host;
+pub mod iterative_loop;
 pub mod steering;
 pub mod tasks;
 pub mod worktree;
 
 mod backend;
+mod config;
 mod iterative;
 mod ralph;
+mod state;
 mod tail;
 
-pub use backend::{
-    ClaudeBackend, CodexBackend, GeminiBackend, GenericBackend, LoopBackend, OpenCodeBackend,
-    create_backend,
-};
-pub use descartes_kernel::agent::StreamKind;
-pub use descartes_kernel::config::{
-    ConfigChange, IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, Permissions, PromptMode,
-};
-pub use descartes_kernel::event::{Event, Record};
-pub use descartes_kernel::outcome::IterativeExitReason;
-pub use descartes_kernel::promise::PromiseMatch;
-pub use descartes_kernel::spec::LoopSpecConfig;
-pub use descartes_kernel::state::{IterationSummary, IterativeLoopState};
-pub use descartes_kernel::units::Secs;
-pub use iterative::{IterativeLoop, IterativeLoopResult};
-pub use ralph::{
-    IterationTracker, PromiseDetector, RalphConfig, RalphExecutor, RalphPersistence, RalphResult,
-};
-pub use tasks::{ScudIterativeLoop, ScudLoopConfig};
+pub use iterative_loop::*;

@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::promise::{ClaimKind, PromiseMatch, PromiseSpec, find_in_text};
-use descartes_kernel::state::IterativeLoopState;
 use descartes_store::state_file::{self, StateFileError};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use crate::config::IterativeLoopConfig;
 use crate::host::{HostError, HostSettings};
-use crate::iterative::IterativeLoop;
+use crate::iterative::{IterativeLoop, on_a_thread};
+use crate::state::IterativeLoopState;
 
 /// How a roadmap task loops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,26 +150,63 @@ impl RalphPersistence {
         }
     }
 
-    /// The state file of a task. Ids that are no plain file names are made safe.
+    /// The state file of a task. An id that is no plain file name is made one, with a hash of the id
+    /// behind it: no two tasks share a file.
+    ///
+    /// ```
+    /// let tasks = descartes_core::RalphPersistence::new("tasks");
+    /// assert_eq!(tasks.state_file("print_1"), std::path::Path::new("tasks/print_1.json"));
+    /// assert_ne!(tasks.state_file("print/1"), tasks.state_file("print 1"));
+    /// ```
     pub fn state_file(&self, task: &str) -> PathBuf {
-        let safe = |c: char| {
-            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        };
-        let name: String = task.chars().map(safe).collect();
-        self.folder.join(format!("{name}.json"))
+        let name = plain_name(task);
+        if name == task && task.len() <= LONGEST_PLAIN && !task.starts_with('.') {
+            return self.folder.join(format!("{name}.json"));
+        }
+        let hash = Sha256::digest(task);
+        let hash: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        self.folder.join(format!("{name:.60}-{hash}.json"))
     }
 
     /// What is known of a task; `None` if it was never begun.
     pub fn load(&self, task: &str) -> Result<Option<IterativeLoopState>, StateFileError> {
-        match state_file::load(&self.state_file(task)) {
-            Ok(loaded) => Ok(Some(loaded.state)),
-            Err(StateFileError::Missing(_)) => Ok(None),
-            Err(error) => Err(error),
+        Ok(self.find(task)?.map(|(_, state)| state))
+    }
+
+    /// The state of a task, and where it lies: version 0.1.0 had no hashes in names and no task's id
+    /// in files.
+    fn find(&self, task: &str) -> Result<Option<(PathBuf, IterativeLoopState)>, StateFileError> {
+        let path = self.state_file(task);
+        if let Some(state) = load(&path)? {
+            return Ok(Some((path, state)));
         }
+        let old = self.folder.join(format!("{}.json", plain_name(task)));
+        if old == path {
+            return Ok(None);
+        }
+        let state = load(&old)?.filter(|state| !state.config.extra.contains_key(TASK));
+        Ok(state.map(|state| (old, state)))
+    }
+}
+
+/// The field of a config that tells whose it is.
+const TASK: &str = "task";
+
+/// A longer id gets a short name and a hash.
+const LONGEST_PLAIN: usize = 100;
+
+fn plain_name(task: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    task.chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect()
+}
+
+fn load(path: &Path) -> Result<Option<IterativeLoopState>, StateFileError> {
+    match state_file::load(path) {
+        Ok(loaded) => Ok(Some(loaded.state.into())),
+        Err(StateFileError::Missing(_)) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -209,16 +247,22 @@ impl RalphExecutor {
 
     /// Runs a task to its end, taking it up where an earlier run was interrupted.
     pub async fn execute(&self, task: &str, prompt: &str) -> Result<RalphResult, HostError> {
-        let state_file = self.persistence.state_file(task);
-        let interrupted = self
-            .persistence
-            .load(task)?
-            .is_some_and(|state| !state.completed);
-        let mut this = if interrupted {
-            IterativeLoop::resume_with(&state_file, self.settings.clone()).await?
-        } else {
-            let config = self.task_config(state_file, prompt);
-            IterativeLoop::with_settings(config, self.settings.clone()).await?
+        let (persistence, id) = (self.persistence.clone(), task.to_owned());
+        let find = move || Ok(persistence.find(&id)?);
+        let own = self.persistence.state_file(task);
+        let found = on_a_thread("descartes-task", find, drop).await?;
+        let interrupted = found.filter(|(path, state)| {
+            // An old file may be that of another task with the same name.
+            !state.completed && (*path == own || state.config.prompt == prompt)
+        });
+        let settings = self.settings.clone();
+        let mut this = match interrupted {
+            Some((file, _)) => IterativeLoop::resume_with(&file, settings).await?,
+            None => {
+                let mut config = self.task_config(own, prompt);
+                config.extra.insert(TASK.to_owned(), task.into());
+                IterativeLoop::with_settings(config, settings).await?
+            }
         };
         let result = this.execute().await?;
         let error = this.state().error.clone();
@@ -246,10 +290,11 @@ impl RalphExecutor {
         task.max_iterations = Some(config.max_iterations);
         task.completion_promise = Some(config.completion_promise.clone());
         task.promise_hint = Some(true);
-        task.promise_match = Some(match config.require_xml_format {
+        let how = match config.require_xml_format {
             true => PromiseMatch::Tagged,
             false => PromiseMatch::LineAnyCase,
-        });
+        };
+        task.promise_match = Some(how.to_string());
         task
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use descartes_core::host::{HostError, HostSettings};
 use descartes_core::{
     Event, GenericBackend, IterativeExitReason, IterativeLoop, IterativeLoopConfig, LoopBackend,
-    LoopBackendConfig, PromptMode, RalphConfig, RalphExecutor, Secs,
+    LoopBackendConfig, RalphConfig, RalphExecutor,
 };
 use descartes_store::layout::StateRoot;
 use descartes_testkit::World;
@@ -34,7 +34,7 @@ fn config(world: &World, script: &str) -> IterativeLoopConfig {
         prompt: "Do the work".into(),
         completion_promise: Some("COMPLETE".into()),
         working_directory: Some(world.project()),
-        failure_backoff_secs: Secs::new(0),
+        failure_backoff_secs: 0,
         ..Default::default()
     }
 }
@@ -148,7 +148,7 @@ async fn events_are_the_journals_and_come_as_they_happen() {
 async fn cancelling_ends_the_agent_and_everything_it_started() {
     let world = World::new();
     let mut config = config(&world, "spawn-child setsid pids ;; touch up ;; hang");
-    config.kill_grace_secs = Some(Secs::new(1));
+    config.kill_grace_secs = Some(1);
     let mut l = start(&world, config).await;
     let cancel = l.cancellation_handle();
     let up = world.path("up");
@@ -165,7 +165,7 @@ async fn cancelling_ends_the_agent_and_everything_it_started() {
 async fn dropping_the_future_cancels_the_loop() {
     let world = World::new();
     let mut config = config(&world, "touch up ;; hang");
-    config.kill_grace_secs = Some(Secs::new(1));
+    config.kill_grace_secs = Some(1);
     let mut l = start(&world, config).await;
     let dropped = tokio::time::timeout(Duration::from_secs(1), l.execute()).await;
     assert!(dropped.is_err());
@@ -261,8 +261,8 @@ async fn an_agent_that_is_not_there_is_an_error_before_anything_is_written() {
 async fn a_timed_out_iteration_is_searched_for_the_promise_all_the_same() {
     let world = World::new();
     let mut config = config(&world, "promise ;; repeat 100 print . ;; hang");
-    config.iteration_timeout_secs = Some(Secs(Duration::from_millis(400)));
-    config.kill_grace_secs = Some(Secs::new(1));
+    config.iteration_timeout_secs = Some(1);
+    config.kill_grace_secs = Some(1);
     let began = Instant::now();
     let result = start(&world, config).await.execute().await.unwrap();
     assert_eq!(
@@ -321,7 +321,7 @@ async fn environment_values_reach_the_agent_and_no_file() {
     let mut config = config(&world, "dump-env env ;; promise");
     config.backend = LoopBackendConfig {
         environment: [("SECRET".to_owned(), "hunter2".to_owned())].into(),
-        prompt_mode: Some(PromptMode::Env),
+        prompt_mode: "env".into(),
         ..Default::default()
     };
     start(&world, config).await.execute().await.unwrap();

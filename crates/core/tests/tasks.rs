@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use descartes_core::host::{HostError, HostSettings};
 use descartes_core::{
     IterativeExitReason as Reason, IterativeLoop, IterativeLoopConfig, ScudIterativeLoop,
-    ScudLoopConfig, Secs,
+    ScudLoopConfig,
 };
 use descartes_store::layout::StateRoot;
 use descartes_testkit::World;
@@ -50,7 +50,7 @@ fn config(world: &World, script: &str) -> ScudLoopConfig {
             args: words[1..].to_vec(),
             completion_promise: Some("COMPLETE".into()),
             working_directory: Some(world.project()),
-            failure_backoff_secs: Secs::new(0),
+            failure_backoff_secs: 0,
             ..Default::default()
         },
         ..Default::default()

@@ -27,9 +27,12 @@ pub struct LoopBackendConfig {
     /// How the prompt is passed; `None` is the backend's own way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_mode: Option<PromptMode>,
-    /// Variables for the agent alone. Values are never written anywhere.
-    #[serde(serialize_with = "no_values")]
-    pub environment: BTreeMap<String, String>,
+    /// Variables for the agent alone.
+    pub environment: Environment,
+    /// Hash of those that stand in the state file: their values are in no journal, and the file lies in
+    /// the agent's reach.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment_hash: Option<String>,
     /// Names of those variables, so that a resume can ask for them again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environment_names: Vec<String>,
@@ -37,9 +40,67 @@ pub struct LoopBackendConfig {
     pub output_format: String,
 }
 
-fn no_values<S: serde::Serializer>(_: &BTreeMap<String, String>, s: S) -> Result<S::Ok, S::Error> {
-    use serde::ser::SerializeMap;
-    s.serialize_map(Some(0))?.end()
+impl LoopBackendConfig {
+    /// The output format that the agent is asked for; `None`: its profile's.
+    pub fn wanted_format(&self) -> Option<String> {
+        Some(self.output_format.clone()).filter(|format| format != "text")
+    }
+}
+
+/// Variables for the agent. Their values are not written, except back into the file of the person
+/// who wrote them there.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "BTreeMap<String, String>")]
+pub struct Environment {
+    values: BTreeMap<String, String>,
+    written: bool,
+}
+
+impl Environment {
+    /// As they stand in a state file: they are written into it again.
+    pub fn in_a_file(values: BTreeMap<String, String>) -> Self {
+        Self {
+            values,
+            written: true,
+        }
+    }
+
+    /// Names and values.
+    pub fn into_values(self) -> BTreeMap<String, String> {
+        self.values
+    }
+}
+
+impl From<BTreeMap<String, String>> for Environment {
+    fn from(values: BTreeMap<String, String>) -> Self {
+        Self {
+            values,
+            written: false,
+        }
+    }
+}
+
+impl std::ops::Deref for Environment {
+    type Target = BTreeMap<String, String>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.values
+    }
+}
+
+impl std::ops::DerefMut for Environment {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.values
+    }
+}
+
+impl Serialize for Environment {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.written {
+            true => self.values.serialize(serializer),
+            false => BTreeMap::<(), ()>::new().serialize(serializer),
+        }
+    }
 }
 
 impl Default for LoopBackendConfig {
@@ -47,7 +108,8 @@ impl Default for LoopBackendConfig {
         Self {
             backend_type: "generic".to_owned(),
             prompt_mode: None,
-            environment: BTreeMap::new(),
+            environment: Environment::default(),
+            environment_hash: None,
             environment_names: Vec::new(),
             output_format: "text".to_owned(),
         }

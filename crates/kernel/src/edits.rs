@@ -2,10 +2,12 @@
 //! with more. A state file lies in the agent's reach: what loosens is taken from it only where a
 //! person says so.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::config::IterativeLoopConfig;
+use crate::config::{IterativeLoopConfig, LoopBackendConfig};
 use crate::event::Event;
 use crate::state::{IterativeLoopState, LoopState};
 
@@ -158,11 +160,16 @@ pub fn changes(old: &IterativeLoopConfig, new: &IterativeLoopConfig) -> Vec<(Fie
             out.push((change, weight(name, from, to)));
         }
     }
-    let (old, new) = (&old.backend.environment, &new.backend.environment);
-    if old != new {
-        // Names alone: values are written nowhere.
-        let names = |of: &std::collections::BTreeMap<String, String>| {
-            format!("[{}]", of.keys().cloned().collect::<Vec<_>>().join(", "))
+    let (old, new) = (&old.backend, &new.backend);
+    if old.environment_hash != new.environment_hash {
+        // Names alone: values stand in the person's file and nowhere else.
+        let names = |of: &LoopBackendConfig| {
+            let known: BTreeSet<&String> = match of.environment_hash {
+                Some(_) => of.environment.keys().chain(&of.environment_names).collect(),
+                None => BTreeSet::new(),
+            };
+            let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
+            format!("[{}]", known.join(", "))
         };
         let change = FieldChange {
             field: ENVIRONMENT.to_owned(),
@@ -175,6 +182,7 @@ pub fn changes(old: &IterativeLoopConfig, new: &IterativeLoopConfig) -> Vec<(Fie
 }
 
 const ENVIRONMENT: &str = "backend.environment";
+const ENVIRONMENT_HASH: &str = "backend.environment_hash";
 /// Fields that are told one by one.
 const GROUPS: [&str; 2] = ["backend", "git"];
 
@@ -194,6 +202,7 @@ fn fields(config: &IterativeLoopConfig) -> Map<String, Value> {
         }
     }
     out.remove(ENVIRONMENT);
+    out.remove(ENVIRONMENT_HASH);
     out
 }
 
@@ -204,10 +213,15 @@ fn put_back(
     which: &[FieldChange],
 ) -> IterativeLoopConfig {
     let (before, mut after) = (fields(old), fields(&new));
-    let mut environment = new.backend.environment;
+    let mut environment = (new.backend.environment, new.backend.environment_hash);
     for change in which {
         match before.get(&change.field) {
-            _ if change.field == ENVIRONMENT => environment = old.backend.environment.clone(),
+            _ if change.field == ENVIRONMENT => {
+                environment = (
+                    old.backend.environment.clone(),
+                    old.backend.environment_hash.clone(),
+                );
+            }
             Some(value) => drop(after.insert(change.field.clone(), value.clone())),
             None => drop(after.remove(&change.field)),
         }
@@ -230,7 +244,7 @@ fn put_back(
     // Made of two configs, field by field, it is one; if it were not, the old one is the safe side.
     let mut config: IterativeLoopConfig =
         serde_json::from_value(Value::Object(nested)).unwrap_or_else(|_| old.clone());
-    config.backend.environment = environment;
+    (config.backend.environment, config.backend.environment_hash) = environment;
     config
 }
 
@@ -314,6 +328,7 @@ mod tests {
     use super::*;
     use crate::config::{Permissions, PromptMode};
     use crate::event::{FORMAT, Record};
+    use crate::state::Kept;
     use crate::transition::begin;
     use crate::units::Secs;
 
@@ -403,9 +418,9 @@ mod tests {
             told(|c| c.backend.prompt_mode = mode),
             ["!backend.prompt_mode"]
         );
-        let secret = ("LD_PRELOAD".to_owned(), "/tmp/x.so".to_owned());
+        let hash = Some("of LD_PRELOAD".to_owned());
         assert_eq!(
-            told(|c| c.backend.environment.extend([secret])),
+            told(|c| c.backend.environment_hash = hash),
             ["!backend.environment"]
         );
         let unknown = ("sandbox".to_owned(), Value::from("off"));
@@ -431,13 +446,14 @@ mod tests {
     #[test]
     fn an_edit_that_loosens_holds_only_where_it_is_accepted() {
         let state = state();
-        let mut file = state.project(&Map::new());
+        let mut file = state.project(&Kept::default());
         file.config.verify = vec!["true".into()];
         file.config.prompt = "other work".into();
         file.config
             .backend
             .environment
             .insert("A".into(), "secret".into());
+        file.config.backend.environment_hash = Some("of A".into());
         file.iteration = 1;
         let edit = edited(&state, &file, Accept::Harmless);
         let Some(Event::StateEdited {
@@ -450,6 +466,7 @@ mod tests {
         assert_eq!((taken.prompt.as_str(), *iterations), ("other work", 3));
         assert_eq!(taken.verify, ["make test"]);
         assert!(taken.backend.environment.is_empty());
+        assert_eq!(taken.backend.environment_hash, None);
         let words = edit.notices().join("\n");
         assert!(
             words.contains(r#"applied: prompt: "work" -> "other work""#),
@@ -470,14 +487,15 @@ mod tests {
             panic!("nothing taken");
         };
         assert_eq!(taken.verify, ["true"]);
-        let same = edited(&state, &state.project(&Map::new()), Accept::Harmless);
+        assert_eq!(taken.backend.environment_hash.as_deref(), Some("of A"));
+        let same = edited(&state, &state.project(&Kept::default()), Accept::Harmless);
         assert_eq!(same, Edit::default());
     }
 
     #[test]
     fn an_edit_that_only_loosens_records_nothing() {
         let state = state();
-        let mut file = state.project(&Map::new());
+        let mut file = state.project(&Kept::default());
         file.config.max_iterations = Some(500);
         let edit = edited(&state, &file, Accept::Harmless);
         assert_eq!((edit.event.is_none(), edit.held_back.len()), (true, 1));

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::config::{IterativeLoopConfig, KEPT_SUMMARIES};
+use crate::config::{Environment, IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
 use crate::edits::FieldChange;
 use crate::event::{
@@ -85,7 +85,7 @@ pub struct JournalMark {
 }
 
 /// The state file: the shape that people's scripts read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IterativeLoopState {
     /// `1.0`.
     #[serde(default = "version_one")]
@@ -111,7 +111,7 @@ pub struct IterativeLoopState {
     #[serde(default)]
     pub completed: bool,
     /// Why.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub exit_reason: IterativeExitReason,
     /// The last iterations.
     #[serde(default)]
@@ -136,8 +136,59 @@ pub struct IterativeLoopState {
     pub extra: Map<String, Value>,
 }
 
-fn version_one() -> String {
+/// The version that is written.
+pub fn version_one() -> String {
     "1.0".to_owned()
+}
+
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+impl Default for IterativeLoopState {
+    fn default() -> Self {
+        Self {
+            version: version_one(),
+            loop_id: None,
+            name: None,
+            iteration: 0,
+            config: IterativeLoopConfig::default(),
+            started_at: None,
+            last_iteration_at: None,
+            completed: false,
+            exit_reason: IterativeExitReason::Running,
+            iteration_summaries: Vec::new(),
+            completion_detected_at: None,
+            completion_text: None,
+            error: None,
+            spent: None,
+            journal: None,
+            extra: Map::new(),
+        }
+    }
+}
+
+impl IterativeLoopState {
+    /// What the file holds that no journal does.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            fields: self.extra.clone(),
+            environment: self.config.backend.environment.clone().into_values(),
+        }
+    }
+}
+
+/// What a person wrote into a state file that no journal holds: it is written back with every save.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Kept {
+    /// Fields that are not known.
+    pub fields: Map<String, Value>,
+    /// Variables for the agent, with their values.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// What a loop has used so far. Unknown stays unknown.
@@ -484,15 +535,15 @@ impl LoopState {
         self.summaries.push_back(summary);
     }
 
-    /// The state file's view of it. Unknown fields of `kept` (the file as it was) stay.
-    pub fn project(&self, kept: &Map<String, Value>) -> IterativeLoopState {
+    /// The state file's view of it. What `kept` holds of the file as it was stays.
+    pub fn project(&self, kept: &Kept) -> IterativeLoopState {
         let reason = self.exit_reason();
         let error = match &reason {
             IterativeExitReason::Error { message } => Some(message.clone()),
             IterativeExitReason::AgentFailed { last, .. } => Some(last.clone()),
             _ => None,
         };
-        let mut extra = kept.clone();
+        let mut extra = kept.fields.clone();
         extra.remove(CHANGES);
         if !self.changes.is_empty()
             && let Ok(changes) = serde_json::to_value(&self.changes)
@@ -506,12 +557,14 @@ impl LoopState {
             let files = serde_json::to_value(&self.changed_gate_files).unwrap_or_default();
             extra.insert("changed_gate_files".to_owned(), files);
         }
+        let mut config = self.config.clone();
+        config.backend.environment = Environment::in_a_file(kept.environment.clone());
         IterativeLoopState {
             version: version_one(),
             loop_id: Some(self.loop_id.clone()),
             name: Some(self.name.clone()),
             iteration: self.iterations,
-            config: self.config.clone(),
+            config,
             started_at: Some(self.started_at),
             last_iteration_at: self.summaries.back().and_then(|s| s.completed_at),
             completed: matches!(self.phase, Phase::Finished { .. }),

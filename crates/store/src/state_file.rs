@@ -12,6 +12,7 @@ use descartes_kernel::state::IterativeLoopState;
 use jiff::Timestamp;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -222,6 +223,9 @@ pub fn load(path: &Path) -> Result<Loaded, StateFileError> {
         _ => error.into(),
     })?;
     let mut state = parse(path, &raw)?;
+    let backend = &mut state.config.backend;
+    // Whatever the file says of it: it is compared with what the journal has.
+    backend.environment_hash = hash_of_environment(&backend.environment);
     let origin = match state.journal.take() {
         Some(mark) if is_untouched(&raw, mark.seq) => Origin::Projected { seq: mark.seq },
         Some(mark) => Origin::Edited { seq: mark.seq },
@@ -232,6 +236,19 @@ pub fn load(path: &Path) -> Result<Loaded, StateFileError> {
         origin,
         raw_hash: hex(&Sha256::digest(&raw)),
     })
+}
+
+/// Tells whether variables in a state file are still those that the loop began with.
+fn hash_of_environment(variables: &BTreeMap<String, String>) -> Option<String> {
+    if variables.is_empty() {
+        return None;
+    }
+    let mut hash = Sha256::new();
+    for (name, value) in variables {
+        // Neither can hold a NUL byte and reach a process.
+        hash.update([name.as_bytes(), b"\0", value.as_bytes(), b"\0"].concat());
+    }
+    Some(hex(&hash.finalize()))
 }
 
 fn parse(path: &Path, raw: &[u8]) -> Result<IterativeLoopState, StateFileError> {

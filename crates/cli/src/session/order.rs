@@ -114,7 +114,7 @@ impl Order {
                 name,
                 over,
             } => {
-                config.backend.environment = self.environment;
+                config.backend.environment = self.environment.into();
                 let existing = match over {
                     Over::Refuse => Existing::Refuse,
                     Over::SetAside => Existing::KeepDated,

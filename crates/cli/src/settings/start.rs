@@ -198,7 +198,8 @@ fn config(
             backend_type: chosen.backend.clone(),
             prompt_mode: value(layers, "prompt_mode")?,
             environment_names: environment.keys().cloned().collect(),
-            environment,
+            environment: environment.into(),
+            environment_hash: None,
             output_format: defaults.backend.output_format,
         },
         model: value(layers, "model")?,
@@ -313,6 +314,7 @@ fn prepare(
         model: config.model.clone(),
         permissions: config.permissions,
         prompt_mode: config.backend.prompt_mode,
+        output_format: None,
     };
     let invocation = build(&profile, &chosen.words, &choices);
     Ok(Agent {

@@ -42,6 +42,7 @@ mod settings;
 mod setup;
 mod shown;
 mod signals;
+mod state_by_hand;
 mod steer_crowd;
 mod steer_within;
 mod task_common;

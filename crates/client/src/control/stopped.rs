@@ -5,7 +5,7 @@ use descartes_kernel::control::Command;
 use descartes_kernel::edits::{Accept, Edit, edited};
 use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState, Phase};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Agents, Input, react, refusal, settled_by_end};
 use descartes_kernel::transition::{Fold, apply};
@@ -15,7 +15,6 @@ use descartes_store::journal::{Journal, JournalError};
 use descartes_store::lock::{Holder, StateLock};
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::{Recorded, interrupted};
 use crate::{ClientError, LoopHandle};
@@ -27,8 +26,8 @@ pub struct Hold {
     journal: Journal,
     state: LoopState,
     file: StateFile,
-    /// Unknown fields of the state file, kept; `None` where the file is another loop's.
-    kept: Option<Map<String, Value>>,
+    /// What the state file holds and no journal does; `None` where the file is another loop's.
+    kept: Option<Kept>,
     records: Vec<Record>,
     notices: Vec<String>,
     /// Given back last of all.
@@ -79,13 +78,13 @@ impl Hold {
                     Origin::Edited { .. } => edited(&self.state, &state, Accept::Harmless),
                     Origin::Projected { .. } | Origin::ByHand => Edit::default(),
                 };
-                self.kept = Some(state.extra);
+                self.kept = Some(state.kept());
                 self.notices.extend(edit.notices());
                 if let Some(event) = edit.event {
                     self.append(event)?;
                 }
             }
-            Err(StateFileError::Missing(_)) => self.kept = Some(Map::new()),
+            Err(StateFileError::Missing(_)) => self.kept = Some(Kept::default()),
             // One that a newer version wrote is not ours to write.
             Err(error @ StateFileError::Newer { .. }) => return Err(error.into()),
             // Nor what is no file.
@@ -95,7 +94,7 @@ impl Hold {
             Err(error) => {
                 self.notices
                     .push(format!("{error}: made anew from the journal"));
-                self.kept = Some(Map::new());
+                self.kept = Some(Kept::default());
             }
         }
         Ok(())

@@ -115,7 +115,12 @@ fn invocation(
     let Some(fallback) = (agent as usize).checked_sub(1) else {
         let words = std::iter::once(&config.command).chain(&config.args);
         let words: Vec<String> = words.cloned().collect();
-        return read(&config.backend.backend_type, &words);
+        let choices = Choices {
+            output_format: config.backend.wanted_format(),
+            ..choices.clone()
+        };
+        let profile = profiles.get(&config.backend.backend_type)?;
+        return Some(build(profile, &words, &choices));
     };
     let text = config.fallback.get(fallback)?;
     match profiles.get(text) {

@@ -14,7 +14,7 @@ use descartes_client::{Known, LoopHandle, Loops, Query};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Answer;
 use descartes_kernel::event::*;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::transition::{apply, begin};
 use descartes_store::Sync;
 use descartes_store::catalog::{LoopMeta, register};
@@ -141,7 +141,7 @@ impl Made {
     }
 
     pub fn save(&mut self) {
-        let file = self.state.project(&Map::new());
+        let file = self.state.project(&Kept::default());
         self.file.save(&file, self.state.seq, Sync::Lazy).unwrap();
     }
 

@@ -59,6 +59,7 @@ fn choices(config: &IterativeLoopConfig) -> Choices {
         model: config.model.clone(),
         permissions: config.permissions,
         prompt_mode: config.backend.prompt_mode,
+        output_format: None,
     }
 }
 
@@ -85,7 +86,11 @@ fn resolve_first(
         });
     }
     let profile = profile(settings, &config.backend.backend_type)?;
-    resolve(profile, &words, config, settings)
+    let choices = Choices {
+        output_format: config.backend.wanted_format(),
+        ..choices(config)
+    };
+    resolve(profile, &words, &choices, config, settings)
 }
 
 fn resolve_fallback(
@@ -98,7 +103,7 @@ fn resolve_fallback(
         .get(text)
         .filter(|p| !p.command.is_empty())
     {
-        return resolve(profile, &[], config, settings);
+        return resolve(profile, &[], &choices(config), config, settings);
     }
     let words = shell_words::split(text).map_err(|error| {
         HostError::usage(
@@ -107,7 +112,13 @@ fn resolve_fallback(
         )
     })?;
     let name = settings.profiles.guess(&words).to_owned();
-    resolve(profile(settings, &name)?, &words, config, settings)
+    resolve(
+        profile(settings, &name)?,
+        &words,
+        &choices(config),
+        config,
+        settings,
+    )
 }
 
 fn profile<'a>(settings: &'a HostSettings, name: &str) -> Result<&'a Profile, HostError> {
@@ -126,10 +137,11 @@ fn profile<'a>(settings: &'a HostSettings, name: &str) -> Result<&'a Profile, Ho
 fn resolve(
     profile: &Profile,
     words: &[String],
+    choices: &Choices,
     config: &IterativeLoopConfig,
     settings: &HostSettings,
 ) -> Result<ResolvedAgent, HostError> {
-    let invocation = agent::build(profile, words, &choices(config));
+    let invocation = agent::build(profile, words, choices);
     let set = |key: &str| -> bool {
         let own = config
             .backend

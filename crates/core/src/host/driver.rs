@@ -9,7 +9,7 @@ use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState, Phase};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{
     Action, Agents, Input, plan, plan_attempt, react, refusal, settled_by_end,
@@ -20,7 +20,6 @@ use descartes_store::catalog;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
@@ -35,16 +34,13 @@ use crate::worktree::{Snapshot, Tree};
 /// Waits look at the wall clock again this often: suspend and clock jumps.
 const CLOCK_CHECK: Duration = Duration::from_secs(15);
 
-/// How often the library's cancellation handle is looked at.
-const HANDLE_CHECK: Duration = Duration::from_millis(50);
-
 /// One loop, held by this process.
 pub(crate) struct Driver {
     pub(crate) state: LoopState,
     pub(crate) journal: Journal,
     pub(crate) dir: LoopDir,
-    /// Unknown fields of the state file, kept.
-    pub(crate) kept: Map<String, Value>,
+    /// What the state file holds and no journal does.
+    pub(crate) kept: Kept,
     pub(crate) settings: HostSettings,
     pub(crate) agents: Vec<ResolvedAgent>,
     pub(crate) policy: Agents,
@@ -273,16 +269,9 @@ impl Driver {
         deadline: Option<Duration>,
     ) -> Result<Option<Message>, HostError> {
         loop {
-            let left = deadline.map(|at| at.saturating_sub(self.mono()));
-            let slice = match (left, self.settings.cancel.is_some()) {
-                (None, false) => None,
-                (None, true) => Some(HANDLE_CHECK),
-                (Some(left), false) => Some(left),
-                (Some(left), true) => Some(left.min(HANDLE_CHECK)),
-            };
-            let got = match slice {
+            let got = match deadline.map(|at| at.saturating_sub(self.mono())) {
                 None => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(slice) => self.rx.recv_timeout(slice),
+                Some(left) => self.rx.recv_timeout(left),
             };
             match got {
                 Ok(message) => return Ok(Some(message)),
@@ -293,19 +282,10 @@ impl Driver {
                     ));
                 }
             }
-            if self.handle_cancelled() {
-                return Ok(Some(Message::Stop(StopBy::Handle)));
-            }
             if deadline.is_some_and(|at| self.mono() >= at) {
                 return Ok(None);
             }
         }
-    }
-
-    fn handle_cancelled(&self) -> bool {
-        let asked = self.settings.cancel.as_ref();
-        self.state.stop.is_none()
-            && asked.is_some_and(|flag| flag.load(std::sync::atomic::Ordering::Relaxed))
     }
 
     /// Deals with everything that is not about a process tree. Returns how the tree that

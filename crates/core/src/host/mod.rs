@@ -6,6 +6,7 @@
 mod agent;
 mod alarm;
 mod aside;
+mod cancel;
 mod close;
 mod commit;
 pub(crate) mod control;
@@ -28,11 +29,12 @@ mod sources;
 mod take_over;
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::outcome::{IterativeExitReason, exit};
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{IterativeLoopState, LoopState};
 use descartes_store::layout::LoopDir;
 
 pub(crate) use agent::resolve_all;
@@ -45,6 +47,7 @@ pub use settings::{GuardProgram, HostSettings};
 pub(crate) use take_over::{Purpose, resume_for};
 pub use take_over::{Resume, Resumed, land, resume};
 
+use cancel::CancelWatch;
 use driver::Driver;
 use message::Message;
 
@@ -81,6 +84,11 @@ impl Host {
         &self.driver.state
     }
 
+    /// The same as its state file has it.
+    pub(crate) fn state_so_far(&self) -> IterativeLoopState {
+        self.driver.state.project(&self.driver.kept)
+    }
+
     /// Its folder: journal and logs.
     pub fn dir(&self) -> &LoopDir {
         &self.driver.dir
@@ -115,8 +123,27 @@ impl Host {
     }
 
     /// Drives the loop until it is over or left.
-    pub fn run(self) -> Result<HostEnd, HostError> {
+    pub fn run(mut self) -> Result<HostEnd, HostError> {
+        let flag = self.driver.settings.cancel.clone();
+        if flag
+            .as_ref()
+            .is_some_and(|flag| flag.load(Ordering::Relaxed))
+        {
+            // Before anything is started.
+            self.driver.attend(Message::Stop(StopBy::Handle))?;
+            return self.driver.drive();
+        }
+        let remote = self.remote();
+        let watch = flag.map(|flag| CancelWatch::begin(flag, remote));
+        let _watch = watch.transpose()?;
         self.driver.drive()
+    }
+
+    /// Says something aloud and writes it down.
+    pub(crate) fn say(&mut self, notice: String) -> Result<(), HostError> {
+        self.driver.warn(notice.clone())?;
+        self.notices.push(notice);
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Event, FORMAT, HostFacts, Record};
 use descartes_kernel::prompt::fill_template;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::step::Agents;
 use descartes_kernel::transition::begin;
 use descartes_kernel::units::plural;
@@ -104,6 +104,7 @@ pub(crate) fn create_within(
     let mut state_file = StateFile::at(&state_path)?;
     config.state_file = Some(state_file.path().to_owned());
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
+    config.backend.environment_hash = None;
     let mut notices = Vec::new();
     wait_for_guard(&settings.root, state_file.path())?;
     check_existing(&settings, &mut state_file, new.existing)?;
@@ -138,7 +139,10 @@ pub(crate) fn create_within(
         None => unused_name(&settings, &dir, &loop_id)?,
     };
     // The last that can be refused: an old state file stays in its place until then.
-    let branch = make_branch(&settings, &config, &name, &dir, &loop_dir)?;
+    let branch = make_branch(&settings, &config, &name, &dir, &loop_dir).inspect_err(|_| {
+        // Nothing of a loop that never began is left behind; failing that is harmless.
+        drop(fs_err::remove_dir_all(loop_dir.path()));
+    })?;
     if new.existing != Existing::Refuse && safe_open::is_there(state_file.path()) {
         let aside = state_file.set_aside(now)?;
         notices.push(format!("the old state file is kept as {}", aside.display()));
@@ -171,7 +175,7 @@ pub(crate) fn create_within(
         lock,
         dir: loop_dir,
         state_file,
-        kept: Map::new(),
+        kept: Kept::default(),
         facts,
     };
     let mut host = assemble(settings, held, agents, notices)?;
@@ -407,7 +411,7 @@ pub(super) struct Held {
     pub(super) lock: StateLock,
     pub(super) dir: LoopDir,
     pub(super) state_file: StateFile,
-    pub(super) kept: Map<String, Value>,
+    pub(super) kept: Kept,
     pub(super) facts: HostFacts,
 }
 
@@ -564,7 +568,7 @@ pub(super) fn assemble(
 }
 
 /// `--branch`: make and switch to a branch first. Refused before the loop exists.
-fn make_branch(
+pub(super) fn make_branch(
     settings: &HostSettings,
     config: &IterativeLoopConfig,
     name: &str,
@@ -588,15 +592,11 @@ fn make_branch(
     };
     match Tree::open_with(dir, &loop_dir.objects(), options).create_branch(&branch) {
         Ok(()) => Ok(Some(branch)),
-        Err(error) => {
-            // Nothing of a loop that never began is left behind; failing that is harmless.
-            drop(fs_err::remove_dir_all(loop_dir.path()));
-            Err(HostError::refused(
-                format!("cannot make branch {branch}: {error}"),
-                error
-                    .hint()
-                    .unwrap_or_else(|| "mend it in git, or leave --branch away".to_owned()),
-            ))
-        }
+        Err(error) => Err(HostError::refused(
+            format!("cannot make branch {branch}: {error}"),
+            error
+                .hint()
+                .unwrap_or_else(|| "mend it in git, or leave --branch away".to_owned()),
+        )),
     }
 }

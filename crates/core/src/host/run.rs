@@ -196,7 +196,7 @@ impl Driver {
             env.retain(|(k, _)| k != key);
             env.push((key.into(), value));
         };
-        for (key, value) in &self.state.config.backend.environment {
+        for (key, value) in self.state.config.backend.environment.iter() {
             set(key, value.into());
         }
         set(descartes_proc::MARK, (&self.state.loop_id).into());

@@ -1,5 +1,6 @@
 //! Where a loop is taken up from: its journal, its state file, or whichever of the two is left.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use descartes_kernel::edits::Accept;
@@ -16,7 +17,7 @@ use serde_json::Map;
 
 use super::agent::resolve_all;
 use super::name::made_up_name;
-use super::open::{first_record, register, working_dir};
+use super::open::{first_record, make_branch, register, working_dir};
 use super::{HostError, HostSettings};
 
 /// A loop named by its id may find another's state file in its place: that is kept, dated.
@@ -214,14 +215,15 @@ pub(super) fn fold_journal(
 }
 
 /// A state file that is all there is (written by hand, or from another machine): a journal
-/// is begun from it.
+/// is begun from it. A branch that a person asked for in it is made first.
 pub(super) fn begin_from_file(
     settings: &HostSettings,
     dir: &LoopDir,
     loop_id: &str,
     file: &IterativeLoopState,
     path: &Path,
-) -> Result<(Journal, LoopState), HostError> {
+    origin: Origin,
+) -> Result<(Journal, LoopState, Option<String>), HostError> {
     let now = Timestamp::now();
     let mut config = file.config.clone();
     let work = working_dir(
@@ -238,6 +240,15 @@ pub(super) fn begin_from_file(
         .name
         .clone()
         .unwrap_or_else(|| made_up_name(&work, loop_id));
+    let backend = &mut config.backend;
+    let names = backend.environment.keys().cloned();
+    let names: BTreeSet<String> = names.chain(backend.environment_names.drain(..)).collect();
+    backend.environment_names = names.into_iter().collect();
+    let branch = match origin {
+        Origin::ByHand => make_branch(settings, &config, &name, &work, dir)?,
+        // It was made when the loop began.
+        Origin::Projected { .. } | Origin::Edited { .. } => None,
+    };
     let started_at = file.started_at.unwrap_or(now);
     let mut family = Map::new();
     if let Some(from) = file.extra.get("copied_from") {
@@ -256,7 +267,7 @@ pub(super) fn begin_from_file(
         ended: file.completed.then(|| file.exit_reason.clone()),
     };
     let state = first_record(&mut journal, now, event)?;
-    Ok((journal, state))
+    Ok((journal, state, branch))
 }
 
 /// The project that a state file without a working directory belongs to.

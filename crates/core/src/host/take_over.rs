@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
-use descartes_kernel::edits::{Accept, edited};
+use descartes_kernel::edits::{Accept, Edit, edited};
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState, Phase};
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
@@ -18,13 +18,12 @@ use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::agent::{read_interrupted, resolve_all};
 use super::driver::Driver;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_guard};
 use super::moved;
-use super::open::{Held, assemble, take, working_dir};
+use super::open::{Held, assemble, make_branch, take, working_dir};
 use super::sources::{Source, begin_from_file, find, fold_journal, not_of_another};
 use super::{Host, HostError, HostSettings};
 use crate::tasks::{self, Occasion, Retry};
@@ -116,26 +115,28 @@ pub(crate) fn resume_for(
     };
     let dir = settings.root.loop_dir(&found.loop_id)?;
     let mut events = Vec::new();
-    let (mut journal, mut state) = match &loaded {
+    let (mut journal, mut state, mut branch) = match &loaded {
         Some(loaded) if found.source == Source::StateFile => begin_from_file(
             &settings,
             &dir,
             &found.loop_id,
             &moved::as_it_is_here(&loaded.state, copy_of.as_ref(), resume.here.as_deref())?,
             state_file.path(),
+            loaded.origin,
         )?,
-        _ => fold_journal(&dir, &mut notices, &mut events)?,
+        _ => {
+            let (journal, state) = fold_journal(&dir, &mut notices, &mut events)?;
+            (journal, state, None)
+        }
     };
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
-        if copy_of.is_none() {
-            take_edits(
-                &mut journal,
-                &mut state,
-                loaded,
-                resume.accept,
-                &mut notices,
-            )?;
+        if found.source == Source::Journal {
+            let edit = edit_of(&state, loaded, resume.accept, &mut notices);
+            if let Some(event) = edit.event {
+                branch = new_branch(&settings, &state, &event, &dir)?;
+                record(&mut journal, &mut state, event)?;
+            }
         }
     }
     if let Some(home) = &copy_of {
@@ -148,11 +149,13 @@ pub(crate) fn resume_for(
     }
     if resume.here.is_some() {
         // Said now, also where nothing is left to be done.
-        let kept = loaded.as_ref().map(|loaded| loaded.state.extra.clone());
-        let kept: Map<String, Value> = kept.unwrap_or_default();
+        let kept = loaded.as_ref().map(|loaded| loaded.state.kept());
+        let kept = kept.unwrap_or_default();
         state_file.save(&state.project(&kept), state.seq, Sync::Lazy)?;
     }
-    state.config.backend.environment = resume.environment.clone();
+    let mut environment = written_environment(&state, loaded.as_ref());
+    environment.extend(resume.environment.clone());
+    state.config.backend.environment = environment.into();
     if let Purpose::Attempt { dir, .. } = &purpose {
         state.config.working_directory = Some(dir.clone());
     }
@@ -190,7 +193,7 @@ pub(crate) fn resume_for(
         }
         _ => None,
     };
-    let kept = loaded.map(|loaded| loaded.state.extra).unwrap_or_default();
+    let kept = loaded.map(|loaded| loaded.state.kept()).unwrap_or_default();
     let held = Held {
         state,
         journal,
@@ -203,6 +206,9 @@ pub(crate) fn resume_for(
     let before = held.state.exit_reason();
     let mut host = assemble(settings, held, agents, notices)?;
     host.driver.land_only = (purpose == Purpose::Land).then_some(before);
+    if let Some(name) = branch {
+        host.driver.append(Event::Branched { name })?;
+    }
     host.driver.settle_the_past(&resume.change, &purpose)?;
     host.driver.tasks = tasks;
     host.driver.save_state()?;
@@ -235,15 +241,20 @@ fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), Ho
 
 /// A file edited by hand is taken as the person's wish, and said; what loosens the loop only where
 /// the person says so, for the file lies in the agent's reach.
-fn take_edits(
-    journal: &mut Journal,
-    state: &mut LoopState,
-    loaded: &Loaded,
-    accept: Accept,
-    notices: &mut Vec<String>,
-) -> Result<(), HostError> {
-    if !matches!(loaded.origin, Origin::Edited { .. }) {
-        return Ok(());
+fn edit_of(state: &LoopState, loaded: &Loaded, accept: Accept, notices: &mut Vec<String>) -> Edit {
+    let theirs = &loaded.state.config.backend;
+    if matches!(loaded.origin, Origin::Projected { .. }) {
+        // Everything else in it is the journal's.
+        if theirs.environment_hash == state.config.backend.environment_hash {
+            return Edit::default();
+        }
+        let mut file = state.project(&Kept::default());
+        let ours = &mut file.config.backend;
+        ours.environment = theirs.environment.clone();
+        ours.environment_hash = theirs.environment_hash.clone();
+        let edit = edited(state, &file, accept);
+        notices.extend(edit.notices());
+        return edit;
     }
     if loaded.state.iteration < state.iterations {
         notices.push(format!(
@@ -254,9 +265,36 @@ fn take_edits(
     }
     let edit = edited(state, &loaded.state, accept);
     notices.extend(edit.notices());
-    let Some(event) = edit.event else {
-        return Ok(());
+    edit
+}
+
+/// The variables that stand in the state file, as far as they are those that the loop was given.
+fn written_environment(state: &LoopState, loaded: Option<&Loaded>) -> BTreeMap<String, String> {
+    let file = loaded.map(|loaded| &loaded.state.config.backend);
+    let known = &state.config.backend.environment_hash;
+    let file = file.filter(|file| file.environment_hash == *known);
+    file.map(|file| file.environment.clone().into_values())
+        .unwrap_or_default()
+}
+
+/// The branch that an edited file asks for, made before the edit is recorded.
+fn new_branch(
+    settings: &HostSettings,
+    state: &LoopState,
+    event: &Event,
+    dir: &LoopDir,
+) -> Result<Option<String>, HostError> {
+    let Event::StateEdited { config, .. } = event else {
+        return Ok(None);
     };
+    if state.config.git.create_branch {
+        return Ok(None);
+    }
+    let work = working_dir(config.working_directory.as_deref())?;
+    make_branch(settings, config, &state.name, &work, dir)
+}
+
+fn record(journal: &mut Journal, state: &mut LoopState, event: Event) -> Result<(), HostError> {
     let now = Timestamp::now();
     let seq = journal.append(now, &event, event.durability())?;
     let record = descartes_kernel::event::Record {

@@ -387,7 +387,7 @@ impl Job {
                 state_file: file.to_owned(),
                 loop_id: None,
                 change: change.clone(),
-                environment: config.backend.environment.clone(),
+                environment: config.backend.environment.clone().into_values(),
                 accept: Accept::Harmless,
                 retry: Retry::No,
             };

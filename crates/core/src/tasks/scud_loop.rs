@@ -2,28 +2,63 @@
 
 use std::path::PathBuf;
 
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::config as typed;
+use descartes_kernel::path_text;
 use descartes_kernel::spec::LoopSpecConfig;
-use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use serde::{Deserialize, Serialize};
 
 use super::scud::find_task_file;
+use crate::config::IterativeLoopConfig;
 use crate::host::{HostError, HostSettings};
 use crate::iterative::{IterativeLoop, IterativeLoopResult};
+use crate::state::IterativeLoopState;
+
+/// Runs tasks where no other agent is named.
+const DEFAULT_AGENT: &str = "claude";
 
 /// A tag of a SCUD project, run task by task.
-#[derive(Clone, Debug)]
+///
+/// ```
+/// use std::path::PathBuf;
+/// use descartes_core::{LoopSpecConfig, ScudLoopConfig};
+///
+/// let config = ScudLoopConfig {
+///     tag: "feature-x".to_string(),
+///     plan_path: Some(PathBuf::from("plan.md")),
+///     max_iterations_per_task: 3,
+///     max_total_iterations: 100,
+///     use_sub_agents: true,
+///     verification_command: Some("cargo check && cargo test".to_string()),
+///     auto_commit_waves: true,
+///     spec: LoopSpecConfig {
+///         include_task: true,
+///         include_plan_section: true,
+///         additional_specs: vec![PathBuf::from("./ARCHITECTURE.md")],
+///         max_spec_tokens: Some(5000),
+///         spec_template: None,
+///     },
+///     ..Default::default()
+/// };
+/// let text = serde_json::to_string(&config)?;
+/// assert_eq!(serde_json::from_str::<ScudLoopConfig>(&text)?, config);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ScudLoopConfig {
     /// The tag whose tasks are run.
     pub tag: String,
     /// The implementation plan.
+    #[serde(with = "path_text::maybe")]
     pub plan_path: Option<PathBuf>,
     /// Notes of an earlier run.
+    #[serde(with = "path_text::maybe")]
     pub handoff_path: Option<PathBuf>,
     /// Attempts at a task.
     pub max_iterations_per_task: u32,
-    /// Attempts over all tasks; `None` is no limit.
-    pub max_total_iterations: Option<u32>,
+    /// Attempts over all tasks.
+    pub max_total_iterations: u32,
     /// One fresh agent for each attempt; else one agent is given a whole wave.
     pub use_sub_agents: bool,
     /// The gate; `None`: what the project brings along.
@@ -38,7 +73,8 @@ pub struct ScudLoopConfig {
     pub in_place: bool,
     /// What the agents are told.
     pub spec: LoopSpecConfig,
-    /// The agent and everything else that a loop has; its prompt is not used.
+    /// The agent (`claude` where none is named) and everything else that a loop has; its prompt is
+    /// not used.
     pub base: IterativeLoopConfig,
 }
 
@@ -49,7 +85,7 @@ impl Default for ScudLoopConfig {
             plan_path: None,
             handoff_path: None,
             max_iterations_per_task: 3,
-            max_total_iterations: Some(100),
+            max_total_iterations: 100,
             use_sub_agents: true,
             verification_command: None,
             auto_commit_waves: true,
@@ -68,6 +104,10 @@ impl Default for ScudLoopConfig {
 impl ScudLoopConfig {
     /// The same as the config of a loop.
     pub fn into_loop(self) -> Result<IterativeLoopConfig, HostError> {
+        self.into_typed().map(IterativeLoopConfig::from)
+    }
+
+    fn into_typed(self) -> Result<typed::IterativeLoopConfig, HostError> {
         let dir = self
             .base
             .working_directory
@@ -81,7 +121,14 @@ impl ScudLoopConfig {
                 "make them with `scud init`, or give the project with --working-dir",
             ));
         };
-        let mut config = self.base;
+        let mut config = typed::IterativeLoopConfig::try_from(self.base)?;
+        if config.command.is_empty() {
+            DEFAULT_AGENT.clone_into(&mut config.command);
+            if config.backend.backend_type == typed::LoopBackendConfig::default().backend_type {
+                DEFAULT_AGENT.clone_into(&mut config.backend.backend_type);
+                config.backend.prompt_mode = None;
+            }
+        }
         if let Some(gate) = self.verification_command {
             config.verify = vec![gate];
         } else if config.verify.is_empty()
@@ -89,7 +136,7 @@ impl ScudLoopConfig {
         {
             config.verify = found.commands;
         }
-        config.max_iterations = self.max_total_iterations;
+        config.max_iterations = Some(self.max_total_iterations);
         let source = TaskFile::Scud {
             tag: self.tag,
             file,
@@ -122,8 +169,7 @@ pub struct ScudIterativeLoop {
 impl ScudIterativeLoop {
     /// Begins a task loop; every check is made before the first agent is started.
     pub async fn new(config: ScudLoopConfig) -> Result<Self, HostError> {
-        let inner = IterativeLoop::new(config.into_loop()?).await?;
-        Ok(Self { inner })
+        Self::with_settings(config, HostSettings::from_process()?).await
     }
 
     /// Begins a task loop in surroundings of your own.
@@ -131,7 +177,7 @@ impl ScudIterativeLoop {
         config: ScudLoopConfig,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        let inner = IterativeLoop::with_settings(config.into_loop()?, settings).await?;
+        let inner = IterativeLoop::begin(settings, || config.into_typed()).await?;
         Ok(Self { inner })
     }
 

@@ -16,6 +16,8 @@ pub struct Choices {
     pub permissions: Permissions,
     /// `--prompt-mode`.
     pub prompt_mode: Option<PromptMode>,
+    /// The output format to ask for, where the agent knows it and the command names none.
+    pub output_format: Option<String>,
 }
 
 /// How an agent is started, all but the prompt.
@@ -108,7 +110,7 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
         argv.push(subcommand.clone());
     }
     building.add(&profile.args);
-    let read = building.format();
+    let read = building.format(choices.output_format.as_deref());
     building.model(choices.model.as_deref());
     let (granted, grant_env) = building.permissions(choices.permissions);
     let Building { args, notices, .. } = building;
@@ -178,7 +180,7 @@ impl Building<'_> {
     }
 
     /// The output format that the user chose, or the profile's.
-    fn format(&mut self) -> Read {
+    fn format(&mut self, wanted: Option<&str>) -> Read {
         let profile = self.profile;
         let plain = |name: &str, stream| Read {
             name: name.to_owned(),
@@ -194,10 +196,10 @@ impl Building<'_> {
             return plain(name, profile.stream);
         };
         let chosen = self.flags.value(&format.flag);
-        let name = chosen.unwrap_or(&format.default);
+        let wanted = wanted.filter(|wanted| format.values.contains_key(*wanted));
+        let name = chosen.or(wanted).unwrap_or(&format.default);
         if chosen.is_none() {
-            self.args
-                .extend([format.flag.clone(), format.default.clone()]);
+            self.args.extend([format.flag.clone(), name.to_owned()]);
         }
         match format.values.get(name) {
             Some(FormatValue {

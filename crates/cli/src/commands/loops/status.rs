@@ -7,11 +7,11 @@ use std::time::Duration;
 use descartes_client::{Look, LoopHandle, News, Output};
 use descartes_kernel::display::{self, Colours};
 use descartes_kernel::path_text::encode;
-use descartes_kernel::state::Phase;
+use descartes_kernel::state::{Kept, Phase};
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Life, Status, status_block};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::which::find;
 use crate::args::loops::StatusArgs;
@@ -56,7 +56,7 @@ fn block(look: &Look, here: &Path) -> String {
 /// The state file's own fields, and what only the journal and the lock know.
 pub fn as_json(found: &LoopHandle, look: &Look) -> Value {
     let state = &look.state;
-    let file = serde_json::to_value(state.project(&Map::new()));
+    let file = serde_json::to_value(state.project(&Kept::default()));
     let Ok(Value::Object(mut out)) = file else {
         return Value::Null;
     };

@@ -119,7 +119,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         return task_plan::run(&start.config, &start.dir, printer);
     }
     within::refuse_start(args.place.nested, &state_file, around)?;
-    let environment = start.config.backend.environment.clone();
+    let environment = start.config.backend.environment.clone().into_values();
     let job = match state_file::load(&state_file) {
         // A run that was cut short goes on.
         Ok(loaded) if !args.place.force && goes_on(&loaded.state, retry_blocked) => {

@@ -149,6 +149,19 @@ fn the_users_format_picks_the_parser() {
         );
         assert!(got.notices.is_empty() && got.parser().is_ok());
     }
+    let json = Choices {
+        output_format: Some("json".into()),
+        ..Choices::default()
+    };
+    let wanted = [
+        ("claude", "json"),
+        ("claude --output-format text", "text"),
+        ("codex", "json"),
+        ("ls", "text"),
+    ];
+    for (command, format) in wanted {
+        assert_eq!(built(command, &json).output_format, format, "{command}");
+    }
     let odd = built("claude --output-format yaml", &Choices::default());
     assert_eq!(odd.stream, StreamKind::Text);
     assert!(matches!(&odd.notices[..], [Notice::UnknownFormat { value, .. }] if value == "yaml"));

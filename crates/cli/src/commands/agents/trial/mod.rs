@@ -100,6 +100,7 @@ fn config(
         model: args.model.clone(),
         permissions: args.permissions.unwrap_or(default),
         prompt_mode: None,
+        output_format: None,
     };
     let words = shell_words::split(&profile.command).unwrap_or_default();
     let words = as_seen_from(here, words);
