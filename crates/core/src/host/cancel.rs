@@ -51,3 +51,66 @@ impl Drop for CancelWatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, PromptMode};
+    use descartes_kernel::event::Event;
+    use descartes_kernel::outcome::IterativeExitReason;
+    use descartes_kernel::units::Secs;
+    use descartes_store::layout::StateRoot;
+
+    use super::*;
+    use crate::host::message::Message;
+    use crate::host::{Existing, HostSettings, NewLoop, create};
+
+    #[test]
+    fn a_flag_is_heard_in_a_crowd_of_messages() {
+        let folder = tempfile::tempdir().unwrap();
+        let flag = Arc::new(AtomicBool::new(false));
+        let settings = HostSettings {
+            root: StateRoot::at(folder.path().join("state")),
+            cancel: Some(flag.clone()),
+            ..HostSettings::from_process().unwrap()
+        };
+        let config = IterativeLoopConfig {
+            command: "sleep".into(),
+            args: vec!["90".into()],
+            working_directory: Some(folder.path().to_owned()),
+            kill_grace_secs: Some(Secs::new(0)),
+            backend: LoopBackendConfig {
+                prompt_mode: Some(PromptMode::None),
+                ..LoopBackendConfig::default()
+            },
+            ..IterativeLoopConfig::default()
+        };
+        let new = NewLoop {
+            config,
+            name: None,
+            existing: Existing::Refuse,
+        };
+        let mut host = create(settings, new).unwrap();
+        let (started, starts) = channel();
+        host.listen(Box::new(move |record| {
+            if matches!(record.event, Event::RunStarted { .. }) {
+                drop(started.send(()));
+            }
+            true
+        }));
+        let crowd = host.driver.tx.clone();
+        let (ended, end) = channel();
+        thread::spawn(move || ended.send(host.run()));
+        thread::spawn(move || {
+            // Until the loop is over.
+            while crowd.send(Message::FilesGone).is_ok() {
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        starts.recv_timeout(Duration::from_secs(60)).unwrap();
+        flag.store(true, Ordering::Relaxed);
+        let end = end.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        assert_eq!(end.reason, IterativeExitReason::UserCancelled);
+    }
+}
