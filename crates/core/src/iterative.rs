@@ -91,7 +91,7 @@ impl IterativeLoop {
     /// is named and another loop of this process has the usual one, this one gets a file of its own
     /// beside it; [`notices`](Self::notices) say so.
     pub async fn new(config: IterativeLoopConfig) -> Result<Self, HostError> {
-        Self::with_settings(config, HostSettings::from_process()?).await
+        Self::begin(HostSettings::from_process, || config.try_into()).await
     }
 
     /// Begins a loop with a backend of your own.
@@ -102,11 +102,13 @@ impl IterativeLoop {
         if config.command.is_empty() {
             config.command = backend.command().to_owned();
         }
-        let settings = HostSettings {
-            backend: Some(backend),
-            ..HostSettings::from_process()?
+        let settings = || {
+            Ok(HostSettings {
+                backend: Some(backend),
+                ..HostSettings::from_process()?
+            })
         };
-        Self::with_settings(config, settings).await
+        Self::begin(settings, || config.try_into()).await
     }
 
     /// Begins a loop in surroundings of your own.
@@ -114,27 +116,27 @@ impl IterativeLoop {
         config: IterativeLoopConfig,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        Self::begin(settings, || config.try_into()).await
+        Self::begin(|| Ok(settings), || config.try_into()).await
     }
 
     /// Begins the loop of a config that may have to be looked for.
     pub(crate) async fn begin(
-        settings: HostSettings,
+        settings: impl FnOnce() -> Result<HostSettings, HostError> + Send + 'static,
         config: impl FnOnce() -> Result<typed::IterativeLoopConfig, HostError> + Send + 'static,
     ) -> Result<Self, HostError> {
-        let (settings, cancel) = cancellable(settings);
-        let make = || create(settings, config()?);
+        let make = || create(cancellable(settings()?), config()?);
         let host = on_a_thread("descartes-new", make, |host: Host| {
             // Nobody waits for it any more: it is over before it began.
             host.remote().stop(StopBy::Handle);
             drop(host.run());
         });
-        Ok(Self::around(host.await?, cancel))
+        Ok(Self::around(host.await?))
     }
 
     /// Takes up a loop from its state file.
     pub async fn resume(state_file: impl AsRef<Path>) -> Result<Self, HostError> {
-        Self::resume_with(state_file, HostSettings::from_process()?).await
+        let change = ConfigChange::default();
+        Self::take_up(state_file.as_ref(), change, HostSettings::from_process).await
     }
 
     /// Takes up a loop from its state file, in surroundings of your own.
@@ -142,19 +144,35 @@ impl IterativeLoop {
         state_file: impl AsRef<Path>,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        let (settings, cancel) = cancellable(settings);
-        let path = state_file.as_ref().to_owned();
+        Self::resume_changed(state_file, ConfigChange::default(), settings).await
+    }
+
+    /// Takes up a loop from its state file, with other limits, gates, prompt or model.
+    pub async fn resume_changed(
+        state_file: impl AsRef<Path>,
+        change: ConfigChange,
+        settings: HostSettings,
+    ) -> Result<Self, HostError> {
+        Self::take_up(state_file.as_ref(), change, || Ok(settings)).await
+    }
+
+    async fn take_up(
+        state_file: &Path,
+        change: ConfigChange,
+        settings: impl FnOnce() -> Result<HostSettings, HostError> + Send + 'static,
+    ) -> Result<Self, HostError> {
+        let path = state_file.to_owned();
         let resume = Resume {
             here: None,
             state_file: path.clone(),
             loop_id: None,
-            change: ConfigChange::default(),
+            change,
             environment: Default::default(),
             accept: descartes_kernel::edits::Accept::Harmless,
             retry: Default::default(),
         };
         let file = path.clone();
-        let take_up = move || match host::resume(settings, resume)? {
+        let take_up = move || match host::resume(cancellable(settings()?), resume)? {
             Resumed::Go(host) => Ok(Ok(host)),
             Resumed::Done(reason) | Resumed::AtLimit(reason) => {
                 Ok(Err((reason, state_file::load(&file)?.state)))
@@ -162,7 +180,7 @@ impl IterativeLoop {
         };
         // One that nobody waits for stays as it was: to be resumed.
         match on_a_thread("descartes-resume", take_up, drop).await? {
-            Ok(host) => Ok(Self::around(*host, cancel)),
+            Ok(host) => Ok(Self::around(*host)),
             Err((reason, state)) => Ok(Self {
                 host: None,
                 finished: Some(reason),
@@ -170,13 +188,13 @@ impl IterativeLoop {
                 state_file: path,
                 final_output: String::new(),
                 notices: Vec::new(),
-                cancel,
+                cancel: Arc::default(),
                 records: broadcast::channel(BACKLOG).0,
             }),
         }
     }
 
-    fn around(mut host: Host, cancel: Arc<AtomicBool>) -> Self {
+    fn around(mut host: Host) -> Self {
         let records = broadcast::channel(BACKLOG).0;
         let sender = records.clone();
         host.listen(Box::new(move |record| {
@@ -188,10 +206,10 @@ impl IterativeLoop {
             state: host.state_so_far().into(),
             state_file: host.state_file().to_owned(),
             notices: host.notices().to_owned(),
+            cancel: host.cancel_flag(),
             host: Some(host),
             finished: None,
             final_output: String::new(),
-            cancel,
             records,
         }
     }
@@ -259,14 +277,12 @@ impl IterativeLoop {
     }
 }
 
-/// The flag that cancels a loop: the one that was given, or one of its own.
-fn cancellable(settings: HostSettings) -> (HostSettings, Arc<AtomicBool>) {
-    let cancel = settings.cancel.clone().unwrap_or_default();
-    let settings = HostSettings {
-        cancel: Some(cancel.clone()),
+/// With a flag that cancels: the one that was given, or one of its own.
+fn cancellable(settings: HostSettings) -> HostSettings {
+    HostSettings {
+        cancel: Some(settings.cancel.unwrap_or_default()),
         ..settings
-    };
-    (settings, cancel)
+    }
 }
 
 /// Work that waits for disks and processes: an async function must not do it itself. What comes of it

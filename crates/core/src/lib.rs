@@ -42,3 +42,8 @@ mod state;
 mod tail;
 
 pub use iterative_loop::*;
+
+/// The examples of the user's book compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Book;

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use descartes_core::host::HostSettings;
 use descartes_core::iterative_loop::{
-    self, ClaudeBackend, GenericBackend, IterativeExitReason, IterativeLoop, IterativeLoopConfig,
-    IterativeLoopState, LoopBackend, LoopBackendConfig, LoopGitConfig, LoopSpecConfig,
-    OpenCodeBackend, RalphConfig, RalphExecutor, RalphPersistence, ScudLoopConfig,
+    self, ClaudeBackend, ConfigChange, GenericBackend, IterativeExitReason, IterativeLoop,
+    IterativeLoopConfig, IterativeLoopState, LoopBackend, LoopBackendConfig, LoopGitConfig,
+    LoopSpecConfig, OpenCodeBackend, RalphConfig, RalphExecutor, RalphPersistence, ScudLoopConfig,
 };
 use descartes_store::layout::StateRoot;
 use descartes_testkit::{World, eventually};
@@ -186,6 +186,14 @@ async fn a_loops_own_state_written_back_by_serde_goes_on() {
         .unwrap();
     let result = again.execute().await.unwrap();
     assert_eq!(result.iterations_completed, 2);
+    let more = ConfigChange {
+        max_iterations: Some(Some(9)),
+        ..Default::default()
+    };
+    let mut again = IterativeLoop::resume_changed(l.state_file(), more, settings(&world))
+        .await
+        .unwrap();
+    assert_eq!(again.execute().await.unwrap().iterations_completed, 3);
     // Interrupted at its second iteration, it goes on with its third.
     let world = World::new();
     let script = "print working\n@2 touch up\n@2 hang\n@3 promise";

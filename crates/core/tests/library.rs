@@ -282,9 +282,6 @@ impl LoopBackend for Shouting {
     fn base_args(&self) -> Vec<String> {
         Vec::new()
     }
-    fn output_format(&self) -> &str {
-        "text"
-    }
     fn check_completion(&self, output: &str, promise: &str) -> Option<String> {
         output
             .contains(&format!("!!{promise}!!"))

@@ -95,7 +95,7 @@ mod tests {
         let (started, starts) = channel();
         host.listen(Box::new(move |record| {
             if matches!(record.event, Event::RunStarted { .. }) {
-                drop(started.send(()));
+                return started.send(()).is_ok();
             }
             true
         }));

@@ -29,7 +29,8 @@ mod sources;
 mod take_over;
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use descartes_kernel::event::{Record, StopBy};
@@ -137,6 +138,11 @@ impl Host {
         let watch = flag.map(|flag| CancelWatch::begin(flag, remote));
         let _watch = watch.transpose()?;
         self.driver.drive()
+    }
+
+    /// The flag that cancels it.
+    pub(crate) fn cancel_flag(&self) -> Arc<AtomicBool> {
+        self.driver.settings.cancel.clone().unwrap_or_default()
     }
 
     /// Says something aloud and writes it down.

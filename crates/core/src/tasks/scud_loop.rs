@@ -169,7 +169,10 @@ pub struct ScudIterativeLoop {
 impl ScudIterativeLoop {
     /// Begins a task loop; every check is made before the first agent is started.
     pub async fn new(config: ScudLoopConfig) -> Result<Self, HostError> {
-        Self::with_settings(config, HostSettings::from_process()?).await
+        let inner = IterativeLoop::begin(HostSettings::from_process, || config.into_typed());
+        Ok(Self {
+            inner: inner.await?,
+        })
     }
 
     /// Begins a task loop in surroundings of your own.
@@ -177,7 +180,7 @@ impl ScudIterativeLoop {
         config: ScudLoopConfig,
         settings: HostSettings,
     ) -> Result<Self, HostError> {
-        let inner = IterativeLoop::begin(settings, || config.into_typed()).await?;
+        let inner = IterativeLoop::begin(|| Ok(settings), || config.into_typed()).await?;
         Ok(Self { inner })
     }
 
