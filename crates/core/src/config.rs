@@ -224,10 +224,9 @@ fn rounded_up(secs: Secs) -> u64 {
 
 impl Default for IterativeLoopConfig {
     fn default() -> Self {
-        Self {
-            backend: LoopBackendConfig::default(),
-            ..Self::from(typed::IterativeLoopConfig::default())
-        }
+        let mut config = Self::from(typed::IterativeLoopConfig::default());
+        config.backend = LoopBackendConfig::default();
+        config
     }
 }
 

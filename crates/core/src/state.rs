@@ -76,10 +76,9 @@ pub struct IterativeLoopState {
 
 impl Default for IterativeLoopState {
     fn default() -> Self {
-        Self {
-            config: IterativeLoopConfig::default(),
-            ..Self::from(typed::IterativeLoopState::default())
-        }
+        let mut state = Self::from(typed::IterativeLoopState::default());
+        state.config = IterativeLoopConfig::default();
+        state
     }
 }
 

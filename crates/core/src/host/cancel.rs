@@ -101,7 +101,7 @@ mod tests {
         }));
         let crowd = host.driver.tx.clone();
         let (ended, end) = channel();
-        thread::spawn(move || ended.send(host.run()));
+        thread::spawn(move || ended.send(host.run()).is_ok());
         thread::spawn(move || {
             // Until the loop is over.
             while crowd.send(Message::FilesGone).is_ok() {
