@@ -12,7 +12,8 @@ use descartes_core::host::HostSettings;
 use descartes_core::iterative_loop::{
     self, ClaudeBackend, ConfigChange, GenericBackend, IterativeExitReason, IterativeLoop,
     IterativeLoopConfig, IterativeLoopState, LoopBackend, LoopBackendConfig, LoopGitConfig,
-    LoopSpecConfig, OpenCodeBackend, RalphConfig, RalphExecutor, RalphPersistence, ScudLoopConfig,
+    LoopSpecConfig, OpenCodeBackend, RalphConfig, RalphExecutor, RalphPersistence,
+    ScudIterativeLoop, ScudLoopConfig,
 };
 use descartes_store::layout::StateRoot;
 use descartes_testkit::{World, eventually};
@@ -508,4 +509,92 @@ async fn a_flag_of_ones_own_cancels_too() {
     });
     let result = l.execute().await.unwrap();
     assert_eq!(result.exit_reason, IterativeExitReason::UserCancelled);
+}
+
+const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@meta {\n  name auth\n  \
+    updated 2025-01-01T00:00:00.000000000+00:00\n}\n\n@nodes\n\
+    # id | title | status | complexity | priority\n\
+    1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n\n\
+    @edges\n# dependent -> dependency\n2 -> 1\n\n\
+    @details\n1 | description |\n  Write the model.\n";
+
+/// As the guide has it: no agent is named.
+fn scud(world: &World) -> ScudLoopConfig {
+    ScudLoopConfig {
+        tag: "auth".to_string(),
+        plan_path: Some(PathBuf::from("plan.md")),
+        max_iterations_per_task: 3,
+        max_total_iterations: 100,
+        use_sub_agents: true,
+        verification_command: Some("test -s work".to_string()),
+        auto_commit_waves: true,
+        spec: LoopSpecConfig {
+            include_task: true,
+            include_plan_section: true,
+            additional_specs: vec![PathBuf::from("./ARCHITECTURE.md")],
+            max_spec_tokens: Some(5000),
+            spec_template: None,
+        },
+        base: IterativeLoopConfig {
+            working_directory: Some(world.project()),
+            permissions: "edit".to_string(),
+            ..ScudLoopConfig::default().base
+        },
+        ..Default::default()
+    }
+}
+
+fn scud_world() -> World {
+    let world = World::new();
+    world.git_init();
+    world.write(".scud/tasks/tasks.scg", TASKS);
+    world.write("plan.md", "# Plan\n## Task 1: the model\nThree fields.\n");
+    world.write("ARCHITECTURE.md", "Everything is a file.\n");
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "tasks"]);
+    world.program(
+        "claude",
+        "#!/bin/sh\necho \"$DESCARTES_TASK_ID\" >> work\ncat > \"$TMPDIR/prompt-$DESCARTES_TASK_ID\"\n\
+         text='Done.\\n<promise>COMPLETE</promise>'\n\
+         printf '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\\n' \"$text\"\n\
+         printf '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"%s\"}\\n' \"$text\"\n",
+    );
+    world
+}
+
+#[tokio::test]
+async fn the_guides_scud_loop_runs_claude_over_every_task() {
+    let world = scud_world();
+    let mut l = ScudIterativeLoop::with_settings(scud(&world), settings(&world))
+        .await
+        .unwrap();
+    let result = l.execute().await.unwrap();
+    assert!(result.exit_reason.is_success(), "{result:?}");
+    assert_eq!(world.read("work"), "1\n2\n");
+    let prompt = std::fs::read_to_string(world.root().join("tmp/prompt-1")).unwrap();
+    assert!(
+        prompt.contains("Three fields.") && prompt.contains("Everything is a file."),
+        "{prompt}"
+    );
+    // Its state is a state like any other, with the waves.
+    let state: &IterativeLoopState = l.state();
+    assert_eq!(state.extra["wave_commits"].as_array().unwrap().len(), 2);
+    let text = serde_json::to_string(state).unwrap();
+    assert_eq!(
+        serde_json::from_str::<IterativeLoopState>(&text).unwrap(),
+        *state
+    );
+}
+
+#[tokio::test]
+async fn a_task_loop_that_was_cancelled_before_it_ran_starts_no_agent() {
+    let world = scud_world();
+    let mut l = ScudIterativeLoop::with_settings(scud(&world), settings(&world))
+        .await
+        .unwrap();
+    let flag = l.as_loop().cancellation_handle();
+    flag.store(true, Ordering::Relaxed);
+    let result = l.execute().await.unwrap();
+    assert_eq!(result.exit_reason, IterativeExitReason::UserCancelled);
+    assert!(!world.root().join("tmp/prompt-1").exists());
 }
