@@ -169,11 +169,13 @@ impl Child {
     fn take(&mut self, news: News, profiles: &Profiles, text: &mut Shown) {
         match news {
             News::Output {
+                run,
                 source: Source::Stdout,
                 bytes,
                 ..
             } => {
-                let said = self.voice.as_mut().map(|voice| voice.push(&bytes));
+                let log = self.follower.output_log(run);
+                let said = self.voice.as_mut().map(|voice| voice.push(&bytes, &log));
                 let bytes = said.map_or(bytes, String::into_bytes);
                 self.out.push(&self.task, &bytes, text);
             }

@@ -222,12 +222,13 @@ impl Show {
                 self.record(&record)?;
             }
             News::Output {
+                run,
                 source: Source::Stdout,
                 bytes,
                 ..
             } => match &mut self.voice {
                 Some(voice) => {
-                    let text = voice.push(&bytes);
+                    let text = voice.push(&bytes, &self.follower.output_log(run));
                     let spending = voice.spending();
                     self.output(Source::Stdout, text.as_bytes())?;
                     self.spend(spending)?;

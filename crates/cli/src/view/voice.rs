@@ -1,6 +1,8 @@
 //! The output of an agent whose stream is understood, as a person wants to read it: its words,
 //! and a line for each tool it uses. Plain text needs no voice.
 
+use std::path::Path;
+
 use descartes_client::logs::{Prose, Thoughts, Tools, Transcript, understood};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::IterativeLoopConfig;
@@ -25,7 +27,7 @@ impl Voice {
     ) -> Option<Self> {
         let parser = understood(config, profiles, agent)?.parser().ok()?;
         Some(Self {
-            transcript: Transcript::new(parser).live(),
+            transcript: Transcript::new(parser),
             prose: Prose::new(thoughts, Tools::WhenCalled),
             mid_line: false,
         })
@@ -36,8 +38,10 @@ impl Voice {
         Spending::told(self.transcript.meter(), self.transcript.model())
     }
 
-    /// The text for these bytes.
-    pub fn push(&mut self, bytes: &[u8]) -> String {
+    /// The text for these bytes, the newest of this log.
+    pub fn push(&mut self, bytes: &[u8], log: &Path) -> String {
+        // However late they are read: between a call and its answer agents say nothing.
+        let written = std::fs::metadata(log).and_then(|log| log.modified()).ok();
         let from = match (self.mid_line, bytes.iter().position(|byte| *byte == b'\n')) {
             (false, _) => 0,
             (true, Some(end)) => end + 1,
@@ -45,7 +49,8 @@ impl Voice {
         };
         self.mid_line = false;
         let mut said = Vec::new();
-        self.transcript.push(&bytes[from..], &mut said);
+        self.transcript
+            .push_written(&bytes[from..], written, &mut said);
         self.write(&said)
     }
 
@@ -100,14 +105,14 @@ mod tests {
     fn words_and_tools_are_told_also_after_a_skip() {
         let line = r#"{"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"I look."},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#;
         let mut voice = voice("claude", 0).unwrap();
-        let out = voice.push(format!("{line}\n").as_bytes());
+        let out = voice.push(format!("{line}\n").as_bytes(), Path::new("gone"));
         assert!(
             out.starts_with("I look.\n") && out.contains("cargo test"),
             "{out}"
         );
         voice.skip();
         let half = &line[line.len() / 2..];
-        let out = voice.push(format!("{half}\n{line}\n").as_bytes());
+        let out = voice.push(format!("{half}\n{line}\n").as_bytes(), Path::new("gone"));
         assert!(out.contains("I look.") && !out.contains('{'), "{out}");
         assert!(voice.finish().ends_with('\n'));
     }

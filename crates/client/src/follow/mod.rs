@@ -6,6 +6,7 @@ mod watch;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use descartes_kernel::event::{Event, Record};
@@ -104,6 +105,11 @@ impl LoopHandle {
 }
 
 impl Follower {
+    /// Where the standard output of a run is kept.
+    pub fn output_log(&self, run: u64) -> PathBuf {
+        self.dir.run(run).stdout()
+    }
+
     fn new(
         of: &LoopHandle,
         journal: JournalReader,

@@ -1,7 +1,7 @@
 //! What an agent said and did, from the stream of an agent that is understood.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use descartes_kernel::agent::{AgentEvent, Meter, Piece, StreamParser, ToolOutcome};
 use descartes_kernel::units::show_duration;
@@ -54,7 +54,8 @@ pub struct Transcript {
     events: Vec<AgentEvent>,
     open: VecDeque<Call>,
     spoke: bool,
-    clock: Clock,
+    /// When what is read now was written, where that is known.
+    written: Option<SystemTime>,
     meter: Meter,
     model: Option<String>,
 }
@@ -64,16 +65,8 @@ pub struct Transcript {
 struct Call {
     id: String,
     summary: String,
-    began: Option<Instant>,
-}
-
-/// Whether the time of a tool can be taken by looking on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Clock {
-    /// What is read has happened some time ago.
-    No,
-    /// It happens while it is read.
-    Live,
+    /// When it was written, where that is known.
+    began: Option<SystemTime>,
 }
 
 impl std::fmt::Debug for Transcript {
@@ -92,17 +85,10 @@ impl Transcript {
             events: Vec::new(),
             open: VecDeque::new(),
             spoke: false,
-            clock: Clock::No,
+            written: None,
             meter: Meter::default(),
             model: None,
         }
-    }
-
-    /// For what is read while it happens: a tool whose time the agent does not tell is timed.
-    #[must_use]
-    pub fn live(mut self) -> Self {
-        self.clock = Clock::Live;
-        self
     }
 
     /// What the agent told of its tokens and cost so far.
@@ -119,6 +105,14 @@ impl Transcript {
     pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Said>) {
         self.parser.push(bytes, &mut self.events);
         self.tell(out);
+    }
+
+    /// The same for bytes whose last ones were written then: a tool whose time the agent does not tell is
+    /// timed, as long as call and answer are read one after the other.
+    pub fn push_written(&mut self, bytes: &[u8], written: Option<SystemTime>, out: &mut Vec<Said>) {
+        self.written = written;
+        self.push(bytes, out);
+        self.written = None;
     }
 
     /// The stream has ended.
@@ -154,11 +148,10 @@ impl Transcript {
                 if self.open.len() == OPEN_CALLS {
                     self.open.pop_front();
                 }
-                let began = (self.clock == Clock::Live).then(Instant::now);
                 self.open.push_back(Call {
                     id,
                     summary: summary.clone(),
-                    began,
+                    began: self.written,
                 });
                 Said::ToolCall { summary }
             }
@@ -214,7 +207,9 @@ impl Transcript {
             None if outcome.is_ok() => return None,
             None => (preview.lines().next().unwrap_or("a tool").to_owned(), None),
         };
-        let duration = duration.or_else(|| began.map(|began| began.elapsed()));
+        let seen = || self.written?.duration_since(began?).ok();
+        // Read together they may be any time apart.
+        let duration = duration.or_else(|| seen().filter(|time| !time.is_zero()));
         Some(Said::ToolDone {
             summary,
             outcome,
