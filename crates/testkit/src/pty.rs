@@ -197,9 +197,10 @@ impl Pty {
             ended.unwrap_or_else(|| panic!("still running after {within:?}:\n{}", self.screen()));
         if let Some(terminal) = &mut self.terminal {
             terminal.held = None;
-            // A child of the program may hold the terminal open; its screen is not ours to await.
+            // What it drew last may still be on its way on a busy machine. A child of the program may hold
+            // the terminal open; its screen is not ours to await for ever.
             let finished = &mut || terminal.reader.is_finished().then_some(());
-            wait::poll(Duration::from_secs(1), finished);
+            wait::poll(Duration::from_secs(10), finished);
         }
         status
     }
