@@ -40,7 +40,7 @@ fn one_loop(lab: &Lab, attempts: u64, flags: &[&str]) -> Result<Seen, Trouble> {
     // Its parent is the guard, whose parent is the host. Every attempt but the last of a task is red.
     let script = format!(
         "read _ _ _ host _ < /proc/$PPID/stat\n\
-         memory=$(sed -n 's/^VmRSS: *\\([0-9]*\\).*/\\1/p' /proc/$host/status)\n\
+         memory=$(sed -n 's/^VmRSS:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$host/status)\n\
          echo $(ls /proc/$host/fd | wc -l) $(ls /proc/$host/task | wc -l) $memory >> '{root}/seen'\n\
          count='{root}/count-'$DESCARTES_TASK_ID\n\
          echo x >> $count\n\
@@ -53,6 +53,7 @@ fn one_loop(lab: &Lab, attempts: u64, flags: &[&str]) -> Result<Seen, Trouble> {
     let mut command = trial.descartes(&["loop", "start", "--scud-tag", "big", "--command", &agent]);
     command.args(["--verify", "test -e done-$DESCARTES_TASK_ID"]);
     command.args(["--max-iterations-per-task", &each]);
+    command.args(["--max-iterations", &(TASKS * attempts * 2).to_string()]);
     command.args(flags);
     let ended = trial.run(command)?;
     let seen = std::fs::read_to_string(trial.world.root().join("seen")).unwrap_or_default();
