@@ -57,9 +57,30 @@ pub fn gate_file_names(gates: &[String]) -> BTreeSet<String> {
     found.names
 }
 
+/// Those of them that a gate runs: scripts and manifests. Where one is missing when the loop begins and
+/// an agent makes it, the agent has made the gate; a file that a gate only looks for is its task.
+pub fn executed_names(gates: &[String]) -> BTreeSet<String> {
+    let mut found = Found::default();
+    for gate in gates {
+        found.take(gate, "");
+    }
+    found.executed
+}
+
+/// Programs that run the file that they are given first.
+const INTERPRETERS: [&str; 12] = [
+    "sh", "bash", "dash", "zsh", "fish", "python", "python3", "node", "ruby", "perl", "php", ".",
+];
+
+/// Words of a shell behind which a command begins.
+const BEFORE_COMMANDS: [&str; 9] = [
+    "then", "do", "else", "!", "exec", "time", "nice", "env", "source",
+];
+
 #[derive(Default)]
 struct Found {
     names: BTreeSet<String>,
+    executed: BTreeSet<String>,
 }
 
 impl Found {
@@ -71,11 +92,13 @@ impl Found {
         let mut folders = vec![here.clone()];
         let mut programs: Vec<&'static [&'static str]> = Vec::new();
         let mut before = String::new();
+        let mut place = Place::Command;
         for word in &words {
             if word.contains(char::is_whitespace) && word != command {
                 // A command within the command: sh -c '…'.
                 self.take(word, &here);
             }
+            let runs = place.is_run(word);
             let word = word.trim_matches([';', '&', '|', '(', ')', '<', '>']);
             let (flag, value) = match word.split_once('=') {
                 Some((flag, value)) if flag.starts_with('-') => (flag, value),
@@ -91,6 +114,9 @@ impl Found {
             let manifests = MANIFESTS.iter().filter(|(names, _)| names.contains(&base));
             programs.extend(manifests.map(|(_, files)| *files));
             let is_name = |text: &str| !text.is_empty() && !text.starts_with('-');
+            if runs && is_name(word) {
+                self.executed.insert(joined(&here, word));
+            }
             if is_name(word) {
                 self.names.insert(joined(&here, word));
             } else if is_name(value) {
@@ -100,8 +126,48 @@ impl Found {
         }
         for folder in &folders {
             let files = programs.iter().copied().flatten();
-            self.names.extend(files.map(|file| joined(folder, file)));
+            for file in files.map(|file| joined(folder, file)) {
+                self.executed.insert(file.clone());
+                self.names.insert(file);
+            }
         }
+    }
+}
+
+/// Where the next word of a command stands.
+#[derive(PartialEq)]
+enum Place {
+    /// Where a program is named.
+    Command,
+    /// Behind a program that runs a file.
+    Script,
+    Argument,
+}
+
+impl Place {
+    /// Whether this word is a file that is run; goes on to the next.
+    fn is_run(&mut self, raw: &str) -> bool {
+        let word = raw.trim_matches([';', '&', '|', '(', ')', '<', '>']);
+        let is_file = !word.contains(char::is_whitespace);
+        let base = word.rsplit('/').next().unwrap_or(word);
+        let (run, next) = match self {
+            _ if word.is_empty() => (false, Self::Command),
+            Self::Command if BEFORE_COMMANDS.contains(&word) => (false, Self::Command),
+            Self::Command if word.split('/').next().is_some_and(|w| w.contains('=')) => {
+                (false, Self::Command)
+            }
+            Self::Command if INTERPRETERS.contains(&base) => (false, Self::Script),
+            Self::Command => (is_file && word.contains('/'), Self::Argument),
+            Self::Script if matches!(word, "-c" | "-m") => (false, Self::Argument),
+            Self::Script if word.starts_with('-') => (false, Self::Script),
+            Self::Script => (is_file, Self::Argument),
+            Self::Argument => (false, Self::Argument),
+        };
+        *self = match raw.ends_with([';', '&', '|', '(']) {
+            true => Self::Command,
+            false => next,
+        };
+        run
     }
 }
 
@@ -187,6 +253,35 @@ mod tests {
             assert!(found.contains(&file.to_owned()), "{gate}: {found:?}");
         }
         assert!(!names("true").contains(&"Makefile".to_owned()));
+    }
+
+    #[test]
+    fn scripts_and_manifests_are_run_and_other_files_are_looked_for() {
+        let executed = |gate: &str| executed_names(&[gate.to_owned()]);
+        for (gate, files) in [
+            ("./check.sh --all", &["check.sh"][..]),
+            ("sh -e tests/all.sh x.txt", &["tests/all.sh"]),
+            ("cd web && ./run; bash ../b.sh", &["web/../b.sh", "web/run"]),
+            ("test -e done.txt", &[]),
+            ("grep -q x out/report.md && bin/verify", &["bin/verify"]),
+            ("A=1 ./a.sh | tee log.txt", &["a.sh"]),
+            ("sh -c './b.sh; test -f c.txt'", &["b.sh"]),
+            ("python -m pytest tests/x.py", &[]),
+            ("just check", &[".justfile", "Justfile", "justfile"]),
+        ] {
+            let found: Vec<String> = executed(gate).into_iter().collect();
+            let manifests = [
+                "pytest.ini",
+                "conftest.py",
+                "pyproject.toml",
+                "tox.ini",
+                "setup.cfg",
+            ];
+            let found: Vec<&str> = found.iter().map(String::as_str).collect();
+            let rest = found.iter().filter(|file| !manifests.contains(*file));
+            assert_eq!(rest.copied().collect::<Vec<_>>(), files, "{gate}");
+        }
+        assert!(executed("make check").contains("GNUmakefile"));
     }
 
     #[test]

@@ -41,6 +41,23 @@ fn a_plain_loop_tells_of_its_changed_gate_file_in_every_view_of_the_result() {
 }
 
 #[test]
+fn a_gate_file_that_the_agent_made_is_told_and_a_file_that_a_gate_looks_for_is_not() {
+    let world = World::new();
+    let ended = start(
+        &world,
+        "write check.sh exit 0 ;; touch done.txt ;; promise",
+        &["--verify", "sh check.sh", "--verify", "test -e done.txt"],
+    );
+    ended.assert_code(0);
+    let told = said(&ended);
+    assert!(
+        told.contains("gate file   check.sh (iteration 1)"),
+        "{told}"
+    );
+    assert!(!told.contains("gate file   done.txt"), "{told}");
+}
+
+#[test]
 fn manifests_of_the_gates_program_are_gate_files() {
     let world = World::new();
     world.write("Makefile", "check:\n\tfalse\n");

@@ -6,8 +6,11 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::gate_files::{gate_file_names, gate_file_text};
+use descartes_kernel::gate_files::{executed_names, gate_file_names, gate_file_text};
 use sha2::{Digest, Sha256};
+
+/// The fingerprint of a file that is not there.
+const ABSENT: &str = "absent";
 
 /// Larger files are known by size and time of change: hashing a compiler before every gate would
 /// cost more than the gate.
@@ -33,6 +36,7 @@ pub(crate) fn gate_files_by(
     read: impl Fn(&str) -> Option<String>,
 ) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
+    let executed = executed_names(gates);
     for name in gate_file_names(gates) {
         if let Some(program) = on_path(&name, dir, environment)
             && let Some(print) = fingerprint("", &program)
@@ -41,6 +45,9 @@ pub(crate) fn gate_files_by(
         }
         if let Some(print) = read(&name) {
             files.insert(name, print);
+        } else if executed.contains(&name) && !dir.join(&name).is_file() {
+            // One that an agent makes is not as it was, either.
+            files.insert(name, ABSENT.to_owned());
         }
     }
     files
@@ -136,6 +143,14 @@ mod tests {
         let now = changed(&before, &gates, &dir, &environment);
         let now: Vec<&str> = now.iter().map(|(file, _)| file.as_str()).collect();
         assert_eq!(now, named);
+        let gates = ["sh missing.sh wanted.txt".to_owned(), "make".to_owned()];
+        let before = gate_files(&gates, &dir, &environment);
+        std::fs::write(dir.join("GNUmakefile"), "all:\n").unwrap();
+        std::fs::write(dir.join("missing.sh"), "exit 0\n").unwrap();
+        std::fs::write(dir.join("wanted.txt"), "done\n").unwrap();
+        let now = changed(&before, &gates, &dir, &environment);
+        let now: Vec<&str> = now.iter().map(|(file, _)| file.as_str()).collect();
+        assert_eq!(now, ["GNUmakefile", "missing.sh"], "made by somebody");
         let others = changed(&before, &["true".to_owned()], &dir, &environment);
         assert!(others.is_empty(), "gates that are gone hang on nothing");
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_kernel::event::Event;
-use descartes_kernel::gate_files::gate_file_names;
+use descartes_kernel::gate_files::{executed_names, gate_file_names};
 use descartes_kernel::tasks::WorkPlace;
 
 use super::launch;
@@ -63,8 +63,9 @@ impl Runner<'_> {
             return gate_files(gates, &dir, environment);
         }
         let git = git_of(&self.d.settings);
+        let executed = executed_names(gates);
         gate_files_by(gates, &dir, environment, |name| {
-            if name.starts_with('/') || !dir.join(name).is_file() {
+            if name.starts_with('/') || !(dir.join(name).is_file() || executed.contains(name)) {
                 return None;
             }
             let blob = format!("HEAD:./{name}");
