@@ -26,6 +26,15 @@ pub struct FieldChange {
 }
 
 impl FieldChange {
+    /// A change of something that is no field of the config; values are shortened.
+    pub(crate) fn new(field: &str, from: &str, to: &str) -> Self {
+        Self {
+            field: field.to_owned(),
+            from: cut(from.to_owned()),
+            to: cut(to.to_owned()),
+        }
+    }
+
     /// For a person: `verify: ["make test"] -> ["true"]`.
     pub fn words(&self) -> String {
         format!("{}: {} -> {}", self.field, self.from, self.to)
@@ -317,6 +326,10 @@ fn shown(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         other => other.to_string(),
     };
+    cut(text)
+}
+
+fn cut(text: String) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

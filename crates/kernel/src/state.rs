@@ -327,7 +327,7 @@ pub struct Note {
 pub struct Change {
     /// When.
     pub at: Timestamp,
-    /// By what: `set`, `state file`.
+    /// By what: `set`, `state file`, `say`, `pause`, `unpause`.
     pub by: String,
     /// By whom, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

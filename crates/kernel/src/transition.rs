@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::config::IterativeLoopConfig;
 use crate::control::Command;
-use crate::edits::changes;
+use crate::edits::{FieldChange, changes};
 use crate::event::{Event, FORMAT, Record, WaitEnd};
 use crate::state::{Change, ChangedGateFile, LoopState, Note, Pause, Phase, Wait};
 use crate::steering::Sender;
@@ -275,7 +275,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         }
         Event::Paused => state.pause = Pause::Held,
         Event::Unpaused => state.pause = Pause::No,
-        Event::CommandAccepted { id, command, .. } => command_accepted(state, *id, command),
+        Event::CommandAccepted { id, command, from } => {
+            remember_command(state, record, command, from.as_ref());
+            command_accepted(state, *id, command);
+        }
         Event::CommandEffective { id } => {
             state.pending.retain(|(pending, _)| pending != id);
             if state.config.tasks.is_some() {
@@ -355,7 +358,36 @@ fn remember_change(
     by: &str,
     from: Option<&Sender>,
 ) {
-    let fields = changes(before, &state.config);
+    let fields = changes(before, &state.config).into_iter();
+    let fields = fields.map(|(field, _)| field).collect();
+    push_change(state, record, by, from, fields);
+}
+
+/// What a person asked for without changing the config: notes and pauses. Settings have a record of
+/// their own, and an end is no change.
+fn remember_command(
+    state: &mut LoopState,
+    record: &Record,
+    command: &Command,
+    from: Option<&Sender>,
+) {
+    let (by, field, was, is) = match command {
+        Command::Pause if state.pause == Pause::No => ("pause", "paused", "no", "yes"),
+        Command::Unpause if state.pause != Pause::No => ("unpause", "paused", "yes", "no"),
+        Command::Say { text } => ("say", "note", "none", text.as_str()),
+        _ => return,
+    };
+    let fields = vec![FieldChange::new(field, was, is)];
+    push_change(state, record, by, from, fields);
+}
+
+fn push_change(
+    state: &mut LoopState,
+    record: &Record,
+    by: &str,
+    from: Option<&Sender>,
+    fields: Vec<FieldChange>,
+) {
     if fields.is_empty() {
         return;
     }
@@ -366,7 +398,7 @@ fn remember_change(
         at: record.at,
         by: by.to_owned(),
         from: from.cloned(),
-        fields: fields.into_iter().map(|(field, _)| field).collect(),
+        fields,
     });
 }
 

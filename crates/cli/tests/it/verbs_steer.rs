@@ -122,6 +122,13 @@ fn a_note_is_in_the_next_prompt_once() {
     assert!(!world.read("prompt-3").contains("use the new parser"));
     world.write("go-3", "");
     eventually("its end", SOON, || state(&world)["completed"] == true);
+    // What a person said stands in the result, as every other change does.
+    let status = verb(&world, &["status"]).stdout();
+    assert!(
+        status.contains("note: none -> use the new parser, by say"),
+        "{status}"
+    );
+    assert_eq!(state(&world)["changes"][0]["by"], "say");
 }
 
 #[test]
@@ -465,7 +472,9 @@ fn a_loop_whose_socket_is_gone_can_still_be_ended() {
     let world = World::new();
     background(&world, PATIENT, &["--kill-grace", "1s"]);
     at_iteration(&world, 1);
-    std::fs::remove_file(socket(&world)).unwrap();
+    // Something else stands in its place, so that it cannot be listened on anew.
+    let other = world.write("other", "");
+    std::fs::rename(other, socket(&world)).unwrap();
     let run = verb(&world, &["pause"]);
     run.assert_code(65);
     assert!(run.stderr().contains("no control socket"), "{run}");
@@ -488,8 +497,10 @@ fn garbage_on_the_socket_is_an_error_and_not_an_answer() {
     at_iteration(&world, 1);
     let path = socket(&world);
     let real = path.with_extension("real");
-    std::fs::rename(&path, &real).unwrap();
-    let listener = UnixListener::bind(&path).unwrap();
+    std::fs::hard_link(&path, &real).unwrap();
+    let other = path.with_extension("other");
+    let listener = UnixListener::bind(&other).unwrap();
+    std::fs::rename(&other, &path).unwrap();
     let liar = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut stream, b"\x1b[2J<html>\n").unwrap();

@@ -89,6 +89,28 @@ fn a_note_outlives_a_stopped_run_and_the_end_of_the_loop() {
 }
 
 #[test]
+fn what_a_person_said_and_held_stands_among_the_changes() {
+    let mut sim = Sim::new(config());
+    let long = "a".repeat(300);
+    sim.input(&from_person(Command::Say { text: long }));
+    sim.input(&from_person(Command::Pause));
+    sim.input(&from_person(Command::Pause));
+    sim.input(&from_person(Command::Unpause));
+    sim.input(&from_person(Command::Unpause));
+    sim.input(&from_person(Command::RetryNow));
+    let told: Vec<String> = sim.state.changes.iter().map(|one| one.words()).collect();
+    let note = format!("note: none -> {}…, by say", "a".repeat(100));
+    assert_eq!(
+        told,
+        [
+            note.as_str(),
+            "paused: no -> yes, by pause",
+            "paused: yes -> no, by unpause",
+        ]
+    );
+}
+
+#[test]
 fn one_interrupt_finishes_the_iteration_and_starts_nothing() {
     let mut sim = Sim::new(config());
     sim.start(1, 1, 0);
