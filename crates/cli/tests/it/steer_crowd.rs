@@ -122,6 +122,23 @@ fn ticks(pid: i32) -> u64 {
 }
 
 #[test]
+fn a_socket_that_somebody_deleted_is_listened_on_anew() {
+    let world = running();
+    let (_, socket) = host(&world);
+    std::fs::remove_file(&socket).unwrap();
+    eventually("it is back", SOON, || socket.exists());
+    let said = descartes(&world, &["loop", "say", "still there?"]);
+    said.assert_code(0);
+    std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    eventually("it is back with its folder", SOON, || socket.exists());
+    descartes(&world, &["loop", "say", "and now?"]).assert_code(0);
+    assert_eq!(events(&world, "command_accepted").len(), 2);
+    descartes(&world, &["loop", "cancel"]).assert_code(0);
+    assert!(!socket.exists());
+    world.assert_no_survivors();
+}
+
+#[test]
 fn a_client_that_never_reads_holds_up_nobody() {
     let world = running();
     let (_, socket) = host(&world);
@@ -330,8 +347,9 @@ fn a_loop_that_does_not_answer_is_cancelled_by_a_signal() {
     let world = running();
     let (pid, socket) = host(&world);
     // Somebody else's socket in its place, which takes everything and says nothing.
-    std::fs::remove_file(&socket).unwrap();
-    let _silent = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let other = socket.with_extension("other");
+    let _silent = std::os::unix::net::UnixListener::bind(&other).unwrap();
+    std::fs::rename(&other, &socket).unwrap();
     let run = world.run_within(world.descartes(["loop", "cancel"]), SOON * 2);
     run.assert_code(0);
     assert!(

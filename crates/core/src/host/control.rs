@@ -1,12 +1,12 @@
 //! The control socket: a person's commands come in as lines, each gets `accepted` once it
 //! is durable and `effective` once it has happened. One thread serves all clients and sleeps in
-//! one `poll`; nobody who is silent, slow or many keeps a person from getting through, and nothing
+//! one `poll` (and every few seconds looks whether the socket is still there); nobody who is silent, slow or many keeps a person from getting through, and nothing
 //! that a client does or leaves undone can hold up the driver.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ const MOST_WITHIN: usize = 8;
 
 /// A client that neither asks nor waits for an answer is dropped after so long.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// So often it is looked whether the socket is still in its place: somebody may clean up there.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// After an error of `accept` (no descriptor left, say) the next try is made so much later.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
@@ -84,11 +87,11 @@ impl ControlSocket {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let listener = UnixListener::bind(path)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
+        let listener = listener_at(path)?;
         let (alarm, woken) = UnixStream::pair()?;
         let server = Server {
+            path: path.to_owned(),
+            look_at: Instant::now() + LOOK,
             listener,
             woken,
             started_in,
@@ -117,16 +120,27 @@ impl ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        // Left behind it would only be replaced by the next host.
-        drop(std::fs::remove_file(&self.path));
         self.alarm = None;
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
+        // Left behind it would only be replaced by the next host.
+        drop(std::fs::remove_file(&self.path));
     }
 }
 
+/// A private socket at a path where nothing is.
+fn listener_at(path: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
 struct Server {
+    path: PathBuf,
+    /// When its place is looked at again.
+    look_at: Instant,
     listener: UnixListener,
     /// Readable when it is over.
     woken: UnixStream,
@@ -181,6 +195,24 @@ impl Server {
             if ready.listener {
                 self.accept();
             }
+            if now >= self.look_at {
+                self.keep_in_place();
+                self.look_at = now + LOOK;
+            }
+        }
+    }
+
+    /// A socket that somebody deleted is listened on anew. What others put in its place is not ours to
+    /// take away; what cannot be made now is tried again.
+    fn keep_in_place(&mut self) {
+        if std::fs::symlink_metadata(&self.path).is_ok() {
+            return;
+        }
+        if let Some(folder) = self.path.parent() {
+            drop(std::fs::DirBuilder::new().mode(0o700).create(folder));
+        }
+        if let Ok(listener) = listener_at(&self.path) {
+            self.listener = listener;
         }
     }
 
@@ -196,10 +228,9 @@ impl Server {
         }
         let idle = self.clients.iter().map(|one| one.since + IDLE);
         let next = idle.chain(self.accept_at.filter(|_| !accepts)).min();
-        let timeout = next.map_or(PollTimeout::NONE, |at| {
-            let left = at.saturating_duration_since(now).as_millis() + 1;
-            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
-        });
+        let next = next.map_or(self.look_at, |at| at.min(self.look_at));
+        let left = next.saturating_duration_since(now).as_millis() + 1;
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         // Interrupted or out of memory: looked at again.
         let _ = poll(&mut fds, timeout);
         let mut any = fds.iter().map(|fd| fd.any().unwrap_or(false));
