@@ -139,10 +139,8 @@ impl StateFile {
 
     /// Reads it.
     pub fn load(&mut self) -> Result<Loaded, StateFileError> {
-        let left = stamp(&self.path);
-        let loaded = load(&self.path)?;
-        self.left = left;
-        Ok(loaded)
+        self.left = stamp(&self.path);
+        load(&self.path)
     }
 
     /// Replaces it, mode 0600; its folder is made anew if it is gone. `seq` is the last event
@@ -201,18 +199,29 @@ impl StateFile {
 
     /// Moves it aside under a dated name, so that a new loop can begin here.
     pub fn set_aside(&mut self, now: Timestamp) -> Result<PathBuf, IoError> {
-        let date = now.strftime("%Y%m%dT%H%M%SZ");
-        let names = (1u32..).map(|count| match count {
-            1 => ops::beside(&self.path, &format!(".{date}")),
-            _ => ops::beside(&self.path, &format!(".{date}-{count}")),
-        });
-        let aside = names
-            .into_iter()
-            .find(|name| !safe_open::is_there(name))
-            .unwrap_or_default();
+        let aside = self.dated("", now);
         ops::rename(&self.path, &aside)?;
         self.left = None;
         Ok(aside)
+    }
+
+    /// Copies it under a dated name: somebody wrote it, and it is about to be replaced.
+    pub fn keep_edited(&self, now: Timestamp) -> Result<PathBuf, IoError> {
+        let copy = self.dated(".edited", now);
+        let raw = ops::read(&self.path)?;
+        ops::replace(&copy, &raw, Sync::Lazy)?;
+        Ok(copy)
+    }
+
+    /// A name beside it that nobody has.
+    fn dated(&self, what: &str, now: Timestamp) -> PathBuf {
+        let date = now.strftime("%Y%m%dT%H%M%SZ");
+        let names = (1u32..).map(|count| match count {
+            1 => ops::beside(&self.path, &format!("{what}.{date}")),
+            _ => ops::beside(&self.path, &format!("{what}.{date}-{count}")),
+        });
+        let free = names.into_iter().find(|name| !safe_open::is_there(name));
+        free.unwrap_or_default()
     }
 }
 

@@ -431,6 +431,43 @@ fn an_edit_that_loosens_a_loop_is_named_and_does_not_hold() {
     assert_eq!(state(&world)["config"]["prompt"], "something else");
     let status = descartes(&world, &["loop", "status"]).stdout();
     assert!(status.contains("by state file"), "{status}");
+    // What was written there is not lost.
+    assert!(words.contains("as it was edited is kept as"), "{run}");
+    let copies = kept_edits(&world);
+    assert_eq!(copies.len(), 1);
+    let copy: serde_json::Value = serde_json::from_str(&copies[0]).unwrap();
+    assert_eq!(copy["config"]["verify"], json!(["true"]));
+}
+
+/// Copies of edited state files.
+fn kept_edits(world: &World) -> Vec<String> {
+    let folder = std::fs::read_dir(world.path(".descartes")).unwrap();
+    let names = folder.flatten().map(|entry| entry.path());
+    let copies = names.filter(|path| path.display().to_string().contains(".json.edited."));
+    copies
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect()
+}
+
+#[test]
+fn an_edit_is_kept_when_a_command_writes_the_state_file_and_while_the_loop_runs() {
+    let world = edited(&LOOSE, loosen);
+    let said = descartes(&world, &["loop", "say", "hello"]);
+    said.assert_code(0);
+    assert!(
+        said.to_string().contains("as it was edited is kept as"),
+        "{said}"
+    );
+    assert_eq!(kept_edits(&world).len(), 1);
+    let world = World::new();
+    let script = "@1 write .descartes/loop-state.json {\"mine\":true}\n@* promise";
+    let run = start(&world, script, &[]);
+    run.assert_code(0);
+    assert!(
+        run.to_string().contains("written by somebody else"),
+        "{run}"
+    );
+    assert_eq!(kept_edits(&world), ["{\"mine\":true}\n"]);
 }
 
 #[test]

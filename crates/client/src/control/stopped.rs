@@ -28,6 +28,8 @@ pub struct Hold {
     file: StateFile,
     /// What the state file holds and no journal does; `None` where the file is another loop's.
     kept: Option<Kept>,
+    /// A part of an edit of the state file was not taken.
+    held_back: bool,
     records: Vec<Record>,
     notices: Vec<String>,
     /// Given back last of all.
@@ -55,6 +57,7 @@ impl Hold {
             journal,
             state: state.ok_or(ClientError::Empty(path))?,
             kept: None,
+            held_back: false,
             records: Vec::new(),
             notices: torn.into_iter().collect(),
             _lock: lock,
@@ -80,6 +83,7 @@ impl Hold {
                 };
                 self.kept = Some(state.kept());
                 self.notices.extend(edit.notices());
+                self.held_back = !edit.held_back.is_empty();
                 if let Some(event) = edit.event {
                     self.append(event)?;
                 }
@@ -135,6 +139,13 @@ impl Hold {
     pub fn finish(mut self) -> Result<Recorded, ClientError> {
         if let Some(kept) = self.kept.take().filter(|_| !self.records.is_empty()) {
             let file = self.state.project(&kept);
+            if self.held_back {
+                let copy = self.file.keep_edited(Timestamp::now())?;
+                self.notices.push(format!(
+                    "the state file as it was edited is kept as {}",
+                    copy.display()
+                ));
+            }
             self.file.save(&file, self.state.seq, Sync::Lazy)?;
         }
         Ok(Recorded {

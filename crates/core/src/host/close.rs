@@ -148,6 +148,13 @@ impl Driver {
 
     fn told_save(&mut self, saved: Result<(), HostError>) -> Result<(), HostError> {
         let news = self.said.state_file.news(save_trouble(saved));
+        if let Some(copy) = self.house.take_edited() {
+            self.warn(format!(
+                "the state file was written by somebody else while the loop runs, and does not count: it is kept as {}; \
+                 to change a loop that runs: descartes loop set",
+                copy.display()
+            ))?;
+        }
         news.map_or(Ok(()), |words| self.warn(words))
     }
 

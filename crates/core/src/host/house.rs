@@ -15,8 +15,9 @@ use descartes_store::lock::StateLock;
 use descartes_store::logs::{LoopLogs, PrunedRun, expect_run};
 use descartes_store::prompts::{store_prompt, store_prompt_in};
 use descartes_store::spare::{self, Spare};
-use descartes_store::state_file::{StateFile, StateFileError};
+use descartes_store::state_file::{StateFile, StateFileError, Touched};
 use descartes_store::{IoError, Sync};
+use jiff::Timestamp;
 
 use super::HostError;
 use super::aside::Aside;
@@ -31,6 +32,12 @@ fn spare_prompt(dir: &LoopDir) -> PathBuf {
     dir.prompts().join("spare")
 }
 
+/// What came of a save, and where what it replaced is kept.
+type Saved = (Result<(), StateFileError>, Option<PathBuf>);
+
+/// Copies of edited state files that one host keeps; whoever edits it more often has been told.
+const MOST_EDITS: u32 = 3;
+
 /// What a host looks after.
 pub(crate) struct House {
     pub(crate) lock: StateLock,
@@ -41,7 +48,10 @@ pub(crate) struct House {
     /// Held by whoever saves it.
     state_file: Arc<Mutex<StateFile>>,
     /// The answer of a save that was begun.
-    saving: Option<Receiver<Result<(), StateFileError>>>,
+    saving: Option<Receiver<Saved>>,
+    /// Where a state file is kept that somebody wrote meanwhile; how often there was one.
+    edited: Option<PathBuf>,
+    edits_kept: u32,
     dir: LoopDir,
     logs: Logs,
     spares: Spares,
@@ -141,6 +151,8 @@ impl House {
             path: state_file.path().to_owned(),
             state_file: Arc::new(Mutex::new(state_file)),
             saving: None,
+            edited: None,
+            edits_kept: 0,
             dir,
             logs: Logs::new(logs),
             spares: Spares::new(),
@@ -164,14 +176,18 @@ impl House {
         let file = Arc::clone(&self.state_file);
         let (answer, saving) = channel();
         self.saving = Some(saving);
+        let keep = self.edits_kept < MOST_EDITS;
         self.saver().run(Box::new(move || {
             let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let edited = keep && file.touched() == Touched::Edited;
+            // What cannot be copied is replaced all the same: the journal is what counts.
+            let edited = edited.then(|| file.keep_edited(Timestamp::now()).ok());
             let saved = match spare {
                 Some(spare) => file.save_in(&state, seq, spare),
                 None => file.save(&state, seq, Sync::Lazy),
             };
             // Nobody asks any more where the host has given up.
-            let _ = answer.send(saved);
+            let _ = answer.send((saved, edited.flatten()));
         }));
     }
 
@@ -179,7 +195,18 @@ impl House {
     pub(super) fn saved(&mut self) -> Option<Result<(), HostError>> {
         let answer = self.saving.take()?.recv();
         let lost = || HostError::Internal("the thread that saves the state was lost".to_owned());
-        Some(answer.map_err(|_| lost()).and_then(|saved| Ok(saved?)))
+        Some(answer.map_err(|_| lost()).and_then(|(saved, edited)| {
+            if let Some(edited) = edited {
+                self.edits_kept += 1;
+                self.edited = Some(edited);
+            }
+            Ok(saved?)
+        }))
+    }
+
+    /// Where a state file is kept that somebody wrote while the loop ran, once.
+    pub(super) fn take_edited(&mut self) -> Option<PathBuf> {
+        self.edited.take()
     }
 
     /// Keeps a prompt as it is sent; gives its hash.

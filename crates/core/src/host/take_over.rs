@@ -129,10 +129,12 @@ pub(crate) fn resume_for(
             (journal, state, None)
         }
     };
+    let mut held_back = HeldBack::No;
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
         if found.source == Source::Journal {
             let edit = edit_of(&state, loaded, resume.accept, &mut notices);
+            held_back = HeldBack::of(&edit);
             if let Some(event) = edit.event {
                 branch = new_branch(&settings, &state, &event, &dir)?;
                 record(&mut journal, &mut state, event)?;
@@ -148,6 +150,7 @@ pub(crate) fn resume_for(
         moved::settle(&settings, &mut journal, &mut state, &state_file, dir)?;
     }
     if resume.here.is_some() {
+        held_back.keep(&state_file, &mut notices)?;
         // Said now, also where nothing is left to be done.
         let kept = loaded.as_ref().map(|loaded| loaded.state.kept());
         let kept = kept.unwrap_or_default();
@@ -165,6 +168,7 @@ pub(crate) fn resume_for(
     {
         return Ok(early);
     }
+    held_back.keep(&state_file, &mut notices)?;
     warn_environment(&state, &mut notices);
     working_dir(state.config.working_directory.as_deref())?;
     let mut config = state.config.clone();
@@ -305,6 +309,34 @@ fn record(journal: &mut Journal, state: &mut LoopState, event: Event) -> Result<
     };
     apply(state, &record)?;
     Ok(())
+}
+
+/// Whether a part of an edit was not taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HeldBack {
+    No,
+    Some,
+}
+
+impl HeldBack {
+    fn of(edit: &Edit) -> Self {
+        match edit.held_back.is_empty() {
+            true => Self::No,
+            false => Self::Some,
+        }
+    }
+
+    /// Keeps what a person wrote, once, before the file is written anew.
+    fn keep(&mut self, file: &StateFile, notices: &mut Vec<String>) -> Result<(), HostError> {
+        if std::mem::replace(self, Self::No) == Self::Some {
+            let copy = file.keep_edited(Timestamp::now())?;
+            notices.push(format!(
+                "the state file as it was edited is kept as {}",
+                copy.display()
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// A done loop is done; one at its limit needs a new one.
