@@ -384,3 +384,50 @@ else echo x > begun; touch ../../../begun; sleep 600; fi";
     assert_eq!(world.git(["show", "HEAD:begun"]), "x", "{done}");
     assert_eq!(world.git(["for-each-ref", "refs/heads/descartes-kept"]), "");
 }
+
+/// A hook that never ends, and a branch that moves whenever the gates run.
+#[test]
+fn the_time_budget_ends_landings_and_hooks_too() {
+    for hook in [true, false] {
+        let world = tasks(1);
+        let gate = match hook {
+            true => {
+                let path = world.write(".git/hooks/pre-commit", "#!/bin/sh\nexec sleep 600\n");
+                use std::os::unix::fs::PermissionsExt;
+                let mode = std::fs::Permissions::from_mode(0o755);
+                std::fs::set_permissions(path, mode).unwrap();
+                "true".to_owned()
+            }
+            false => format!(
+                "cd {} && date +%N > moved && git add moved && git commit -qm moved",
+                world.project().display()
+            ),
+        };
+        let began = std::time::Instant::now();
+        let flags = ["--verify", &gate, "--max-duration", "5s"];
+        let done = with_agent(&world, "echo x > work", &flags);
+        done.assert_code(3);
+        assert!(began.elapsed() < Duration::from_secs(120), "{done}");
+        assert!(!world.has("work"), "{done}");
+        // What was finished is not lost.
+        let tree = world.git(["log", "--all", "--format=", "--name-only"]);
+        assert!(tree.lines().any(|name| name == "work"), "{done}");
+        world.assert_no_survivors();
+    }
+}
+
+#[test]
+fn work_whose_changed_files_cannot_be_told_does_not_land() {
+    let world = repository("ROADMAP.md", "- [ ] **a**: First\n  - files: a\n");
+    git_that(
+        &world,
+        "case \"$*\" in *\":(exclude)\"*) echo 'fatal: no' >&2; exit 128;; esac",
+    );
+    let done = roadmap(&world, "write ${DESCARTES_TASK_ID} x", &[]);
+    done.assert_code(6);
+    assert!(
+        said(&done).contains("cannot tell which files it changed"),
+        "{done}"
+    );
+    assert!(!world.has("a"), "{done}");
+}

@@ -39,6 +39,8 @@ pub(super) struct Control(Arc<Mutex<Hold>>);
 struct Hold {
     wish: Wish,
     remote: Option<Remote>,
+    /// When the attempt began whose work is being taken into safety.
+    finishing: Option<Instant>,
 }
 
 /// What is to become of an attempt; it may become harder, never softer.
@@ -67,6 +69,23 @@ impl Control {
             hold.wish = wish;
             hold.tell();
         }
+    }
+
+    /// The agent is done; its work is taken into safety, which hooks may delay.
+    fn finish(&self, began: Instant) {
+        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        hold.finishing = Some(began);
+    }
+
+    /// How long ago the attempt began, once its agent is done.
+    pub(super) fn finishing(&self) -> Option<Duration> {
+        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        hold.finishing.map(|began| began.elapsed())
+    }
+
+    fn is_ended(&self) -> bool {
+        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        hold.wish >= Wish::Stop
     }
 
     fn connect(&self, remote: Remote) {
@@ -200,6 +219,7 @@ impl Job {
             no_commit: None,
             warnings: Vec::new(),
         };
+        let began = Instant::now();
         let ready = match self.place.prepare(self.slot, &self.work) {
             Ok(ready) => ready,
             Err(words) => {
@@ -224,12 +244,20 @@ impl Job {
             AttemptEnd::Green { .. } => Proven::Green,
             _ => Proven::No,
         };
+        self.control.finish(began);
+        // Whoever watches the time has to look at it again.
+        drop(self.tx.send(Message::Task(Box::new(News::Said))));
         match (self.place.finish(self.slot, &self.work, proven), proven) {
             (Ok(Finished::Safe), Proven::Green) => self.hold_to_scope(&mut news),
             (Ok(Finished::Uncarried(tail)), Proven::Green) => {
                 news.end = AttemptEnd::Uncarried { tail };
             }
             (Ok(_), Proven::No) => {}
+            (Err(_), Proven::Green) if self.control.is_ended() => {
+                // Nobody has heard of it yet: the next host finds it proven, and begins here.
+                news.end = AttemptEnd::Interrupted;
+                news.run = None;
+            }
             (Err(words), _) => news.no_commit = Some(words),
         }
         news

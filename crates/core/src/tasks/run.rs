@@ -8,7 +8,7 @@ use std::time::Duration;
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::{self, Effect, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::Pause;
 use descartes_kernel::step;
@@ -68,6 +68,8 @@ pub(super) struct Runner<'d> {
     /// The merge, commit or landing under way. Two at most, and those wait for each other: one of
     /// an earlier version's journal may have both.
     pub(super) merging: Vec<(Busy, Stopper)>,
+    /// Since when something works on the integration worktree.
+    pub(super) busy_since: Option<Duration>,
     /// Why a task's green work is in no commit.
     pub(super) no_commit: HashMap<TaskId, String>,
     pub(super) ended: Option<Box<Ended>>,
@@ -141,6 +143,7 @@ impl<'d> Runner<'d> {
             inputs: VecDeque::new(),
             waking: None,
             merging: Vec::new(),
+            busy_since: None,
             no_commit: HashMap::new(),
             ended: None,
             fatal: None,
@@ -193,7 +196,8 @@ impl<'d> Runner<'d> {
     /// Finished work that has not landed is tried once more when everything else is over.
     fn land_rest(&mut self) -> Result<(), HostError> {
         let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
-        if !matches!(landing, Some(Landing::Ready { .. })) || self.d.state.stop.is_some() {
+        let over = self.d.state.stop.is_some() || self.fatal.is_some();
+        if !matches!(landing, Some(Landing::Ready { .. })) || over {
             return Ok(());
         }
         self.land_now()
@@ -393,13 +397,15 @@ impl<'d> Runner<'d> {
         let wake = self.waking;
         let wake = wake.map(|until| self.d.left_until(until).min(CLOCK_CHECK));
         let look = self.file.look_again();
-        let deadline = wake.into_iter().chain(look).min();
+        let time = self.time_to_land();
+        let deadline = wake.into_iter().chain(look).chain(time).min();
         let deadline = deadline.map(|left| self.d.mono() + left);
         if look.is_some_and(|left| left.is_zero()) {
             return self.look_for_file();
         }
         match self.d.next(deadline)? {
             None => {
+                self.mind_time_to_land();
                 if let Some(until) = self.waking
                     && self.d.left_until(until).is_zero()
                 {
@@ -423,6 +429,53 @@ impl<'d> Runner<'d> {
                 Ok(())
             }
         }
+    }
+
+    /// How long work has been committed, merged or landed, each attempt from its beginning: hooks and
+    /// gates may take long, and a branch that moves may keep work from landing for ever.
+    fn busy_landing(&mut self) -> Option<Duration> {
+        let now = self.d.mono();
+        let since = match self.merging.is_empty() {
+            true => None,
+            false => Some(self.busy_since.unwrap_or(now)),
+        };
+        self.busy_since = since;
+        let merging = since.map(|since| now.saturating_sub(since));
+        let finishing = self
+            .live
+            .values()
+            .filter_map(|live| live.control.finishing());
+        finishing.chain(merging).max()
+    }
+
+    /// What is left of the time budget for that.
+    fn time_to_land(&mut self) -> Option<Duration> {
+        let busy = self.busy_landing()?;
+        let limit = self.d.state.config.max_duration_secs?.0;
+        let used = Duration::from_millis(self.d.state.spent.ms) + busy;
+        // Once it is told, only the end is waited for.
+        self.fatal.is_none().then(|| limit.saturating_sub(used))
+    }
+
+    fn mind_time_to_land(&mut self) {
+        let is_used_up = self.time_to_land().is_some_and(|left| left.is_zero());
+        let Some(limit) = self.d.state.config.max_duration_secs.filter(|_| is_used_up) else {
+            return;
+        };
+        let busy = self.busy_landing().unwrap_or_default();
+        let used = Duration::from_millis(self.d.state.spent.ms) + busy;
+        let (budget, limit, used) = (Budget::Duration, limit.0.as_secs_f64(), used.as_secs_f64());
+        self.fatal = Some(IterativeExitReason::BudgetExhausted {
+            budget,
+            limit,
+            used,
+        });
+        self.stop_all();
+        self.inputs.push_back(Input::BudgetReached {
+            budget,
+            limit,
+            used,
+        });
     }
 
     /// Where nothing runs and a limit is waited for, the views are told.

@@ -118,6 +118,8 @@ impl Trees {
                 };
                 return Ok(MergeEnd::Conflict { tail });
             }
+            // Ended with everything else, while a hook was at it.
+            Squashed::Refused(_) if self.is_stopped() => return Ok(MergeEnd::Interrupted),
             Squashed::Refused(message) => return Ok(MergeEnd::Failed { message }),
         };
         let slot = self.slot_of(work);

@@ -26,6 +26,10 @@ const NAMED: usize = 5;
 /// The list is looked at so often besides: its folder may not be there when the watch begins.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
+/// A list that changes while it is read is read again so often.
+const TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
 /// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stash {
@@ -95,13 +99,21 @@ impl Looker {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list, newest first.
+    /// The list, newest first. Agents change it at any moment.
     fn list(&self) -> Done<Vec<Stash>> {
-        if self.user.commit_of("refs/stash")?.is_none() {
-            return Ok(Vec::new());
-        }
         let format = "--format=%H %gs";
-        let listed = self.user.ask(&["log", "-g", format, "refs/stash", "--"])?;
+        let mut tries = 0;
+        let listed = loop {
+            if self.user.commit_of("refs/stash")?.is_none() {
+                return Ok(Vec::new());
+            }
+            match self.user.ask(&["log", "-g", format, "refs/stash", "--"]) {
+                Ok(listed) => break listed,
+                Err(words) if tries >= TRIES => return Err(words),
+                Err(_) => tries += 1,
+            }
+            std::thread::sleep(BETWEEN_TRIES);
+        };
         let entry = |line: &str| {
             let (commit, words) = line.split_once(' ')?;
             Some(Stash {
