@@ -172,22 +172,25 @@ impl IterativeLoop {
             retry: Default::default(),
         };
         let file = path.clone();
-        let take_up = move || match host::resume(cancellable(settings()?), resume)? {
-            Resumed::Go(host) => Ok(Ok(host)),
-            Resumed::Done(reason) | Resumed::AtLimit(reason) => {
-                Ok(Err((reason, state_file::load(&file)?.state)))
+        let take_up = move || {
+            let mut told = Vec::new();
+            match host::resume_telling(cancellable(settings()?), resume, &mut told)? {
+                Resumed::Go(host) => Ok(Ok(host)),
+                Resumed::Done(reason) | Resumed::AtLimit(reason) => {
+                    Ok(Err((reason, state_file::load(&file)?.state, told)))
+                }
             }
         };
         // One that nobody waits for stays as it was: to be resumed.
         match on_a_thread("descartes-resume", take_up, drop).await? {
             Ok(host) => Ok(Self::around(*host)),
-            Err((reason, state)) => Ok(Self {
+            Err((reason, state, notices)) => Ok(Self {
                 host: None,
                 finished: Some(reason),
                 state: state.into(),
                 state_file: path,
                 final_output: String::new(),
-                notices: Vec::new(),
+                notices,
                 cancel: Arc::default(),
                 records: broadcast::channel(BACKLOG).0,
             }),

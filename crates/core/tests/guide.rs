@@ -181,10 +181,12 @@ async fn a_loops_own_state_written_back_by_serde_goes_on() {
     state.config.max_iterations = Some(9);
     let text = serde_json::to_string(&state).unwrap();
     std::fs::write(l.state_file(), text).unwrap();
-    // A looser limit in a file is for a person to accept: nothing runs.
+    // A looser limit in a file is for a person to accept: it is said, and nothing runs.
     let mut again = IterativeLoop::resume_with(l.state_file(), settings(&world))
         .await
         .unwrap();
+    let said = again.notices().join("\n");
+    assert!(said.contains("max_iterations: 2 -> 9"), "{said}");
     let result = again.execute().await.unwrap();
     assert_eq!(result.iterations_completed, 2);
     let more = ConfigChange {

@@ -66,7 +66,12 @@ pub fn run(
     }
     let board = Switchboard::default();
     let _signals = board.receive()?;
-    let mut host = match order.open(settings)? {
+    let mut told = Vec::new();
+    let opened = order.open_telling(settings, &mut told)?;
+    for notice in &told {
+        printer.note(notice);
+    }
+    let mut host = match opened {
         Opened::Held(host) => *host,
         Opened::Done(reason) => return Ok(end::done(&reason, printer)),
         Opened::AtLimit(reason) => return Ok(end::at_limit(&reason, printer)),

@@ -108,6 +108,15 @@ impl Order {
     /// Carries it out, as far as holding the loop. All signals that matter are received by
     /// then: the host starts threads.
     pub fn open(self, settings: HostSettings) -> Result<Opened, HostError> {
+        self.open_telling(settings, &mut Vec::new())
+    }
+
+    /// The same; what a person is told of a loop that does not go on is added to `told`.
+    pub fn open_telling(
+        self,
+        settings: HostSettings,
+        told: &mut Vec<String>,
+    ) -> Result<Opened, HostError> {
         match self.job {
             Job::Start {
                 mut config,
@@ -166,7 +175,7 @@ impl Order {
                         false => Retry::No,
                     },
                 };
-                Ok(match host::resume(settings, resume)? {
+                Ok(match host::resume_telling(settings, resume, told)? {
                     Resumed::Go(host) => Opened::Held(host),
                     Resumed::Done(reason) => Opened::Done(reason),
                     Resumed::AtLimit(reason) => Opened::AtLimit(reason),

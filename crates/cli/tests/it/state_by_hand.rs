@@ -172,3 +172,18 @@ fn a_branch_that_cannot_be_made_refuses_the_resume_and_leaves_no_loop() {
     world.git(["commit", "-qm", "first", "--allow-empty"]);
     descartes(&world, &["loop", "resume"]).assert_code(0);
 }
+
+#[test]
+fn an_edit_that_does_not_hold_is_named_even_where_the_loop_is_at_its_limit() {
+    let world = World::new();
+    by_hand(&world, "print working", json!({"max_iterations": 1}));
+    descartes(&world, &["loop", "resume"]).assert_code(2);
+    let text = world.read(FILE);
+    let looser = text.replace("\"max_iterations\": 1", "\"max_iterations\": 9");
+    assert_ne!(text, looser);
+    world.write(FILE, looser);
+    let run = descartes(&world, &["loop", "resume"]);
+    run.assert_code(2);
+    assert!(run.stderr().contains("max_iterations: 1 -> 9"), "{run}");
+    assert!(run.stderr().contains("--accept-edits"), "{run}");
+}

@@ -46,7 +46,7 @@ pub(crate) use open::{create_within, git_of};
 pub use pass_env::PassEnv;
 pub use settings::{GuardProgram, HostSettings};
 pub(crate) use take_over::{Purpose, resume_for};
-pub use take_over::{Resume, Resumed, land, resume};
+pub use take_over::{Resume, Resumed, land, resume, resume_telling};
 
 use cancel::CancelWatch;
 use driver::Driver;

@@ -61,12 +61,22 @@ pub enum Resumed {
 
 /// Takes a loop up.
 pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Loop)
+    resume_for(settings, resume, Purpose::Loop, &mut Vec::new())
+}
+
+/// The same; what was found on the way to a loop that does not go on is said in `told`. A loop that
+/// goes on has it in its host's notices.
+pub fn resume_telling(
+    settings: HostSettings,
+    resume: Resume,
+    told: &mut Vec<String>,
+) -> Result<Resumed, HostError> {
+    resume_for(settings, resume, Purpose::Loop, told)
 }
 
 /// Takes a task loop up only to bring its finished work into the user's checkout.
 pub fn land(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Land)
+    resume_for(settings, resume, Purpose::Land, &mut Vec::new())
 }
 
 /// What a loop is taken up for.
@@ -89,6 +99,7 @@ pub(crate) fn resume_for(
     mut settings: HostSettings,
     resume: Resume,
     purpose: Purpose,
+    told: &mut Vec<String>,
 ) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
     let mut notices = Vec::new();
@@ -166,6 +177,7 @@ pub(crate) fn resume_for(
         && purpose != Purpose::Land
         && (purpose == Purpose::Loop || !matches!(early, Resumed::Done(_)))
     {
+        told.append(&mut notices);
         return Ok(early);
     }
     held_back.keep(&state_file, &mut notices)?;

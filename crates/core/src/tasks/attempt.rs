@@ -423,7 +423,7 @@ impl Job {
                 dir: dir.clone(),
                 told: self.told,
             };
-            match resume_for(self.settings.clone(), resume, purpose)? {
+            match resume_for(self.settings.clone(), resume, purpose, &mut Vec::new())? {
                 Resumed::Go(host) => return Ok(Ok(*host)),
                 Resumed::AtLimit(reason) if self.own.is_limit(&reason) => return Ok(Err(reason)),
                 Resumed::AtLimit(_) | Resumed::Done(_) => {}
