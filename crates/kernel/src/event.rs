@@ -183,6 +183,13 @@ pub enum Event {
         /// When its agent may be tried again.
         retry_at: Timestamp,
     },
+    /// An agent failed: it gets its turn again after that time, and others may take over until then.
+    AgentResting {
+        /// Which agent.
+        agent: u32,
+        /// Until when.
+        until: Timestamp,
+    },
     /// An iteration begun and never finished: its number is used up.
     IterationInterrupted {
         /// Which.

@@ -392,6 +392,9 @@ pub struct LoopState {
     /// Failures in a row of each agent.
     #[serde(with = "pairs")]
     pub agent_failures: BTreeMap<u32, u32>,
+    /// Agents that failed, and when each gets its turn again.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub resting: BTreeMap<u32, Timestamp>,
     /// Iterations in a row without evidence of progress.
     pub still: u32,
     /// The work tree's hashes after the last iterations: one that comes back is no progress.

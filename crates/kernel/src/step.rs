@@ -107,10 +107,11 @@ pub enum Action {
 /// What to do next in a loop of one task, which is lent for its next attempt alone: it is given
 /// back once `until` iterations are over, and where it would have to wait for a provider.
 pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestamp) -> Action {
-    let limited = !matches!(
-        &state.wait,
-        Some(wait) if matches!(wait.reason, WaitReason::Failures(_))
-    );
+    let limited = match &state.wait {
+        Some(wait) => !matches!(wait.reason, WaitReason::Failures(_)),
+        // A host died before it wrote down what is waited for.
+        None => all_away_until(&state.limited, &BTreeMap::new(), agents, now).is_some(),
+    };
     match plan(state, agents, now) {
         Action::Start { .. } | Action::Wait(_) | Action::Hold if state.iterations >= until => {
             Action::HandBack
@@ -178,7 +179,7 @@ fn plan_ready(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
     {
         return Action::Wait(wait.until);
     }
-    if let Some(until) = all_limited_until(&state.limited, agents, now) {
+    if let Some(until) = all_away_until(&state.limited, &state.resting, agents, now) {
         return Action::Wait(until);
     }
     let agent = choose_agent(state, agents, now);
@@ -279,22 +280,37 @@ fn exhausted(state: &LoopState) -> Option<IterativeExitReason> {
     (state.iterations >= limit).then_some(R::MaxIterationsReached)
 }
 
-/// The first agent that is neither limited nor (while another is left) failing.
+/// The first agent that is neither limited nor resting after a failure. While iterations fail in a
+/// row, the one that failed least; once one has worked, the order of the agents counts again.
 fn choose_agent(state: &LoopState, agents: Agents, now: Timestamp) -> u32 {
-    let free = |agent: &u32| state.limited.get(agent).is_none_or(|until| *until <= now);
-    let all: Vec<u32> = (0..agents.count.max(1)).filter(free).collect();
-    let failures = |agent: &u32| state.agent_failures.get(agent).copied().unwrap_or(0);
-    all.iter()
-        .copied()
-        .min_by_key(|agent| (failures(agent), *agent))
+    let free = |agent: &u32| away_until(&state.limited, &state.resting, *agent, now).is_none();
+    let failures = |agent: &u32| match state.failures {
+        0 => 0,
+        _ => state.agent_failures.get(agent).copied().unwrap_or(0),
+    };
+    let all = (0..agents.count.max(1)).filter(free);
+    all.min_by_key(|agent| (failures(agent), *agent))
         .unwrap_or(0)
 }
 
-fn all_limited_until(
+/// Until when an agent cannot be asked: its provider's limit, and its rest after a failure.
+fn away_until(
     limited: &BTreeMap<u32, Timestamp>,
+    resting: &BTreeMap<u32, Timestamp>,
+    agent: u32,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let until = limited.get(&agent).max(resting.get(&agent)).copied();
+    until.filter(|until| *until > now)
+}
+
+/// When the first agent can be asked again, where none can now.
+fn all_away_until(
+    limited: &BTreeMap<u32, Timestamp>,
+    resting: &BTreeMap<u32, Timestamp>,
     agents: Agents,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let each = (0..agents.count.max(1)).map(|a| limited.get(&a).copied().filter(|u| *u > now));
+    let each = (0..agents.count.max(1)).map(|agent| away_until(limited, resting, agent, now));
     each.collect::<Option<Vec<_>>>()?.into_iter().min()
 }

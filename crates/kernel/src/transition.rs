@@ -150,6 +150,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         limit_runs: 0,
         limited: BTreeMap::new(),
         agent_failures: BTreeMap::new(),
+        resting: BTreeMap::new(),
         still: 0,
         trees: VecDeque::new(),
         nudge: false,
@@ -254,6 +255,9 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::IterationFinished { .. } => iteration_finished(state, record)?,
         Event::RunDiscarded { .. } => run_discarded(state, record)?,
         Event::IterationInterrupted { .. } => iteration_interrupted(state, record)?,
+        Event::AgentResting { agent, until } => {
+            state.resting.insert(*agent, *until);
+        }
         Event::WaitStarted { until, reason } => {
             state.wait = Some(Wait {
                 until: *until,
@@ -264,13 +268,21 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::WaitEnded { by } => {
             let waited_for = state.wait.take().map(|wait| wait.until);
             match by {
-                WaitEnd::Retry => state.limited.clear(),
+                WaitEnd::Retry => {
+                    state.limited.clear();
+                    state.resting.clear();
+                }
                 // A wall clock that was put back meanwhile has not got there yet.
                 WaitEnd::Elapsed => {
                     let over = waited_for.map_or(record.at, |until| until.max(record.at));
                     state.limited.retain(|_, until| *until > over);
+                    state.resting.retain(|_, until| *until > over);
                 }
-                WaitEnd::Stop => state.limited.retain(|_, until| *until > record.at),
+                // Whoever takes the loop up again does not want to wait for what failed.
+                WaitEnd::Stop => {
+                    state.limited.retain(|_, until| *until > record.at);
+                    state.resting.clear();
+                }
             }
         }
         Event::Paused => state.pause = Pause::Held,
@@ -436,6 +448,7 @@ fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     // A person looked at it: streaks begin anew, budgets and counts never do.
     state.failures = 0;
     state.agent_failures.clear();
+    state.resting.clear();
     state.fatal = None;
     state.still = 0;
     if !state.nudge {

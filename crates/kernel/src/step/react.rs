@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::judge::judge;
-use super::{Agents, ClosingFacts, Input, all_limited_until, stall_after};
+use super::{Agents, ClosingFacts, Input, all_away_until, stall_after};
 use crate::config::{ConfigError, check_prompt};
 use crate::control::{Command, CommandId};
 use crate::event::{
@@ -90,7 +90,7 @@ fn limit_wait_event(
 ) -> Option<Event> {
     let mut limited = state.limited.clone();
     limited.insert(run.agent, retry_at);
-    let until = all_limited_until(&limited, agents, now)?;
+    let until = all_away_until(&limited, &state.resting, agents, now)?;
     Some(Event::WaitStarted {
         until,
         reason: WaitReason::Limit(limit.clone()),
@@ -126,19 +126,12 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
         spent_ms,
     }];
     if let Verdict::Failed(_) = verdict {
-        let failures = state.failures + 1;
-        let wait = failure_wait(state.config.failure_backoff_secs.0, failures);
         let login = facts
             .limit
             .as_ref()
             .is_some_and(|l| l.kind == LimitKind::Login);
-        let another = agents.count > 1;
-        if failures < state.config.max_failures && !login && !wait.is_zero() && !another {
-            let reason = WaitReason::Failures(failures);
-            events.push(Event::WaitStarted {
-                until: later(now, wait),
-                reason,
-            });
+        if state.failures + 1 < state.config.max_failures && !login {
+            events.extend(rest_events(state, run.agent, agents, now));
         }
     }
     let still = state.still + 1;
@@ -185,6 +178,26 @@ fn settled(state: &LoopState, told: impl Fn(CommandId) -> bool) -> Vec<Event> {
 /// In a task loop: an attempt that had these notes in its prompt is over and counts.
 pub fn settled_by_attempt(state: &LoopState, notes: &[CommandId]) -> Vec<Event> {
     settled(state, |id| notes.contains(&id))
+}
+
+/// An agent that failed rests, longer each time; where no other can be asked, the loop waits.
+fn rest_events(state: &LoopState, agent: u32, agents: Agents, now: Timestamp) -> Vec<Event> {
+    let failures = state.agent_failures.get(&agent).copied().unwrap_or(0) + 1;
+    let rest = failure_wait(state.config.failure_backoff_secs.0, failures);
+    if rest.is_zero() {
+        return Vec::new();
+    }
+    let until = later(now, rest);
+    let mut resting = state.resting.clone();
+    resting.insert(agent, until);
+    let wait = all_away_until(&state.limited, &resting, agents, now);
+    let wait = wait.map(|until| Event::WaitStarted {
+        until,
+        reason: WaitReason::Failures(state.failures + 1),
+    });
+    std::iter::once(Event::AgentResting { agent, until })
+        .chain(wait)
+        .collect()
 }
 
 fn wait_over(state: &LoopState, by: WaitEnd) -> Vec<Event> {

@@ -163,6 +163,7 @@ fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &
         _ => {
             state.failures = 0;
             state.agent_failures.remove(&agent);
+            state.resting.remove(&agent);
             state.last_failure = None;
         }
     }

@@ -3,7 +3,7 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{ClosingFacts, Input, react};
+use descartes_kernel::step::{Action, ClosingFacts, Input, plan, react};
 use descartes_kernel::transition::{apply, begin};
 
 use crate::world::*;
@@ -184,6 +184,42 @@ fn an_agent_is_nudged_also_where_the_number_was_lowered_meanwhile() {
     for run in 1..=4 {
         sim.start(run, run as u32, 0);
         sim.input(&Input::RunEnded(Box::new(facts())));
+/// Which agent ran each iteration, given the agents whose runs fail and how long a run takes.
+fn agents_of(seconds: i64, fails_at: impl Fn(u64, u32) -> bool) -> (Vec<u32>, Vec<i64>) {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(8),
+        ..config()
+    });
+    sim.agents.count = 2;
+    let mut before = 0;
+    while sim.state.iterations < 8 && sim.state.exit_reason() == Reason::Running {
+        let run = sim.state.runs + 1;
+        let (now, agents) = (sim.now, sim.agents);
+        let Action::Start { agent, .. } = plan(&sim.state, agents, now) else {
+            before += 1;
+            assert!(before < 50, "the loop does not go on");
+            let Action::Wait(until) = plan(&sim.state, agents, now) else {
+                break;
+            };
+            sim.waits.push(until.as_second() - now.as_second());
+            sim.now = until;
+            sim.input(&Input::WaitElapsed);
+            continue;
+        };
+        let iteration = sim.state.iterations + 1;
+        sim.start(run, iteration, agent);
+        sim.now = sim
+            .now
+            .checked_add(jiff::SignedDuration::from_secs(seconds))
+            .unwrap();
+        let failed = fails_at(run, agent);
+        sim.tree += u32::from(!failed);
+        let facts = if failed {
+            crate::world::fails()
+        } else {
+            facts()
+        };
+        sim.input(&Input::RunEnded(Box::new(facts)));
         let after = sim.facts_of_tree();
         sim.input(&Input::Closed(ClosingFacts {
             after,
@@ -201,4 +237,42 @@ fn an_agent_is_nudged_also_where_the_number_was_lowered_meanwhile() {
     let (told, reason) = nudges(&mut sim, |_| still());
     assert_eq!(told, [false, false, false, false, true, false]);
     assert!(matches!(reason, Reason::Stalled { iterations: 6, .. }));
+    let started = sim.started.iter().map(|(_, agent)| *agent).collect();
+    (started, sim.waits)
+}
+
+#[test]
+fn an_agent_that_failed_gets_its_turn_again_once_its_rest_is_over() {
+    // One failure, then the fallback for one run of 30 s: the rest of 1 s is over.
+    let (agents, waits) = agents_of(30, |run, _| run == 1);
+    assert_eq!(agents, [0, 1, 0, 0, 0, 0, 0, 0]);
+    assert!(waits.is_empty());
+    // Quick runs: the fallback works until the rest is over, no longer.
+    let (agents, _) = agents_of(0, |run, _| run == 1);
+    assert_eq!(agents, [0, 1, 1, 1, 1, 1, 1, 1]);
+    // It fails again and again: it rests longer each time (1, 2, 4, 8 s), the fallback works.
+    let (agents, _) = agents_of(3, |_, agent| agent == 0);
+    assert_eq!(agents, [0, 1, 0, 1, 0, 1, 1, 0]);
+}
+
+#[test]
+fn where_every_agent_rests_the_loop_waits_for_the_first() {
+    let (agents, waits) = agents_of(0, |_, _| true);
+    assert_eq!(agents, [0, 1, 0, 1, 0]);
+    assert_eq!(waits, [1, 2]);
+}
+
+#[test]
+fn an_agent_that_fails_while_the_other_is_limited_is_not_asked_without_rest() {
+    let mut sim = Sim::new(config());
+    sim.agents.count = 2;
+    let reason = sim.end(|run| match run {
+        1 => turn(limited(Some("2026-03-01T15:00:00Z"))),
+        _ => Turn {
+            moved: false,
+            ..turn(fails())
+        },
+    });
+    assert!(matches!(reason, Reason::AgentFailed { failures: 5, .. }));
+    assert_eq!(sim.waits, [1, 2, 4, 8]);
 }
