@@ -530,6 +530,20 @@ impl ConfigChange {
         }
     }
 
+    /// Refuses what would change nothing in a loop with this config.
+    pub fn check_for(&self, config: &IterativeLoopConfig) -> Result<(), ConfigError> {
+        let prompt = self.prompt.is_some() || self.prompt_file.is_some();
+        match prompt && config.tasks.is_some() {
+            false => Ok(()),
+            true => Err(ConfigError {
+                message: "a loop over tasks has no prompt of its own to change".to_owned(),
+                hint:
+                    "tell all agents something with: descartes loop say TEXT; or edit the task file"
+                        .to_owned(),
+            }),
+        }
+    }
+
     /// Names of the changed settings, for a person.
     pub fn names(&self) -> Vec<String> {
         match serde_json::to_value(self) {

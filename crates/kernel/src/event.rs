@@ -326,6 +326,19 @@ pub enum Event {
         summary: Box<IterationSummary>,
         /// What it used.
         spent: Spent,
+        /// Time of the task loop itself since the last such record, in which agents were at work;
+        /// several at once count once. Absent in older journals: the run's own time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall_ms: Option<u64>,
+    },
+    /// What the loop of a task used without its task loop having heard of it: its host died.
+    TaskSpent {
+        /// The task.
+        task: TaskId,
+        /// What it used.
+        spent: Spent,
+        /// Its share of the task loop's own time.
+        wall_ms: u64,
     },
     /// Finished work came into the user's checkout, or waits for it.
     WorkLanded {

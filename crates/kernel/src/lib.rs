@@ -5,6 +5,7 @@
 //! the only way its state changes, live and in recovery alike.
 
 pub mod agent;
+pub mod budget;
 pub mod config;
 pub mod control;
 pub mod display;

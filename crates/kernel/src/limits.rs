@@ -117,9 +117,18 @@ impl Watch {
         self.result = None;
     }
 
-    /// Tokens and cost of this run so far.
+    /// Whether the agent has told its final result: it spends no more.
+    pub fn has_result(&self) -> bool {
+        self.result.is_some()
+    }
+
+    /// Tokens and cost of this run so far. Many tell them with their result alone: then there is
+    /// nothing left to end.
     pub fn spent(&self, tokens: Option<u64>, cost_micros: Option<u64>) -> Option<EndedBy> {
         let over = |used: Option<u64>, left: Option<u64>| matches!((used, left), (Some(u), Some(l)) if u >= l);
+        if self.has_result() {
+            return None;
+        }
         if over(cost_micros, self.limits.cost_left) {
             return Some(EndedBy::Budget(Budget::Cost));
         }

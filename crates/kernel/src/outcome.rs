@@ -19,7 +19,7 @@ pub mod exit {
 }
 
 /// Which budget of a loop was used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
     /// `--max-duration`, in seconds.

@@ -111,6 +111,23 @@ pub fn build(parts: &PromptParts<'_>) -> String {
     out
 }
 
+/// The first prompt of a task as it is: with the promise, where the task does not tell it itself.
+pub fn first_prompt(task: &str, promise: Option<&str>) -> String {
+    build(&PromptParts {
+        spec: None,
+        task,
+        iteration: 1,
+        max: None,
+        promise,
+        hint: PromiseHint::On,
+        style: ContextStyle::Full,
+        refusal: None,
+        notes: Vec::new(),
+        near_miss: None,
+        nudge: None,
+    })
+}
+
 fn context(parts: &PromptParts<'_>) -> Option<String> {
     let mut bullets = Vec::new();
     let later = parts.iteration > 1 && parts.style == ContextStyle::Full;

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::budget;
 use crate::control::Command;
 use crate::event::{EndedBy, GateFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason};
 use crate::graph::Proof;
-use crate::outcome::{Budget, IterativeExitReason};
+use crate::outcome::IterativeExitReason;
 use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
 
@@ -251,33 +252,11 @@ fn still_evidence(state: &LoopState) -> String {
 
 /// Limits, looked at before a new iteration.
 fn exhausted(state: &LoopState) -> Option<IterativeExitReason> {
-    use IterativeExitReason as R;
-    let over = |budget, limit: f64, used: f64| R::BudgetExhausted {
-        budget,
-        limit,
-        used,
-    };
-    if let Some(limit) = state.config.max_duration_secs
-        && u128::from(state.spent.ms) >= limit.0.as_millis()
-    {
-        return Some(over(
-            Budget::Duration,
-            limit.0.as_secs_f64(),
-            state.spent.ms as f64 / 1e3,
-        ));
-    }
-    if let (Some(limit), Some(used)) = (state.config.max_cost_usd, state.spent.cost_micros)
-        && used as f64 >= limit * 1e6
-    {
-        return Some(over(Budget::Cost, limit, used as f64 / 1e6));
-    }
-    if let (Some(limit), Some(used)) = (state.config.max_tokens, state.spent.tokens)
-        && used >= limit
-    {
-        return Some(over(Budget::Tokens, limit as f64, used as f64));
+    if let Some(reached) = budget::reached(&state.config, &state.spent) {
+        return Some(reached.exit_reason());
     }
     let limit = state.config.max_iterations?;
-    (state.iterations >= limit).then_some(R::MaxIterationsReached)
+    (state.iterations >= limit).then_some(IterativeExitReason::MaxIterationsReached)
 }
 
 /// The first agent that is neither limited nor resting after a failure. While iterations fail in a

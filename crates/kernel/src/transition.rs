@@ -15,6 +15,7 @@ use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
     agent_ended, iteration_finished, iteration_interrupted, run_discarded, run_started, task_run,
+    task_spent,
 };
 
 /// An event that cannot follow what came before it.
@@ -316,11 +317,22 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             iterations,
             summary,
             spent,
+            wall_ms,
             ..
         } => {
             let tasks = state.tasks.get_or_insert_default();
             tasks.told.insert(task.clone(), *iterations);
-            task_run(state, task, summary, spent);
+            tasks.spend(task, spent);
+            task_spent(state, spent, wall_ms.unwrap_or(spent.ms));
+            task_run(state, task, summary);
+        }
+        Event::TaskSpent {
+            task,
+            spent,
+            wall_ms,
+        } => {
+            state.tasks.get_or_insert_default().spend(task, spent);
+            task_spent(state, spent, *wall_ms);
         }
         Event::WorkLanded { landing } => {
             state.tasks.get_or_insert_default().landing = Some(landing.clone());

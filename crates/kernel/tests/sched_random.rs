@@ -158,6 +158,7 @@ impl World {
             }
             Effect::Claim { .. }
             | Effect::StopAttempts
+            | Effect::EndRuns { .. }
             | Effect::Abandon { .. }
             | Effect::MarkBlocked { .. }
             | Effect::Release { .. } => {}

@@ -212,6 +212,7 @@ fn runs_of_tasks_are_rows_of_the_history() {
             tokens: Some(10),
             ..Default::default()
         },
+        wall_ms: None,
     };
     let mut story = Story::new(10);
     records(Some(20), vec![run])

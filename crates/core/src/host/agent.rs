@@ -327,6 +327,7 @@ pub(super) fn read_interrupted(
     run: &RunInfo,
     agents: &[ResolvedAgent],
     config: &IterativeLoopConfig,
+    settings: &HostSettings,
 ) -> (RunReport, u64) {
     let log = folder.stdout();
     let seen = fs_err::metadata(&log)
@@ -352,6 +353,7 @@ pub(super) fn read_interrupted(
                 &TimeZone::system(),
             );
         }
+        agent.price(&mut report, settings);
     }
     (report, u64::try_from(spent).unwrap_or(0))
 }

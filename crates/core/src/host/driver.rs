@@ -9,7 +9,7 @@ use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Answer, Command, CommandId, Grace};
 use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{Kept, LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState, Phase, Spent};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{
     Action, Agents, Input, plan, plan_attempt, react, refusal, settled_by_end,
@@ -28,7 +28,7 @@ use super::house::{House, Troubles};
 use super::message::Message;
 use super::run::LiveRun;
 use super::{HostEnd, HostError, HostSettings};
-use crate::tasks::{News, Prepared};
+use crate::tasks::{News, Prepared, TaskBrief, check_agents};
 use crate::worktree::{Snapshot, Tree};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
@@ -75,7 +75,14 @@ pub(crate) struct Driver {
     pub(crate) tasks: Option<Box<Prepared>>,
     /// News of tasks that came while something else was waited for.
     pub(crate) news: VecDeque<News>,
+    /// For a task loop: one task for each agent that its tasks ask for.
+    pub(crate) task_agents: Vec<TaskBrief>,
+    /// For the loop of one task: hears what its run has spent so far.
+    pub(crate) tell_spending: Option<TellSpending>,
 }
+
+/// Hears what a run has spent so far.
+pub(crate) type TellSpending = Box<dyn Fn(Spent) + Send>;
 
 impl Driver {
     /// Runs the loop until it is over or left.
@@ -178,8 +185,15 @@ impl Driver {
         let (spent_ms, tokens, cost) = match &self.state.phase {
             Phase::Judging { facts, .. } => (facts.duration_ms, facts.tokens, facts.cost),
             _ => {
-                let spent = Timestamp::now().duration_since(run.started_at);
-                (u64::try_from(spent.as_millis()).unwrap_or(0), None, None)
+                let time = Timestamp::now().duration_since(run.started_at);
+                let told = self.run.as_ref().map(|live| &live.spent);
+                let agent = self.agents.get(run.agent as usize);
+                let cost = agent
+                    .zip(told)
+                    .and_then(|(agent, told)| agent.cost(told, &self.settings));
+                let tokens = told.map(|told| told.tokens);
+                let time = u64::try_from(time.as_millis()).unwrap_or(0);
+                (time, tokens.filter(|tokens| tokens.total().is_some()), cost)
             }
         };
         Some(Event::IterationInterrupted {
@@ -309,6 +323,12 @@ impl Driver {
                 self.news.push_back(*news);
                 Ok(None)
             }
+            // A run under way is ended where it is watched. Before one begins there is nothing to
+            // begin it with; what is judged is judged to its end.
+            Message::BudgetGone(_) => match self.state.phase {
+                Phase::Ready => self.stop(StopBy::HangUp),
+                _ => Ok(None),
+            },
             Message::Tree(_) | Message::Note(..) | Message::Committed(_) => Ok(None),
         }
     }
@@ -408,6 +428,11 @@ impl Driver {
         };
         let mut config = self.state.config.clone();
         change.apply_to(&mut config);
+        if config.tasks.is_some() {
+            let dir = self.working_dir();
+            check_agents(&self.task_agents, &config, &self.settings, &dir)?;
+            return Ok(Some(Vec::new()));
+        }
         resolve_all(&config, &self.settings).map(Some)
     }
 

@@ -2,6 +2,7 @@
 
 use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
+use descartes_kernel::outcome::Budget;
 use descartes_kernel::reader::Note;
 use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
@@ -23,6 +24,8 @@ pub(crate) enum Message {
     Stop(StopBy),
     /// The same, without the agent's grace.
     Kill(StopBy),
+    /// A budget of the task loop that this loop belongs to is used up.
+    BudgetGone(Budget),
     /// The loop's folder was deleted.
     FilesGone,
     /// Something became of a task.

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use descartes_kernel::event::{Record, StopBy};
-use descartes_kernel::outcome::{IterativeExitReason, exit};
+use descartes_kernel::outcome::{Budget, IterativeExitReason, exit};
 use descartes_kernel::state::{IterativeLoopState, LoopState};
 use descartes_store::layout::LoopDir;
 
@@ -51,6 +51,8 @@ pub use take_over::{Resume, Resumed, land, resume, resume_telling};
 use cancel::CancelWatch;
 use driver::Driver;
 use message::Message;
+
+use crate::tasks::Prepared;
 
 /// Somebody who is told of every record; answers whether it wants to hear more.
 pub type Listener = Box<dyn Fn(&Record) -> bool + Send>;
@@ -115,6 +117,18 @@ impl Host {
         self.driver.listeners.push(listener);
     }
 
+    /// Makes it a task loop.
+    fn take_tasks(&mut self, tasks: Option<Prepared>) {
+        let agents = tasks.as_ref().map(|tasks| tasks.agents.clone());
+        self.driver.task_agents = agents.unwrap_or_default();
+        self.driver.tasks = tasks.map(Box::new);
+    }
+
+    /// Tells `tell` what the run under way has spent, as often as its agent says so.
+    pub(crate) fn tell_spending(&mut self, tell: driver::TellSpending) {
+        self.driver.tell_spending = Some(tell);
+    }
+
     /// Lends the loop for one attempt, and gives back what it knows afterwards.
     pub(crate) fn attempt(mut self) -> Result<(u32, LoopState), HostError> {
         let until = self.driver.state.iterations + 1;
@@ -162,6 +176,11 @@ impl Remote {
     pub fn stop(&self, by: StopBy) {
         // A loop that is over needs no stopping.
         drop(self.0.send(Message::Stop(by)));
+    }
+
+    /// Ends the run under way, which is judged: a budget is used up.
+    pub(crate) fn budget_gone(&self, budget: Budget) {
+        drop(self.0.send(Message::BudgetGone(budget)));
     }
 
     /// The same, without the agent's grace.

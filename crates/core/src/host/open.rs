@@ -82,7 +82,11 @@ fn examined(
         working_directory: Some(dir.clone()),
         ..config.clone()
     };
-    let agents = resolve_all(&config, settings)?;
+    // Those of a task loop are looked at with its tasks, which may ask for others.
+    let agents = match config.tasks {
+        Some(_) => Vec::new(),
+        None => resolve_all(&config, settings)?,
+    };
     check_gates(&config, settings, &dir)?;
     check_templates(&config)?;
     Ok((dir, agents))
@@ -192,7 +196,7 @@ pub(crate) fn create_within(
     if let Some(name) = branch {
         host.driver.append(Event::Branched { name })?;
     }
-    host.driver.tasks = tasks.map(Box::new);
+    host.take_tasks(tasks);
     host.driver.save_state()?;
     Ok(host)
 }
@@ -549,6 +553,8 @@ pub(super) fn assemble(
         alarm: None,
         tasks: None,
         news: VecDeque::new(),
+        tell_spending: None,
+        task_agents: Vec::new(),
         measured: None,
         reported_gate_files: BTreeSet::new(),
         warned_spec: false,

@@ -9,7 +9,9 @@ use std::time::Duration;
 use descartes_kernel::config::PromptMode;
 use descartes_kernel::event::{EndedBy, Event, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
-use descartes_kernel::reader::{Note, RunReport};
+use descartes_kernel::outcome::Budget;
+use descartes_kernel::reader::{Note, RunReport, Spending};
+use descartes_kernel::state::Spent;
 use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
 use descartes_store::logs::{LogFile, tail};
@@ -37,6 +39,10 @@ pub(crate) struct LiveRun {
     pub(crate) pulse: Arc<Pulse>,
     ended_by: EndedBy,
     exit: Option<ExitStatus>,
+    /// What it has told of its spending so far.
+    pub(super) spent: Spending,
+    /// A budget of the whole that was used up while it told its result.
+    budget_gone: Option<Budget>,
 }
 
 impl From<Exit> for WireExit {
@@ -144,6 +150,8 @@ impl Driver {
             pulse,
             ended_by,
             exit: None,
+            spent: Spending::default(),
+            budget_gone: None,
         });
         Ok(())
     }
@@ -261,6 +269,7 @@ impl Driver {
                     Whereabouts::Under => {}
                 },
                 Some(Message::Note(of, note)) if of == tree => self.note(&note),
+                Some(Message::BudgetGone(budget)) => self.budget_gone(budget),
                 Some(message) => {
                     if let Some(ending) = self.attend(message)? {
                         self.end_run(EndedBy::Cancel, Some(ending));
@@ -277,16 +286,40 @@ impl Driver {
             Note::Claimed => live.watch.claim(),
             Note::Unclaimed => live.watch.claim_void(),
             Note::Resulted => live.watch.result(now),
-            Note::WentOn => live.watch.result_void(),
+            Note::WentOn => {
+                live.watch.result_void();
+                if let Some(budget) = live.budget_gone {
+                    self.end_run(EndedBy::Budget(budget), None);
+                }
+            }
             Note::Hopeless => self.end_run(EndedBy::Gave, None),
             Note::Spent(spending) => {
+                live.spent = (**spending).clone();
                 let agent = self.state.run().map_or(0, |run| run.agent);
                 let cost = self.agents[agent as usize].cost(spending, &self.settings);
-                let cost = cost.map(|cost| cost.micros);
-                if let Some(by) = live.watch.spent(spending.tokens.total(), cost) {
+                let spent = Spent {
+                    ms: 0,
+                    tokens: spending.tokens.total(),
+                    cost_micros: cost.map(|cost| cost.micros),
+                    estimated: cost.is_some_and(|cost| cost.estimated),
+                };
+                if let Some(tell) = &self.tell_spending {
+                    tell(spent);
+                }
+                if let Some(by) = live.watch.spent(spent.tokens, spent.cost_micros) {
                     self.end_run(by, None);
                 }
             }
+        }
+    }
+
+    /// Others spent what this run might have: it is ended, unless it has told its result and is
+    /// about to end by itself.
+    fn budget_gone(&mut self, budget: Budget) {
+        let Some(live) = &mut self.run else { return };
+        match live.watch.has_result() {
+            true => live.budget_gone = Some(budget),
+            false => self.end_run(EndedBy::Budget(budget), None),
         }
     }
 

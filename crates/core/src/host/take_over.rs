@@ -184,12 +184,15 @@ pub(crate) fn resume_for(
     warn_environment(&state, &mut notices);
     working_dir(state.config.working_directory.as_deref())?;
     let mut config = state.config.clone();
+    if !matches!(purpose, Purpose::Attempt { .. }) {
+        resume.change.check_for(&config)?;
+    }
     resume.change.apply_to(&mut config);
     config.check()?;
-    let agents = match (&purpose, resolve_all(&config, &settings)) {
-        // No agent is needed to land what is finished.
-        (Purpose::Land, agents) => agents.unwrap_or_default(),
-        (_, agents) => agents?,
+    let agents = match config.tasks {
+        // Looked at with the tasks; and none is needed to land what is finished.
+        Some(_) => Vec::new(),
+        None => resolve_all(&config, &settings)?,
     };
     let ended = match &purpose {
         Purpose::Loop | Purpose::Land => sweep_loop(&settings.root, &state.loop_id),
@@ -205,7 +208,7 @@ pub(crate) fn resume_for(
             let mut tasks = tasks::prepare(&config, &settings, work, occasion, &mut notices)?;
             tasks.take_history(events);
             tasks.retry(resume.retry);
-            Some(Box::new(tasks))
+            Some(tasks)
         }
         _ => None,
     };
@@ -226,7 +229,7 @@ pub(crate) fn resume_for(
         host.driver.append(Event::Branched { name })?;
     }
     host.driver.settle_the_past(&resume.change, &purpose)?;
-    host.driver.tasks = tasks;
+    host.take_tasks(tasks);
     host.driver.save_state()?;
     Ok(Resumed::Go(Box::new(host)))
 }
@@ -409,8 +412,13 @@ impl Driver {
         if let Phase::Running(run) = &self.state.phase {
             let run = run.clone();
             let folder = self.dir.run(run.run);
-            let (said, spent_ms) =
-                read_interrupted(&folder, &run, &self.agents, &self.state.config);
+            let (said, spent_ms) = read_interrupted(
+                &folder,
+                &run,
+                &self.agents,
+                &self.state.config,
+                &self.settings,
+            );
             self.append(Event::IterationInterrupted {
                 iteration: run.iteration,
                 run: run.run,

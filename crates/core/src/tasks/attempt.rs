@@ -48,11 +48,18 @@ struct Hold {
 enum Wish {
     #[default]
     GoOn,
+    /// A budget of the whole is used up: the run is ended, and judged.
+    EndRun(Budget),
     Stop,
     Kill,
 }
 
 impl Control {
+    /// Ends the run of the attempt, which is then judged: a budget of the whole is used up.
+    pub(super) fn end_run(&self, budget: Budget) {
+        self.wish(Wish::EndRun(budget));
+    }
+
     /// Ends the attempt; its loop can be taken up again.
     pub(super) fn stop(&self) {
         self.wish(Wish::Stop);
@@ -99,6 +106,7 @@ impl Hold {
     fn tell(&self) {
         match (&self.remote, self.wish) {
             (None, _) | (_, Wish::GoOn) => {}
+            (Some(remote), Wish::EndRun(budget)) => remote.budget_gone(budget),
             (Some(remote), Wish::Stop) => remote.stop(StopBy::HangUp),
             (Some(remote), Wish::Kill) => remote.kill(StopBy::HangUp),
         }
@@ -183,6 +191,9 @@ pub(super) struct Job {
     pub(super) family: Map<String, Value>,
     /// Iterations of its loop that the task loop has heard of.
     pub(super) told: u32,
+    /// What its loop used, as far as the task loop has heard of it; `None` where it cannot tell,
+    /// since an older version wrote its journal.
+    pub(super) told_spent: Option<Spent>,
     /// Files that its gates hang on, as they were when the task loop began.
     pub(super) gate_files: BTreeMap<String, String>,
     pub(super) own: Own,
@@ -282,16 +293,20 @@ impl Job {
     }
 
     fn attempt(&self, ready: &Ready, news: &mut AttemptNews) -> Result<(), HostError> {
-        let Some(host) = self.open(ready, news)? else {
+        let Some(mut host) = self.open(ready, news)? else {
             return Ok(());
         };
         let before = host.state().spent;
-        let opened = News::Opened {
+        self.tell(News::Opened {
             work: self.work.id.clone(),
             slot: self.slot,
             loop_id: host.state().loop_id.clone(),
-        };
-        drop(self.tx.send(Message::Task(Box::new(opened))));
+            unheard: self.unheard(&before),
+        });
+        let (slot, tx) = (self.slot, self.tx.clone());
+        host.tell_spending(Box::new(move |spent| {
+            drop(tx.send(Message::Task(Box::new(News::Spent(slot, spent)))));
+        }));
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
         news.end = attempt_end(&state, until);
@@ -311,6 +326,17 @@ impl Job {
                 had_prompt: true,
             });
         Ok(())
+    }
+
+    fn tell(&self, news: News) {
+        // A task loop that is gone has given up already.
+        drop(self.tx.send(Message::Task(Box::new(news))));
+    }
+
+    /// What the task's loop used without the task loop having heard of it.
+    fn unheard(&self, now: &Spent) -> Spent {
+        let told = self.told_spent.as_ref();
+        told.map_or_else(Spent::default, |told| used(told, now))
     }
 
     /// Opens the task's loop; `None` where its last attempt was proven and nobody has heard.
@@ -363,7 +389,7 @@ impl Job {
                 loop_id: state.loop_id.clone(),
                 iterations: state.iterations,
                 summary: summary.clone(),
-                spent: Spent::default(),
+                spent: self.unheard(&state.spent),
                 had_prompt: false,
             });
             return Ok(None);
@@ -387,7 +413,9 @@ impl Job {
             prompt: Some(config.prompt.clone()),
             verify: Some(config.verify.clone()),
             model: config.model.clone(),
+            iteration_timeout_secs: config.iteration_timeout_secs,
             idle_timeout_secs: Some(config.idle_timeout_secs),
+            verify_timeout_secs: Some(config.verify_timeout_secs),
             stall_after: config.stall_after,
             ..ConfigChange::default()
         };

@@ -1,7 +1,8 @@
 //! An attempt that is over: what the task loop makes of it.
 
+use descartes_kernel::budget::Reached;
 use descartes_kernel::event::Event;
-use descartes_kernel::outcome::{Budget, IterativeExitReason};
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
 
@@ -9,6 +10,7 @@ use super::attempt::AttemptNews;
 use super::growth::Answer;
 use super::launch;
 use super::run::Runner;
+use super::spending::reached_input;
 use crate::host::HostError;
 
 impl Runner<'_> {
@@ -16,6 +18,7 @@ impl Runner<'_> {
         // An agent may have set its own status: that is put right before it is judged.
         self.reload()?;
         self.advance()?;
+        self.count_time();
         let notes = self.live.remove(&news.slot).map(|live| live.notes);
         let answer = self.growth.is_under_way().then(|| Answer::of(&news));
         let worked = has_worked(&news);
@@ -35,6 +38,7 @@ impl Runner<'_> {
         }
         if let Some(run) = news.run.take() {
             let task = launch::work_id(self, &news.tasks);
+            let wall_ms = Some(self.take_time());
             let delivers = run.had_prompt
                 && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
             self.d.append(Event::TaskRun {
@@ -43,6 +47,7 @@ impl Runner<'_> {
                 iterations: run.iterations,
                 summary: Box::new(run.summary),
                 spent: run.spent,
+                wall_ms,
             })?;
             let notes = notes.filter(|_| delivers).unwrap_or_default();
             for event in settled_by_attempt(&self.d.state, &notes) {
@@ -54,9 +59,26 @@ impl Runner<'_> {
             return self.d.keep_locks();
         }
         let mut end = news.end;
-        if let Some(reason) = news.fatal {
-            self.fatal.get_or_insert(reason);
-            end = AttemptEnd::Interrupted;
+        let mut budget = None;
+        match news.fatal {
+            // Of the whole: what runs is ended, and a loop that is done all the same is done.
+            Some(IterativeExitReason::BudgetExhausted {
+                budget: which,
+                limit,
+                used,
+            }) => {
+                budget = Some(Reached {
+                    budget: which,
+                    limit,
+                    used,
+                });
+                end = AttemptEnd::Interrupted;
+            }
+            Some(reason) => {
+                self.fatal.get_or_insert(reason);
+                end = AttemptEnd::Interrupted;
+            }
+            None => {}
         }
         if let (Some(words), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
             for task in &news.tasks {
@@ -70,17 +92,8 @@ impl Runner<'_> {
         }
         if self.fatal.is_some() {
             self.inputs.push_back(Input::Cancel);
-        } else if let Some((budget, limit, used)) = self.exhausted() {
-            self.fatal = Some(IterativeExitReason::BudgetExhausted {
-                budget,
-                limit,
-                used,
-            });
-            self.inputs.push_back(Input::BudgetReached {
-                budget,
-                limit,
-                used,
-            });
+        } else if let Some(reached) = self.exhausted().or(budget) {
+            self.inputs.push_back(reached_input(reached));
         }
         self.d.keep_locks()
     }
@@ -91,7 +104,7 @@ impl Runner<'_> {
         match end {
             AttemptEnd::Failed { message } if !worked => {
                 self.failures += 1;
-                if self.failures >= self.d.state.config.max_failures.max(2) && self.hopeless() {
+                if self.failures >= self.d.state.config.max_failures.max(1) && self.hopeless() {
                     self.fatal.get_or_insert(IterativeExitReason::AgentFailed {
                         failures: self.failures,
                         last: message.clone(),
@@ -109,23 +122,6 @@ impl Runner<'_> {
     pub(super) fn hopeless(&self) -> bool {
         let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
         done == 0
-    }
-
-    pub(super) fn exhausted(&self) -> Option<(Budget, f64, f64)> {
-        let (config, spent) = (&self.d.state.config, &self.d.state.spent);
-        let time = config.max_duration_secs.map(|limit| {
-            (
-                Budget::Duration,
-                limit.0.as_secs_f64(),
-                spent.ms as f64 / 1e3,
-            )
-        });
-        let cost = config.max_cost_usd.zip(spent.cost_micros);
-        let cost = cost.map(|(limit, used)| (Budget::Cost, limit, used as f64 / 1e6));
-        let tokens = config.max_tokens.zip(spent.tokens);
-        let tokens = tokens.map(|(limit, used)| (Budget::Tokens, limit as f64, used as f64));
-        let all = [time, cost, tokens].into_iter().flatten();
-        all.into_iter().find(|(_, limit, used)| used >= limit)
     }
 }
 

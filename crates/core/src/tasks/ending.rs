@@ -37,7 +37,11 @@ impl Runner<'_> {
                 },
             };
             match news {
-                News::Opened { .. } | News::FileWritten | News::Said | News::Begun(_) => {}
+                News::Opened { .. }
+                | News::Spent(..)
+                | News::FileWritten
+                | News::Said
+                | News::Begun(_) => {}
                 News::Attempt(news) => drop(self.live.remove(&news.slot)),
                 News::Merged(..) => self.merging.retain(|(busy, _)| *busy != Busy::Merge),
                 News::WaveCommitted(..) => self.merging.retain(|(busy, _)| *busy != Busy::Wave),

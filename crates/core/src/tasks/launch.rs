@@ -9,6 +9,7 @@ use descartes_kernel::event::GateEnd;
 use descartes_kernel::graph::{Proof, TaskId};
 use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
+use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{TaskFile, TaskMarks, gate_words};
 use descartes_kernel::units::Secs;
 use serde_json::{Map, json};
@@ -135,6 +136,12 @@ pub(super) fn start(
         .tasks
         .as_ref()
         .and_then(|tasks| tasks.told.get(work.id.as_str()).copied());
+    let known = runner.d.state.tasks.as_ref();
+    let known = known.and_then(|tasks| tasks.spent.get(work.id.as_str()).copied());
+    let told_spent = match told {
+        Some(_) => known,
+        None => Some(known.unwrap_or_default()),
+    };
     let job = Job {
         slot,
         tasks: tasks.clone(),
@@ -146,6 +153,7 @@ pub(super) fn start(
         place: runner.place.clone(),
         family,
         told: told.unwrap_or(0),
+        told_spent,
         gate_files,
         own: Own {
             time: brief.as_ref().and_then(|brief| brief.max_time),
@@ -156,11 +164,12 @@ pub(super) fn start(
         tx: runner.d.tx.clone(),
     };
     job.spawn()?;
-    let notes = Vec::new();
+    runner.count_time();
     let live = Live {
         tasks,
         control,
-        notes,
+        notes: Vec::new(),
+        spent: Spent::default(),
     };
     runner.live.insert(slot, live);
     Ok(())
@@ -210,16 +219,21 @@ fn child_config(
         prompt_file: None,
         completion_promise: promise,
         promise_match: match roadmap {
-            true => Some(PromiseMatch::Tagged),
+            true => Some(
+                first
+                    .promise_match
+                    .or(parent.promise_match)
+                    .unwrap_or(PromiseMatch::Tagged),
+            ),
             false => parent.promise_match,
         },
-        promise_hint: Some(true),
+        promise_hint: Some(parent.promise_hint.unwrap_or(true)),
         verify: gates,
         verify_timeout_secs: first.gate_timeout.map_or(parent.verify_timeout_secs, Secs),
         max_iterations: Some(limit.max(number.unwrap_or(1))),
         iteration_timeout_secs: parent.iteration_timeout_secs.or(first.timeout.map(Secs)),
         state_file: Some(state_file(runner, work)),
-        stall_after: Some(first.stall_after.unwrap_or(0)),
+        stall_after: Some(first.stall_after.or(parent.stall_after).unwrap_or(0)),
         idle_timeout_secs: first.idle_timeout.map_or(parent.idle_timeout_secs, Secs),
         abort_promise: first.abort_promise.clone().or(parent.abort_promise.clone()),
         max_failures: u32::MAX,
@@ -284,9 +298,9 @@ pub(super) fn take_agent(
     Ok(())
 }
 
-/// What is left of the budgets of the whole.
+/// What is left of the budgets of the whole, with what the agents at work have spent so far.
 fn leave_budgets(runner: &Runner<'_>, config: &mut IterativeLoopConfig) {
-    let spent = &runner.d.state.spent;
+    let spent = runner.spent_now();
     if let Some(limit) = &mut config.max_duration_secs {
         limit.0 = limit.0.saturating_sub(Duration::from_millis(spent.ms));
     }

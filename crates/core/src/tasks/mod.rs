@@ -25,6 +25,7 @@ mod scud;
 mod scud_loop;
 mod shell;
 mod source;
+mod spending;
 mod survey;
 mod task_file;
 mod trees;
@@ -35,15 +36,16 @@ pub use memory::MemorySource;
 pub use prepare::{Retry, open_source};
 pub use prompt::task_spec;
 pub use roadmap::RoadmapSource;
-pub use scud::{ScudSource, active_tag, find_task_file};
+pub use scud::{ScudSource, active_tag, find_task_file, tags_of_files};
 pub use scud_loop::{ScudIterativeLoop, ScudLoopConfig};
 pub use source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 pub use survey::{Piece, Whereabouts, survey};
 
-pub(crate) use prepare::{Occasion, Prepared, prepare};
+pub(crate) use prepare::{Occasion, Prepared, check_agents, prepare};
 
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::MarkEnd;
+use descartes_kernel::state::Spent;
 
 /// Something became of a task.
 #[derive(Debug)]
@@ -56,7 +58,11 @@ pub(crate) enum News {
         slot: u32,
         /// The loop.
         loop_id: String,
+        /// What it used that the task loop has not heard of: its host died.
+        unheard: Spent,
     },
+    /// What the run in a slot has spent so far.
+    Spent(u32, Spent),
     /// The task file was written.
     FileWritten,
     /// An attempt is over.

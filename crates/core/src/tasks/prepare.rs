@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::Severity;
-use descartes_kernel::graph::TaskStatus;
+use descartes_kernel::graph::{TaskIx, TaskStatus};
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_kernel::units::plural;
@@ -18,7 +18,7 @@ use super::launch::take_agent;
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
-use super::source::{Loaded, SourceError, TaskSource};
+use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
 use super::trees::Trees;
 use crate::host::{HostError, HostSettings, git_of, resolve_all};
 
@@ -27,6 +27,8 @@ pub(crate) struct Prepared {
     pub(super) source: Box<dyn TaskSource>,
     pub(super) loaded: Loaded,
     pub(super) place: Arc<dyn Workplace>,
+    /// One task for each agent that the tasks ask for.
+    pub(crate) agents: Vec<TaskBrief>,
     /// What was decided before, where the loop is taken up.
     pub(super) history: Vec<sched::Event>,
     /// Keeps other runs away from the same tasks.
@@ -116,8 +118,9 @@ pub(crate) fn prepare(
     let mut source = open_source(tasks, dir)?;
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
+    let agents = agents_of(&loaded, tasks);
     if occasion != Occasion::Land {
-        check_agents(&loaded, config, settings, dir)?;
+        check_agents(&agents, config, settings, dir)?;
     }
     let lock = match source.run_lock() {
         Some(path) => Some(hold(&path, &tasks.source.tag())?),
@@ -134,42 +137,69 @@ pub(crate) fn prepare(
         source,
         loaded,
         place,
+        agents,
         history: Vec::new(),
         lock,
         retry: Retry::No,
     })
 }
 
+/// One task for each agent that open tasks ask for; those that ask for none, and the question for
+/// one more task, are the loop's own agent's.
+fn agents_of(loaded: &Loaded, tasks: &TasksConfig) -> Vec<TaskBrief> {
+    let graph = loaded.plan.graph();
+    let is_open = |task: &TaskIx| {
+        let status = graph.node(*task).status;
+        !matches!(status, TaskStatus::Done) && !status.is_left_out()
+    };
+    let open = (0..graph.nodes().len() as TaskIx).filter(|task| graph.is_work(*task));
+    let open = open.filter(is_open).map(|task| &graph.node(task).id);
+    let mut briefs: Vec<TaskBrief> = Vec::new();
+    let asked = |brief: &TaskBrief| {
+        (
+            brief.agent.clone(),
+            brief.fallback.clone(),
+            brief.model.clone(),
+            brief.max_cost,
+        )
+    };
+    for brief in open.filter_map(|id| loaded.briefs.get(id)) {
+        if !briefs.iter().any(|known| asked(known) == asked(brief)) {
+            briefs.push(brief.clone());
+        }
+    }
+    let grows = matches!(&tasks.source, TaskFile::Roadmap { defaults, .. } if defaults.growth > 0);
+    if grows && briefs.iter().all(|brief| brief.agent.is_some()) {
+        briefs.push(TaskBrief::default());
+    }
+    briefs
+}
+
 /// An agent that a task asks for and that is not there, or a budget that its agent cannot be held
-/// to, is told before any other task is begun.
-fn check_agents(
-    loaded: &Loaded,
+/// to, is told before any other task is begun. Agents that no task asks for are not looked for.
+pub(crate) fn check_agents(
+    briefs: &[TaskBrief],
     config: &IterativeLoopConfig,
     settings: &HostSettings,
     dir: &Path,
 ) -> Result<(), HostError> {
-    let graph = loaded.plan.graph();
-    let open = graph
-        .nodes()
-        .iter()
-        .filter(|node| node.status != TaskStatus::Done);
-    let mut seen = Vec::new();
-    for brief in open.filter_map(|node| loaded.briefs.get(&node.id)) {
-        let asked = (&brief.agent, &brief.fallback, &brief.model, brief.max_cost);
-        let plain = brief.agent.is_none() && brief.max_cost.is_none();
-        if plain || seen.contains(&asked) {
-            continue;
-        }
-        seen.push(asked);
+    for brief in briefs {
         let mut config = config.clone();
         take_agent(settings, brief, &mut config)?;
         config.max_cost_usd = brief.max_cost.or(config.max_cost_usd);
         config.model = brief.model.clone().or(config.model);
         config.working_directory = Some(dir.to_owned());
-        resolve_all(&config, settings).map_err(|error| {
-            let hint = error.hint().unwrap_or_default();
-            HostError::refused(format!("task {}: {error}", brief.text.id), hint)
-        })?;
+        let plain = brief.agent.is_none() && brief.max_cost.is_none() && brief.model.is_none();
+        match resolve_all(&config, settings) {
+            Ok(_) => {}
+            // The agent of the whole loop, as of any loop.
+            Err(error) if plain => return Err(error),
+            Err(error) => {
+                let hint = error.hint().unwrap_or_default();
+                let words = format!("task {}: {error}", brief.text.id);
+                return Err(HostError::refused(words, hint));
+            }
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
+use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::roadmap::{self, Defaults, EditError, Mark, NewTask, Roadmap, RoadmapTask};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_kernel::tasks::RoadmapDefaults;
@@ -206,6 +207,7 @@ fn brief(
     TaskBrief {
         text,
         promise: settings.promise,
+        promise_match: keys.require_xml_format.map(PromiseMatch::of_xml_format),
         timeout: Some(settings.timeout),
         gates: settings.gates,
         gate_timeout: keys.verify_timeout,

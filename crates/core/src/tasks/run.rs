@@ -10,7 +10,7 @@ use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::{self, Effect, Ended, Gates, Input, Scheduler};
-use descartes_kernel::state::Pause;
+use descartes_kernel::state::{Pause, Spent};
 use descartes_kernel::step;
 use descartes_kernel::tasks::{Landing, ProvenTree, TasksConfig};
 use descartes_proc::Ending;
@@ -24,6 +24,7 @@ use super::place::{Fresh, Work, Workplace};
 use super::prepare::{Prepared, Retry};
 use super::shell::Stopper;
 use super::source::{Loaded, TaskSource};
+use super::spending::{AtWork, reached_input};
 use super::task_file::{FileState, Write};
 use super::watch::FileWatch;
 use super::{News, launch};
@@ -40,6 +41,8 @@ pub(super) struct Live {
     pub(super) control: Control,
     /// The person's notes that its prompt holds.
     pub(super) notes: Vec<CommandId>,
+    /// What its run has told of its spending so far.
+    pub(super) spent: Spent,
 }
 
 /// What works on the integration worktree.
@@ -80,6 +83,8 @@ pub(super) struct Runner<'d> {
     /// Questions whose branches are of no use any more.
     pub(super) grew: Vec<Work>,
     pub(super) failures: u32,
+    /// The time in which agents were at work, as far as it is in no record yet.
+    pub(super) at_work: AtWork,
     pub(super) reload_trouble: Option<String>,
     pub(super) file: FileState,
     retry: Retry,
@@ -118,6 +123,7 @@ impl<'d> Runner<'d> {
             history,
             lock,
             retry,
+            agents: _,
         } = prepared;
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
@@ -151,6 +157,7 @@ impl<'d> Runner<'d> {
             growth: Growth::of(&told),
             grew: Vec::new(),
             failures: 0,
+            at_work: AtWork::default(),
             reload_trouble: None,
             file: FileState::default(),
             retry,
@@ -350,6 +357,10 @@ impl<'d> Runner<'d> {
                 }
             }
             Effect::StopAttempts => self.stop_all(),
+            Effect::EndRuns { budget } => {
+                let live = self.live.values();
+                live.for_each(|live| live.control.end_run(budget));
+            }
             Effect::Abandon { task } => {
                 let live = self.live.values();
                 live.filter(|live| live.tasks.contains(&task))
@@ -517,11 +528,20 @@ impl<'d> Runner<'d> {
                 work,
                 slot,
                 loop_id,
-            } => self.d.append(Event::TaskLoop {
-                task: work.as_str().into(),
-                slot,
-                loop_id,
-            }),
+                unheard,
+            } => {
+                let task: TaskId = work.as_str().into();
+                self.count_unheard(&task, unheard)?;
+                self.d.append(Event::TaskLoop {
+                    task,
+                    slot,
+                    loop_id,
+                })
+            }
+            News::Spent(slot, spent) => {
+                self.spent_by(slot, spent);
+                Ok(())
+            }
             News::FileWritten => self.reload(),
             News::Attempt(news) => self.attempt_over(*news),
             News::Merged(task, done) => {
@@ -581,6 +601,12 @@ impl<'d> Runner<'d> {
         let gates = gates_of(self.d);
         let config = self.config.sched(self.d.state.config.max_iterations, gates);
         self.sched.reconfigure(config);
+        // A budget may have been set below what was spent already.
+        if !self.live.is_empty()
+            && let Some(reached) = self.exhausted()
+        {
+            self.inputs.push_back(reached_input(reached));
+        }
         Ok(())
     }
 }

@@ -31,6 +31,21 @@ pub fn find_task_file(dir: &Path, tag: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// The tags that have a file of their own, `TAG.json`, looked for from `dir` upwards.
+pub fn tags_of_files(dir: &Path) -> Vec<String> {
+    let project = dir.ancestors().find(|dir| dir.join(FOLDER).is_dir());
+    let Some(tasks) = project.map(|dir| dir.join(FOLDER).join("tasks")) else {
+        return Vec::new();
+    };
+    let entries = fs_err::read_dir(tasks).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let tag = |name: String| name.strip_suffix(".json").map(str::to_owned);
+    let mut tags: Vec<String> = names.filter_map(tag).collect();
+    tags.retain(|tag| !tag.is_empty() && tag != "tasks" && tag != "workflow-state");
+    tags.sort();
+    tags
+}
+
 /// The tag that SCUD has set as the active one.
 pub fn active_tag(dir: &Path) -> Option<String> {
     let project = dir.ancestors().find(|dir| dir.join(FOLDER).is_dir())?;

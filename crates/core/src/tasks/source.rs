@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use descartes_kernel::finding::{Finding, Severity};
 use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
+use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::roadmap::NewTask;
 use descartes_kernel::spec::{SpecFile, TaskText};
 use descartes_store::task_file::TaskFileError;
@@ -18,6 +19,8 @@ pub struct TaskBrief {
     pub text: TaskText,
     /// The promise, where it is the task's own.
     pub promise: Option<String>,
+    /// How it must stand in the output, where the task says so.
+    pub promise_match: Option<PromiseMatch>,
     /// Time for one attempt.
     pub timeout: Option<Duration>,
     /// Gates of its own, before those of the loop.

@@ -416,6 +416,7 @@ fn tasks() -> Tale {
                 tokens: Some(9_000),
                 ..Default::default()
             },
+            wall_ms: None,
         });
     }
     tale

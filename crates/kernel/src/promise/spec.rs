@@ -42,6 +42,16 @@ pub enum PromiseMatch {
     Anywhere,
 }
 
+impl PromiseMatch {
+    /// What `require_xml_format` means.
+    pub fn of_xml_format(required: bool) -> Self {
+        match required {
+            true => Self::Tagged,
+            false => Self::LineAnyCase,
+        }
+    }
+}
+
 impl fmt::Display for PromiseMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -9,7 +9,7 @@ use crate::graph::OnFail;
 use crate::units::parse_usd;
 
 /// Every key that means something.
-pub const KNOWN_KEYS: [&str; 33] = [
+pub const KNOWN_KEYS: [&str; 34] = [
     "abort_promise",
     "agent",
     "auto_merge",
@@ -33,6 +33,7 @@ pub const KNOWN_KEYS: [&str; 33] = [
     "oscillation_detection",
     "ralph",
     "require_tests",
+    "require_xml_format",
     "retries",
     "scoring_interval",
     "stuck_after",
@@ -97,6 +98,8 @@ pub struct Keys {
     pub completion_promise: Option<String>,
     /// Whether the tests under `test_path` are a gate.
     pub require_tests: Option<bool>,
+    /// Whether its promise counts in tags alone, or also alone on a line.
+    pub require_xml_format: Option<bool>,
     /// Where those tests are.
     pub test_path: Option<String>,
     /// Asked for a judge.
@@ -191,6 +194,7 @@ impl Keys {
             "stuck_after" => put(&mut self.stuck_after, count(value), COUNT),
             "retries" => put(&mut self.retries, count(value), COUNT),
             "ralph" => put(&mut self.ralph, flag(value), FLAG),
+            "require_xml_format" => put(&mut self.require_xml_format, flag(value), FLAG),
             "require_tests" => put(&mut self.require_tests, flag(value), FLAG),
             "goal_validate" => put(&mut self.goal_validate, flag(value), FLAG),
             "inject_checklist" => put(&mut self.inject_checklist, flag(value), FLAG),

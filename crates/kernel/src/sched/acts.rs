@@ -1,6 +1,8 @@
 //! What an event asks of the world.
 
-use super::{AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, TaskState};
+use super::{
+    AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason, TaskState,
+};
 use crate::graph::{TaskId, TaskStatus};
 
 impl Scheduler {
@@ -32,6 +34,12 @@ impl Scheduler {
                 ..
             } if self.running > 0 => {
                 vec![Effect::StopAttempts]
+            }
+            Event::Stopping {
+                how: StopKind::Drain,
+                why: StopReason::Budget { budget, .. },
+            } if self.running > 0 => {
+                vec![Effect::EndRuns { budget: *budget }]
             }
             Event::AttemptEnded { task, end, next } => {
                 let mut acts = self.acts_of_next(task, next);

@@ -123,6 +123,12 @@ pub enum Effect {
     },
     /// End the agents of all slots; each task still answers with [`Input::Finished`].
     StopAttempts,
+    /// A budget of the whole is used up: end the agents of all slots. What they did is judged as
+    /// that of any run; each task still answers with [`Input::Finished`].
+    EndRuns {
+        /// Which budget.
+        budget: Budget,
+    },
     /// End the agent of a task that is no longer in the file; its work stays on its branch.
     Abandon {
         /// The task.

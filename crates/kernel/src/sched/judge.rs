@@ -47,8 +47,9 @@ impl Scheduler {
                 used,
             } => {
                 let (budget, limit, used) = (*budget, *limit, *used);
+                // What is at work is ended by its effect, and judged; nothing new starts.
                 self.stop(
-                    StopKind::Kill,
+                    StopKind::Drain,
                     StopReason::Budget {
                         budget,
                         limit,

@@ -92,8 +92,11 @@ fn judge_attempt(
     if let Some(why) = failure {
         return Verdict::Failed(why);
     }
+    let cut_short = matches!(facts.ended_by, EndedBy::Budget(_));
     match (gates, proof) {
         (Proven::Red, _) if claimed => Verdict::Refused,
+        // Green gates prove nothing of an agent that was ended in the middle of its work.
+        _ if cut_short && !claimed => Verdict::Worked,
         (Proven::Red, _) => Verdict::Worked,
         (_, _) if claimed => Verdict::Promise,
         (Proven::Green, Proof::Exit) => Verdict::Gates,

@@ -250,7 +250,8 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
         Command::Set { change } => {
             let mut config = state.config.clone();
             change.apply_to(&mut config);
-            config.check().err()
+            let fits = change.check_for(&state.config);
+            fits.and_then(|()| config.check()).err()
         }
         _ => None,
     }

@@ -1,6 +1,6 @@
 //! What the loop of one task has to tell about its last attempt.
 
-use crate::event::{GateEnd, Verdict, WaitReason};
+use crate::event::{EndedBy, GateEnd, Verdict, WaitReason};
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
 use crate::state::LoopState;
@@ -37,6 +37,12 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     if limited && !proven {
         let message = reason.sentence();
         return AttemptEnd::AtLimit { message };
+    }
+    // A budget of the whole ended its run: that is no failure of this task.
+    let last = state.summaries.back().and_then(|last| last.ended_by);
+    let open = matches!(state.verdict, Some(Verdict::Worked | Verdict::Failed(_)));
+    if matches!(last, Some(EndedBy::Budget(_))) && open {
+        return AttemptEnd::Interrupted;
     }
     match &state.verdict {
         Some(Verdict::Promise) => AttemptEnd::Green {

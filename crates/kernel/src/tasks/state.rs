@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::graph::{TaskId, TaskStatus};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
+use crate::state::Spent;
 
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -240,6 +241,9 @@ pub struct TasksState {
     pub loops: BTreeMap<TaskId, String>,
     /// By task: iterations of its own loop that this one has heard of.
     pub told: BTreeMap<TaskId, u32>,
+    /// By task: what its own loop used, as far as this one has heard of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent: BTreeMap<TaskId, Spent>,
     /// Trees on which every gate was green, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proven: Vec<ProvenTree>,
@@ -508,6 +512,12 @@ impl TasksState {
             .fold((0, 0), |(done, total), (more_done, more)| {
                 (done + more_done, total + more)
             })
+    }
+
+    /// Adds to what a task's own loop used.
+    pub(crate) fn spend(&mut self, task: &TaskId, spent: &Spent) {
+        let known = self.spent.entry(task.clone()).or_default();
+        *known = known.plus(spent);
     }
 
     /// The fields of the state file.

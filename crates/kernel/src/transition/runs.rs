@@ -215,26 +215,21 @@ fn summary(
 }
 
 /// A run of a task's agent: counted as one of the loop's own.
-pub(super) fn task_run(
-    state: &mut LoopState,
-    task: &str,
-    summary: &IterationSummary,
-    spent: &Spent,
-) {
+pub(super) fn task_run(state: &mut LoopState, task: &str, summary: &IterationSummary) {
     state.runs += 1;
-    state.spent.ms += spent.ms;
-    if let Some(tokens) = spent.tokens {
-        state.spent.tokens = Some(state.spent.tokens.unwrap_or(0).saturating_add(tokens));
-    }
-    if let Some(micros) = spent.cost_micros {
-        let sum = state.spent.cost_micros.unwrap_or(0);
-        state.spent.cost_micros = Some(sum.saturating_add(micros));
-        state.spent.estimated |= spent.estimated;
-    }
     let mut summary = summary.clone();
     summary.iteration = u32::try_from(state.runs - 1).unwrap_or(u32::MAX);
     summary.extra.insert("task".to_owned(), task.into());
     state.remember(summary);
+}
+
+/// What the loop of a task used, as the task loop's own; its time is counted by its own clock.
+pub(super) fn task_spent(state: &mut LoopState, spent: &Spent, wall_ms: u64) {
+    let spent = Spent {
+        ms: wall_ms,
+        ..*spent
+    };
+    state.spent = state.spent.plus(&spent);
 }
 
 fn spend(spent: &mut Spent, tokens: Option<&Tokens>, cost: Option<&Cost>) {

@@ -184,6 +184,25 @@ fn an_agent_is_nudged_also_where_the_number_was_lowered_meanwhile() {
     for run in 1..=4 {
         sim.start(run, run as u32, 0);
         sim.input(&Input::RunEnded(Box::new(facts())));
+        let after = sim.facts_of_tree();
+        sim.input(&Input::Closed(ClosingFacts {
+            after,
+            ..Default::default()
+        }));
+    }
+    let change = descartes_kernel::config::ConfigChange {
+        stall_after: Some(3),
+        ..Default::default()
+    };
+    let change = Box::new(change);
+    sim.input(&from_person(descartes_kernel::control::Command::Set {
+        change,
+    }));
+    let (told, reason) = nudges(&mut sim, |_| still());
+    assert_eq!(told, [false, false, false, false, true, false]);
+    assert!(matches!(reason, Reason::Stalled { iterations: 6, .. }));
+}
+
 /// Which agent ran each iteration, given the agents whose runs fail and how long a run takes.
 fn agents_of(seconds: i64, fails_at: impl Fn(u64, u32) -> bool) -> (Vec<u32>, Vec<i64>) {
     let mut sim = Sim::new(IterativeLoopConfig {
@@ -226,17 +245,6 @@ fn agents_of(seconds: i64, fails_at: impl Fn(u64, u32) -> bool) -> (Vec<u32>, Ve
             ..Default::default()
         }));
     }
-    let change = descartes_kernel::config::ConfigChange {
-        stall_after: Some(3),
-        ..Default::default()
-    };
-    let change = Box::new(change);
-    sim.input(&from_person(descartes_kernel::control::Command::Set {
-        change,
-    }));
-    let (told, reason) = nudges(&mut sim, |_| still());
-    assert_eq!(told, [false, false, false, false, true, false]);
-    assert!(matches!(reason, Reason::Stalled { iterations: 6, .. }));
     let started = sim.started.iter().map(|(_, agent)| *agent).collect();
     (started, sim.waits)
 }

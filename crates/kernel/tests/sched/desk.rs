@@ -68,6 +68,7 @@ impl Desk {
                 format!("start {}@{slot}", tasks.join("+"))
             }
             Effect::StopAttempts => "stop".to_owned(),
+            Effect::EndRuns { .. } => "end runs".to_owned(),
             Effect::Abandon { task } => format!("abandon {task}"),
             Effect::Merge { task } => format!("merge {task}"),
             Effect::MarkDone { task } => format!("done {task}"),

@@ -122,29 +122,49 @@ fn the_first_interrupt_finishes_what_runs_the_second_ends_it() {
     );
 }
 
+fn budget_reached() -> Input {
+    Input::BudgetReached {
+        budget: Budget::Cost,
+        limit: 5.0,
+        used: 5.2,
+    }
+}
+
 #[test]
-fn a_budget_ends_what_runs_and_keeps_its_work_for_later() {
-    let mut desk = Desk::new(vec![task("1"), task("2")], SchedConfig::default());
+fn a_budget_ends_what_runs_and_what_that_proved_is_still_merged() {
+    let tasks = || vec![task("1"), task("2"), task("3")];
+    let mut desk = Desk::new(tasks(), two_at_a_time());
     desk.begin();
-    assert_eq!(
-        desk.put(Input::BudgetReached {
-            budget: Budget::Cost,
-            limit: 5.0,
-            used: 5.2
-        }),
-        ["stop"]
+    assert_eq!(desk.put(budget_reached()), ["end runs"]);
+    assert!(desk.put(budget_reached()).is_empty(), "said once");
+    // The one was proven when it was ended; the other had only begun.
+    assert_eq!(desk.end("1", GREEN), ["merge 1"]);
+    assert!(
+        desk.end("2", AttemptEnd::Interrupted).is_empty(),
+        "nothing new starts"
     );
-    assert_eq!(desk.end("1", GREEN), ["finish"], "nothing more is merged");
+    assert_eq!(desk.merged("1"), ["done 1", "release 2", "finish"]);
     assert!(matches!(
         desk.outcome(),
         Outcome::Stopped {
             why: StopReason::Budget { .. }
         }
     ));
-    desk.die(vec![task("1"), task("2")], SchedConfig::default());
+    desk.die(tasks(), two_at_a_time());
     assert_eq!(
         desk.begin(),
-        ["merge 1"],
-        "the green work is merged, not done again"
+        ["start 2#2@1", "start 3#1@0"],
+        "none of it is a failed attempt"
     );
+}
+
+#[test]
+fn a_budget_that_the_last_task_reaches_ends_no_loop_that_is_done() {
+    let mut desk = Desk::new(vec![task("1")], SchedConfig::default());
+    desk.begin();
+    desk.put(budget_reached());
+    desk.end("1", GREEN);
+    desk.merged("1");
+    desk.committed(1);
+    assert_eq!(*desk.outcome(), Outcome::Complete);
 }

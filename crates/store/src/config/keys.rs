@@ -102,6 +102,7 @@ pub const KEYS: &[(&str, Kind, Trust)] = &[
         Kind::Choice(&["arg", "stdin", "env", "file", "none"]),
         Trust::Never,
     ),
+    ("require_xml_format", Kind::Switch, Trust::Never),
     ("spec_file", Kind::Texts, Trust::OutsideProject),
     ("spec_template", Kind::Text, Trust::OutsideProject),
     ("stall_after", Kind::Count, Trust::Never),

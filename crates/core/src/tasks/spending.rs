@@ -1,0 +1,112 @@
+//! What all agents of a task loop spend together, while they work.
+
+use std::time::Duration;
+
+use descartes_kernel::budget::{self, Reached};
+use descartes_kernel::event::Event;
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::Input;
+use descartes_kernel::state::Spent;
+
+use super::run::Runner;
+use crate::host::HostError;
+
+/// Time in which agents were at work: several at once count once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AtWork {
+    /// Counted, and in no record yet.
+    counted: Duration,
+    /// Up to when.
+    mark: Option<Duration>,
+}
+
+impl AtWork {
+    /// Counts up to now; `busy` is whether agents were at work since the last count.
+    fn count(&mut self, now: Duration, busy: bool) {
+        if let Some(mark) = self.mark.replace(now)
+            && busy
+        {
+            self.counted += now.saturating_sub(mark);
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// Counts the time up to now. To be called whenever an agent starts or ends, before it is
+    /// entered or taken out.
+    pub(super) fn count_time(&mut self) {
+        let (now, busy) = (self.d.mono(), !self.live.is_empty());
+        self.at_work.count(now, busy);
+    }
+
+    /// The time that is in no record yet, to be put into one.
+    pub(super) fn take_time(&mut self) -> u64 {
+        self.count_time();
+        let ms = self.at_work.counted.as_millis();
+        let whole = Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX));
+        self.at_work.counted -= whole;
+        u64::try_from(ms).unwrap_or(u64::MAX)
+    }
+
+    /// What was spent, with what the agents at work have told and the time they have used.
+    pub(super) fn spent_now(&self) -> Spent {
+        let mut at_work = self.at_work;
+        at_work.count(self.d.mono(), !self.live.is_empty());
+        let time = Spent {
+            ms: u64::try_from(at_work.counted.as_millis()).unwrap_or(u64::MAX),
+            ..Spent::default()
+        };
+        let live = self.live.values().map(|live| &live.spent);
+        budget::with_live(&self.d.state.spent, live.chain([&time]))
+    }
+
+    /// A budget of the whole that is used up.
+    pub(super) fn exhausted(&self) -> Option<Reached> {
+        budget::reached(&self.d.state.config, &self.spent_now())
+    }
+
+    /// The run in a slot has told what it spent so far.
+    pub(super) fn spent_by(&mut self, slot: u32, spent: Spent) {
+        let Some(live) = self.live.get_mut(&slot) else {
+            return;
+        };
+        live.spent = spent;
+        if let Some(reached) = self.exhausted() {
+            self.inputs.push_back(reached_input(reached));
+        }
+    }
+
+    /// Spending of a run that died with its host, and that nobody has heard of.
+    pub(super) fn count_unheard(&mut self, task: &TaskId, spent: Spent) -> Result<(), HostError> {
+        let nothing =
+            spent.ms == 0 && spent.tokens.unwrap_or(0) == 0 && spent.cost_micros.unwrap_or(0) == 0;
+        if nothing {
+            return Ok(());
+        }
+        // Runs that were at work at the same time count once, as far as that can be told.
+        let slots = u64::from(self.config.parallel.max(1));
+        self.d.append(Event::TaskSpent {
+            task: task.clone(),
+            spent,
+            wall_ms: spent.ms / slots,
+        })?;
+        if let Some(reached) = self.exhausted() {
+            self.inputs.push_back(reached_input(reached));
+        }
+        Ok(())
+    }
+}
+
+/// For the scheduler.
+pub(super) fn reached_input(reached: Reached) -> Input {
+    let Reached {
+        budget,
+        limit,
+        used,
+    } = reached;
+    Input::BudgetReached {
+        budget,
+        limit,
+        used,
+    }
+}
