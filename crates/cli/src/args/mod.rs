@@ -8,6 +8,8 @@ pub mod report;
 pub mod resume;
 pub mod setup;
 pub mod start;
+#[cfg(test)]
+mod table;
 pub mod tasks;
 pub mod values;
 mod verbless;

@@ -10,6 +10,9 @@ use descartes_kernel::units::Secs;
 
 use super::values::{self, IterationLimit, SizeLimit, Variable};
 
+/// Tasks at the same time where `--parallel` says no number.
+pub const BARE_PARALLEL: &str = "4";
+
 /// What `loop start` was given.
 #[derive(Args, Clone, Debug, Default)]
 pub struct StartArgs {
@@ -164,10 +167,10 @@ pub struct PromptArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Git")]
 pub struct GitArgs {
-    /// Commit after each iteration
+    /// Commit after each iteration; not with --scud-tag
     #[arg(long)]
     pub auto_commit: bool,
-    /// Message of those commits [default: loop: iteration {iteration}]
+    /// Message of those commits [default: loop: iteration {iteration}]; not with --scud-tag
     #[arg(long, value_name = "T")]
     pub commit_template: Option<String>,
     /// Make and switch to a branch first
@@ -176,7 +179,7 @@ pub struct GitArgs {
     /// Name of that branch [default: loop/{timestamp}]
     #[arg(long, value_name = "T")]
     pub branch_template: Option<String>,
-    /// Tag descartes/{name}/{iteration} when all gates are green
+    /// Tag descartes/{name}/{iteration} when all gates are green; not with --scud-tag
     #[arg(long)]
     pub tag_green: bool,
 }
@@ -208,7 +211,7 @@ pub struct GraphArgs {
     /// Give one agent a whole wave, instead of a fresh one to each task
     #[arg(long)]
     pub no_sub_agents: bool,
-    /// No commit when a wave is done
+    /// Land each task as a commit of its own, and not one a wave; with --in-place commit nothing
     #[arg(long)]
     pub no_auto_commit_waves: bool,
     /// Start a task as soon as what it depends on is merged
@@ -221,7 +224,7 @@ pub struct GraphArgs {
     #[arg(long)]
     pub in_place: bool,
     /// Tasks at the same time, each in a worktree of its own [default: 1, bare: 4]
-    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "4", value_parser = values::number)]
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = BARE_PARALLEL, value_parser = values::number)]
     pub parallel: Option<u32>,
     /// Count tasks that somebody else marks while the loop runs as the mark says
     #[arg(long)]

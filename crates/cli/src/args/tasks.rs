@@ -44,6 +44,14 @@ pub struct RoadmapFileArgs {
 #[command(
     mut_arg("state_file", |arg| arg.help("The state file [default: .descartes/roadmap-FILE.json there]")),
     mut_arg("max_iterations", |arg| arg.help("Iterations of all tasks together, or `unlimited` [default: unlimited]")),
+    mut_arg("completion_promise", |arg| arg.help(
+        "The promise of a looping task that does not say otherwise, as --ralph-default-promise"
+    ).conflicts_with("ralph_default_promise")),
+    mut_arg("stall_after", |arg| arg.help(
+        "Attempts of a task without progress before a nudge, twice as many block it; 0: off [default: 0]"
+    )),
+    // Refused with the reason.
+    mut_arg("no_promise", |arg| arg.hide(true)),
     mut_arg("max_iterations_per_task", |arg| arg.hide(true)),
 )]
 pub struct RoadmapRunArgs {
@@ -59,9 +67,9 @@ pub struct RoadmapRunArgs {
     /// Attempts of a looping task that does not say otherwise; any other has one, and its `retries`
     #[arg(long, value_name = "N", default_value = "30", value_parser = values::number)]
     pub ralph_default_iterations: u32,
-    /// The promise of a looping task that does not say otherwise
-    #[arg(long, value_name = "TEXT", default_value = "COMPLETE")]
-    pub ralph_default_promise: String,
+    /// The promise of a looping task that does not say otherwise [default: COMPLETE]
+    #[arg(long, value_name = "TEXT")]
+    pub ralph_default_promise: Option<String>,
     /// When all tasks are done, ask an agent for one more, so often at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::number)]
     pub growth: u32,
@@ -116,8 +124,15 @@ pub struct SpecArgs {
     /// Budget of the whole, in tokens [default: 5000]
     #[arg(long, value_name = "N", value_parser = values::number)]
     pub max_spec_tokens: Option<u32>,
-    #[command(flatten)]
-    pub tasks: GraphArgs,
+    /// An implementation plan: the task's section of it goes into the spec
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// Notes of an earlier run
+    #[arg(long, value_name = "FILE")]
+    pub handoff: Option<PathBuf>,
+    /// How a task is told: a text or file with {task}, {plan}, {custom}, {verification}
+    #[arg(long, value_name = "TEXT|FILE")]
+    pub spec_template: Option<String>,
     /// Print text and sizes as JSON
     #[arg(long)]
     pub json: bool,

@@ -1,11 +1,15 @@
-//! `descartes loop --command …` is `descartes loop start --command …`.
+//! What is put right before parsing: `descartes loop --command …` is `descartes loop start
+//! --command …`, and `--parallel FILE` is `--parallel` and a file.
 
 use std::ffi::OsString;
+
+use super::start::BARE_PARALLEL;
 
 /// Puts in the verb `start` where `loop` is followed by a flag. Done before parsing, so that
 /// the help of `loop` shows its verbs and not all flags of one of them.
 pub fn with_verb(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = arguments.into_iter().collect();
+    part_from_files(&mut words);
     let Some(group) = first_word(&words, 1).filter(|at| words[*at] == "loop") else {
         return words;
     };
@@ -20,6 +24,18 @@ pub fn with_verb(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
         words.insert(group + 1, "start".into());
     }
     words
+}
+
+/// The number of `--parallel` may be left away: what follows it then is a word of its own.
+fn part_from_files(words: &mut [OsString]) {
+    let end = words.iter().position(|word| word == "--");
+    for at in 1..end.unwrap_or(words.len()) {
+        let next = words[at].to_string_lossy();
+        let number = !next.is_empty() && next.chars().all(|c| c.is_ascii_digit());
+        if words[at - 1] == "--parallel" && !number && !next.starts_with('-') {
+            words[at - 1] = format!("--parallel={BARE_PARALLEL}").into();
+        }
+    }
 }
 
 /// The first word from `from` on that is neither a flag nor the value of a global one.
@@ -69,6 +85,22 @@ mod tests {
             ),
             ("descartes loop --help", "descartes loop --help"),
             ("descartes loop", "descartes loop"),
+            (
+                "descartes roadmap run --parallel ROADMAP.md",
+                "descartes roadmap run --parallel=4 ROADMAP.md",
+            ),
+            (
+                "descartes roadmap run --parallel 3 ROADMAP.md",
+                "descartes roadmap run --parallel 3 ROADMAP.md",
+            ),
+            (
+                "descartes roadmap run R.md --parallel --in-place",
+                "descartes roadmap run R.md --parallel --in-place",
+            ),
+            (
+                "descartes loop --scud-tag t --parallel",
+                "descartes loop start --scud-tag t --parallel",
+            ),
             ("descartes demo --fast", "descartes demo --fast"),
             ("descartes", "descartes"),
         ];

@@ -51,7 +51,10 @@ pub struct Agent {
 /// Resolves.
 pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliError> {
     let source = match &args.scud.scud_tag {
-        Some(tag) => Some(tasks::scud_source(&working_dir(args, around), tag)?),
+        Some(tag) => {
+            tasks::refuse_git_flags(&args.git)?;
+            Some(tasks::scud_source(&working_dir(args, around), tag)?)
+        }
         None => {
             tasks::refuse_flags(&args.scud.tasks)?;
             None
@@ -170,7 +173,7 @@ fn config(
         prompt: task.prompt,
         prompt_file: task.file,
         completion_promise: promise(layers)?,
-        promise_match: value::<PromiseMatch>(layers, "promise_match")?,
+        promise_match: promise_match(layers)?,
         promise_hint: value(layers, "promise_hint")?,
         promise_grace_secs: duration(layers, "promise_grace")
             .unwrap_or(defaults.promise_grace_secs),
@@ -237,7 +240,7 @@ fn check_branch_template(git: &LoopGitConfig) -> Result<(), CliError> {
 }
 
 /// A promise from a higher layer wins over `no_promise` in a lower one.
-fn promise(layers: &Layers) -> Result<Option<String>, CliError> {
+pub fn promise(layers: &Layers) -> Result<Option<String>, CliError> {
     let none = layers.get::<bool>("no_promise").filter(|none| none.value);
     let text = layers.get::<String>("completion_promise");
     let source = |text: &Option<descartes_store::config::Sourced<String>>| {
@@ -247,6 +250,19 @@ fn promise(layers: &Layers) -> Result<Option<String>, CliError> {
     Ok(match none {
         Some(none) if none.source >= source(&text) => None,
         _ => text.map(|text| text.value),
+    })
+}
+
+/// How the promise must stand: the higher layer of the two keys decides, in one layer the plainer.
+fn promise_match(layers: &Layers) -> Result<Option<PromiseMatch>, CliError> {
+    let how = layers.get::<PromiseMatch>("promise_match");
+    let xml = layers.get::<bool>("require_xml_format");
+    Ok(match (how, xml) {
+        (Some(how), Some(xml)) if xml.source > how.source => {
+            Some(PromiseMatch::of_xml_format(xml.value))
+        }
+        (None, Some(xml)) => Some(PromiseMatch::of_xml_format(xml.value)),
+        (how, _) => how.map(|how| how.value),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates};
+use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates, tags_of_files};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
@@ -15,13 +15,17 @@ use descartes_store::trust::Subject;
 use super::prompt::read_text;
 use super::start::value;
 use super::surroundings::{ProjectConfig, Surroundings};
-use crate::args::start::{GraphArgs, StartArgs};
+use crate::args::start::{GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
 use crate::trust::{self, Project, ScudGates};
 
 /// The task file of a SCUD tag.
 pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
     let Some(file) = find_task_file(dir, tag) else {
+        let tags = tags_of_files(dir);
+        if !tags.is_empty() {
+            return Err(no_tag(&dir.display().to_string(), tag, &tags));
+        }
         return Err(CliError::Background {
             message: format!("there are no SCUD tasks in {} or above it", dir.display()),
             causes: Vec::new(),
@@ -64,6 +68,25 @@ pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
     }
 }
 
+/// What is committed in a loop over tasks, and when, is the tasks' own.
+pub fn refuse_git_flags(args: &GitArgs) -> Result<(), CliError> {
+    let commits =
+        "the work of each task is committed when it is proven, and lands as one commit a wave";
+    let tags = "the commits of waves tell what was proven";
+    let given = [
+        ("--auto-commit", args.auto_commit, commits),
+        ("--commit-template", args.commit_template.is_some(), commits),
+        ("--tag-green", args.tag_green, tags),
+    ];
+    match given.iter().find(|(_, given, _)| *given) {
+        Some((flag, _, instead)) => Err(CliError::usage(
+            format!("{flag} is for a loop with one prompt: {instead}"),
+            format!("leave {flag} away"),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A tag that is not in a file which can be read was mistyped; what else may be wrong with the
 /// file is told when its tasks are loaded.
 fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
@@ -76,17 +99,21 @@ fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
     let Ok(read) = scud::parse(&text, &form) else {
         return Ok(());
     };
-    let names: Vec<&str> = read.tag_names().collect();
-    if names.is_empty() || names.contains(&tag) {
+    let names: Vec<String> = read.tag_names().map(str::to_owned).collect();
+    if names.is_empty() || names.iter().any(|name| name == tag) {
         return Ok(());
     }
-    Err(CliError::Refused {
-        message: format!("{}: there is no tag `{tag}`", file.display()),
-        hints: vec![match nearest(tag, names.iter().copied()) {
+    Err(no_tag(&file.display().to_string(), tag, &names))
+}
+
+fn no_tag(place: &str, tag: &str, names: &[String]) -> CliError {
+    CliError::Refused {
+        message: format!("{place}: there is no tag `{tag}`"),
+        hints: vec![match nearest(tag, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean --scud-tag {near}?"),
             None => format!("there are: {}", names.join(", ")),
         }],
-    })
+    }
 }
 
 /// Makes a loop a task loop; answers with what a person should know.
@@ -108,13 +135,6 @@ pub fn put(
             "without a promise and without a gate, no task can be found done",
             "add --verify, or leave --no-promise away",
         ));
-    }
-    if roadmap && args.max_iterations_per_task.is_some() {
-        said.push(
-            "--max-iterations-per-task changes nothing in a roadmap: its tasks have `max_iterations` or \
-             `retries`, and --ralph-default-iterations"
-                .to_owned(),
-        );
     }
     let given = layers.limit("max_iterations");
     let own = given.filter(|limit| matches!(limit.source, Source::Flag(_)));
@@ -170,7 +190,7 @@ pub fn put(
         },
         spec: LoopSpecConfig {
             max_spec_tokens: Some(config.max_spec_tokens),
-            spec_template: template(args, layers, around, dir)?,
+            spec_template: template(args.spec_template.as_deref(), layers, around, dir)?,
             ..LoopSpecConfig::default()
         },
         worktree_copy: worktree_copy(layers)?,
@@ -268,21 +288,22 @@ fn worktree_copy(layers: &Layers) -> Result<Vec<String>, CliError> {
 }
 
 /// A text, or the name of a file that holds it.
-fn template(
-    args: &GraphArgs,
+pub fn template(
+    typed: Option<&str>,
     layers: &Layers,
     around: &Surroundings,
     dir: &Path,
 ) -> Result<Option<String>, CliError> {
     // A path in a config file is relative to the project.
-    let (given, folder) = match &args.spec_template {
-        Some(given) => (Some(given.clone()), around.here.as_path()),
+    let (given, folder) = match typed {
+        Some(given) => (Some(given.to_owned()), around.here.as_path()),
         None => (value(layers, "spec_template")?, dir),
     };
     let Some(given) = given else { return Ok(None) };
-    let text = match given.contains('{') {
-        true => given,
-        false => read_text("the spec template", &folder.join(&given))?,
+    let text = match (given.contains('{'), typed) {
+        (true, Some(typed)) => unescaped(typed),
+        (true, None) => given,
+        (false, _) => read_text("the spec template", &folder.join(&given))?,
     };
     check_template(&text).map_err(|error| {
         CliError::usage(
@@ -291,4 +312,42 @@ fn template(
         )
     })?;
     Ok(Some(text))
+}
+
+/// A text that was typed: `\n` and `\t` are meant as the characters that nobody can type there.
+fn unescaped(typed: &str) -> String {
+    let mut out = String::with_capacity(typed.len());
+    let mut chars = typed.chars();
+    while let Some(c) = chars.next() {
+        match (c, chars.as_str().chars().next()) {
+            ('\\', Some(next @ ('n' | 't' | '\\'))) => {
+                chars.next();
+                out.push(match next {
+                    'n' => '\n',
+                    't' => '\t',
+                    other => other,
+                });
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn line_breaks_can_be_typed_in_a_template() {
+        let table = [
+            (r"{task}\n\n{plan}", "{task}\n\n{plan}"),
+            (r"a\tb\\n", "a\tb\\n"),
+            (r"\d and a\", r"\d and a\"),
+            ("real\nline", "real\nline"),
+        ];
+        for (typed, meant) in table {
+            assert_eq!(unescaped(typed), meant);
+        }
+    }
 }

@@ -46,16 +46,11 @@ fn help_and_dry_run_tell_the_limits_that_hold_for_roadmaps() {
     for words in ["loop-state.json", "[default: 20]", "[default: 3]"] {
         assert!(!help.contains(words), "{words}: {help}");
     }
-    let flags = ["--dry-run", "--max-iterations-per-task", "3"];
-    let dry = roadmap(&world, WORKS, &flags);
+    let dry = roadmap(&world, WORKS, &["--dry-run"]);
     dry.assert_code(0);
     let out = dry.stdout();
     assert!(out.contains("30 for a looping task, 1 and its"), "{dry}");
     assert!(out.contains("at most unlimited"), "{dry}");
-    assert!(
-        dry.stderr().contains("changes nothing in a roadmap"),
-        "{dry}"
-    );
 }
 
 #[test]

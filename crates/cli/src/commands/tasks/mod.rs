@@ -3,6 +3,7 @@
 pub mod graph;
 pub mod land;
 pub mod roadmap;
+mod roadmap_status;
 pub mod spec;
 pub mod work;
 

@@ -7,17 +7,19 @@ use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::path_text::encode;
-use descartes_kernel::roadmap::{self, Mark, Roadmap};
+use descartes_kernel::roadmap;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
 use descartes_kernel::units::plural;
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::roadmap_status;
 use crate::args::start::{GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
+use crate::args::values::IterationLimit;
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -25,7 +27,7 @@ use crate::session::foreground::Format;
 use crate::session::order::{Job, Order, Over};
 use crate::session::{background, foreground};
 use crate::settings::prompt::read_text;
-use crate::settings::start::resolve_for;
+use crate::settings::start::{resolve_for, value};
 use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::trust::{self, Asking, ScudGates};
 use crate::within;
@@ -34,14 +36,14 @@ use crate::within;
 pub fn run(verb: RoadmapVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     match verb {
         RoadmapVerb::Run(args) => start(&args, around, printer),
-        RoadmapVerb::Status(args) => status(&args, around, printer),
+        RoadmapVerb::Status(args) => roadmap_status::run(&args, around, printer),
         RoadmapVerb::Reset(args) => reset(&args, around, printer),
         RoadmapVerb::Check(args) => check(&args, around, printer),
     }
 }
 
 /// Where the run of a roadmap keeps its state, unless told otherwise.
-fn state_path(file: &Path, dir: &Path) -> PathBuf {
+pub(super) fn state_path(file: &Path, dir: &Path) -> PathBuf {
     let stem = file
         .file_stem()
         .map_or_else(|| "tasks".into(), |stem| stem.to_string_lossy());
@@ -67,15 +69,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
             "give a number from 1",
         ));
     }
-    let source = TaskFile::Roadmap {
-        file: file.clone(),
-        defaults: RoadmapDefaults {
-            growth: args.growth,
-            iterations: args.ralph_default_iterations,
-            promise: args.ralph_default_promise.clone(),
-            ..RoadmapDefaults::default()
-        },
-    };
+    refuse_flags(args)?;
     let mut agent = args.agent.clone();
     agent.backend = agent.backend.or_else(|| args.cli.clone());
     let mut place = args.place.clone();
@@ -89,6 +83,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     };
     place.state_file = Some(state_file.clone());
     let retry_blocked = args.retry_blocked;
+    let run = args;
     let args = StartArgs {
         task: TaskArgs {
             command: args.command.clone(),
@@ -111,6 +106,19 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         ..StartArgs::default()
     };
     let around = &around_for(&args, &dir, around, printer)?;
+    let promise = run.ralph_default_promise.clone();
+    let source = TaskFile::Roadmap {
+        file: file.clone(),
+        defaults: RoadmapDefaults {
+            growth: run.growth,
+            iterations: run.ralph_default_iterations,
+            promise: match promise.or_else(|| run.done.completion_promise.clone()) {
+                Some(promise) => promise,
+                None => default_promise(&dir, around)?,
+            },
+            ..RoadmapDefaults::default()
+        },
+    };
     let start = resolve_for(&args, Some(source), around)?;
     for warning in &start.warnings {
         printer.warning(warning);
@@ -128,13 +136,16 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
                 false => "going on with the run that was interrupted (--force starts anew)",
             });
             let trust = args.scud.tasks.trust_marks;
+            if let Some(warning) = for_new_runs(&args, run) {
+                printer.warning(&warning);
+            }
             Job::Resume {
                 here: None,
                 state_file,
                 loop_id: None,
                 change: Box::new(ConfigChange {
                     trust_marks: trust.then_some(true),
-                    ..ConfigChange::default()
+                    ..changes(&args)
                 }),
                 retry_blocked,
                 accept: Accept::Harmless,
@@ -158,6 +169,30 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     foreground::run(order, format, around, printer)
 }
 
+/// Flags that other loops have and that mean nothing to a roadmap.
+fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
+    if args.done.no_promise {
+        return Err(CliError::usage(
+            "--no-promise means nothing to a roadmap: a task that loops (`ralph: true`) ends with its promise, and one that does not needs none",
+            "leave it away, or leave `ralph: true` away from the tasks that gates alone decide",
+        ));
+    }
+    if args.tasks.max_iterations_per_task.is_some() {
+        return Err(CliError::usage(
+            "--max-iterations-per-task means nothing to a roadmap: its tasks have `max_iterations` or `retries`",
+            "for looping tasks that do not say: --ralph-default-iterations N",
+        ));
+    }
+    Ok(())
+}
+
+/// The promise of a looping task where neither it nor a flag names one.
+fn default_promise(dir: &Path, around: &Surroundings) -> Result<String, CliError> {
+    let layers = around.layers(dir)?;
+    let promise = value::<String>(&layers, "completion_promise")?;
+    Ok(promise.unwrap_or_else(|| RoadmapDefaults::default().promise))
+}
+
 /// What the run may use of the project's own config; a dry run only looks. The roadmap itself, with
 /// its `check:`, was named by the person.
 fn around_for(
@@ -177,6 +212,76 @@ fn around_for(
         silent: args.show.json,
     };
     trust::settle(dir, ScudGates::Unused, asking, around, printer)
+}
+
+/// What the flags change in a run that is taken up.
+fn changes(args: &StartArgs) -> ConfigChange {
+    let (limits, done) = (&args.limits, &args.done);
+    ConfigChange {
+        max_iterations: limits.max_iterations.map(|IterationLimit(limit)| limit),
+        max_duration_secs: limits.max_duration,
+        max_cost_usd: limits.max_cost,
+        max_tokens: limits.max_tokens,
+        iteration_timeout_secs: limits.timeout,
+        idle_timeout_secs: limits.idle_timeout,
+        max_failures: limits.max_failures,
+        stall_after: limits.stall_after,
+        verify: (!done.verify.is_empty()).then(|| done.verify.clone()),
+        verify_timeout_secs: done.verify_timeout,
+        model: args.agent.model.clone(),
+        ..ConfigChange::default()
+    }
+}
+
+/// Flags that hold only for a run that starts anew, where one is taken up.
+fn for_new_runs(args: &StartArgs, run: &RoadmapRunArgs) -> Option<String> {
+    let StartArgs {
+        done,
+        limits,
+        agent,
+        scud,
+        ..
+    } = args;
+    let tasks = &scud.tasks;
+    let given = [
+        ("--cli", run.cli.is_some()),
+        ("--command", run.command.is_some()),
+        (
+            "--ralph-default-promise",
+            run.ralph_default_promise.is_some(),
+        ),
+        ("--growth", run.growth > 0),
+        ("--completion-promise", done.completion_promise.is_some()),
+        ("--promise-match", done.promise_match.is_some()),
+        ("--promise-hint", done.promise_hint.is_some()),
+        ("--promise-grace", done.promise_grace.is_some()),
+        ("--abort-promise", done.abort_promise.is_some()),
+        ("--kill-grace", limits.kill_grace.is_some()),
+        ("--max-log", limits.max_log.is_some()),
+        ("--max-snapshots", limits.max_snapshots.is_some()),
+        ("--backend", run.agent.backend.is_some()),
+        ("--permissions", agent.permissions.is_some()),
+        ("--fallback", !agent.fallback.is_empty()),
+        ("--prompt-mode", agent.prompt_mode.is_some()),
+        ("--plan", tasks.plan.is_some()),
+        ("--handoff", tasks.handoff.is_some()),
+        ("--no-sub-agents", tasks.no_sub_agents),
+        ("--no-auto-commit-waves", tasks.no_auto_commit_waves),
+        ("--no-wave-barrier", tasks.no_wave_barrier),
+        ("--spec-template", tasks.spec_template.is_some()),
+        ("--in-place", tasks.in_place),
+        ("--parallel", tasks.parallel.is_some()),
+        ("--branch", run.branch),
+        ("--branch-template", run.branch_template.is_some()),
+    ];
+    let names = given.into_iter().filter(|(_, given)| *given);
+    let names: Vec<&str> = names.map(|(flag, _)| flag).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the run goes on as it was started: {} would hold for a new one (--force)",
+            names.join(", ")
+        )
+    })
 }
 
 /// Whether an earlier run is taken up: one that was cut short, or one whose blocked tasks are to be
@@ -235,101 +340,20 @@ fn reset(
         });
     }
     if !path.exists() {
-        printer.line("there is nothing to forget: it was never run here");
+        match args.json {
+            true => printer.json(&json!({"forgotten": false}).to_string()),
+            false => printer.line("there is nothing to forget: it was never run here"),
+        }
         return Ok(0);
     }
     let kept = StateFile::at(&path)?.set_aside(jiff::Timestamp::now())?;
+    if args.json {
+        printer.json(&json!({"forgotten": true, "kept": encode(&kept)}).to_string());
+        return Ok(0);
+    }
     printer.line(&format!(
         "forgotten; what was known is kept as {}",
         kept.display()
     ));
     Ok(0)
-}
-
-fn status(
-    args: &RoadmapFileArgs,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<i32, CliError> {
-    let file = around.absolute(&args.file);
-    let text = read_text("the roadmap", &file)?;
-    let roadmap = roadmap::parse(&text);
-    let path = state_path(&file, &around.here);
-    let alive = holder_of(&around.root(&around.here), &path)?.is_some();
-    let state = state_file::load(&path).ok().map(|loaded| loaded.state);
-    let rows = rows(&roadmap, state.as_ref(), alive);
-    if args.json {
-        let reason = state.as_ref().map(|state| &state.exit_reason);
-        let tasks: Vec<Value> = rows
-            .iter()
-            .map(|row| json!({"id": row.0, "status": row.1, "note": row.2}))
-            .collect();
-        printer.json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
-        return Ok(0);
-    }
-    let done = rows.iter().filter(|row| row.1 == "done").count();
-    let now = match (&state, alive) {
-        (_, true) => "running".to_owned(),
-        (Some(state), _) if state.completed => state.exit_reason.sentence(),
-        (Some(_), _) => "interrupted (go on with: descartes roadmap run)".to_owned(),
-        (None, _) => "not run yet".to_owned(),
-    };
-    let iterations = state.as_ref().map_or(0, |state| state.iteration);
-    printer.line(&format!(
-        "{}: {done} of {} done, {}, {now}",
-        args.file.display(),
-        plural(rows.len() as u64, "task"),
-        plural(u64::from(iterations), "iteration")
-    ));
-    for (id, status, note) in rows {
-        let note = match note.is_empty() {
-            true => String::new(),
-            false => format!(": {note}"),
-        };
-        printer.line(&format!("  {status:<12}{id}{note}"));
-    }
-    Ok(0)
-}
-
-/// What is said of a task that somebody else marked while a loop ran.
-const NOT_PROVEN: &str = "marked by others, not proven";
-
-/// Every task with its status and what there is to say about it.
-fn rows(
-    roadmap: &Roadmap,
-    state: Option<&IterativeLoopState>,
-    alive: bool,
-) -> Vec<(String, &'static str, String)> {
-    let list = |key: &str| {
-        let found = state.and_then(|state| state.extra.get(key));
-        found.and_then(Value::as_array).cloned().unwrap_or_default()
-    };
-    let (current, blocked) = (list("current_tasks"), list("blocked_tasks"));
-    let marked = list("marked_tasks");
-    let row = |task: &roadmap::RoadmapTask| {
-        let is = |value: &Value| value.as_str() == Some(task.id.as_str());
-        let why = blocked
-            .iter()
-            .find(|entry| entry.get("task_id").is_some_and(is));
-        let is_marked = marked
-            .iter()
-            .any(|entry| entry.get("task_id").is_some_and(is));
-        let (status, note) = match task.mark {
-            Mark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
-            Mark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
-            Mark::Done => ("done", String::new()),
-            Mark::LeftOut => ("left out", String::new()),
-            Mark::Stopped => ("stopped", String::new()),
-            Mark::Open if alive && current.iter().any(is) => ("running", String::new()),
-            Mark::Open => match why {
-                Some(entry) => {
-                    let reason = entry.get("reason").and_then(Value::as_str).unwrap_or("");
-                    ("blocked", reason.to_owned())
-                }
-                None => ("open", String::new()),
-            },
-        };
-        (task.id.clone(), status, note)
-    };
-    roadmap.tasks.iter().map(row).collect()
 }

@@ -1,38 +1,43 @@
 //! `descartes spec TASK`: what its agent would be told, and what each part of it weighs.
 
+use std::path::PathBuf;
+
 use descartes_core::host::HostError;
-use descartes_core::tasks::{found_gates, open_source, task_spec};
+use descartes_core::tasks::{TaskBrief, found_gates, open_source, task_spec};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
-use descartes_kernel::spec::{Part, check_template};
+use descartes_kernel::prompt::first_prompt;
+use descartes_kernel::spec::Part;
+use descartes_kernel::tasks::{TaskFile, TasksConfig};
+use descartes_store::config::Layers;
 use serde_json::json;
 
 use super::tasks_of;
 use crate::args::tasks::{SpecArgs, WhichTasks};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::prompt::read_text;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::start::{promise, value};
+use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::tasks::template;
 
 /// Runs it.
 pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
     let mut tasks = tasks_of(&args.which, around)?;
-    tasks.plan_path = args.tasks.plan.as_ref().map(|file| around.absolute(file));
-    tasks.handoff_path = args
-        .tasks
-        .handoff
-        .as_ref()
-        .map(|file| around.absolute(file));
-    tasks.spec.max_spec_tokens = args.max_spec_tokens.or(tasks.spec.max_spec_tokens);
-    if let Some(given) = &args.tasks.spec_template {
-        let text = match given.contains('{') {
-            true => given.clone(),
-            false => read_text("the spec template", &around.absolute(given.as_ref()))?,
-        };
-        check_template(&text)
-            .map_err(|error| CliError::usage(error.to_string(), "it must hold {task}"))?;
-        tasks.spec.spec_template = Some(text);
+    // As the loop would have it; nothing of it is run here.
+    let layers = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
+    tasks.plan_path = args.plan.as_ref().map(|file| around.absolute(file));
+    tasks.handoff_path = args.handoff.as_ref().map(|file| around.absolute(file));
+    tasks.spec.max_spec_tokens = match args.max_spec_tokens {
+        Some(given) => Some(given),
+        None => value(&layers, "max_spec_tokens")?.or(tasks.spec.max_spec_tokens),
+    };
+    let typed = args.spec_template.as_deref();
+    tasks.spec.spec_template = template(typed, &layers, around, &around.here)?;
+    if let TaskFile::Roadmap { defaults, .. } = &mut tasks.source
+        && let Some(promise) = value::<String>(&layers, "completion_promise")?
+    {
+        defaults.promise = promise;
     }
     let loaded = open_source(&tasks, &around.here)?
         .load()
@@ -50,18 +55,16 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
             code: exit::REFUSED,
         });
     };
-    let mut gates = brief.gates.clone();
-    gates.extend(args.verify.iter().cloned());
-    if gates.is_empty() {
-        gates = found_gates(&around.here)
-            .map(|found| found.commands)
-            .unwrap_or_default();
-    }
+    let gates = gates_of(args, brief, &tasks, &layers, around)?;
+    let spec_files = match args.spec_file.is_empty() {
+        true => value::<Vec<PathBuf>>(&layers, "spec_file")?.unwrap_or_default(),
+        false => args.spec_file.clone(),
+    };
     let config = IterativeLoopConfig {
-        spec_files: args.spec_file.clone(),
+        spec_files,
         ..IterativeLoopConfig::default()
     };
-    let spec = task_spec(
+    let mut spec = task_spec(
         &tasks,
         &config,
         &around.here,
@@ -69,6 +72,12 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
         &loaded.guidance,
         &gates,
     );
+    let promise = match &tasks.source {
+        TaskFile::Roadmap { .. } => brief.promise.clone(),
+        TaskFile::Scud { .. } => promise(&layers)?,
+    };
+    let told = value(&layers, "promise_hint")?.unwrap_or(true);
+    spec.text = first_prompt(&spec.text, promise.as_deref().filter(|_| told));
     if args.json {
         let value = json!({
             "text": spec.text, "tokens": spec.tokens, "parts": spec.parts, "warnings": spec.warnings,
@@ -96,6 +105,31 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
         printer.warning(warning);
     }
     Ok(0)
+}
+
+/// Gates of the task itself, then those of the loop.
+fn gates_of(
+    args: &SpecArgs,
+    brief: &TaskBrief,
+    tasks: &TasksConfig,
+    layers: &Layers,
+    around: &Surroundings,
+) -> Result<Vec<String>, CliError> {
+    let mut own = args.verify.clone();
+    if own.is_empty() {
+        own = value(layers, "verify")?.unwrap_or_default();
+    }
+    if own.is_empty() && matches!(tasks.source, TaskFile::Scud { .. }) {
+        let found = found_gates(&around.here);
+        own = found.map(|found| found.commands).unwrap_or_default();
+    }
+    let mut gates = brief.gates.clone();
+    for gate in own {
+        if !gates.contains(&gate) {
+            gates.push(gate);
+        }
+    }
+    Ok(gates)
 }
 
 /// The flags that name the same tasks again.

@@ -1,0 +1,67 @@
+//! Every flag of every verb stands in the table `tests/it/flags.txt`, with what shows that it does
+//! something. The table is held against clap's own definition, so a new flag that nobody thought of
+//! fails here; `tests/it/flags_table.rs` holds each row against what it names.
+
+use std::collections::BTreeSet;
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+
+const TABLE: &str = include_str!("../../tests/it/flags.txt");
+
+/// `loop start` once more: the same flags in a loop over tasks.
+const OVER_TASKS: &str = "loop start --scud-tag";
+
+/// All flags of a command and of those below it, hidden ones too, as `descartes VERB: --flag`.
+fn flags(command: &Command, path: &str, out: &mut BTreeSet<String>) {
+    for argument in command.get_arguments() {
+        // What is global is one flag of the program.
+        let inherited = argument.is_global_set() && !path.is_empty();
+        let long = argument.get_long().filter(|_| !inherited);
+        let Some(long) = long.filter(|long| !["help", "version"].contains(long)) else {
+            continue;
+        };
+        let mut names = vec![long.to_owned()];
+        names.extend(
+            argument
+                .get_visible_aliases()
+                .unwrap_or_default()
+                .into_iter()
+                .map(str::to_owned),
+        );
+        for name in names {
+            out.insert(format!("descartes {path}: --{name}").replace(" :", ":"));
+            if path == "loop start" {
+                out.insert(format!("descartes {OVER_TASKS}: --{name}"));
+            }
+        }
+    }
+    for below in command.get_subcommands() {
+        let path = match path {
+            "" => below.get_name().to_owned(),
+            path => format!("{path} {}", below.get_name()),
+        };
+        flags(below, &path, out);
+    }
+}
+
+#[test]
+fn the_table_of_flags_has_every_flag_of_every_verb_and_no_other() {
+    let mut defined = BTreeSet::new();
+    let mut command = Cli::command();
+    // Fills in what is derived: the arguments that all verbs share, and what `mut_arg` changes.
+    command.build();
+    flags(&command, "", &mut defined);
+    let rows = TABLE.lines().map(str::trim);
+    let rows = rows.filter(|row| !row.is_empty() && !row.starts_with('#'));
+    let told: BTreeSet<String> = rows
+        .map(|row| row.split(" = ").next().unwrap().trim().to_owned())
+        .collect();
+    let missing: Vec<&String> = defined.difference(&told).collect();
+    let gone: Vec<&String> = told.difference(&defined).collect();
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "not in tests/it/flags.txt: {missing:#?}\nonly there: {gone:#?}"
+    );
+}

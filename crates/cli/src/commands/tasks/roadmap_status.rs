@@ -1,0 +1,219 @@
+//! `descartes roadmap status`: every task with where it stands and what it took.
+
+use std::path::Path;
+use std::time::Duration;
+
+use descartes_client::{Look, LoopHandle, Query};
+use descartes_kernel::event::Cost;
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::roadmap::{self, Mark, Roadmap, RoadmapTask};
+use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
+use descartes_kernel::units::{plural, show_duration};
+use descartes_kernel::view::show_cost;
+use descartes_store::lock::holder_of;
+use descartes_store::state_file;
+use serde_json::{Value, json};
+
+use super::roadmap::state_path;
+use crate::args::tasks::RoadmapFileArgs;
+use crate::commands::loops::which;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::prompt::read_text;
+use crate::settings::surroundings::Surroundings;
+
+/// Runs it.
+pub fn run(
+    args: &RoadmapFileArgs,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let file = around.absolute(&args.file);
+    let text = read_text("the roadmap", &file)?;
+    let roadmap = roadmap::parse(&text);
+    let path = state_path(&file, &around.here);
+    let alive = holder_of(&around.root(&around.here), &path)?.is_some();
+    let state = state_file::load(&path).ok().map(|loaded| loaded.state);
+    let rows = Rows {
+        state: state.as_ref(),
+        journal: state.as_ref().and_then(|_| look(&path, around, printer)),
+        alive,
+    };
+    let rows = rows.all(&roadmap);
+    if args.json {
+        let reason = state.as_ref().map(|state| &state.exit_reason);
+        let tasks: Vec<Value> = rows.iter().map(Row::json).collect();
+        printer.json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
+        return Ok(0);
+    }
+    let done = rows.iter().filter(|row| row.status == "done").count();
+    let now = match (&state, alive) {
+        (_, true) => "running".to_owned(),
+        (Some(state), _) if state.completed => state.exit_reason.sentence(),
+        (Some(_), _) => "interrupted (go on with: descartes roadmap run)".to_owned(),
+        (None, _) => "not run yet".to_owned(),
+    };
+    let iterations = state.as_ref().map_or(0, |state| state.iteration);
+    printer.line(&format!(
+        "{}: {done} of {} done, {}, {now}",
+        args.file.display(),
+        plural(rows.len() as u64, "task"),
+        plural(u64::from(iterations), "iteration")
+    ));
+    let width = rows.iter().map(|row| row.id.chars().count()).max();
+    for row in &rows {
+        printer.line(&row.line(width.unwrap_or(0)));
+    }
+    Ok(0)
+}
+
+/// The run's journal, where it is on this machine.
+fn look(path: &Path, around: &Surroundings, printer: &Printer) -> Option<(LoopHandle, Look)> {
+    let loops = which::loops(around, &around.here, printer).ok()?;
+    let found = loops.find(&Query::StateFile(path.to_owned())).ok()?;
+    let look = found.look().ok()?;
+    Some((found, look))
+}
+
+/// What is said of a task that somebody else marked while a loop ran.
+const NOT_PROVEN: &str = "marked by others, not proven";
+
+/// What a task took.
+struct Took {
+    iterations: u32,
+    spent: Spent,
+}
+
+impl Took {
+    /// Iterations, time and cost: `3 iterations, 12m, $0.40`.
+    fn words(&self) -> String {
+        let time = Duration::from_millis(self.spent.ms);
+        // Fractions of a second matter to nobody who looks at a roadmap.
+        let time = match time.as_secs() {
+            0 => time,
+            whole => Duration::from_secs(whole),
+        };
+        let iterations = plural(u64::from(self.iterations), "iteration");
+        format!(
+            "{iterations}, {}, {}",
+            show_duration(time),
+            show_cost(cost(&self.spent))
+        )
+    }
+}
+
+fn cost(spent: &Spent) -> Option<Cost> {
+    let estimated = spent.estimated;
+    spent.cost_micros.map(|micros| Cost { micros, estimated })
+}
+
+/// One task.
+struct Row {
+    id: String,
+    status: &'static str,
+    note: String,
+    took: Option<Took>,
+}
+
+impl Row {
+    fn json(&self) -> Value {
+        let took = self.took.as_ref();
+        let spent = took.map(|took| took.spent);
+        json!({
+            "id": self.id,
+            "status": self.status,
+            "note": self.note,
+            "iterations": took.map_or(0, |took| took.iterations),
+            "seconds": spent.map_or(0.0, |spent| spent.ms as f64 / 1e3),
+            "tokens": spent.and_then(|spent| spent.tokens),
+            "cost_usd": spent.and_then(|spent| spent.cost_micros).map(|micros| micros as f64 / 1e6),
+            "cost_estimated": spent.is_some_and(|spent| spent.estimated),
+        })
+    }
+
+    fn line(&self, width: usize) -> String {
+        let took = self.took.as_ref().map(Took::words).unwrap_or_default();
+        let id = match took.is_empty() && self.note.is_empty() {
+            true => self.id.clone(),
+            false => format!("{:<width$}", self.id),
+        };
+        let mut line = format!("  {:<12}{id}", self.status);
+        for part in [&took, &self.note]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+        {
+            line.push_str("  ");
+            line.push_str(part);
+        }
+        line
+    }
+}
+
+/// What is known of the tasks.
+struct Rows<'a> {
+    state: Option<&'a IterativeLoopState>,
+    journal: Option<(LoopHandle, Look)>,
+    alive: bool,
+}
+
+impl Rows<'_> {
+    /// Every task with its status and what there is to say about it.
+    fn all(&self, roadmap: &Roadmap) -> Vec<Row> {
+        roadmap.tasks.iter().map(|task| self.row(task)).collect()
+    }
+
+    fn list(&self, key: &str) -> Vec<Value> {
+        let found = self.state.and_then(|state| state.extra.get(key));
+        found.and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
+    fn row(&self, task: &RoadmapTask) -> Row {
+        let is = |value: &Value| value.as_str() == Some(task.id.as_str());
+        let of = |entry: &&Value| entry.get("task_id").is_some_and(is);
+        let (blocked, marked) = (self.list("blocked_tasks"), self.list("marked_tasks"));
+        let why = blocked.iter().find(of);
+        let is_marked = marked.iter().any(|entry| of(&entry));
+        let (status, note) = match task.mark {
+            Mark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
+            Mark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
+            Mark::Done => ("done", String::new()),
+            Mark::LeftOut => ("left out", String::new()),
+            Mark::Stopped => ("stopped", String::new()),
+            Mark::Open if self.alive && self.list("current_tasks").iter().any(is) => {
+                ("running", String::new())
+            }
+            Mark::Open => match why {
+                Some(entry) => {
+                    let reason = entry.get("reason").and_then(Value::as_str).unwrap_or("");
+                    ("blocked", reason.to_owned())
+                }
+                None => ("open", String::new()),
+            },
+        };
+        Row {
+            id: task.id.clone(),
+            status,
+            note,
+            took: self.took(&task.id),
+        }
+    }
+
+    /// What a task took, as its own loop tells it; else as the task loop has heard.
+    fn took(&self, id: &str) -> Option<Took> {
+        let (found, look) = self.journal.as_ref()?;
+        let tasks = look.state.tasks.as_ref()?;
+        let id = TaskId::from(id);
+        let own = tasks.loops.get(&id);
+        let own: Option<LoopState> = own.and_then(|own| found.beside(own).ok()?.state().ok());
+        match own {
+            Some(own) => Some(Took {
+                iterations: own.iterations + u32::from(own.run().is_some()),
+                spent: own.spent,
+            }),
+            None => Some(Took {
+                iterations: tasks.told.get(&id).copied()?,
+                spent: tasks.spent.get(&id).copied().unwrap_or_default(),
+            }),
+        }
+    }
+}
