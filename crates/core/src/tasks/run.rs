@@ -482,11 +482,8 @@ impl<'d> Runner<'d> {
             used,
         });
         self.stop_all();
-        self.inputs.push_back(Input::BudgetReached {
-            budget,
-            limit,
-            used,
-        });
+        // A used-up budget lets merges finish; here it is they that take too long.
+        self.inputs.push_back(Input::Cancel);
     }
 
     /// Where nothing runs and a limit is waited for, the views are told.
