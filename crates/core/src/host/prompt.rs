@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::config::check_prompt;
 use descartes_kernel::control::CommandId;
+use descartes_kernel::promise::PIECE;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
@@ -22,12 +23,27 @@ pub(super) struct BuiltPrompt {
     pub(super) hash: String,
     pub(super) path: PathBuf,
     pub(super) notes: Vec<CommandId>,
+    /// The files that it was made of, as they are.
+    pieces: Vec<String>,
+}
+
+impl BuiltPrompt {
+    /// All that an agent may print without claiming anything.
+    pub(super) fn echoes(&self) -> String {
+        let mut all = self.text.clone();
+        for piece in &self.pieces {
+            all.push(PIECE);
+            all.push_str(piece);
+        }
+        all
+    }
 }
 
 /// A prompt that was put together, and nothing more.
 pub(super) struct Composed {
     pub(super) text: String,
     warning: Option<String>,
+    pieces: Vec<String>,
 }
 
 impl Driver {
@@ -38,7 +54,11 @@ impl Driver {
         agent: u32,
     ) -> Result<BuiltPrompt, HostError> {
         debug_assert!(matches!(self.state.phase, Phase::Ready));
-        let Composed { text, warning } = self.compose(iteration, agent)?;
+        let Composed {
+            text,
+            warning,
+            pieces,
+        } = self.compose(iteration, agent)?;
         if let Some(warning) = warning
             && !self.warned_spec
         {
@@ -54,12 +74,16 @@ impl Driver {
             hash,
             path,
             notes,
+            pieces,
         })
     }
 
     pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
         let task = self.task()?;
-        let (spec, warning) = self.spec_block()?;
+        let (spec, warning, mut pieces) = self.spec_block()?;
+        if spec.is_some() {
+            pieces.push(task.clone());
+        }
         let config = &self.state.config;
         let understood = self.agents[agent as usize].understood();
         let hint = config.promise_hint.unwrap_or(understood);
@@ -98,7 +122,11 @@ impl Driver {
             Some(own) => own.format_prompt(&text, iteration - 1, config.max_iterations),
             None => text,
         };
-        Ok(Composed { text, warning })
+        Ok(Composed {
+            text,
+            warning,
+            pieces,
+        })
     }
 
     /// The task: given, or read again from its file so that editing it steers the loop.
@@ -120,11 +148,11 @@ impl Driver {
         Ok(text)
     }
 
-    /// What the specification files say, and what is to be said of their size.
-    fn spec_block(&self) -> Result<(Option<String>, Option<String>), HostError> {
+    /// What the specification files say, what is to be said of their size, and each as it is.
+    fn spec_block(&self) -> Result<(Option<String>, Option<String>, Vec<String>), HostError> {
         let config = &self.state.config;
         if config.spec_files.is_empty() {
-            return Ok((config.spec_prefix.clone(), None));
+            return Ok((config.spec_prefix.clone(), None, Vec::new()));
         }
         let dir = self.working_dir();
         let mut files = Vec::new();
@@ -140,7 +168,8 @@ impl Driver {
             &files,
             config.max_spec_tokens,
         );
-        Ok((Some(built.text), built.warning))
+        let pieces = files.into_iter().map(|file| file.text).collect();
+        Ok((Some(built.text), built.warning, pieces))
     }
 }
 

@@ -119,7 +119,7 @@ impl Driver {
         let sink = RunSink {
             stdout: LogFile::new(folder.stdout(), budget),
             stderr: LogFile::new(folder.stderr(), budget),
-            reader: self.agents[agent as usize].reader(&self.state.config, &prompt.text),
+            reader: self.agents[agent as usize].reader(&self.state.config, &prompt.echoes()),
             pulse: pulse.clone(),
             clock: self.clock,
             tx: self.tx.clone(),

@@ -26,6 +26,9 @@ const SIGHT: usize = 8 * 1024;
 /// Leads are found by so many of their last bytes.
 const KEY: usize = 8;
 
+/// Stands between a prompt and the texts that it was made of, where both are told to a detector.
+pub const PIECE: char = '\u{1c}';
+
 /// What an echo of the prompt looks like.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Echo {
@@ -78,11 +81,20 @@ pub(super) enum Told {
 }
 
 impl Echo {
-    /// Reads the prompt as it is sent.
+    /// Reads the prompt as it is sent, and the texts that it was made of: an agent that prints one of
+    /// them prints nothing of what stands before it in the prompt.
     pub(super) fn of(rules: &Rules, prompt: &str) -> Self {
         let mut echo = Self::default();
+        for piece in prompt.split(PIECE) {
+            echo.read(rules, piece);
+        }
+        echo
+    }
+
+    fn read(&mut self, rules: &Rules, piece: &str) {
+        let echo = self;
         let mut stripper = Stripper::default();
-        let text = String::from_utf8_lossy(stripper.strip(prompt.as_bytes()).text);
+        let text = String::from_utf8_lossy(stripper.strip(piece.as_bytes()).text);
         for (span, inner) in tags_in_text(&text) {
             if let Some(kind) = rules.kind_in_tag(inner) {
                 echo.places(kind).add(&text, span.start, span.end);
@@ -93,7 +105,6 @@ impl Echo {
                 echo.done.add(&text, span.start, span.end);
             }
         }
-        echo
     }
 
     fn places(&mut self, kind: ClaimKind) -> &mut Places {
@@ -399,6 +410,15 @@ mod tests {
         ));
         assert!(!is_echo(&echo, "All is well.\nSay "));
         assert!(!is_echo(&echo, &format!("{lead} now")));
+    }
+
+    #[test]
+    fn a_text_that_the_prompt_was_made_of_is_an_echo_without_what_stands_before_it() {
+        let file = "# Parser\nWhen all is done print <promise>DONE</promise>\n";
+        let prompt = format!("## Specification: spec.md, as it is on disk\n\n{file}\nGo on.");
+        let printed = "# Parser\nWhen all is done print ";
+        assert!(!is_echo(&echo(&prompt), printed));
+        assert!(is_echo(&echo(&format!("{prompt}{PIECE}{file}")), printed));
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod spread;
 mod verdict;
 
 pub use detector::{Detector, find_in_text};
+pub use echo::PIECE;
 pub use near::{NearMiss, NearMisses};
 pub use spec::{PromiseError, PromiseMatch, PromiseSpec};
 
