@@ -112,7 +112,7 @@ impl Project {
             ));
         }
         if scud == ScudGates::Used
-            && let Some(found) = scud_gates(dir)
+            && let Some(found) = scud_gates(dir)?
         {
             let keys = scud_powers(&found.commands);
             parts.push(Part::of(&book, Subject::ScudGates, found.file, keys));

@@ -6,11 +6,14 @@ use std::path::Path;
 
 use descartes_client::LoopHandle;
 use descartes_core::steering::own_standing;
-use descartes_kernel::steering::{Enclosure, NotAllowed, Target};
+use descartes_kernel::steering::{Enclosure, NotAllowed, Standing, Target};
 use descartes_kernel::view::Life;
 use descartes_store::catalog::{self, LoopMeta};
-use descartes_store::state_file;
+use descartes_store::host::may_have_hidden_ancestors;
+use descartes_store::lock::is_held_from_elsewhere;
+use descartes_store::state_file::{self, StateFileError};
 
+use crate::env::Environment;
 use crate::error::CliError;
 use crate::settings::surroundings::Surroundings;
 
@@ -20,7 +23,7 @@ const NESTED: &str = "DESCARTES_NESTED";
 /// Refuses what only a person decides, such as `descartes trust` or `--trust-config`, where this
 /// process runs within a loop. `what` is named in the refusal.
 pub fn refuse_from_within(what: &str) -> Result<(), CliError> {
-    own_standing().may_decide(what).map_err(refused)
+    standing().may_decide(what).map_err(refused)
 }
 
 /// Refuses to change a loop that this process runs within, or that it did not start itself.
@@ -30,14 +33,14 @@ pub fn refuse_steering(found: &LoopHandle) -> Result<(), CliError> {
         Life::Alive => Target::Running(nested.as_ref()),
         Life::Gone => Target::Stopped(nested.as_ref()),
     };
-    own_standing().may_steer(target).map_err(refused)
+    standing().may_steer(target).map_err(refused)
 }
 
 /// The same for a loop that is known by what is kept of it.
 pub fn refuse_steering_of(meta: &LoopMeta) -> Result<(), CliError> {
     let nested = nested_in(meta);
     let target = Target::Stopped(nested.as_ref());
-    own_standing().may_steer(target).map_err(refused)
+    standing().may_steer(target).map_err(refused)
 }
 
 /// Refuses to start a loop within a loop, unless that is meant and takes nobody's state file.
@@ -47,18 +50,44 @@ pub fn refuse_start(
     around: &Surroundings,
 ) -> Result<(), CliError> {
     let meant = nested || around.environment.text(NESTED) == Some("1");
-    let standing = own_standing();
-    standing.may_start(meant).map_err(refused)?;
-    if standing.enclosure().is_none() {
+    standing().may_start(meant).map_err(refused)?;
+    refuse_state_file(state_file, around)
+}
+
+/// Refuses to take a state file that is there and belongs to a loop that was not started from this
+/// tree. One that is not known here is somebody else's: the file says whatever was written into it.
+pub fn refuse_state_file(state_file: &Path, around: &Surroundings) -> Result<(), CliError> {
+    let standing = standing();
+    if standing == Standing::Outside {
         return Ok(());
     }
-    let there = state_file::load(state_file).ok();
-    match there.and_then(|loaded| loaded.state.loop_id) {
-        Some(id) => match catalog::find(&around.root(&around.here), &id) {
-            Ok(entry) => refuse_steering_of(&entry.meta),
-            Err(_) => Ok(()),
-        },
-        None => Ok(()),
+    let id = match state_file::load(state_file) {
+        Err(StateFileError::Missing(_)) => return Ok(()),
+        Ok(loaded) => loaded.state.loop_id,
+        Err(_) => None,
+    };
+    let root = around.root(&around.here);
+    let known = id.and_then(|id| catalog::find(&root, &id).ok());
+    let nested = known.and_then(|entry| nested_in(&entry.meta));
+    let target = Target::Stopped(nested.as_ref());
+    standing.may_steer(target).map_err(refused)
+}
+
+/// Where this process stands. In a pid namespace of its own it sees no process above, so that beside a
+/// loop that runs outside of it nobody can tell whether it is that loop's agent.
+fn standing() -> Standing {
+    let seen = own_standing();
+    if seen != Standing::Outside || !may_have_hidden_ancestors() {
+        return seen;
+    }
+    let Ok(around) = Surroundings::of_process(Environment::of_process()) else {
+        return seen;
+    };
+    match is_held_from_elsewhere(&around.root(&around.here)) {
+        true => Standing::Unknown(
+            "a loop runs outside of the pid namespace that this command is in".to_owned(),
+        ),
+        false => seen,
     }
 }
 

@@ -11,7 +11,7 @@ use descartes_store::catalog::{self, FindError, LoopEntry, Standing, standing};
 use descartes_store::layout::{
     EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
 };
-use descartes_store::lock::{holder_of_loop, socket_of};
+use descartes_store::lock::{holder_of, holder_of_loop, socket_of};
 use descartes_store::state_file::{StateFileError, load};
 
 use crate::{ClientError, LoopHandle};
@@ -176,6 +176,9 @@ impl Loops {
     /// torn file never stands in the way of a journal that knows better.
     fn by_state_file(&self, path: &Path) -> Result<LoopHandle, ClientError> {
         let path = state_file_path(path)?;
+        if let Some(entry) = self.held_here(&path) {
+            return Ok(self.handle(entry));
+        }
         match load(&path) {
             Ok(loaded) => {
                 let id = loaded.state.loop_id.as_deref();
@@ -204,6 +207,14 @@ impl Loops {
                 }
             }
         }
+    }
+
+    /// The loop that runs with this state file: who holds it is asked first, since the file lies in the
+    /// reach of agents and says whatever was written into it.
+    fn held_here(&self, path: &Path) -> Option<LoopEntry> {
+        let holder = holder_of(&self.root, path).ok()??.holder?;
+        let entry = self.with_journal(&holder.loop_id)?;
+        (entry.meta.state_file == path).then_some(entry)
     }
 
     /// A loop that runs and whose folder somebody deleted: asked over its socket, its host puts the

@@ -115,6 +115,7 @@ fn the_log_of_an_iteration_is_that_of_its_last_run() {
     // A person who set the count back made two iterations of one number.
     let config = Box::new(made.state.config.clone());
     made.append(Event::StateEdited {
+        from: None,
         config,
         iterations: 5,
     });

@@ -170,6 +170,7 @@ impl IterativeLoop {
             environment: Default::default(),
             accept: descartes_kernel::edits::Accept::Harmless,
             retry: Default::default(),
+            from: None,
         };
         let file = path.clone();
         let take_up = move || {

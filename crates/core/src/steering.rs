@@ -78,7 +78,11 @@ impl Caller {
 /// This process as the sender of a command.
 pub fn own_sender() -> Sender {
     let line = own_lineage().unwrap_or_default();
-    sender(std::process::id(), nix::unistd::getuid().as_raw(), &line)
+    let within = own_enclosure().and_then(|tree| tree.loop_id);
+    Sender {
+        within,
+        ..sender(std::process::id(), nix::unistd::getuid().as_raw(), &line)
+    }
 }
 
 fn sender(pid: u32, uid: u32, line: &[Ancestor]) -> Sender {

@@ -146,6 +146,7 @@ pub fn edited(state: &LoopState, file: &IterativeLoopState, accept: Accept) -> E
     edit.event = (!edit.applied.is_empty()).then(|| Event::StateEdited {
         config: Box::new(config),
         iterations,
+        from: None,
     });
     edit
 }
@@ -472,6 +473,7 @@ mod tests {
         let Some(Event::StateEdited {
             config: taken,
             iterations,
+            ..
         }) = &edit.event
         else {
             panic!("{edit:?}");

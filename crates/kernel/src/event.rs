@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
+use crate::edits::FieldChange;
 use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::sched;
@@ -95,6 +96,9 @@ pub enum Event {
         config: Box<IterativeLoopConfig>,
         /// The count of finished iterations as edited.
         iterations: u32,
+        /// Who took the loop up with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<Sender>,
     },
     /// A process took the loop.
     HostStarted {
@@ -299,6 +303,10 @@ pub enum Event {
         tag: String,
         /// Every task that is work.
         tasks: Vec<PlannedTask>,
+        /// Gates, agents and limits that the file says otherwise than when a person started the loop:
+        /// they do not hold while it runs.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held: Vec<FieldChange>,
     },
     /// Something that was decided about the tasks of a loop.
     Tasks {

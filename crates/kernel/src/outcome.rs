@@ -39,6 +39,15 @@ impl Budget {
             Self::Tokens => "--max-tokens",
         }
     }
+
+    /// A value for that flag, as it may be typed.
+    pub fn example(self) -> &'static str {
+        match self {
+            Self::Duration => "2h",
+            Self::Cost => "20",
+            Self::Tokens => "5000000",
+        }
+    }
 }
 
 /// Finished work of a task loop that could not be brought into the user's branch.

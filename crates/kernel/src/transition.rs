@@ -210,7 +210,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         state.busy = None;
     }
     match &record.event {
-        Event::Busy { what } => state.busy = Some(what.clone()),
+        Event::Busy { what } => state.busy = Some(what.clone()).filter(|what| !what.is_empty()),
         Event::LoopCreated { .. } => return Err(illegal(record, "a second loop_created")),
         Event::HostStarted { host } => {
             state.host = Some(host.clone());
@@ -234,16 +234,21 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 });
             }
         }
-        Event::StateEdited { config, iterations } => {
+        Event::StateEdited {
+            config,
+            iterations,
+            from,
+        } => {
             let before = std::mem::replace(&mut state.config, (**config).clone());
             state.iterations = *iterations;
-            remember_change(state, record, &before, "state file", None);
+            remember_change(state, record, &before, "state file", from.as_ref());
         }
         Event::ConfigChanged { change, by, from } => {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
-            // What a resume is given was typed with it, and stands in the config.
-            if by != "resume" {
+            // The loop of a task gets what is left of budgets with every attempt, from its task loop:
+            // what a person changed stands in that one.
+            if from.is_some() || state.config.proof.is_none() {
                 remember_change(state, record, &before, by, from.as_ref());
             }
         }
@@ -299,8 +304,17 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 state.notes.retain(|note| note.id != *id);
             }
         }
-        Event::TasksPlanned { tag, tasks } => {
-            state.tasks.get_or_insert_default().plan(tag, tasks);
+        Event::TasksPlanned { tag, tasks, held } => {
+            let changed = state.tasks.get_or_insert_default().plan(tag, tasks);
+            push_change(
+                state,
+                record,
+                "the task file, taken at the last start",
+                None,
+                changed,
+            );
+            let by = "the task file, which does not hold while the loop runs";
+            push_change(state, record, by, None, held.clone());
         }
         Event::Tasks { event } => {
             let tasks = state.tasks.get_or_insert_default();

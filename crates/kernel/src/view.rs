@@ -13,6 +13,7 @@ pub use self::head::Head;
 pub use self::lanes::TaskLanes;
 pub use self::story::{NoteRow, Remark, Story, WaitRow};
 pub use self::waves::{WaveRow, WaveStands, waves};
+use crate::display::one_line;
 use crate::event::{
     Cost, EndedBy, Event, ExitStatus, GateEnd, NearMissFacts, Progress, Record, Verdict,
 };
@@ -447,7 +448,8 @@ fn whole_seconds(at: Timestamp) -> String {
 
 fn reason_line(reason: &IterativeExitReason) -> String {
     let label = reason.label();
-    let sentence = reason.sentence();
+    // An agent's words are a part of it.
+    let sentence = one_line(&reason.sentence());
     if sentence.eq_ignore_ascii_case(label) {
         label.to_owned()
     } else {

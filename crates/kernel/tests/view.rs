@@ -158,6 +158,7 @@ fn waves_tell_label_and_bar_from_the_same_numbers() {
         begin("4", 0),
     ];
     let mut events = vec![Event::TasksPlanned {
+        held: Vec::new(),
         tag: "auth".into(),
         tasks: vec![
             task("1", 1),

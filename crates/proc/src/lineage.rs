@@ -85,7 +85,11 @@ impl Peer {
 
 /// The line from this process up, itself first.
 pub fn own_lineage() -> Result<Vec<Ancestor>, String> {
-    lineage(std::process::id())
+    // In a pid namespace of its own a process may still see the /proc of the one above, where it has
+    // another number.
+    let own = std::fs::read_link("/proc/self").ok();
+    let own = own.and_then(|own| own.to_str()?.parse().ok());
+    lineage(own.unwrap_or_else(std::process::id))
 }
 
 fn lineage(pid: u32) -> Result<Vec<Ancestor>, String> {

@@ -87,6 +87,10 @@ impl Signals {
             }
         }
         set.thread_block()?;
+        // A write beyond `ulimit -f` then fails and is told, instead of ending the process.
+        let mut quiet = SigSet::empty();
+        quiet.add(Signal::SIGXFSZ);
+        quiet.thread_block()?;
         let arrivals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?);
         let stopped = Arc::clone(&stop);

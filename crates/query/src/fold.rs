@@ -141,7 +141,7 @@ impl<'c> Fold<'c> {
                  message = null where loop_id = ?1",
                 params![id],
             ),
-            Event::TasksPlanned { tag, tasks } => {
+            Event::TasksPlanned { tag, tasks, .. } => {
                 self.run(
                     "update loops set tag = ?2 where loop_id = ?1",
                     params![id, tag],

@@ -80,6 +80,14 @@ fn boot_id() -> Option<String> {
     Some(id.trim().to_owned())
 }
 
+/// The number that the kernel gives to the first pid namespace.
+const FIRST_PID_NS: u64 = 0xEFFF_FFFC;
+
+/// Whether this process may have ancestors that it cannot see: it is in a pid namespace of its own.
+pub fn may_have_hidden_ancestors() -> bool {
+    pid_ns() != Some(FIRST_PID_NS)
+}
+
 fn pid_ns() -> Option<u64> {
     std::fs::metadata("/proc/self/ns/pid")
         .ok()

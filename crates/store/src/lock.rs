@@ -13,6 +13,7 @@
 //! it, and who takes one looks whether it is still the one of that name. The locks belong to the
 //! open files: a guard that inherits them holds them when its host is gone.
 
+use crate::host;
 use crate::layout::{BadLoopId, LoopDir, StateRoot, ensure_folder_of, state_file_path};
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open::{self, Options};
@@ -237,6 +238,17 @@ pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, Io
     Ok(held.map(|held| Held { path, ..held }))
 }
 
+/// Whether a loop of this root is held by a process of another pid namespace. Which processes are below
+/// it cannot be told from here.
+pub fn is_held_from_elsewhere(root: &StateRoot) -> bool {
+    let names = safe_open::names_in(&root.locks()).unwrap_or_default();
+    let held = names
+        .iter()
+        .filter_map(|name| probe(&root.locks().join(name)).ok().flatten());
+    let mut holders = held.filter_map(|held| held.holder);
+    holders.any(|holder| host::life_of(&holder.host) == host::Life::Elsewhere)
+}
+
 /// Where the loop that has a state file takes commands, as far as its lock tells.
 pub fn socket_of(state_file: &Path) -> Option<PathBuf> {
     let lock = lock_beside(&state_file_path(state_file).ok()?);
@@ -348,9 +360,43 @@ fn probe(path: &Path) -> Result<Option<Held>, IoError> {
 }
 
 fn held(path: &Path) -> Held {
+    let mut holder = read_holder(path);
+    if let Some(holder) = &mut holder
+        && host::life_of(&holder.host) != host::Life::Elsewhere
+        && let Some(pid) = locked_by(path)
+        && pid != holder.host.pid
+    {
+        // The file lies in the reach of agents; what the kernel says of its lock does not.
+        holder.host.pid = pid;
+        holder.host.start_time = host::start_time(pid).unwrap_or(0);
+    }
     Held {
         path: path.to_owned(),
-        holder: read_holder(path),
+        holder,
+    }
+}
+
+/// The process that took a lock, as the kernel tells it; `None` where it does not, or where it is gone.
+fn locked_by(path: &Path) -> Option<u32> {
+    let inode = safe_open::metadata(path).ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locker_in(&locks, inode)
+}
+
+/// Lines are like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF`. Devices are left out: some file
+/// systems tell others to those who ask for a file. A number that fits two files tells nothing.
+fn locker_in(locks: &str, inode: u64) -> Option<u32> {
+    let mut found = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", pid, place, ..] = words.as_slice() else {
+            return None;
+        };
+        let of = place.rsplit(':').next()?.parse::<u64>().ok()?;
+        (of == inode).then(|| pid.parse::<u32>().ok()).flatten()
+    });
+    match (found.next(), found.next()) {
+        (Some(pid), None) if pid > 0 => Some(pid),
+        _ => None,
     }
 }
 
@@ -367,5 +413,25 @@ fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(IoError::new("look at", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::locker_in;
+
+    #[test]
+    fn the_kernel_tells_who_took_a_lock() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 08:01:131 0 EOF\n\
+            2: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF\n\
+            2: -> FLOCK  ADVISORY  READ 9 08:01:131 0 EOF\n\
+            3: FLOCK  ADVISORY  READ 12 08:01:140 0 EOF\n\
+            4: FLOCK  ADVISORY  WRITE 13 08:01:150 0 EOF\n\
+            5: FLOCK  ADVISORY  WRITE 14 00:2a:150 0 EOF\n\
+            6: FLOCK  ADVISORY  WRITE 0 08:01:160 0 EOF\n";
+        assert_eq!(locker_in(locks, 131), Some(4711));
+        for unknown in [140, 150, 160, 170] {
+            assert_eq!(locker_in(locks, unknown), None, "{unknown}");
+        }
     }
 }

@@ -81,6 +81,10 @@ impl Refusal {
                 "put the file or folder itself in its place, or take the link away: rm {}",
                 quoted(path)
             ),
+            Self::NotAFile { path, what } if *what == DEVICE => format!(
+                "name another file: {} is a device, and stays as it is",
+                quoted(path)
+            ),
             Self::NotAFile { path, .. } => {
                 format!("move it away: mv {0} {0}.old", quoted(path))
             }
@@ -417,6 +421,23 @@ fn may_use(us: u32, owner: u32) -> bool {
     us == owner || us == 0
 }
 
+const DEVICE: &str = "a device";
+
+/// Refuses what must not be moved out of the way by us: a device, and a folder that is not in our own.
+pub(crate) fn may_be_set_aside(path: &Path) -> io::Result<()> {
+    let meta = metadata(path)?;
+    let kind = meta.file_type();
+    let ours = path
+        .parent()
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == PROJECT_FOLDER);
+    let device = kind.is_char_device() || kind.is_block_device();
+    match device || (kind.is_dir() && !ours) {
+        true => Err(not_a_file(path, &meta)),
+        false => Ok(()),
+    }
+}
+
 fn not_a_file(path: &Path, meta: &Metadata) -> io::Error {
     let kind = meta.file_type();
     let what = match () {
@@ -424,7 +445,7 @@ fn not_a_file(path: &Path, meta: &Metadata) -> io::Error {
         () if kind.is_fifo() => "a FIFO",
         () if kind.is_socket() => "a socket",
         () if kind.is_symlink() => return Refusal::Link(path.to_owned()).into(),
-        () => "a device",
+        () => DEVICE,
     };
     let path = path.to_owned();
     Refusal::NotAFile { path, what }.into()

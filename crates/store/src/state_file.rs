@@ -197,8 +197,19 @@ impl StateFile {
         }
     }
 
+    /// Refuses what could not be set aside, before anything is begun.
+    pub fn may_be_set_aside(&self) -> Result<(), IoError> {
+        match safe_open::is_there(&self.path) {
+            true => {
+                safe_open::may_be_set_aside(&self.path).map_err(ops::at("set aside", &self.path))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Moves it aside under a dated name, so that a new loop can begin here.
     pub fn set_aside(&mut self, now: Timestamp) -> Result<PathBuf, IoError> {
+        safe_open::may_be_set_aside(&self.path).map_err(ops::at("set aside", &self.path))?;
         let aside = self.dated("", now);
         ops::rename(&self.path, &aside)?;
         self.left = None;

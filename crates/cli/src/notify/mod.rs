@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use descartes_core::host::Host;
+use descartes_core::host::{Host, command_files};
 use descartes_kernel::event::Record;
 use descartes_kernel::notice::Notice;
 use descartes_store::config::Layers;
@@ -100,13 +100,68 @@ impl Listeners {
             return;
         }
         let (to, about) = (self.clone(), About::of(host));
+        let files = HookFiles::of(&self.hooks, &about.dir);
         host.listen(Box::new(move |record| {
             if let Some(notice) = Notice::of(record) {
-                tell(&to, &about, &notice, record);
+                let rights = match files.are_as_they_were() {
+                    true => Rights::OfPerson,
+                    false => Rights::OfLoop,
+                };
+                tell(&to, &about, &notice, record, rights);
             }
             true
         }));
     }
+}
+
+/// Whether hooks may steer the loop that they tell of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rights {
+    /// They are what a person trusted.
+    OfPerson,
+    /// A script that one of them runs is not as it was when the loop began: as little as an agent.
+    OfLoop,
+}
+
+/// The scripts that hooks run, as they were when the loop began.
+struct HookFiles {
+    hooks: Vec<String>,
+    dir: PathBuf,
+    before: std::collections::BTreeMap<String, String>,
+}
+
+impl HookFiles {
+    fn of(hooks: &[String], dir: &Path) -> Self {
+        let commands = hooks.iter();
+        let commands = commands.filter(|hook| matches!(Hook::of(hook), Hook::Command(_)));
+        let hooks: Vec<String> = commands.cloned().collect();
+        Self {
+            before: scripts(&hooks, dir),
+            hooks,
+            dir: dir.to_owned(),
+        }
+    }
+
+    fn are_as_they_were(&self) -> bool {
+        scripts(&self.hooks, &self.dir) == self.before
+    }
+}
+
+/// Fingerprints of the files that hooks name, save those that they write.
+fn scripts(hooks: &[String], dir: &Path) -> std::collections::BTreeMap<String, String> {
+    let is_written = |name: &str| {
+        let mut places = hooks
+            .iter()
+            .flat_map(|hook| hook.match_indices(name).map(move |(at, _)| &hook[..at]));
+        places.any(|before| {
+            before
+                .trim_end_matches([' ', '"', '\'', '/', '.'])
+                .ends_with('>')
+        })
+    };
+    let mut files = command_files(hooks, dir);
+    files.retain(|name, _| !is_written(name));
+    files
 }
 
 /// What is told of the loop with every notice.
@@ -176,11 +231,16 @@ fn short(text: &str) -> String {
 
 /// Starts the process that tells, and does not wait for it. What cannot be told must not
 /// trouble the loop.
-fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record) {
+fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record, rights: Rights) {
     let Ok(order) = serde_json::to_vec(&about.order(to, notice, record)) else {
         return;
     };
-    let child = Command::new(this_program())
+    let mut helper = Command::new(this_program());
+    if rights == Rights::OfLoop {
+        // Whatever it starts is then known as something of the loop.
+        helper.env(descartes_proc::MARK, &about.loop_id);
+    }
+    let child = helper
         .arg(VERB)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -190,7 +250,7 @@ fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record) {
         .spawn();
     if let Ok(mut child) = child {
         // What a person trusts as `on_event` may steer, although the host started it.
-        let trusted = descartes_proc::trust_child(child.id());
+        let trusted = (rights == Rights::OfPerson).then(|| descartes_proc::trust_child(child.id()));
         // An order is smaller than a pipe: this never waits.
         if let Some(mut stdin) = child.stdin.take() {
             drop(stdin.write_all(&order));

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use descartes_core::host::Host;
+use descartes_core::steering::own_sender;
 use descartes_kernel::outcome::exit;
 use descartes_store::safe_open::{self, Options};
 use descartes_store::trust::Digest;
@@ -79,7 +80,9 @@ pub fn start(
         ProjectConfig::Trusted(accepted) => accepted.clone(),
         ProjectConfig::Harmless | ProjectConfig::AsWritten => Vec::new(),
     };
-    let order = order.clone();
+    let mut order = order.clone();
+    // The process in the background has neither our terminal nor our parent.
+    order.from = Some(own_sender());
     let order = serde_json::to_vec(&Handed { order, trusted })
         .map_err(|error| CliError::system("write the order", error.into()))?;
     if let Some(mut stdin) = child.stdin.take() {

@@ -13,6 +13,7 @@ use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::price::{Price, Prices};
+use descartes_kernel::steering::Sender;
 use descartes_store::config::Layers;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 use descartes_store::lock::holder_of;
@@ -39,6 +40,9 @@ pub struct Order {
     /// Where it works, or where it is asked for: settings are looked for there.
     #[serde(with = "descartes_kernel::path_text::one")]
     pub dir: PathBuf,
+    /// Who gives it, where another process carries it out.
+    #[serde(default)]
+    pub from: Option<Sender>,
 }
 
 /// What to do.
@@ -147,6 +151,7 @@ impl Order {
                     accept: Accept::default(),
                     here: None,
                     retry: Retry::No,
+                    from: self.from,
                 };
                 Ok(match host::land(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),
@@ -174,6 +179,7 @@ impl Order {
                         true => Retry::Blocked,
                         false => Retry::No,
                     },
+                    from: self.from,
                 };
                 Ok(match host::resume_telling(settings, resume, told)? {
                     Resumed::Go(host) => Opened::Held(host),

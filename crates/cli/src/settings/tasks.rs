@@ -227,7 +227,7 @@ pub fn uses_scud_gates(
 
 /// The gates of SCUD's config, once they are trusted, else what the project's files make likely.
 fn found_gates(around: &Surroundings, dir: &Path) -> Result<Option<FoundGates>, CliError> {
-    let Some(found) = scud_gates(dir) else {
+    let Some(found) = scud_gates(dir)? else {
         return Ok(project_gates(dir));
     };
     let keys = trust::scud_powers(&found.commands);

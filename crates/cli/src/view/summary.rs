@@ -27,7 +27,7 @@ impl Named {
     pub fn command(&self, verb: &str, rest: &str) -> String {
         let name = match self {
             Self::Here => String::new(),
-            Self::As(name) => format!(" {name}"),
+            Self::As(name) => format!(" {}", shell_words::quote(name)),
         };
         let rest = if rest.is_empty() {
             String::new()
@@ -221,7 +221,7 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
         }
         Reason::BudgetExhausted { budget, .. } => {
             vec![
-                named.command("resume", &format!("{} …", budget.flag())),
+                named.command("resume", &format!("{} {}", budget.flag(), budget.example())),
                 named.command("history", ""),
             ]
         }

@@ -111,6 +111,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
             format!("works in {} from here on", working_directory.display()),
         ),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
+        Event::Busy { what } if what.is_empty() => Vec::new(),
         Event::Busy { what } => line(Tone::Normal, one_line(what)),
         Event::GateFileChanged { file, task } => {
             let of = task.as_ref().map(|task| format!(" (task {task})"));

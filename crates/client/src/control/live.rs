@@ -86,16 +86,17 @@ impl Ticket {
     }
 }
 
-/// Sends a command and waits for the first answer, at most `patience`. Every now and then `look` is
-/// asked whether it still makes sense.
+/// Sends a command to the host, which is this process where it is known, and waits for the first
+/// answer, at most `patience`. Every now and then `look` is asked whether it still makes sense.
 pub(super) fn ask(
     socket: &Path,
+    host: Option<u32>,
     command: &Command,
     patience: Duration,
     look: impl Fn() -> Result<(), ClientError>,
 ) -> Result<Attempt, ClientError> {
     let end = Instant::now() + patience;
-    let Some(mut lines) = Lines::open(socket, command, end)? else {
+    let Some(mut lines) = Lines::open(socket, host, command, end)? else {
         return Ok(Attempt::Nobody);
     };
     let first = loop {
@@ -140,8 +141,15 @@ enum Line {
 
 impl Lines {
     /// `None` where nobody listens.
-    fn open(socket: &Path, command: &Command, end: Instant) -> Result<Option<Self>, ClientError> {
+    fn open(
+        socket: &Path,
+        host: Option<u32>,
+        command: &Command,
+        end: Instant,
+    ) -> Result<Option<Self>, ClientError> {
         match connect(socket, end) {
+            // Whoever else listens there has no say.
+            Ok(stream) if !is_of(&stream, host) => Ok(None),
             Ok(stream) => Ok(Self::write(stream, command)),
             Err(Errno::EAGAIN) => Err(ClientError::Silent {
                 pid: None,
@@ -218,6 +226,16 @@ fn connect(socket: &Path, end: Instant) -> Result<UnixStream, Errno> {
             Err(Errno::EAGAIN) if Instant::now() < end => std::thread::sleep(AGAIN),
             Err(errno) => return Err(errno),
         }
+    }
+}
+
+/// Whether the socket was made by this process; another pid namespace tells none.
+fn is_of(stream: &UnixStream, host: Option<u32>) -> bool {
+    let peer = socket::getsockopt(stream, socket::sockopt::PeerCredentials);
+    let peer = peer.ok().and_then(|peer| u32::try_from(peer.pid()).ok());
+    match (host, peer.filter(|pid| *pid > 0)) {
+        (Some(host), Some(peer)) => host == peer,
+        _ => true,
     }
 }
 

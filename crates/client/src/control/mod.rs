@@ -115,13 +115,15 @@ impl LoopHandle {
         let first = self.state()?.next_command;
         self.look_at_host(command)?;
         let look = || self.look_at_host(command);
-        let attempt = live::ask(&socket, command, answer, look).map_err(|error| match error {
-            ClientError::Silent { waited, .. } => ClientError::Silent {
-                pid: self.pid(),
-                waited,
-            },
-            other => other,
-        })?;
+        let host = self.living_host()?;
+        let attempt =
+            live::ask(&socket, host, command, answer, look).map_err(|error| match error {
+                ClientError::Silent { waited, .. } => ClientError::Silent {
+                    pid: self.pid(),
+                    waited,
+                },
+                other => other,
+            })?;
         if let Attempt::Nobody = attempt
             && let Some(id) = self.taken(command, first)?
         {
@@ -178,7 +180,8 @@ impl LoopHandle {
     /// Whether anybody answers on the loop's socket.
     pub fn ping(&self, patience: Duration) -> Result<Life, ClientError> {
         let socket = HostInfo::read(&self.dir).and_then(|info| info.socket);
-        match socket.map(|socket| live::ask(&socket, &Command::Ping, patience, || Ok(()))) {
+        let host = self.living_host()?;
+        match socket.map(|socket| live::ask(&socket, host, &Command::Ping, patience, || Ok(()))) {
             Some(Ok(Attempt::Taken(_))) => Ok(Life::Alive),
             Some(Ok(Attempt::Nobody)) | None => Ok(Life::Gone),
             Some(Err(error)) => Err(error),
@@ -198,7 +201,7 @@ fn is_deaf(error: &ClientError, command: &Command) -> bool {
 
 /// Asks whoever listens whether it is there; a host that hears it looks after its files.
 pub(crate) fn wake(socket: &std::path::Path, patience: Duration) {
-    drop(live::ask(socket, &Command::Ping, patience, || Ok(())));
+    drop(live::ask(socket, None, &Command::Ping, patience, || Ok(())));
 }
 
 /// The loop lives and cannot be talked to. To be ended it need not listen.

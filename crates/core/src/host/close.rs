@@ -80,7 +80,10 @@ impl Driver {
         let pruned = self.house.pruned();
         self.told_pruned(pruned)?;
         self.tell_dropped()?;
-        self.begin_save()?;
+        let begun = self.begin_save();
+        if begun.is_err() {
+            self.told_save(begun)?;
+        }
         self.keep_locks()?;
         match self.next_action() {
             // It goes on beside the preparations, and is there before the agent.
@@ -160,6 +163,9 @@ impl Driver {
 
     /// An agent may have deleted the lock beside the state file.
     pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
+        if self.ground.check().is_err() && self.ground.is_above(self.house.state_file()) {
+            return Ok(());
+        }
         let kept = self.house.lock.keep();
         self.told_lock(kept)
     }

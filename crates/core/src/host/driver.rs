@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
 use super::control::{ControlSocket, Reply};
+use super::ground::Ground;
 use super::house::{House, Troubles};
 use super::message::Message;
 use super::run::LiveRun;
@@ -48,6 +49,8 @@ pub(crate) struct Driver {
     pub(crate) rx: Receiver<Message>,
     pub(crate) tx: std::sync::mpsc::Sender<Message>,
     pub(crate) tree: Tree,
+    /// Where it works.
+    pub(crate) ground: Ground,
     /// Held for its drop, which removes the file.
     pub(crate) _socket: Option<ControlSocket>,
     pub(crate) waiting: Vec<(CommandId, Reply)>,
@@ -113,7 +116,16 @@ impl Driver {
 
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
-            match self.next_action() {
+            let action = self.next_action();
+            // An attempt at a task proves nothing yet: a red gate sends it back.
+            let proves = matches!(
+                action,
+                Action::Start { .. } | Action::Gate { .. } | Action::Close
+            );
+            if proves && self.lent_until.is_none() {
+                self.ground.check()?;
+            }
+            match action {
                 Action::Start {
                     run,
                     iteration,
@@ -499,6 +511,10 @@ impl Driver {
     pub(super) fn begin_save(&mut self) -> Result<(), HostError> {
         if let Some(event) = checkpoint(&self.state) {
             self.append(event)?;
+        }
+        if self.ground.is_above(self.house.state_file()) {
+            // A working directory is never made anew to have a place for the state file.
+            self.ground.check()?;
         }
         let state = self.state.project(&self.kept);
         self.house.save(state, self.state.seq);

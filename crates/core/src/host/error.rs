@@ -32,6 +32,14 @@ pub enum HostError {
         /// What to type next.
         hint: String,
     },
+    /// What the loop stands on was taken away.
+    #[error("{message}")]
+    Lost {
+        /// What.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The agent cannot be started.
     #[error(transparent)]
     Agent(#[from] StartError),
@@ -97,7 +105,9 @@ impl HostError {
             return Some(refusal.hint());
         }
         match self {
-            Self::Usage { hint, .. } | Self::Refused { hint, .. } => Some(hint.clone()),
+            Self::Usage { hint, .. } | Self::Refused { hint, .. } | Self::Lost { hint, .. } => {
+                Some(hint.clone())
+            }
             Self::Agent(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
             Self::StateFile(error) => error.hint().map(str::to_owned),

@@ -28,6 +28,12 @@ pub(crate) fn gate_files(
     })
 }
 
+/// Fingerprints of the files in `dir` that commands run or read, as far as their words tell: scripts,
+/// not the programs on `PATH`.
+pub fn command_files(commands: &[String], dir: &Path) -> BTreeMap<String, String> {
+    gate_files(commands, dir, &[])
+}
+
 /// The same, where the files of the tree are read in another way.
 pub(crate) fn gate_files_by(
     gates: &[String],

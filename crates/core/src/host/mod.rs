@@ -14,6 +14,7 @@ pub(crate) mod driver;
 mod error;
 mod gate;
 pub(crate) mod gate_files;
+mod ground;
 mod house;
 mod leftovers;
 pub(crate) mod message;
@@ -40,6 +41,7 @@ use descartes_store::layout::LoopDir;
 
 pub(crate) use agent::resolve_all;
 pub use error::HostError;
+pub use gate_files::command_files;
 pub use leftovers::{is_guard_of_dead_host, sweep_loop};
 pub use open::{Existing, NESTED_IN, NewLoop, create, examine};
 pub(crate) use open::{create_within, git_of};

@@ -28,6 +28,7 @@ use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
 use super::driver::Driver;
 use super::gate_files::gate_files;
+use super::ground::Ground;
 use super::house::{House, Troubles};
 use super::leftovers::{sweep_state_file, wait_for_guard};
 use super::message::Message;
@@ -302,6 +303,7 @@ fn check_existing(
         return Err(HostError::taken(&held));
     }
     if existing == Existing::KeepDated {
+        state_file.may_be_set_aside()?;
         return Ok(());
     }
     let path = state_file.path().display().to_string();
@@ -520,6 +522,7 @@ pub(super) fn assemble(
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
     let tree = Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held));
+    let ground = Ground::hold(&work);
     let policy = Agents {
         count: agents.len() as u32,
         stall_default: if agents.iter().all(ResolvedAgent::understood) {
@@ -541,6 +544,7 @@ pub(super) fn assemble(
         rx,
         tx,
         tree,
+        ground,
         _socket: socket,
         waiting: Vec::new(),
         interrupts: 0,

@@ -9,6 +9,7 @@ use descartes_kernel::edits::{Accept, Edit, edited};
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{Kept, LoopState, Phase};
+use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
@@ -26,6 +27,7 @@ use super::moved;
 use super::open::{Held, assemble, make_branch, take, working_dir};
 use super::sources::{Source, begin_from_file, find, fold_journal, not_of_another};
 use super::{Host, HostError, HostSettings};
+use crate::steering::own_sender;
 use crate::tasks::{self, Occasion, Retry};
 
 /// A loop to take up.
@@ -46,6 +48,9 @@ pub struct Resume {
     pub here: Option<PathBuf>,
     /// In a task loop: whether blocked tasks are tried again.
     pub retry: Retry,
+    /// Who asks for it, where that is another process than this one: what is changed stands in the
+    /// result with who changed it.
+    pub from: Option<Sender>,
 }
 
 /// What came of it.
@@ -103,6 +108,10 @@ pub(crate) fn resume_for(
 ) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
     let mut notices = Vec::new();
+    let from = match &purpose {
+        Purpose::Attempt { .. } => None,
+        Purpose::Loop | Purpose::Land => Some(resume.from.clone().unwrap_or_else(own_sender)),
+    };
     let mut found = find(
         &settings,
         &mut state_file,
@@ -146,7 +155,10 @@ pub(crate) fn resume_for(
         if found.source == Source::Journal {
             let edit = edit_of(&state, loaded, resume.accept, &mut notices);
             held_back = HeldBack::of(&edit);
-            if let Some(event) = edit.event {
+            if let Some(mut event) = edit.event {
+                if let Event::StateEdited { from: by, .. } = &mut event {
+                    by.clone_from(&from);
+                }
                 branch = new_branch(&settings, &state, &event, &dir)?;
                 record(&mut journal, &mut state, event)?;
             }
@@ -228,7 +240,8 @@ pub(crate) fn resume_for(
     if let Some(name) = branch {
         host.driver.append(Event::Branched { name })?;
     }
-    host.driver.settle_the_past(&resume.change, &purpose)?;
+    host.driver
+        .settle_the_past(&resume.change, from.as_ref(), &purpose)?;
     host.take_tasks(tasks);
     host.driver.save_state()?;
     Ok(Resumed::Go(Box::new(host)))
@@ -407,6 +420,7 @@ impl Driver {
     fn settle_the_past(
         &mut self,
         change: &ConfigChange,
+        from: Option<&Sender>,
         purpose: &Purpose,
     ) -> Result<(), HostError> {
         if let Phase::Running(run) = &self.state.phase {
@@ -439,7 +453,7 @@ impl Driver {
         }
         if !change.is_empty() {
             let (change, by) = (change.clone(), "resume".to_owned());
-            let from = None;
+            let from = from.cloned();
             self.append(Event::ConfigChanged { change, by, from })?;
         }
         self.gates_changed()?;

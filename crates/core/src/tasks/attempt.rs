@@ -446,6 +446,7 @@ impl Job {
                 environment: config.backend.environment.clone().into_values(),
                 accept: Accept::Harmless,
                 retry: Retry::No,
+                from: None,
             };
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),

@@ -1,8 +1,12 @@
 //! Gates that a project brings along, where nobody set any.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::scud::backpressure;
+use descartes_store::safe_open;
+
+use crate::host::HostError;
 
 /// A gate that was found, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,24 +27,43 @@ pub struct ScudGates {
 }
 
 /// The gates of SCUD's config, else those that the files of the project make likely.
-pub fn found_gates(dir: &Path) -> Option<FoundGates> {
-    let scud = scud_gates(dir).map(|found| FoundGates {
+pub fn found_gates(dir: &Path) -> Result<Option<FoundGates>, HostError> {
+    let scud = scud_gates(dir)?.map(|found| FoundGates {
         commands: found.commands,
         source: "[swarm.backpressure] in .scud/config.toml".to_owned(),
     });
-    scud.or_else(|| project_gates(dir))
+    Ok(scud.or_else(|| project_gates(dir)))
 }
 
 /// The gates of SCUD's config: whatever its author wrote, so a program asks the user before it runs them.
-pub fn scud_gates(dir: &Path) -> Option<ScudGates> {
-    let project = dir.ancestors().find(|dir| dir.join(".scud").is_dir())?;
+/// A config that cannot be read is an error: it may hold the gates.
+pub fn scud_gates(dir: &Path) -> Result<Option<ScudGates>, HostError> {
+    let Some(project) = dir.ancestors().find(|dir| dir.join(".scud").is_dir()) else {
+        return Ok(None);
+    };
     let file = project.join(".scud/config.toml");
-    let text = fs_err::read_to_string(&file).ok()?;
-    let found = backpressure(&text).ok().flatten()?;
-    Some(ScudGates {
+    let unusable = |why: String| {
+        HostError::refused(
+            format!(
+                "cannot read the gates in {}: {}",
+                file.display(),
+                why.trim_end()
+            ),
+            "mend the file, or name the gates with --verify",
+        )
+    };
+    let text = match safe_open::read_user_text(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound && !safe_open::is_there(&file) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unusable(error.to_string())),
+    };
+    let found = backpressure(&text).map_err(|error| unusable(error.to_string()))?;
+    Ok(found.map(|found| ScudGates {
         commands: found.commands,
         file,
-    })
+    }))
 }
 
 /// Gates that the files of a project make likely: commands that are ours, found by what is there.
@@ -104,7 +127,40 @@ mod tests {
             fs_err::create_dir_all(path.parent().unwrap()).unwrap();
             fs_err::write(path, text).unwrap();
         }
-        found_gates(folder.path()).map(|found| found.commands.join(" | "))
+        let found = found_gates(folder.path()).unwrap();
+        found.map(|found| found.commands.join(" | "))
+    }
+
+    #[test]
+    fn a_scud_config_that_cannot_be_read_is_refused() {
+        let table: [(&str, &[u8]); 5] = [
+            (
+                "a syntax error",
+                b"[swarm.backpressure]\ncommands = [\"false\"\n",
+            ),
+            (
+                "another type",
+                b"[swarm.backpressure]\ncommands = \"false\"\n",
+            ),
+            ("another type above", b"swarm = 3\n"),
+            (
+                "no UTF-8",
+                b"[swarm.backpressure]\ncommands = [\"false\"]\n# \xff\n",
+            ),
+            ("a table of tables", b"[[swarm]]\nbackpressure = 1\n"),
+        ];
+        for (what, text) in table {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join(".scud/config.toml");
+            fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+            fs_err::write(&path, text).unwrap();
+            let error = found_gates(folder.path()).unwrap_err();
+            assert!(error.to_string().contains("config.toml"), "{what}: {error}");
+            assert_eq!(error.exit_code(), 65, "{what}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(folder.path().join(".scud/config.toml")).unwrap();
+        assert!(found_gates(folder.path()).is_err(), "a folder");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The few things a task loop does in git, each idempotent: a host that dies in the middle does
 //! them again.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +50,12 @@ enum Need {
 }
 
 type Asked<T> = Result<T, String>;
+
+/// A path as git prints it, without the end of its line.
+pub(super) fn path_of(printed: &[u8]) -> PathBuf {
+    let bytes = printed.strip_suffix(b"\n").unwrap_or(printed);
+    PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
 
 impl Repo {
     pub(super) fn at(dir: &Path, git: &Git) -> Self {
@@ -131,6 +139,17 @@ impl Repo {
     fn answer(call: Call) -> Asked<Answer> {
         call.run(Deadline::after(HOOKS))
             .map_err(|error| error.to_string())
+    }
+
+    /// The top of the work tree, whatever bytes its name has.
+    pub(super) fn top(&self) -> Asked<PathBuf> {
+        let args = ["rev-parse", "--show-toplevel"];
+        let answer = self.reading(&args).run(Deadline::after(PATIENCE));
+        let answer = answer.map_err(|error| error.to_string())?;
+        match answer.code {
+            Some(0) => Ok(path_of(&answer.stdout)),
+            _ => Err(answer.error().to_string()),
+        }
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {

@@ -129,6 +129,7 @@ impl Runner<'_> {
         self.grew.extend(answer.work.clone());
         let added = growth_reply(&answer.said).and_then(|task| {
             let id = task.id.clone();
+            self.orders.grant(task.id.as_str().into());
             self.source.add(&task).map_err(|error| error.to_string())?;
             Ok(id)
         });

@@ -7,6 +7,7 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{ProvenAt, ProvenTree, TaskMarks, TasksConfig};
 use descartes_proc::Ending;
 
+use super::git::path_of;
 use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{
     Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
@@ -114,7 +115,7 @@ pub(super) fn changed_files(
         .args(["rev-parse", "--show-toplevel"])
         .output(Deadline::after(PATIENCE))
         .map_err(|error| error.to_string())?;
-    let top = PathBuf::from(String::from_utf8_lossy(&top).trim_end());
+    let top = path_of(&top);
     let asked = git
         .read(dir)
         .args([

@@ -15,6 +15,7 @@ mod in_place;
 mod launch;
 mod locks;
 mod memory;
+mod orders;
 mod place;
 mod prepare;
 mod prompt;

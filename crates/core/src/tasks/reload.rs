@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use descartes_kernel::edits::FieldChange;
 use descartes_kernel::event::Event;
 use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
 
+use super::orders::commands;
 use super::run::Runner;
 use super::source::{Keeps, Loaded, SourceError};
 use super::task_file::SETTLED;
@@ -15,9 +17,13 @@ use crate::host::HostError;
 impl Runner<'_> {
     /// Tells the views what there is to do.
     pub(super) fn announce(&mut self) -> Result<(), HostError> {
-        let tasks = planned(&self.loaded.plan);
+        self.announce_with(Vec::new())
+    }
+
+    fn announce_with(&mut self, held: Vec<FieldChange>) -> Result<(), HostError> {
+        let tasks = planned(&self.loaded);
         let tag = self.config.source.tag();
-        self.d.append(Event::TasksPlanned { tag, tasks })
+        self.d.append(Event::TasksPlanned { tag, tasks, held })
     }
 
     /// Reads the file again: what others changed becomes inputs, a new shape a new plan.
@@ -28,7 +34,7 @@ impl Runner<'_> {
         if self.file.is_away() {
             return self.look_for_file();
         }
-        let loaded = match self.source.news() {
+        let mut loaded = match self.source.news() {
             Ok(Some(loaded)) => loaded,
             Ok(None) => {
                 self.reload_trouble = None;
@@ -50,10 +56,22 @@ impl Runner<'_> {
         if !self.is_whole(&loaded) {
             return Ok(());
         }
+        let held = self.orders.hold(&mut loaded);
         let same = same_shape(&self.loaded.plan, &loaded.plan);
         self.loaded = loaded;
+        if !held.is_empty() {
+            let words: Vec<String> = held.iter().map(FieldChange::words).collect();
+            self.d.warn(format!(
+                "{} was changed while the loop runs; gates, agents and limits of tasks stay as they \
+                 were when a person last started it: {}",
+                self.config.source.path().display(),
+                words.join("; ")
+            ))?;
+        }
+        if !same || !held.is_empty() {
+            self.announce_with(held)?;
+        }
         if !same {
-            self.announce()?;
             for effect in self.sched.replan(self.loaded.plan.clone()) {
                 self.perform(effect)?;
             }
@@ -132,7 +150,8 @@ impl Runner<'_> {
     }
 }
 
-fn planned(plan: &Plan) -> Vec<PlannedTask> {
+fn planned(loaded: &Loaded) -> Vec<PlannedTask> {
+    let plan = &loaded.plan;
     let waves = plan.waves().iter().enumerate();
     waves
         .flat_map(|(wave, tasks)| {
@@ -144,6 +163,7 @@ fn planned(plan: &Plan) -> Vec<PlannedTask> {
                     wave: wave as u32 + 1,
                     complexity: node.weight,
                     after: work_before(plan, *task),
+                    commands: loaded.briefs.get(&node.id).map(commands),
                 }
             })
         })

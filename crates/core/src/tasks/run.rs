@@ -9,7 +9,7 @@ use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
-use descartes_kernel::sched::{self, Effect, Ended, Gates, Input, Scheduler};
+use descartes_kernel::sched::{self, Attempt, AttemptEnd, Effect, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::{Pause, Spent};
 use descartes_kernel::step;
 use descartes_kernel::tasks::{Landing, ProvenTree, TasksConfig};
@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use super::attempt::Control;
 use super::growth::Growth;
 use super::locks::Locks;
+use super::orders::Orders;
 use super::place::{Fresh, Work, Workplace};
 use super::prepare::{Prepared, Retry};
 use super::shell::Stopper;
@@ -61,6 +62,8 @@ pub(super) struct Runner<'d> {
     pub(super) sched: Scheduler,
     pub(super) source: Box<dyn TaskSource>,
     pub(super) loaded: Loaded,
+    /// Gates, agents and limits of tasks as a person started the loop.
+    pub(super) orders: Orders,
     pub(super) place: Arc<dyn Workplace>,
     pub(super) live: BTreeMap<u32, Live>,
     /// Tasks whose status in the file is ours to keep.
@@ -138,6 +141,7 @@ impl<'d> Runner<'d> {
         let told: Vec<TaskId> = told.cloned().collect();
         Ok(Self {
             claimed: claimed.collect(),
+            orders: Orders::of(&loaded),
             d,
             config,
             sched,
@@ -329,6 +333,7 @@ impl<'d> Runner<'d> {
     }
 
     pub(super) fn advance(&mut self) -> Result<(), HostError> {
+        self.d.ground.check()?;
         while !self.inputs.is_empty() {
             let inputs: Vec<Input> = self.inputs.drain(..).collect();
             for effect in self.sched.advance_all(&inputs) {
@@ -352,6 +357,7 @@ impl<'d> Runner<'d> {
                     .into_iter()
                     .filter(|attempt| !refused.remove(&attempt.task))
                     .collect();
+                let tasks = self.without_refused_commands(tasks);
                 if !tasks.is_empty() {
                     launch::attempt(self, slot, &tasks)?;
                 }
@@ -397,6 +403,24 @@ impl<'d> Runner<'d> {
             Effect::Finish(ended) => self.ended = Some(ended),
         }
         Ok(())
+    }
+
+    /// Tasks that may be started; one that was added while the loop ran, with commands that nobody has
+    /// agreed to run, waits for a person.
+    fn without_refused_commands(&mut self, tasks: Vec<Attempt>) -> Vec<Attempt> {
+        let (refused, tasks): (Vec<_>, Vec<_>) = tasks
+            .into_iter()
+            .partition(|attempt| self.orders.refused(&attempt.task).is_some());
+        for Attempt { task, .. } in refused {
+            let commands = self.orders.refused(&task).unwrap_or_default().join(", ");
+            let message = format!(
+                "it was added while the loop ran, with commands of its own ({commands}): a person \
+                 starts it with: descartes loop resume --retry-blocked"
+            );
+            let end = AttemptEnd::AtLimit { message };
+            self.inputs.push_back(Input::Finished { task, end });
+        }
+        tasks
     }
 
     /// The next thing that happened, as inputs.

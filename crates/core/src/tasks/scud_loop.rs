@@ -132,7 +132,7 @@ impl ScudLoopConfig {
         if let Some(gate) = self.verification_command {
             config.verify = vec![gate];
         } else if config.verify.is_empty()
-            && let Some(found) = super::found_gates(&dir)
+            && let Some(found) = super::found_gates(&dir)?
         {
             config.verify = found.commands;
         }

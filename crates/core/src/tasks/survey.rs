@@ -117,10 +117,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
     let paths = listed
         .lines()
         .filter_map(|line| line.strip_prefix("worktree "));
-    let top = PathBuf::from(
-        repo.ask(&["rev-parse", "--show-toplevel"])
-            .unwrap_or_default(),
-    );
+    let top = repo.top().unwrap_or_default();
     let kept: Vec<KeptTree> = folders_of(&top, &folder)
         .iter()
         .flat_map(|folder| kept_in(folder))

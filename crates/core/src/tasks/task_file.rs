@@ -4,7 +4,9 @@
 
 use std::time::{Duration, Instant};
 
+use descartes_kernel::event::Event;
 use descartes_kernel::graph::{TaskId, TaskStatus};
+use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::Input;
 
 use super::run::Runner;
@@ -112,6 +114,11 @@ impl Runner<'_> {
         }
         self.file.away = Some(Instant::now());
         self.inputs.push_back(Input::FileAway);
+        let what = format!(
+            "waiting for the task file {}: {error}",
+            self.config.source.path().display()
+        );
+        self.d.append(Event::Busy { what })?;
         self.d.warn(format!(
             "the task file cannot be used now, and is waited for; work under way goes on: {error}"
         ))
@@ -133,15 +140,42 @@ impl Runner<'_> {
                     "put it back, then go on with: descartes loop resume",
                 ));
             }
+            if idle {
+                self.mind_time(since.elapsed());
+            }
             return Ok(());
         }
         self.file.away = None;
+        let what = String::new();
+        self.d.append(Event::Busy { what })?;
         self.inputs.push_back(Input::FileBack);
         // The folder may be another one, which nobody watches yet.
         self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
         self.d.warn("the task file is back".to_owned())?;
         self.source.forget();
         self.reload()
+    }
+
+    /// Time in which nothing is at work, since the file is away, counts for `--max-duration`.
+    fn mind_time(&mut self, waited: Duration) {
+        let Some(limit) = self.d.state.config.max_duration_secs else {
+            return;
+        };
+        let used = Duration::from_millis(self.d.state.spent.ms) + waited;
+        if used < limit.0 || self.fatal.is_some() {
+            return;
+        }
+        let (budget, limit, used) = (Budget::Duration, limit.0.as_secs_f64(), used.as_secs_f64());
+        self.fatal = Some(IterativeExitReason::BudgetExhausted {
+            budget,
+            limit,
+            used,
+        });
+        self.inputs.push_back(Input::BudgetReached {
+            budget,
+            limit,
+            used,
+        });
     }
 
     fn settle_debts(&mut self) -> Result<(), SourceError> {

@@ -28,6 +28,9 @@ pub enum WorktreeError {
     /// There is no such program.
     #[error("git is not installed, or not on PATH")]
     GitMissing,
+    /// The folder that git was to be run in is gone.
+    #[error("the folder {} is not there", .0.display())]
+    NoFolder(PathBuf),
     /// git said no.
     #[error("git {verb} failed: {words}")]
     Git {

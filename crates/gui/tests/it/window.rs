@@ -334,6 +334,7 @@ fn tasks() -> Tale {
     };
     use descartes_kernel::tasks::PlannedTask;
     let task = |id: &str, wave, after: &[&str]| PlannedTask {
+        commands: None,
         id: id.into(),
         title: format!("Build part {id}"),
         wave,
@@ -342,6 +343,7 @@ fn tasks() -> Tale {
     };
     let mut tale = Tale::new("auth", config());
     tale.add(Event::TasksPlanned {
+        held: Vec::new(),
         tag: "auth".into(),
         tasks: vec![
             task("1", 1, &[]),

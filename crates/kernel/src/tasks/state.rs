@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::edits::FieldChange;
 use crate::graph::{TaskId, TaskStatus};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 use crate::state::Spent;
@@ -25,6 +26,9 @@ pub struct PlannedTask {
     /// What it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<TaskId>,
+    /// What its file has run for it: gates and agents of its own. Not told by older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<String>>,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -50,6 +54,9 @@ pub struct TaskEntry {
     /// Whether its status is somebody else's mark, made while the loop ran and not proven.
     #[serde(default, skip_serializing_if = "is_false")]
     pub marked: bool,
+    /// What its file has run for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<String>>,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -266,14 +273,30 @@ pub enum Counted {
 }
 
 impl TasksState {
-    /// Takes a plan: tasks that are known stay as they are.
-    pub fn plan(&mut self, tag: &str, tasks: &[PlannedTask]) {
+    /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not
+    /// as they were.
+    pub fn plan(&mut self, tag: &str, tasks: &[PlannedTask]) -> Vec<FieldChange> {
+        let mut changed = Vec::new();
         let mut old = std::mem::take(&mut self.tasks);
         self.tag = tag.to_owned();
         self.order = tasks.iter().map(|task| task.id.clone()).collect();
         self.waves = tasks.iter().map(|task| task.wave).max().unwrap_or(0);
         for task in tasks {
             let known = old.remove(&task.id);
+            let before = known.as_ref().and_then(|known| known.commands.as_ref());
+            if let (Some(before), Some(now)) = (before, &task.commands)
+                && before != now
+            {
+                let list = |commands: &[String]| match commands.is_empty() {
+                    true => "none".to_owned(),
+                    false => commands.join(", "),
+                };
+                changed.push(FieldChange {
+                    field: format!("task {}", task.id),
+                    from: list(before),
+                    to: list(now),
+                });
+            }
             let entry = TaskEntry {
                 title: task.title.clone(),
                 wave: task.wave,
@@ -281,7 +304,8 @@ impl TasksState {
                 status: known.as_ref().map_or(TaskStatus::Pending, |k| k.status),
                 attempts: known.as_ref().map_or(0, |known| known.attempts),
                 after: task.after.clone(),
-                marked: known.is_some_and(|known| known.marked),
+                marked: known.as_ref().is_some_and(|known| known.marked),
+                commands: task.commands.clone(),
             };
             self.tasks.insert(task.id.clone(), entry);
         }
@@ -289,6 +313,7 @@ impl TasksState {
         let tasks = &self.tasks;
         self.marked
             .retain(|entry| entry.mark != REMOVED || !tasks.contains_key(&entry.task_id));
+        changed
     }
 
     /// Takes an event of the scheduler; tells whether it ends an attempt that counts.
@@ -601,6 +626,7 @@ mod tests {
     fn state() -> TasksState {
         let mut state = TasksState::default();
         let task = |id: &str, wave| PlannedTask {
+            commands: None,
             id: id.into(),
             title: format!("Task {id}"),
             wave,

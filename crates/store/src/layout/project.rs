@@ -24,13 +24,21 @@ pub fn ensure_folder_of(file: &Path) -> Result<(), IoError> {
 }
 
 fn ensure(folder: &Path) -> Result<(), IoError> {
+    let own = folder
+        .file_name()
+        .is_some_and(|name| name == PROJECT_FOLDER);
+    // A project that was moved or deleted is not made anew around our own folder.
+    if let Some(project) = folder
+        .parent()
+        .filter(|dir| own && !dir.as_os_str().is_empty())
+        && !project.exists()
+    {
+        let gone = std::io::Error::from(ErrorKind::NotFound);
+        return Err(IoError::new("make the folder", folder, gone));
+    }
     ops::make_dir(folder, Sync::Durable)?;
     let ignore = folder.join(".gitignore");
-    match folder
-        .file_name()
-        .is_some_and(|name| name == PROJECT_FOLDER)
-        && !crate::safe_open::is_there(&ignore)
-    {
+    match own && !crate::safe_open::is_there(&ignore) {
         true => ops::replace_shared(&ignore, b"*\n", Sync::Lazy),
         false => Ok(()),
     }

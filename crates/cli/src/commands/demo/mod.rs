@@ -93,6 +93,7 @@ fn order(dir: &Path, args: DemoArgs) -> Order {
         ..IterativeLoopConfig::default()
     };
     Order {
+        from: None,
         environment: std::collections::BTreeMap::new(),
         dir: dir.to_owned(),
         job: Job::Start {

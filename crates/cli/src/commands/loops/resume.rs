@@ -75,6 +75,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
         .map(|variable| variable.resolved(&around.environment))
         .collect::<Result<_, _>>()?;
     let order = Order {
+        from: None,
         environment,
         dir,
         job: Job::Resume {

@@ -76,6 +76,7 @@ fn around_for(
 fn order(start: Start, over: Over) -> Order {
     Order {
         environment: start.config.backend.environment.clone().into_values(),
+        from: None,
         dir: start.dir,
         job: Job::Start {
             config: Box::new(start.config),

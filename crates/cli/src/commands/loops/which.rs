@@ -119,7 +119,10 @@ fn project_of(state_file: &Path) -> &Path {
 pub fn as_typed(which: &WhichLoop, found: &LoopHandle) -> String {
     match (&which.id, &which.state_file) {
         (None, None) => String::new(),
-        (None, Some(file)) => format!(" --state-file {}", file.display()),
-        (Some(_), _) => format!(" {}", found.name()),
+        (None, Some(file)) => format!(
+            " --state-file {}",
+            shell_words::quote(&file.display().to_string())
+        ),
+        (Some(_), _) => format!(" {}", shell_words::quote(found.name())),
     }
 }

@@ -40,6 +40,7 @@ pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<
             continue;
         }
         let order = Order {
+            from: None,
             environment: BTreeMap::new(),
             dir: found.meta().working_dir.clone(),
             job: Job::Land {

@@ -158,6 +158,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         },
     };
     let order = Order {
+        from: None,
         environment,
         dir: start.dir,
         job,
@@ -346,6 +347,7 @@ fn reset(
         }
         return Ok(0);
     }
+    within::refuse_state_file(&path, around)?;
     let kept = StateFile::at(&path)?.set_aside(jiff::Timestamp::now())?;
     if args.json {
         printer.json(&json!({"forgotten": true, "kept": encode(&kept)}).to_string());

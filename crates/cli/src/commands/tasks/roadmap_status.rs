@@ -50,7 +50,10 @@ pub fn run(
     let now = match (&state, alive) {
         (_, true) => "running".to_owned(),
         (Some(state), _) if state.completed => state.exit_reason.sentence(),
-        (Some(_), _) => "interrupted (go on with: descartes roadmap run)".to_owned(),
+        (Some(_), _) => format!(
+            "interrupted (go on with: descartes roadmap run {})",
+            shell_words::quote(&args.file.display().to_string())
+        ),
         (None, _) => "not run yet".to_owned(),
     };
     let iterations = state.as_ref().map_or(0, |state| state.iteration);

@@ -120,7 +120,7 @@ fn gates_of(
         own = value(layers, "verify")?.unwrap_or_default();
     }
     if own.is_empty() && matches!(tasks.source, TaskFile::Scud { .. }) {
-        let found = found_gates(&around.here);
+        let found = found_gates(&around.here)?;
         own = found.map(|found| found.commands).unwrap_or_default();
     }
     let mut gates = brief.gates.clone();

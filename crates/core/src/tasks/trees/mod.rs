@@ -105,18 +105,15 @@ impl Trees {
         config: &TasksConfig,
     ) -> Result<Self, HostError> {
         let here = Repo::at(dir, &git_of(settings));
-        let top = here
-            .ask(&["rev-parse", "--show-toplevel"])
-            .map_err(|words| {
-                HostError::refused(
-                    format!(
-                        "worktrees need git: {}",
-                        words.trim_start_matches("git rev-parse: ")
-                    ),
-                    "give --in-place to work in this folder without git",
-                )
-            })?;
-        let top = PathBuf::from(top);
+        let top = here.top().map_err(|words| {
+            HostError::refused(
+                format!(
+                    "worktrees need git: {}",
+                    words.trim_start_matches("git rev-parse: ")
+                ),
+                "give --in-place to work in this folder without git",
+            )
+        })?;
         let user = here.beside(&top);
         let refuse =
             |words: String| HostError::refused(words, "give --in-place, or mend it in git");

@@ -183,6 +183,7 @@ impl Call {
             Some(guards) => guards.clone(),
             None => Guards::new(None, &format!("git-{}", uuid::Uuid::now_v7())),
         };
+        let dir = self.dir.clone();
         let mut argv = vec![self.program.into_os_string()];
         argv.extend(self.args);
         let order = Order {
@@ -194,6 +195,7 @@ impl Call {
             manner,
         };
         let ran = guards.run(order).map_err(|error| match error {
+            StartError::NotFound(_) if !dir.is_dir() => WorktreeError::NoFolder(dir.clone()),
             StartError::NotFound(_) => WorktreeError::GitMissing,
             other => WorktreeError::Git {
                 verb: verb.clone(),

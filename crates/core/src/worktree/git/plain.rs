@@ -41,6 +41,9 @@ impl Call {
             // A group of its own: Ctrl-C on a terminal is for us.
             .process_group(0);
         let child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if !self.dir.is_dir() => {
+                WorktreeError::NoFolder(self.dir.clone())
+            }
             io::ErrorKind::NotFound => WorktreeError::GitMissing,
             _ => failed(error),
         })?;

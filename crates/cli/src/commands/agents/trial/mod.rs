@@ -150,6 +150,7 @@ fn order(
     let variables = args.env.iter();
     let variables = variables.map(|variable| variable.resolved(&around.environment));
     Ok(Order {
+        from: None,
         environment: variables.collect::<Result<_, _>>()?,
         // Profiles and prices are those of the project that is asked from.
         dir: around.here.clone(),
