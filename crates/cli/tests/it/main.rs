@@ -7,6 +7,7 @@
 )]
 
 mod bad_input;
+mod changes_told;
 mod common;
 mod dead_hosts;
 mod detach;
@@ -18,6 +19,7 @@ mod flags_other;
 mod flags_place;
 mod flags_table;
 mod flags_tasks;
+mod forged_files;
 mod gate_files;
 mod git_calls;
 mod git_snapshots;
@@ -28,6 +30,7 @@ mod landing;
 mod landing_proof;
 mod landing_stashes;
 mod landing_statuses;
+mod lost_directory;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;

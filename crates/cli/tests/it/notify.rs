@@ -261,3 +261,39 @@ fn logs_beyond_their_budget_make_room_and_that_is_journalled() {
     assert!(!runs.join("0001").exists());
     assert!(runs.join("0004").is_dir(), "the newest stays");
 }
+
+#[test]
+fn a_hook_script_that_was_changed_since_the_loop_began_may_not_steer() {
+    for (changes, code) in [(false, 0), (true, 65)] {
+        let world = World::new();
+        let program = descartes_testkit::world::bins::descartes();
+        let steers = format!(
+            "#!/bin/sh\n[ \"$DESCARTES_EVENT\" = ended ] && ! [ -e code ] || exit 0\n\
+             while :; do\n\
+               said=$({} loop resume --verify true -m 9 </dev/null 2>&1); code=$?\n\
+               case $said in *'is held by'*) sleep 0.1 ;; *) break ;; esac\n\
+             done\n\
+             echo \"$said\" >steered\necho $code >code.part\nmv code.part code\n",
+            program.display()
+        );
+        let first = match changes {
+            true => "#!/bin/sh\nexit 0\n",
+            false => steers.as_str(),
+        };
+        let script = world.write("notify.sh", first);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&script, mode).unwrap();
+        let kept = world.root().join("other.sh");
+        std::fs::write(&kept, &steers).unwrap();
+        configure(
+            &world,
+            "on_event = './notify.sh'\non_event_timeout = '60s'\n",
+        );
+        let agent = format!("sh cat {} >notify.sh ;; promise", kept.display());
+        let flags = ["--verify", "false", "-m", "1"];
+        start(&world, &agent, &flags).assert_code(2);
+        eventually("the hook", SOON, || world.has("code"));
+        let told = world.read("code");
+        assert_eq!(told.trim(), code.to_string(), "{}", world.read("steered"));
+    }
+}
