@@ -454,8 +454,12 @@ fn thoughts_are_shown_where_they_are_asked_for() {
     for (flags, shown) in [(&[][..], false), (&["--show-thinking"], true)] {
         let flags = [&claude[..], flags].concat();
         let script = format!("write work x\n{THINKS}");
-        let plain = crate::common::start(&World::new(), &script, &flags);
+        let world = World::new();
+        let plain = crate::common::start(&world, &script, &flags);
         assert_eq!(said(&plain).contains("deep thought"), shown, "{plain}");
+        let logs = |flags: &[&str]| run(&world, &[&["loop", "logs"], flags].concat());
+        assert!(!said(&logs(&[])).contains("deep thought"));
+        assert!(said(&logs(&["--show-thinking"])).contains("deep thought"));
         for kind in BOTH {
             let ended = kind.run(&kind.project(1), &script, &flags);
             assert_eq!(

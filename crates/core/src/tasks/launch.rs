@@ -170,6 +170,7 @@ pub(super) fn start(
         control,
         notes: Vec::new(),
         spent: Spent::default(),
+        opened: false,
     };
     runner.live.insert(slot, live);
     Ok(())

@@ -44,6 +44,8 @@ pub(super) struct Live {
     pub(super) notes: Vec<CommandId>,
     /// What its run has told of its spending so far.
     pub(super) spent: Spent,
+    /// Whether its place is ready and its loop was opened: from then on its time counts.
+    pub(super) opened: bool,
 }
 
 /// What works on the integration worktree.
@@ -552,6 +554,10 @@ impl<'d> Runner<'d> {
                 unheard,
             } => {
                 let task: TaskId = work.as_str().into();
+                self.count_time();
+                if let Some(live) = self.live.get_mut(&slot) {
+                    live.opened = true;
+                }
                 self.count_unheard(&task, unheard)?;
                 self.d.append(Event::TaskLoop {
                     task,

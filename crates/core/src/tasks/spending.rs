@@ -35,8 +35,13 @@ impl Runner<'_> {
     /// Counts the time up to now. To be called whenever an agent starts or ends, before it is
     /// entered or taken out.
     pub(super) fn count_time(&mut self) {
-        let (now, busy) = (self.d.mono(), !self.live.is_empty());
+        let (now, busy) = (self.d.mono(), self.is_busy());
         self.at_work.count(now, busy);
+    }
+
+    /// Whether an agent is at work; its place may still be made ready.
+    fn is_busy(&self) -> bool {
+        self.live.values().any(|live| live.opened)
     }
 
     /// The time that is in no record yet, to be put into one.
@@ -51,7 +56,7 @@ impl Runner<'_> {
     /// What was spent, with what the agents at work have told and the time they have used.
     pub(super) fn spent_now(&self) -> Spent {
         let mut at_work = self.at_work;
-        at_work.count(self.d.mono(), !self.live.is_empty());
+        at_work.count(self.d.mono(), self.is_busy());
         let time = Spent {
             ms: u64::try_from(at_work.counted.as_millis()).unwrap_or(u64::MAX),
             ..Spent::default()
