@@ -11,6 +11,7 @@ mod changes_told;
 mod common;
 mod dead_hosts;
 mod detach;
+mod docs_commands;
 mod flags_agent;
 mod flags_done;
 mod flags_git;
