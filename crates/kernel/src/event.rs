@@ -19,7 +19,7 @@ use crate::outcome::IterativeExitReason;
 use crate::sched;
 use crate::state::{IterationSummary, LoopState, Spent};
 use crate::steering::Sender;
-use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree};
+use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
 
 pub use crate::provider_limit::{LimitKind, LimitTold};
 pub use facts::*;
@@ -364,6 +364,13 @@ pub enum Event {
     TreesKept {
         /// Which; all that there are now.
         trees: Vec<KeptTree>,
+    },
+    /// Where finished work goes, and which commit of the user's it is built on: told when that
+    /// is another than before.
+    WorkBased {
+        /// Both.
+        #[serde(flatten)]
+        base: WorkBase,
     },
     /// Something a newer version wrote.
     #[serde(other)]

@@ -512,9 +512,10 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
             marked.words()
         ));
     }
-    if let Some(Landing::Ready { branch, why, .. }) = &tasks.landing {
+    if let Some(landing @ Landing::Ready { branch, why, .. }) = &tasks.landing {
+        let command = landing.command().unwrap_or_default();
         lines.push(format!(
-            "  Not landed: waits on {branch} ({why}); bring it in with: descartes work land"
+            "  Not landed: waits on {branch} ({why}); bring it in with: {command}"
         ));
     }
     for tree in &tasks.kept {

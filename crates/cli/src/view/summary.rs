@@ -4,6 +4,7 @@ use descartes_core::host::HostEnd;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
+use descartes_kernel::tasks::Landing;
 use descartes_kernel::units::plural;
 
 use super::width::one_line;
@@ -227,10 +228,12 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
         }
         Reason::TasksBlocked { unlanded, .. } => {
             let mut next = Vec::new();
-            if unlanded.is_some() {
-                next.push("descartes work land".to_owned());
-            }
             let tasks = state.tasks.as_deref();
+            if unlanded.is_some() {
+                let landing = tasks.and_then(|tasks| tasks.landing.as_ref());
+                let command = landing.and_then(Landing::command);
+                next.push(command.unwrap_or_else(|| "descartes work land".to_owned()));
+            }
             if tasks.is_some_and(|tasks| !tasks.blocked.is_empty()) {
                 next.push(named.command("resume", "--retry-blocked"));
             }

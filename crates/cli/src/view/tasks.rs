@@ -242,8 +242,9 @@ pub fn landed(landing: &Landing) -> Vec<Talk> {
         Landing::Ready { branch, why, .. } => vec![line(
             Tone::Warn,
             format!(
-                "not landed, waits on {branch}: {}; bring it in with: descartes work land",
-                one_line(why)
+                "not landed, waits on {branch}: {}; bring it in with: {}",
+                one_line(why),
+                landing.command().unwrap_or_default()
             ),
         )],
     }

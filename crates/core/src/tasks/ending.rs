@@ -128,11 +128,21 @@ impl Runner<'_> {
             .tasks
             .as_ref()
             .and_then(|tasks| tasks.landing.clone());
-        if let (Some(branch), Some(Landing::Ready { commit, why, .. })) = (waits, landing) {
+        if let (
+            Some(branch),
+            Some(Landing::Ready {
+                commit,
+                why,
+                by_hand,
+                ..
+            }),
+        ) = (waits, landing)
+        {
             let landing = Landing::Ready {
                 commit,
                 branch,
                 why,
+                by_hand,
             };
             self.d.append(Event::WorkLanded { landing })?;
         }

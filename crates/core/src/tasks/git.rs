@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
 const HOOKS: Duration = Duration::from_secs(20 * 60);
 
+/// What is said of a git that somebody killed.
+pub(super) const KILLED: &str = "git was killed";
+
 /// A merge that does what it is told, whatever a branch is configured to do.
 const MERGE: [&str; 7] = [
     "--ff",
@@ -36,6 +39,8 @@ pub(super) struct Repo {
     git: Git,
     /// Variables that every call gets: another index, another folder of git's.
     env: Vec<(String, std::ffi::OsString)>,
+    /// Settings that every call gets, over all others.
+    settings: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     pub(super) dir: PathBuf,
     pub(super) locks: Arc<Locks>,
 }
@@ -62,6 +67,7 @@ impl Repo {
         Self {
             git: git.clone(),
             env: Vec::new(),
+            settings: Vec::new(),
             dir: dir.to_owned(),
             locks: Arc::new(Locks::ignored()),
         }
@@ -95,8 +101,15 @@ impl Repo {
         }
     }
 
+    /// The same tree, with a setting that git gets besides.
+    pub(super) fn with_setting(&self, key: &str, value: &str) -> Self {
+        let mut repo = self.clone();
+        repo.settings.push((key.into(), value.into()));
+        repo
+    }
+
     fn call(&self, kind: impl Fn(&Git, &Path) -> Call) -> Call {
-        let call = kind(&self.git, &self.dir);
+        let call = kind(&self.git, &self.dir).configured(&self.settings);
         let env = self.env.iter();
         env.fold(call, |call, (key, value)| call.env(key, value))
     }
@@ -177,6 +190,12 @@ impl Repo {
         Self::output(self.change(Need::Must, PATIENCE, call)?).map(drop)
     }
 
+    /// Without the user's hooks, with this for its input.
+    pub(super) fn fed(&self, args: &[&str], input: &[u8]) -> Asked<String> {
+        let call = || self.hookless(args).stdin(input.to_vec());
+        Self::output(self.change(Need::Must, PATIENCE, call)?)
+    }
+
     /// The same for what may as well be left as it is; what became of it is of no importance.
     pub(super) fn tidy(&self, args: &[&str]) {
         drop(self.change(Need::May, PATIENCE, || self.hookless(args)));
@@ -204,7 +223,8 @@ impl Repo {
                 self.call(Git::read).args(args)
             }
             ["merge", rest @ ..] => {
-                let call = match rest.contains(&"--ff-only") {
+                let is_landing = rest.contains(&"--ff-only");
+                let call = match is_landing {
                     true => self.call(Git::own).guarded(Manner::Finish),
                     false => self.call(Git::own),
                 };
@@ -212,7 +232,14 @@ impl Repo {
                 match rest.contains(&"--abort") {
                     true => call.args(rest),
                     // Over what the branch's own merge options say; what follows wins.
-                    false => call.args(MERGE).args(rest),
+                    false => {
+                        let call = call.args(MERGE).args(rest);
+                        match is_landing {
+                            // Files that git ignores are the user's like all others.
+                            true => call.arg("--no-overwrite-ignore"),
+                            false => call,
+                        }
+                    }
                 }
             }
             _ => self.call(Git::own).args(args),
@@ -257,6 +284,7 @@ impl Repo {
         let answer = self.change(Need::Must, HOOKS, call)?;
         Ok(match answer.code {
             Some(0) => Ok(()),
+            None => Err(KILLED.to_owned()),
             _ => {
                 let out = answer.said().trim().to_owned();
                 Err([out, answer.stderr.trim().to_owned()]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks};
+use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
 
 use super::locks::Locks;
 
@@ -131,6 +131,14 @@ pub(super) trait Workplace: Send + Sync {
     fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
         let _ = (fresh, slots);
         Ok(())
+    }
+    /// Where work goes and what it is built on, as an earlier host wrote it down.
+    fn recall(&self, base: &WorkBase) {
+        let _ = base;
+    }
+    /// The same as it is now; none where work goes nowhere.
+    fn base(&self) -> Option<WorkBase> {
+        None
     }
     /// Trees that earlier hosts proved.
     fn remember(&self, proven: &[ProvenTree]) {

@@ -246,8 +246,18 @@ impl<'d> Runner<'d> {
         proofs.try_for_each(|proof| self.d.append(Event::TreeProven { proof }))
     }
 
+    /// Where work goes and what it is built on, as soon as that is another.
+    fn append_base(&mut self) -> Result<(), HostError> {
+        let known = self.d.state.tasks.as_ref().and_then(|t| t.base.clone());
+        match self.place.base() {
+            Some(base) if Some(&base) != known.as_ref() => self.d.append(Event::WorkBased { base }),
+            _ => Ok(()),
+        }
+    }
+
     /// Where finished work is, as soon as it is elsewhere than was known.
     fn append_landing(&mut self, landing: Option<Landing>) -> Result<(), HostError> {
+        self.append_base()?;
         let known = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
         match landing {
             Some(landing) if Some(&landing) != known.as_ref() => {
@@ -269,6 +279,9 @@ impl<'d> Runner<'d> {
         };
         if let Some(tasks) = &self.d.state.tasks {
             self.place.remember(&tasks.proven);
+            if let Some(base) = &tasks.base {
+                self.place.recall(base);
+            }
         }
         if let Some(branch) = &self.d.state.branch {
             self.place.land_on(branch);
@@ -281,7 +294,7 @@ impl<'d> Runner<'d> {
         loop {
             match self.d.next(None)? {
                 Some(Message::Task(news)) => match *news {
-                    News::Begun(Ok(())) => return Ok(()),
+                    News::Begun(Ok(())) => return self.append_base(),
                     // Somebody wants it to end: there is nothing to be ready for.
                     News::Begun(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
                     News::Begun(Err(words)) => {

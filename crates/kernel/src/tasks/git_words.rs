@@ -10,7 +10,10 @@ pub fn git_reason(words: &str) -> String {
     let Some(at) = lines.iter().position(is_error) else {
         let mut plain = lines.iter().map(|line| line.trim());
         let first = plain.find(|line| !line.is_empty() && !line.starts_with("hint:"));
-        return first.unwrap_or("git refused").to_owned();
+        return match first {
+            Some(CUT) => cut_reason(&lines),
+            first => first.unwrap_or("git refused").to_owned(),
+        };
     };
     let head = lines[at]
         .split_once(": ")
@@ -26,6 +29,24 @@ pub fn git_reason(words: &str) -> String {
             format!("{} {list}", head.trim_end())
         }
     }
+}
+
+/// Where only the end of what git said is known, it begins with this line.
+const CUT: &str = "…";
+
+/// The reason in the end of a long list of files.
+fn cut_reason(lines: &[&str]) -> String {
+    let named = lines.iter().filter_map(|line| line.strip_prefix('\t'));
+    let named: Vec<&str> = named.map(str::trim_end).collect();
+    if named.is_empty() {
+        let last = lines.iter().rev().map(|line| line.trim());
+        let mut last = last.filter(|line| !line.is_empty() && *line != CUT && *line != "Aborting");
+        return last.next().unwrap_or("git refused").to_owned();
+    }
+    format!(
+        "many local files would be overwritten, among them {}",
+        named[..named.len().min(NAMED)].join(", ")
+    )
 }
 
 /// The files that git would have overwritten.
@@ -92,6 +113,12 @@ mod tests {
                 "error: The following untracked working tree files would be overwritten by merge:\n\t1\n\t2\n\t3\n\t4\n\t5\n\t6\n\t7\nPlease move or remove them before you merge.",
                 "The following untracked working tree files would be overwritten by merge: 1, 2, 3, 4, 5 and 2 more",
             ),
+            (
+                "…\n\tf595\n\tf596\nPlease move or remove them before you merge.\nAborting\n",
+                "many local files would be overwritten, among them f595, f596",
+            ),
+            ("…\nthe last words\n", "the last words"),
+            ("…\n", "git refused"),
             ("hint: x\nsomething odd", "something odd"),
             ("", "git refused"),
         ];

@@ -13,7 +13,7 @@ pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches}
 pub use git_words::{git_reason, overwritten, stash_branch};
 pub use ref_name::{Case, ref_name};
 pub use state::{
-    BlockedEntry, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt, ProvenTree,
-    RunningTask, TaskEntry, TasksState, WaveCommit,
+    BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt,
+    ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
 };
 pub use statuses::{StatusText, TaskMarks, landed_text};

@@ -166,7 +166,54 @@ pub enum Landing {
         branch: String,
         /// Why it waits.
         why: String,
+        /// What a person has to do first, where `descartes work land` cannot land it as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by_hand: Option<ByHand>,
     },
+}
+
+/// How a person brings in work that conflicts with their branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum ByHand {
+    /// By merging its branch.
+    Merge,
+    /// By taking over its own commits alone: the branch no longer holds the commit that the work
+    /// was built on, and a merge would bring that back.
+    CherryPick {
+        /// That commit.
+        after: String,
+    },
+}
+
+impl Landing {
+    /// What a person types to bring in work that waits; none where it has landed.
+    pub fn command(&self) -> Option<String> {
+        match self {
+            Self::Landed { .. } => None,
+            Self::Ready {
+                branch, by_hand, ..
+            } => Some(match by_hand {
+                None => "descartes work land".to_owned(),
+                Some(ByHand::Merge) => format!("git merge {branch}"),
+                Some(ByHand::CherryPick { after }) => {
+                    let short = after.get(..12).unwrap_or(after);
+                    format!("git cherry-pick {short}..{branch}")
+                }
+            }),
+        }
+    }
+}
+
+/// Where the work of a loop goes, and what it is built on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkBase {
+    /// The branch that was checked out when the loop began; none where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The commit of that branch which the work is built on, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// Where the gates were run that prove a tree.
@@ -257,6 +304,9 @@ pub struct TasksState {
     /// Worktrees that were not removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptTree>,
+    /// Where the work goes, and what it is built on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<WorkBase>,
     #[serde(default)]
     committing: Option<(u32, Vec<TaskId>)>,
     #[serde(default)]
@@ -705,6 +755,33 @@ mod tests {
             fields["blocked_tasks"][0]["reason"],
             "3 of 3 attempts used: verification failed: assert failed"
         );
+    }
+
+    #[test]
+    fn what_brings_in_waiting_work_follows_from_why_it_waits() {
+        let ready = |by_hand| Landing::Ready {
+            commit: "c".to_owned(),
+            branch: "descartes/auth".to_owned(),
+            why: "x".to_owned(),
+            by_hand,
+        };
+        let old = r#"{"landing":"ready","commit":"c","branch":"descartes/auth","why":"x"}"#;
+        assert_eq!(serde_json::from_str::<Landing>(old).unwrap(), ready(None));
+        let after = "0123456789abcdef".to_owned();
+        let table = [
+            (None, "descartes work land"),
+            (Some(ByHand::Merge), "git merge descartes/auth"),
+            (
+                Some(ByHand::CherryPick { after }),
+                "git cherry-pick 0123456789ab..descartes/auth",
+            ),
+        ];
+        for (by_hand, command) in table {
+            let landing = ready(by_hand);
+            assert_eq!(landing.command().as_deref(), Some(command));
+            let text = serde_json::to_string(&landing).unwrap();
+            assert_eq!(serde_json::from_str::<Landing>(&text).unwrap(), landing);
+        }
     }
 
     #[test]

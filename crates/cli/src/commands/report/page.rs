@@ -256,9 +256,12 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
     };
     if let Some(tasks) = &state.tasks {
         let folder = shell_words::quote(&gathered.meta.working_dir.to_string_lossy()).into_owned();
-        if let Some(Landing::Ready { .. }) = &tasks.landing {
+        if let Some(Landing::Ready { by_hand, .. }) = &tasks.landing {
             let tag = shell_words::quote(&tasks.tag).into_owned();
-            lines.insert(0, format!("cd {folder} && descartes work land {tag}"));
+            let by_us = format!("descartes work land {tag}");
+            let command = by_hand.as_ref().and(tasks.landing.as_ref());
+            let command = command.and_then(Landing::command).unwrap_or(by_us);
+            lines.insert(0, format!("cd {folder} && {command}"));
         }
         if !tasks.blocked.is_empty() {
             let red = |row: &&HistoryRow| row.gates.iter().any(|gate| !gate.passed());

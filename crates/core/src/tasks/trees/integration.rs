@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::tasks::{ProvenAt, ProvenTree};
 
+use super::beginning::{FETCHING, FETCHING_KEYS};
 use super::files::{copy_all, fresher, remove_all};
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
@@ -60,7 +61,7 @@ pub(super) struct Integration {
 }
 
 impl Trees {
-    fn control_folder(&self) -> PathBuf {
+    pub(super) fn control_folder(&self) -> PathBuf {
         self.folder.join("control")
     }
 
@@ -98,6 +99,7 @@ impl Trees {
             home_file("core.attributesFile", "attributes"),
             "home-attributes",
         )?;
+        self.take_hooks(&common)?;
         let config = self.control_config(&common)?;
         fs_err::write(folder.join("config"), config).map_err(io)?;
         if !folder.join("HEAD").exists() {
@@ -109,9 +111,10 @@ impl Trees {
     fn control_config(&self, common: &Path) -> Done<String> {
         let format = self.user.ask(&["rev-parse", "--show-object-format"]);
         let format = format.unwrap_or_else(|_| "sha1".to_owned());
-        let version = u8::from(format != "sha1");
+        let partial = self.is_partial();
+        let version = u8::from(format != "sha1" || partial);
         let mut text = format!("[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n");
-        if version > 0 {
+        if format != "sha1" {
             text.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
         }
         let listed = self.user.ask(&["config", "--list", "--includes", "-z"])?;
@@ -122,7 +125,9 @@ impl Trees {
             };
             let section = key.split('.').next().unwrap_or("");
             let lower = key.to_ascii_lowercase();
-            if SECTIONS.contains(&section) || CORE.contains(&lower.as_str()) {
+            let fetches =
+                partial && (FETCHING.contains(&section) || FETCHING_KEYS.contains(&lower.as_str()));
+            if SECTIONS.contains(&section) || CORE.contains(&lower.as_str()) || fetches {
                 text.push_str(&config_entry(key, value));
             }
         }
@@ -133,6 +138,9 @@ impl Trees {
             ("lfs.storage", common.join("lfs")),
         ] {
             text.push_str(&config_entry(key, Some(&value.to_string_lossy())));
+        }
+        for (key, value) in self.take_sparse()? {
+            text.push_str(&config_entry(key, Some(value)));
         }
         // Every trick with times and marks of the index is of no use here.
         text.push_str("[core]\n\ttrustCtime = true\n\tcheckStat = default\n\tfsmonitor = false\n");
@@ -145,7 +153,15 @@ impl Trees {
         if !self.has_control() {
             self.take_control()?;
         }
-        let objects = self.common_dir()?.join("objects");
+        let common = self.common_dir()?;
+        // Where the history ends in a clone of a part of it: fetches move that.
+        let (from, to) = (common.join("shallow"), folder.join("shallow"));
+        let ends = match from.exists() {
+            true => fs_err::copy(&from, &to).map(drop),
+            false => super::files::remove_all(&to),
+        };
+        ends.map_err(|error| error.to_string())?;
+        let objects = common.join("objects");
         Ok(self
             .user
             .beside(dir)
@@ -194,6 +210,20 @@ impl Trees {
         if gates.commands().is_empty() || self.is_proven(&tree, gates.commands()) {
             return Ok(Proof::Green);
         }
+        let proof = self.run_gates(place, commit, &tree, gates, tasks, slot);
+        self.note_leftovers(place);
+        proof
+    }
+
+    fn run_gates(
+        &self,
+        place: &Integration,
+        commit: &str,
+        tree: &str,
+        gates: Gates<'_>,
+        tasks: &[String],
+        slot: Option<&Path>,
+    ) -> Done<Proof> {
         place.check_out(self, commit)?;
         if let Err(tail) = self.furnish(&place.face.dir, commit)? {
             return Ok(match self.is_stopped() {
@@ -213,7 +243,7 @@ impl Trees {
         match ran {
             Ok(()) => {
                 self.add_proof(ProvenTree {
-                    tree,
+                    tree: tree.to_owned(),
                     gates: gates.commands().to_vec(),
                     place: ProvenAt::Integration,
                     tasks: tasks.to_vec(),
@@ -364,6 +394,7 @@ impl Integration {
                 .quiet(&["read-tree", "--reset", "-u", commit])?;
         }
         self.clear(trees)?;
+        self.expel(trees)?;
         self.show(commit)
     }
 
@@ -410,30 +441,73 @@ impl Integration {
         Ok(())
     }
 
+    /// A path that the work changed, and that a commit has as it was before: a merge of both that
+    /// changes nothing is not to be believed.
+    fn left_out(&self, trees: &Trees, base: &str, theirs: Theirs<'_>) -> Done<Option<PathBuf>> {
+        let same = trees.user.tree_of(base)? == trees.user.tree_of(theirs.commit)?;
+        if same || trees.user.is_ancestor(theirs.commit, base)? {
+            return Ok(None);
+        }
+        let from = match theirs.from {
+            Some(from) => from.to_owned(),
+            None => trees.user.ask(&["merge-base", base, theirs.commit])?,
+        };
+        let changed = |to: &str| {
+            let names = ["diff-tree", "-r", "-z", "--name-only", "--no-renames"];
+            trees.user.paths(&[&names[..], &[&from, to]].concat())
+        };
+        let here: BTreeSet<PathBuf> = changed(base)?.into_iter().collect();
+        let mut wanted = changed(theirs.commit)?.into_iter();
+        Ok(wanted.find(|path| !here.contains(path) && !trees.is_put_back(path)))
+    }
+
     /// Puts work on top of a commit, as one commit of its own.
     pub(super) fn squash(
         &self,
         trees: &Trees,
         base: &str,
-        theirs: &str,
+        theirs: Theirs<'_>,
         message: &str,
         hooks: Hooks,
     ) -> Done<Squashed> {
         self.check_out(trees, base)?;
-        let merge = ["merge", "--squash", "--quiet", theirs];
-        if let Err(words) = self.control.attempt(&merge)? {
+        let merged = match theirs.from {
+            None => {
+                let merge = ["merge", "--squash", "--quiet", theirs.commit];
+                self.control.attempt(&merge)?
+            }
+            Some(from) => {
+                let alone = trees.changes_alone(from, theirs.commit)?;
+                let pick = ["cherry-pick", "--no-commit", &alone];
+                self.control.attempt(&pick)?
+            }
+        };
+        if let Err(words) = merged {
             let files = self.control.unmerged()?;
             self.check_out(trees, base)?;
             return Ok(Squashed::Conflict { words, files });
         }
         trees.put_back(&self.control)?;
         if self.control.holds(&["diff", "--cached", "--quiet"])? {
-            return Ok(Squashed::Nothing);
+            return Ok(match self.left_out(trees, base, theirs)? {
+                None => Squashed::Nothing,
+                Some(path) => Squashed::Refused(format!(
+                    "git says that there is nothing to merge, but {} of the work is not there",
+                    path.display()
+                )),
+            });
         }
         self.show(base)?;
         let commit = ["commit", "--quiet", "-m", message];
         let made = match hooks {
-            Hooks::Run => self.face.act(&commit),
+            // An agent can write hooks, and say where they are.
+            Hooks::Run => match trees.hooks_then() {
+                Some(hooks) => self
+                    .face
+                    .with_setting("core.hooksPath", &hooks)
+                    .act(&commit),
+                None => self.face.act(&commit),
+            },
             Hooks::Skip => self.face.quiet(&commit),
         };
         if let Err(words) = made {
@@ -443,6 +517,14 @@ impl Integration {
         let commit = self.face.commit_of("HEAD")?.ok_or("there is no commit")?;
         Ok(Squashed::Commit(commit))
     }
+}
+
+/// Work that is put on top of a commit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Theirs<'a> {
+    pub(super) commit: &'a str,
+    /// What it is built on, where git's own merge base would take more for its changes.
+    pub(super) from: Option<&'a str>,
 }
 
 /// Whether the user's hooks run.

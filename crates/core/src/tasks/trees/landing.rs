@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use descartes_kernel::sched::MergeEnd;
-use descartes_kernel::tasks::{Landing, TaskMarks, git_reason, overwritten};
+use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
 
-use super::integration::{Hooks, Integration, Proof, Squashed};
-use super::statuses::{entry_in, entry_staged};
+use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
 use super::{Done, Trees};
 use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Wave, Work};
@@ -25,15 +24,10 @@ const SAID_AFTER: u32 = 4;
 /// work is, where there was any.
 pub(super) type Landed = (Option<String>, Option<Landing>);
 
-/// Mode and object of a file, as git has it; none where it has none.
-pub(super) type Entry = Option<(String, String)>;
-
-/// A file, its entry before, and its entry now.
-type SameFile = (String, Entry, Entry);
-
 /// Why work could not be put onto the user's commit.
 enum Stuck {
     Person(String),
+    Conflict(String, ByHand),
     Stopped,
 }
 
@@ -106,7 +100,12 @@ impl Trees {
         };
         let merged = self.caught_up()?;
         let place = self.integration()?;
-        let squashed = place.squash(self, &merged, &theirs, &work.title, Hooks::Run)?;
+        let from = self.built_on(&merged, &theirs)?;
+        let theirs = Theirs {
+            commit: &theirs,
+            from: from.as_deref(),
+        };
+        let squashed = place.squash(self, &merged, theirs, &work.title, Hooks::Run)?;
         let commit = match squashed {
             Squashed::Commit(commit) => commit,
             // Merged before a host died, or a task that changed nothing.
@@ -187,23 +186,28 @@ impl Trees {
         let merged = self.merged()?;
         let (mut tries, mut wait) = (0, FIRST_WAIT);
         loop {
-            let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-            let is_there = head == merged || self.user.is_ancestor(&merged, &head)?;
-            let is_here = self.user.branch()? == self.landing_branch();
-            if is_there {
-                let statuses = match is_here {
-                    true => self.land_statuses(&head, marks)?,
-                    false => None,
+            let head = self.target_commit()?;
+            let not_here = self.not_here()?;
+            if let Some(head) = &head
+                && (*head == merged || self.user.is_ancestor(&merged, head)?)
+            {
+                self.stands_on(&merged);
+                let statuses = match not_here {
+                    None => self.land_statuses(head, marks)?,
+                    Some(_) => None,
                 };
                 return self.has_landed(&merged, tries > 0, statuses);
             }
-            if !is_here {
-                let why = "another branch is checked out than when the loop began";
-                return self.wait_to_land(&merged, why);
+            if let Some(why) = not_here {
+                return self.wait_to_land(&merged, &why);
             }
+            let head = head.ok_or("there is no commit")?;
             let commit = match self.on_top_of(&head, &merged, message, gates)? {
                 Ok(commit) => commit,
                 Err(Stuck::Person(why)) => return self.wait_to_land(&merged, &why),
+                Err(Stuck::Conflict(why, by_hand)) => {
+                    return self.wait_for_hand(&merged, &why, Some(by_hand));
+                }
                 Err(Stuck::Stopped) => {
                     let why = "the loop was stopped before it had landed";
                     return self.wait_to_land(&merged, why);
@@ -219,20 +223,11 @@ impl Trees {
             if let Some(statuses) = &statuses {
                 self.stage_statuses(statuses)?;
             }
-            let ff = ["merge", "--ff-only", "--quiet", last];
-            let mut moved = self.user.attempt(&ff)?;
-            if let Err(words) = &moved {
-                let told = self.tell_same_files(&head, last, words)?;
-                if !told.is_empty() {
-                    moved = self.user.attempt(&ff)?;
-                }
-                if moved.is_err() {
-                    self.set_entries(told.iter().map(|(name, old, _)| (name, old)))?;
-                }
-            }
+            let moved = self.fast_forward(&head, last)?;
             self.unstage_statuses()?;
             let Err(words) = moved else {
                 self.set_waves(last)?;
+                self.stands_on(last);
                 let statuses = statuses.map(|statuses| statuses.commit);
                 return self.has_landed(&commit, true, statuses);
             };
@@ -279,12 +274,17 @@ impl Trees {
         gates: Gates<'_>,
     ) -> Done<Result<String, Stuck>> {
         let place = self.integration()?;
-        let onward = self.user.is_ancestor(head, merged)?;
+        let taken_back = self.taken_back(head)?;
+        let onward = taken_back.is_none() && self.user.is_ancestor(head, merged)?;
+        let theirs = Theirs {
+            commit: merged,
+            from: taken_back.as_deref(),
+        };
         let commit = match onward {
             true => merged.to_owned(),
-            false => match self.redo_on(&place, head, merged, message)? {
+            false => match self.redo_on(&place, head, theirs, message)? {
                 Ok(commit) => commit,
-                Err(why) => return Ok(Err(Stuck::Person(why))),
+                Err(stuck) => return Ok(Err(stuck)),
             },
         };
         if commit == head {
@@ -309,9 +309,17 @@ impl Trees {
         &self,
         place: &Integration,
         head: &str,
-        merged: &str,
+        merged: Theirs<'_>,
         message: &str,
-    ) -> Done<Result<String, String>> {
+    ) -> Done<Result<String, Stuck>> {
+        if let Some(from) = merged.from {
+            self.note_taken_back();
+            self.user.locks.tell(format!(
+                "your branch does not hold {} any more, which the work was built on: the work's own changes alone are \
+                 put onto it",
+                from.get(..12).unwrap_or(from)
+            ));
+        }
         match place.squash(self, head, merged, message, Hooks::Skip)? {
             Squashed::Commit(commit) => Ok(Ok(commit)),
             Squashed::Nothing => Ok(Ok(head.to_owned())),
@@ -321,9 +329,14 @@ impl Trees {
                     true => git_reason(&words),
                     false => format!("in {}", files.join(", ")),
                 };
-                Ok(Err(format!(
-                    "it conflicts with commits made meanwhile: {where_}"
-                )))
+                let by_hand = match merged.from {
+                    None => ByHand::Merge,
+                    Some(from) => ByHand::CherryPick {
+                        after: from.to_owned(),
+                    },
+                };
+                let why = format!("it conflicts with commits made meanwhile: {where_}");
+                Ok(Err(Stuck::Conflict(why, by_hand)))
             }
         }
     }
@@ -346,93 +359,18 @@ impl Trees {
         Ok(Ok(()))
     }
 
-    /// A git that was killed in the middle of a fast-forward leaves files that are as the new
-    /// commit has them, and an index that does not know. Where every file in the way is such, the
-    /// index is told, and nothing else is changed. Gives the files, with what the index held of
-    /// them before and holds now.
-    fn tell_same_files(&self, head: &str, commit: &str, words: &str) -> Done<Vec<SameFile>> {
-        let mut script = Vec::new();
-        let files = overwritten(words);
-        if files.is_empty() || files.iter().any(|file| file.starts_with('"')) {
-            return Ok(Vec::new());
-        }
-        // Git names some of the files, not all that it would meet next.
-        let changed =
-            self.user
-                .paths(&["diff", "--name-only", "--no-renames", "-z", head, commit])?;
-        for path in changed {
-            let name = path.to_string_lossy().into_owned();
-            let old = entry_in(&self.user, head, &name)?;
-            let new = entry_in(&self.user, commit, &name)?;
-            let staged = entry_staged(&self.user, &name)?;
-            if staged == new {
-                continue;
-            }
-            let there = self.file_as_git(&name)?;
-            let named = files.contains(&name);
-            match (staged == old, there == new) {
-                (true, true) => script.push((name, old, new)),
-                _ if named => return Ok(Vec::new()),
-                _ => {}
-            }
-        }
-        self.set_entries(script.iter().map(|(name, _, new)| (name, new)))?;
-        if !script.is_empty() {
-            self.user.locks.tell(format!(
-                "{} in your checkout were already as the work to be landed has them: git was told so",
-                descartes_kernel::units::plural(script.len() as u64, "file")
-            ));
-        }
-        Ok(script)
-    }
-
-    /// Sets entries of the user's index; the files stay as they are.
-    pub(super) fn set_entries<'e>(
-        &self,
-        entries: impl Iterator<Item = (&'e String, &'e Entry)>,
-    ) -> Done<()> {
-        for (name, entry) in entries {
-            match entry {
-                Some((mode, blob)) => {
-                    let info = format!("{mode},{blob},{name}");
-                    self.user
-                        .quiet(&["update-index", "--add", "--cacheinfo", &info])?;
-                }
-                None => {
-                    self.user
-                        .quiet(&["update-index", "--force-remove", "--", name])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A file of the user's checkout as git would store it; none where there is none.
-    fn file_as_git(&self, name: &str) -> Done<Entry> {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.user.dir.join(name);
-        let Ok(meta) = path.symlink_metadata() else {
-            return Ok(None);
-        };
-        if !meta.is_file() {
-            // Links and folders are left to a person.
-            return Ok(Some((String::new(), String::new())));
-        }
-        let mode = match meta.permissions().mode() & 0o100 {
-            0 => "100644",
-            _ => "100755",
-        };
-        let blob = self.user.ask(&["hash-object", "--", name])?;
-        Ok(Some((mode.to_owned(), blob)))
-    }
-
     pub(super) fn wait_to_land(&self, commit: &str, why: &str) -> Done<Landed> {
+        self.wait_for_hand(commit, why, None)
+    }
+
+    fn wait_for_hand(&self, commit: &str, why: &str, by_hand: Option<ByHand>) -> Done<Landed> {
         let branch = self.ready_branch();
         self.put_branch(&branch, commit)?;
         let landing = Landing::Ready {
             commit: commit.to_owned(),
             branch,
             why: why.to_owned(),
+            by_hand,
         };
         Ok((None, Some(landing)))
     }

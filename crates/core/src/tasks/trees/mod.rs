@@ -8,15 +8,19 @@
 //! moved only after what it points to is complete, so that a host that dies anywhere begins the
 //! same step again.
 
+mod beginning;
 mod files;
+mod half_landed;
 mod integration;
 mod kept;
 mod landing;
+mod leftovers;
 mod marks;
 mod refs;
 mod slots;
 mod stashes;
 mod statuses;
+mod target;
 mod unsaved;
 mod workplace;
 
@@ -58,6 +62,10 @@ pub(in crate::tasks) struct Trees {
     user: Repo,
     /// The branch that was checked out when the loop began; work lands nowhere else.
     branch: Mutex<Option<String>>,
+    /// The commit of that branch which everything merged is built on.
+    base: Mutex<Option<String>>,
+    /// Commits that tasks may be built on.
+    earlier: Mutex<target::Earlier>,
     /// Where in the repository the loop works.
     prefix: PathBuf,
     folder: PathBuf,
@@ -88,6 +96,8 @@ pub(in crate::tasks) struct Trees {
     /// What this host put onto which branch.
     put: Mutex<HashMap<String, String>>,
     proofs: Mutex<Proofs>,
+    /// Ignored files in the integration worktree, as setups and gates left them.
+    leftovers: Mutex<Option<leftovers::Leftovers>>,
     /// Where each piece of work was proven last.
     slots: Mutex<HashMap<String, PathBuf>>,
     stopped: AtomicBool,
@@ -152,6 +162,8 @@ impl Trees {
         Ok(Self {
             branch: Mutex::new(user.branch().map_err(refuse)?),
             stashes: Stashes::new(&user, &folder, &ref_tag),
+            base: Mutex::default(),
+            earlier: Mutex::default(),
             user,
             prefix,
             folder,
@@ -179,6 +191,7 @@ impl Trees {
             known: Mutex::default(),
             put: Mutex::default(),
             proofs: Mutex::default(),
+            leftovers: Mutex::default(),
             slots: Mutex::default(),
             stopped: AtomicBool::new(false),
             setups: Mutex::default(),
@@ -208,12 +221,6 @@ impl Trees {
             true => earlier,
             false => name,
         }
-    }
-
-    /// The branch that work lands on.
-    pub(super) fn landing_branch(&self) -> Option<String> {
-        let branch = self.branch.lock();
-        branch.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The folder that all worktrees of the repository share.

@@ -126,6 +126,23 @@ impl Trees {
         Ok(())
     }
 
+    /// Branches that somebody else deleted while the loop ran are put back: work that is not done
+    /// is in no other ref.
+    pub(super) fn restore_branches(&self) -> Done<()> {
+        let put: Vec<(String, String)> = self.put().clone().into_iter().collect();
+        for (branch, commit) in put {
+            let name = format!("refs/heads/{branch}");
+            if self.user.commit_of(&name)?.is_some() || self.user.commit_of(&commit)?.is_none() {
+                continue;
+            }
+            self.put_branch(&branch, &commit)?;
+            self.user.locks.tell(format!(
+                "somebody else deleted the branch {branch}: it is put back to where this loop had it"
+            ));
+        }
+        Ok(())
+    }
+
     /// Deletes a branch of ours. What others put there gets another name first.
     pub(super) fn drop_branch(&self, branch: &str) -> Done<()> {
         let name = format!("refs/heads/{branch}");
@@ -210,15 +227,21 @@ impl Trees {
         }
         if let Some(commit) = found {
             *known = Some(commit.clone());
+            self.remember_merged(&commit);
             return Ok(commit);
         }
-        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
+        let head = match self.target_commit()? {
+            Some(head) => head,
+            None => self.user.commit_of("HEAD")?.ok_or("there is no commit")?,
+        };
         let waves = self.user.commit_of(&self.waves_ref())?;
         self.move_own(&[
             (self.merged_ref(), None, &head),
             (self.waves_ref(), waves.as_deref(), &head),
         ])?;
         *known = Some(head.clone());
+        self.remember_merged(&head);
+        self.stands_on(&head);
         Ok(head)
     }
 
@@ -231,6 +254,7 @@ impl Trees {
     /// Something more was merged and proven.
     pub(super) fn set_merged(&self, old: &str, new: &str) -> Done<()> {
         self.move_own(&[(self.merged_ref(), Some(old), new)])?;
+        self.remember_merged(new);
         *self.known() = Some(new.to_owned());
         Ok(())
     }
@@ -243,6 +267,7 @@ impl Trees {
             (self.merged_ref(), Some(&merged), new),
             (self.waves_ref(), waves.as_deref(), new),
         ])?;
+        self.remember_merged(new);
         *self.known() = Some(new.to_owned());
         Ok(())
     }
@@ -250,10 +275,21 @@ impl Trees {
     /// The same, once commits that the user made since our last landing are taken up.
     pub(super) fn caught_up(&self) -> Done<String> {
         let merged = self.merged()?;
-        let head = self.user.commit_of("HEAD")?.ok_or("there is no commit")?;
-        let moved = head != merged && self.user.is_ancestor(&merged, &head)?;
-        if moved && self.user.branch()? == self.landing_branch() {
+        let Some(head) = self.target_commit()? else {
+            return Ok(merged);
+        };
+        if head == merged {
+            self.stands_on(&head);
+            return Ok(merged);
+        }
+        // Where nothing of ours waits, commits that the user took back are not built upon either.
+        let onwards = self.user.is_ancestor(&merged, &head)?;
+        if onwards || self.all_has_landed(&merged) {
+            if !onwards {
+                self.note_taken_back();
+            }
             self.set_waves(&head)?;
+            self.stands_on(&head);
             return Ok(head);
         }
         Ok(merged)

@@ -291,6 +291,12 @@ impl Trees {
         }
     }
 
+    /// Whether a path is in no commit of ours.
+    pub(super) fn is_put_back(&self, path: &Path) -> bool {
+        path.starts_with(self.prefix.join(".descartes"))
+            || self.shielded.iter().any(|own| path.starts_with(own))
+    }
+
     /// Takes the files of the tasks, and our own folder, out of what is about to be committed.
     pub(super) fn put_back(&self, repo: &Repo) -> Done<()> {
         let own = self
@@ -390,6 +396,7 @@ impl Trees {
         fs_err::write(self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
+        let mut alone = None;
         {
             // Git looks at all worktrees before it gives one a branch.
             let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -400,7 +407,15 @@ impl Trees {
                     self.set_to(&repo, &merged)?;
                     self.put_branch(&branch, &merged)?;
                 }
-                Some(commit) => self.set_to(&repo, &commit)?,
+                Some(commit) => match self.built_on(&merged, &commit)? {
+                    None => self.set_to(&repo, &commit)?,
+                    Some(from) => {
+                        // It holds commits that the user took back: it begins anew without them.
+                        alone = Some(self.changes_alone(&from, &commit)?);
+                        self.set_to(&repo, &merged)?;
+                        self.put_branch(&branch, &merged)?;
+                    }
+                },
             }
             repo.quiet(&["checkout", "--quiet", &branch])?;
         }
@@ -408,7 +423,10 @@ impl Trees {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(tail);
         }
-        let conflict = self.catch_up(&repo, &merged, work)?;
+        let conflict = match &alone {
+            None => self.catch_up(&repo, &merged, work)?,
+            Some(alone) => self.replay(&repo, alone, work)?,
+        };
         // An attempt that was red, or cut short, left it there.
         let stashes = self.stash_words(&branch, &repo)?;
         let stashes = stashes
@@ -482,6 +500,31 @@ impl Trees {
         if words.is_ok() {
             return Ok(None);
         }
+        self.conflict_note(repo, words, work)
+    }
+
+    /// Puts the changes of an earlier attempt onto what is checked out. Conflicts stay in the files,
+    /// for the agent to resolve.
+    fn replay(&self, repo: &Repo, alone: &str, work: &Work) -> Done<Option<String>> {
+        let words = repo.attempt(&["cherry-pick", "--no-commit", alone])?;
+        if words.is_ok() {
+            self.commit_all(repo, &format!("{} (unproven)", work.title), Proven::No)?;
+            let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
+            self.take_as_ours(&self.branch_of(work), &tip)?;
+            return Ok(None);
+        }
+        // Until it is resolved, the earlier attempt is in no other ref.
+        self.keep_commit(alone)?;
+        self.conflict_note(repo, words, work)
+    }
+
+    /// What an agent is told of conflicts in its tree.
+    fn conflict_note(
+        &self,
+        repo: &Repo,
+        words: Result<(), String>,
+        work: &Work,
+    ) -> Done<Option<String>> {
         let files = repo.unmerged()?;
         if files.is_empty() {
             return Err(words.err().unwrap_or_default());

@@ -13,7 +13,7 @@ use descartes_kernel::tasks::{StatusText, TaskMarks, git_reason, landed_text};
 use descartes_kernel::units::plural;
 use jiff::Timestamp;
 
-use super::landing::Entry;
+use super::half_landed::Entry;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 
@@ -198,6 +198,7 @@ impl Trees {
         match moved? {
             Ok(()) => {
                 self.set_waves(&statuses.commit)?;
+                self.stands_on(&statuses.commit);
                 Ok(Some(statuses.commit))
             }
             Err(words) => {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
-use descartes_kernel::tasks::{ProvenTree, TaskMarks};
+use descartes_kernel::tasks::{ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
 use super::Trees;
@@ -66,9 +66,19 @@ impl Workplace for Trees {
             self.worktree(&self.slot_name(slot))?;
         }
         if slots > 0 {
-            self.worktree("merged")?;
+            // Before any agent is at work.
+            let place = self.integration()?;
+            self.note_leftovers(&place);
         }
         Ok(())
+    }
+
+    fn recall(&self, base: &WorkBase) {
+        self.recall_base(base);
+    }
+
+    fn base(&self) -> Option<WorkBase> {
+        Some(self.work_base())
     }
 
     fn remember(&self, proven: &[ProvenTree]) {
@@ -193,12 +203,9 @@ impl Workplace for Trees {
             let words = format!("stashes of agents could not be looked for: {words}");
             self.user.locks.tell(words);
         }
-        let landed = self
-            .user
-            .commit_of("HEAD")
-            .ok()
-            .flatten()
-            .is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
+        let target = self.target_commit().ok().flatten();
+        let landed =
+            target.is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
         // Slots and branches of finished work; what is not done keeps its branch.
         for tree in self.trees_there() {
             if let Err(words) = self.remove_tree(&tree) {
@@ -209,6 +216,11 @@ impl Workplace for Trees {
             }
         }
         self.unregister_lost();
+        if let Err(words) = self.restore_branches() {
+            self.user
+                .locks
+                .tell(format!("branches could not be looked for: {words}"));
+        }
         if landed {
             for work in done {
                 drop(self.drop_branch(&self.branch_of(work)));

@@ -175,6 +175,8 @@ pub(super) fn environment(
     set("GIT_PAGER", "cat");
     set("GIT_MERGE_AUTOEDIT", "no");
     set("GIT_ADVICE", "0");
+    // What was gated is what its name says, whatever somebody put in its place.
+    set("GIT_NO_REPLACE_OBJECTS", "1");
     if purpose == Purpose::Ours {
         // We read what it says.
         set("LC_ALL", "C");

@@ -1,0 +1,118 @@
+//! What the integration worktree takes from the loop's beginning besides configuration: the
+//! user's hooks, which part of the tree is checked out, and where missing objects are fetched.
+
+use std::path::{Path, PathBuf};
+
+use super::files::{copy_all, remove_all};
+use super::{Done, Trees};
+
+/// A folder around the hooks is taken along, for what they call there, unless it holds more.
+const FILES: usize = 2_000;
+
+/// Sections of the configuration by which a git fetches what it does not have.
+pub(super) const FETCHING: [&str; 6] = ["remote", "url", "credential", "http", "protocol", "ssh"];
+
+/// Single settings of that kind.
+pub(super) const FETCHING_KEYS: [&str; 3] = [
+    "extensions.partialclone",
+    "core.sshcommand",
+    "core.gitproxy",
+];
+
+impl Trees {
+    fn hooks_mark(&self) -> PathBuf {
+        self.control_folder().join("hooks-path")
+    }
+
+    /// The hooks of the loop's beginning.
+    pub(super) fn hooks_then(&self) -> Option<String> {
+        let path = fs_err::read_to_string(self.hooks_mark()).ok()?;
+        Some(path).filter(|path| !path.is_empty())
+    }
+
+    /// Where the user's hooks are.
+    fn hooks_now(&self, common: &Path) -> PathBuf {
+        let asked = ["config", "--type=path", "--get-all", "core.hooksPath"];
+        let set = self.user.ask(&asked).unwrap_or_default();
+        // The last one is that of our own call.
+        let set = set.lines().rev().nth(1);
+        match set.filter(|set| !set.is_empty()) {
+            Some(set) => self.user.dir.join(set),
+            None => common.join("hooks"),
+        }
+    }
+
+    /// Copies the user's hooks as they are now.
+    pub(super) fn take_hooks(&self, common: &Path) -> Done<()> {
+        let io = |error: std::io::Error| error.to_string();
+        let (from, to) = (self.hooks_now(common), self.control_folder().join("hooks"));
+        drop(fs_err::remove_file(self.hooks_mark()));
+        remove_all(&to).map_err(io)?;
+        fs_err::create_dir_all(&to).map_err(io)?;
+        if !from.is_dir() {
+            return fs_err::write(self.hooks_mark(), to.to_string_lossy().as_bytes()).map_err(io);
+        }
+        // Hooks in the user's tree call what lies beside them.
+        let inside = from.strip_prefix(&self.user.dir).ok();
+        let parent = inside.and_then(Path::parent);
+        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.filter(|parent| !parent.starts_with(".git"));
+        let around = parent.and(from.parent());
+        let around = around.filter(|around| count(around, FILES) < FILES);
+        let name = from.file_name().unwrap_or_default();
+        let (source, at) = match around {
+            Some(around) => (around.to_owned(), to.join("around").join(name)),
+            None => (from.clone(), to.join("around")),
+        };
+        copy_all(&source, &to.join("around")).map_err(io)?;
+        fs_err::write(self.hooks_mark(), at.to_string_lossy().as_bytes()).map_err(io)
+    }
+
+    /// Which part of the tree is checked out in the user's checkout, as settings; its patterns are
+    /// written down.
+    pub(super) fn take_sparse(&self) -> Done<Vec<(&'static str, &'static str)>> {
+        let is_set = |key: &str| {
+            let asked = ["config", "--type=bool", "--get", key];
+            self.user.ask(&asked).is_ok_and(|value| value == "true")
+        };
+        let to = self.control_folder().join("info").join("sparse-checkout");
+        remove_all(&to).map_err(|error| error.to_string())?;
+        if !is_set("core.sparseCheckout") {
+            return Ok(Vec::new());
+        }
+        for from in self.user.git_paths(&["info/sparse-checkout"])? {
+            fs_err::copy(from, &to).map_err(|error| error.to_string())?;
+        }
+        let cone = match is_set("core.sparseCheckoutCone") {
+            true => "true",
+            false => "false",
+        };
+        Ok(vec![
+            ("core.sparseCheckout", "true"),
+            ("core.sparseCheckoutCone", cone),
+        ])
+    }
+
+    /// Whether objects that are not here are fetched when they are needed.
+    pub(super) fn is_partial(&self) -> bool {
+        let asked = ["config", "--get-regexp", r"^remote\..*\.promisor$"];
+        self.user.ask(&asked).is_ok_and(|found| !found.is_empty())
+    }
+}
+
+/// Entries in a folder and below, as far as it matters.
+fn count(folder: &Path, most: usize) -> usize {
+    let (mut found, mut folders) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs_err::read_dir(folder).into_iter().flatten().flatten() {
+            found += 1;
+            if found >= most {
+                return found;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,250 @@
+//! The fast-forward of the user's checkout, also where an earlier one was cut short.
+//!
+//! A git that is killed in the middle leaves files as the new commit has them, one of them half
+//! written, and an index that does not know. Nothing is changed in the user's tree but that: where
+//! every file in the way is such, the index is told, and what is half written goes.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::units::plural;
+
+use super::{Done, Trees};
+use crate::tasks::git::KILLED;
+
+/// Mode and object of a file, as git has it; none where it has none.
+pub(super) type Entry = Option<(String, String)>;
+
+/// A file that a fast-forward changes.
+struct Changed {
+    name: String,
+    old: Entry,
+    new: Entry,
+}
+
+/// Files that are to be dealt with before a fast-forward can be tried again.
+#[derive(Default)]
+struct Mended {
+    /// Index entries that were set, with what they were before.
+    told: Vec<(String, Entry)>,
+    /// Files that a killed git left, and that are gone.
+    removed: usize,
+}
+
+impl Trees {
+    /// Says that a fast-forward is under way, from which commit to which.
+    fn landing_mark(&self) -> PathBuf {
+        self.folder.join("control").join("landing")
+    }
+
+    /// What a fast-forward from here was about that was cut short.
+    fn cut_short(&self, head: &str) -> Option<String> {
+        let text = fs_err::read_to_string(self.landing_mark()).ok()?;
+        let (from, to) = text.trim().split_once(' ')?;
+        (from == head).then(|| to.to_owned())
+    }
+
+    /// Moves the user's checkout and branch onwards, or leaves both as they are: git's words.
+    pub(super) fn fast_forward(&self, head: &str, commit: &str) -> Done<Result<(), String>> {
+        let io = |error: std::io::Error| error.to_string();
+        let cut_short = self.cut_short(head);
+        let mark = |to: &str| fs_err::write(self.landing_mark(), format!("{head} {to}\n"));
+        if cut_short.is_none() {
+            mark(commit).map_err(io)?;
+        }
+        let ff = ["merge", "--ff-only", "--quiet", commit];
+        let mut moved = self.user.attempt(&ff)?;
+        if moved.as_ref().is_err_and(|words| words != KILLED) {
+            let mended = self.mend_checkout(head, commit, cut_short.as_deref())?;
+            if !mended.told.is_empty() || mended.removed > 0 {
+                if cut_short.is_some() {
+                    mark(commit).map_err(io)?;
+                }
+                moved = self.user.attempt(&ff)?;
+            }
+            if moved.is_err() {
+                self.set_entries(mended.told.iter().map(|(name, old)| (name, old)))?;
+            }
+        }
+        let is_over = match &moved {
+            Ok(()) => true,
+            Err(words) => words != KILLED && cut_short.is_none(),
+        };
+        if is_over {
+            drop(fs_err::remove_file(self.landing_mark()));
+        }
+        Ok(moved)
+    }
+
+    /// Where every file in the way is one that a cut short fast-forward left, or is by chance as
+    /// the new commit has it, makes room.
+    fn mend_checkout(&self, head: &str, commit: &str, cut_short: Option<&str>) -> Done<Mended> {
+        let Some(changed) = self.changed_files(head, commit)? else {
+            return Ok(Mended::default());
+        };
+        let staged = self.staged_files()?;
+        let behind = |file: &&Changed| staged.get(&file.name) != file.new.as_ref();
+        let behind: Vec<&Changed> = changed.iter().filter(behind).collect();
+        let there = self.files_as_git(behind.iter().map(|file| file.name.as_str()))?;
+        let (mut told, mut left) = (Vec::new(), Vec::new());
+        for file in behind {
+            let is_staged = staged.get(&file.name) == file.old.as_ref();
+            match there.get(&file.name) {
+                None | Some(Some(_)) if !is_staged => return Ok(Mended::default()),
+                None => {}
+                Some(Some(found)) if file.new.as_ref() == Some(found) => told.push(file),
+                Some(Some(found)) if file.old.as_ref() == Some(found) => {}
+                Some(_) => match cut_short {
+                    Some(to) if is_staged && self.is_part_of(to, &file.name)? => left.push(file),
+                    _ => return Ok(Mended::default()),
+                },
+            }
+        }
+        self.set_entries(told.iter().map(|file| (&file.name, &file.new)))?;
+        for file in &left {
+            let path = self.user.dir.join(&file.name);
+            fs_err::remove_file(path).map_err(|error| error.to_string())?;
+        }
+        if !told.is_empty() {
+            self.user.locks.tell(format!(
+                "{} in your checkout were already as the work to be landed has them: git was told so",
+                plural(told.len() as u64, "file")
+            ));
+        }
+        if !left.is_empty() {
+            self.user.locks.tell(format!(
+                "{} in your checkout were half written by a git that was killed: they are written anew",
+                plural(left.len() as u64, "file")
+            ));
+        }
+        let old = |file: &&Changed| (file.name.clone(), file.old.clone());
+        Ok(Mended {
+            told: told.iter().map(old).collect(),
+            removed: left.len(),
+        })
+    }
+
+    /// What differs between two commits; none where a name is no text.
+    fn changed_files(&self, head: &str, commit: &str) -> Done<Option<Vec<Changed>>> {
+        let raw = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            head,
+            commit,
+        ];
+        let out = self.user.bytes(&raw)?;
+        let Ok(out) = String::from_utf8(out) else {
+            return Ok(None);
+        };
+        let mut parts = out.split('\0').filter(|part| !part.is_empty());
+        let mut changed = Vec::new();
+        while let (Some(facts), Some(name)) = (parts.next(), parts.next()) {
+            let facts: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
+            let entry = |mode: usize, blob: usize| -> Entry {
+                let mode = facts.get(mode).filter(|mode| **mode != "000000")?;
+                Some(((*mode).to_owned(), (*facts.get(blob)?).to_owned()))
+            };
+            changed.push(Changed {
+                name: name.to_owned(),
+                old: entry(0, 2),
+                new: entry(1, 3),
+            });
+        }
+        Ok(Some(changed))
+    }
+
+    /// The user's index.
+    fn staged_files(&self) -> Done<HashMap<String, (String, String)>> {
+        let out = self.user.bytes(&["ls-files", "--stage", "-z"])?;
+        let out = String::from_utf8_lossy(&out);
+        let entry = |row: &str| {
+            let (facts, name) = row.split_once('\t')?;
+            let mut facts = facts.split(' ');
+            let entry = (facts.next()?.to_owned(), facts.next()?.to_owned());
+            Some((name.to_owned(), entry))
+        };
+        Ok(out.split('\0').filter_map(entry).collect())
+    }
+
+    /// Files of the user's checkout as git would store them; those that are not there are left
+    /// out, and those that git cannot be asked about have none.
+    fn files_as_git<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Done<HashMap<String, Entry>> {
+        let (mut found, mut asked) = (HashMap::new(), Vec::new());
+        for name in names {
+            let Ok(meta) = self.user.dir.join(name).symlink_metadata() else {
+                continue;
+            };
+            found.insert(name.to_owned(), None);
+            let is_odd = name.starts_with('"') || name.contains(['\n', '\r']);
+            // Links and folders are left to a person.
+            if meta.is_file() && !is_odd {
+                let mode = match meta.permissions().mode() & 0o100 {
+                    0 => "100644",
+                    _ => "100755",
+                };
+                asked.push((name, mode));
+            }
+        }
+        if asked.is_empty() {
+            return Ok(found);
+        }
+        let input: String = asked.iter().map(|(name, _)| format!("{name}\n")).collect();
+        let blobs = self
+            .user
+            .fed(&["hash-object", "--stdin-paths"], input.as_bytes())?;
+        for ((name, mode), blob) in asked.into_iter().zip(blobs.lines()) {
+            found.insert(name.to_owned(), Some((mode.to_owned(), blob.to_owned())));
+        }
+        Ok(found)
+    }
+
+    /// Whether a file of the user's checkout is the beginning of what a commit has there: all of
+    /// it is in that commit.
+    fn is_part_of(&self, commit: &str, name: &str) -> Done<bool> {
+        let path = self.user.dir.join(name);
+        if !fs_err::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
+            return Ok(false);
+        }
+        let at = format!("{commit}:{name}");
+        let Ok(whole) = self.user.bytes(&["cat-file", "--filters", &at]) else {
+            return Ok(false);
+        };
+        Ok(read(&path)?.is_some_and(|part| whole.starts_with(&part)))
+    }
+
+    /// Sets entries of the user's index; the files stay as they are.
+    pub(super) fn set_entries<'e>(
+        &self,
+        entries: impl Iterator<Item = (&'e String, &'e Entry)>,
+    ) -> Done<()> {
+        let head = self.user.commit_of("HEAD")?;
+        let zero = "0".repeat(head.map_or(40, |head| head.len()));
+        let mut input = String::new();
+        for (name, entry) in entries {
+            match entry {
+                Some((mode, blob)) => input.push_str(&format!("{mode} {blob}\t{name}\0")),
+                None => input.push_str(&format!("0 {zero}\t{name}\0")),
+            }
+        }
+        if input.is_empty() {
+            return Ok(());
+        }
+        let args = ["update-index", "-z", "--index-info"];
+        self.user.fed(&args, input.as_bytes()).map(drop)
+    }
+}
+
+fn read(path: &Path) -> Done<Option<Vec<u8>>> {
+    match fs_err::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}

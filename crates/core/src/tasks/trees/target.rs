@@ -1,0 +1,186 @@
+//! Where work goes: the branch of the loop's beginning, and the commit of it that the work is
+//! built on.
+//!
+//! Both are written into the journal, so that a later host goes by them and not by what happens
+//! to be checked out. A person may take commits back while a loop runs (`commit --amend`,
+//! `reset`, `rebase`): the work's own changes are then told from those by the commit that it was
+//! built on, since git's merge base lies before both.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use descartes_kernel::tasks::WorkBase;
+
+use super::{Done, Trees};
+
+/// So many commits are remembered.
+const REMEMBERED: usize = 256;
+
+/// Commits that work may be built on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Earlier {
+    /// What was merged, one after the other.
+    merged: Vec<String>,
+    /// Commits of the user's branch that this was built on, one after the other.
+    users: Vec<String>,
+    /// Whether the user took some of those back.
+    taken_back: bool,
+}
+
+fn push(list: &mut Vec<String>, commit: &str) {
+    if list.last().map(String::as_str) != Some(commit) {
+        list.push(commit.to_owned());
+    }
+    let over = list.len().saturating_sub(REMEMBERED);
+    list.drain(..over);
+}
+
+impl Trees {
+    /// The branch that work lands on; none where none was checked out.
+    pub(super) fn landing_branch(&self) -> Option<String> {
+        let branch = self.branch.lock();
+        branch.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_landing_branch(&self, branch: Option<&str>) {
+        *self.branch.lock().unwrap_or_else(PoisonError::into_inner) = branch.map(str::to_owned);
+    }
+
+    fn base_commit(&self) -> MutexGuard<'_, Option<String>> {
+        self.base.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn earlier(&self) -> MutexGuard<'_, Earlier> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was merged is built on this commit of the user's branch.
+    pub(super) fn stands_on(&self, commit: &str) {
+        *self.base_commit() = Some(commit.to_owned());
+        push(&mut self.earlier().users, commit);
+    }
+
+    /// This was merged, and tasks may be built on it.
+    pub(super) fn remember_merged(&self, commit: &str) {
+        push(&mut self.earlier().merged, commit);
+    }
+
+    /// What a later host has to know.
+    pub(super) fn work_base(&self) -> WorkBase {
+        WorkBase {
+            target: self.landing_branch(),
+            commit: self.base_commit().clone(),
+        }
+    }
+
+    /// Takes what an earlier host wrote down.
+    pub(super) fn recall_base(&self, base: &WorkBase) {
+        self.set_landing_branch(base.target.as_deref());
+        if let Some(commit) = &base.commit {
+            self.stands_on(commit);
+            self.remember_merged(commit);
+        }
+    }
+
+    /// The commit that the branch is at on which work lands, whatever is checked out; none where
+    /// there is no such branch.
+    pub(super) fn target_commit(&self) -> Done<Option<String>> {
+        match self.landing_branch() {
+            Some(branch) => self.user.commit_of(&format!("refs/heads/{branch}")),
+            None if self.user.branch()?.is_some() => Ok(None),
+            None => self.user.commit_of("HEAD"),
+        }
+    }
+
+    /// Why work cannot land in the user's checkout as it is now.
+    pub(super) fn not_here(&self) -> Done<Option<String>> {
+        let (target, now) = (self.landing_branch(), self.user.branch()?);
+        if target == now {
+            return Ok(None);
+        }
+        let other = "another branch is checked out than when the loop began";
+        Ok(Some(match target {
+            Some(target) => {
+                let first = format!("type first: git checkout {}", shell_words::quote(&target));
+                match (self.target_commit()?, now) {
+                    (None, _) => format!("the branch {target}, on which it lands, is gone"),
+                    (Some(_), Some(_)) => format!("{other}; {first}"),
+                    (Some(_), None) => {
+                        format!("no branch is checked out, and the loop began on {target}; {first}")
+                    }
+                }
+            }
+            None => {
+                "a branch is checked out, and the loop began without one; type first: git checkout \
+                     --detach"
+                    .to_owned()
+            }
+        }))
+    }
+
+    /// The commit that the work is built on, where the user's branch does not hold it any more.
+    pub(super) fn taken_back(&self, head: &str) -> Done<Option<String>> {
+        let base = self.base_commit().clone();
+        let Some(base) = base.filter(|base| base != head) else {
+            return Ok(None);
+        };
+        if self.user.commit_of(&base)?.is_none() || self.user.is_ancestor(&base, head)? {
+            return Ok(None);
+        }
+        Ok(Some(base))
+    }
+
+    /// From now on tasks may be built on commits that the user took back.
+    pub(super) fn note_taken_back(&self) {
+        self.earlier().taken_back = true;
+    }
+
+    /// Whether everything that was merged is in the user's branch, or was until the user took it
+    /// back.
+    pub(super) fn all_has_landed(&self, merged: &str) -> bool {
+        self.base_commit().as_deref() == Some(merged)
+    }
+
+    /// What a piece of work is built on, where it holds commits that the user took back: that
+    /// tells the work's own changes.
+    pub(super) fn built_on(&self, merged: &str, theirs: &str) -> Done<Option<String>> {
+        let earlier = self.earlier().clone();
+        if !earlier.taken_back {
+            return Ok(None);
+        }
+        let is_in = |commit: &str, other: &str| -> Done<bool> {
+            Ok(commit == other
+                || (self.user.commit_of(commit)?.is_some()
+                    && self.user.is_ancestor(commit, other)?))
+        };
+        // The nearest one: what came later may lie before it.
+        let mut from: Option<String> = None;
+        for commit in earlier.merged {
+            let is_behind = match &from {
+                Some(from) => is_in(&commit, from)?,
+                None => false,
+            };
+            if !is_behind && is_in(&commit, theirs)? {
+                from = Some(commit);
+            }
+        }
+        let Some(from) = from else {
+            return Ok(None);
+        };
+        if is_in(&from, merged)? {
+            return Ok(None);
+        }
+        for commit in earlier.users.iter().rev() {
+            if is_in(commit, theirs)? && !is_in(commit, merged)? {
+                return Ok(Some(from));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A commit that holds the changes from one commit to another, and has no other history.
+    pub(super) fn changes_alone(&self, from: &str, to: &str) -> Done<String> {
+        let tree = self.user.tree_of(to)?;
+        self.user
+            .quiet(&["commit-tree", &tree, "-p", from, "-m", "changes alone"])
+    }
+}
