@@ -286,3 +286,56 @@ fn a_fast_forward_that_was_killed_halfway_is_finished() {
     let status = world.git(["status", "--porcelain", "--untracked-files=no"]);
     assert!(!status.contains("work"), "{status}");
 }
+
+#[test]
+fn files_that_a_killed_git_left_half_written_do_not_keep_work_from_landing() {
+    let world = tasks(1);
+    // Runs in the user's checkout when the fast-forward comes to the file `c`: `a` and `b` are
+    // written, then it is as if the git had been killed within `d`.
+    let kills = format!(
+        "#!/bin/sh\ncat > {1}/c\nif [ \"$PWD\" = {0} ] && [ ! -e {1}/killed ]; then touch {1}/killed\n\
+         printf 'the beg' > {0}/d; printf '' > {0}/changed; rm -f {0}/.git/index.lock; kill -9 $PPID; fi\ncat {1}/c\n",
+        world.project().display(),
+        world.state().display()
+    );
+    let kills = world.program("smudge", &kills);
+    world.write(".gitattributes", "c filter=kills\n");
+    world.write("changed", "old\n");
+    world.git(["config", "filter.kills.smudge", kills.to_str().unwrap()]);
+    world.git(["add", "."]);
+    world.git(["commit", "-qm", "files"]);
+    let script = "for f in a b c; do echo $f > $f; done; echo 'the beginning and the end' > d
+echo new > changed";
+    let done = with_agent(&world, script, &["--verify", "true"]);
+    done.assert_code(6);
+    assert!(world.state().join("killed").exists(), "{done}");
+    assert_eq!(world.read("d"), "the beg");
+    // What is a person's own is still not touched.
+    world.write("a", "mine");
+    run(&world, &["work", "land"]).assert_code(6);
+    assert_eq!(
+        (world.read("a"), world.read("d")),
+        ("mine".into(), "the beg".into())
+    );
+    world.write("a", "a\n");
+    let landed = run(&world, &["work", "land"]);
+    landed.assert_code(0);
+    assert_eq!(world.read("d"), "the beginning and the end\n");
+    assert_eq!(world.read("changed"), "new\n");
+    let status = world.git(["status", "--porcelain", "--untracked-files=no"]);
+    assert!(!status.contains("changed"), "{status}");
+}
+
+#[test]
+fn many_files_of_a_killed_fast_forward_are_no_trouble() {
+    let world = tasks(1);
+    let gate = format!(
+        "cp a-file-with-a-long-name-* {}/ 2>/dev/null; true",
+        world.project().display()
+    );
+    let script = "for n in $(seq 0 299); do echo $n > a-file-with-a-long-name-$n; done";
+    let done = with_agent(&world, script, &["--verify", &gate]);
+    done.assert_code(0);
+    let tree = world.git(["ls-tree", "--name-only", "main"]);
+    assert_eq!(tree.matches("a-file-with").count(), 300, "{done}");
+}

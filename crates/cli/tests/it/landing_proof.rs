@@ -98,3 +98,72 @@ fn gates_run_once_on_a_tree_that_lands_and_copied_files_and_setup_are_there() {
     let gates = std::fs::read_to_string(folder.path().join("gates")).unwrap();
     assert_eq!(gates, "slot-0\nmerged\n", "{done}");
 }
+
+/// Hooks and files that an agent puts where no agent works make nothing green.
+#[test]
+fn hooks_and_files_of_agents_do_not_make_gates_green() {
+    let hooks = "H=$(git rev-parse --git-common-dir)/hooks/pre-commit; mkdir -p ${H%/*}
+printf '#!/bin/sh\\ntouch need.ign\\n' > $H; chmod +x $H; touch need.ign; echo y > work";
+    let husky = "mkdir -p .husky; printf '#!/bin/sh\\ntouch need.ign\\n' > .husky/pre-commit
+chmod +x .husky/pre-commit; git config core.hooksPath .husky; touch need.ign";
+    let beside = "touch need.ign ../merged/need.ign; echo y > work";
+    for script in [hooks, husky, beside] {
+        let world = tasks(1);
+        world.write(".gitignore", "*.ign\n");
+        world.git(["add", "."]);
+        world.git(["commit", "-qm", "files"]);
+        let head = world.git(["rev-parse", "HEAD"]);
+        let flags = [
+            "--verify",
+            "test -e need.ign",
+            "--max-iterations-per-task",
+            "2",
+        ];
+        let done = with_agent(&world, script, &flags);
+        done.assert_code(6);
+        assert_eq!(world.git(["rev-parse", "HEAD"]), head, "{script}: {done}");
+        assert!(said(&done).contains("red after the merge"), "{done}");
+    }
+}
+
+/// The hooks of the loop's beginning run on what is merged, and what they make is proof of
+/// nothing; what gates leave stays.
+#[test]
+fn hooks_of_the_beginning_run_and_gates_keep_their_caches() {
+    for folder in [".git/hooks", ".husky", "tools/hooks"] {
+        let world = tasks(2);
+        world.write(".gitignore", "*.ign\n");
+        world.write("tools/lib.sh", "");
+        let text = format!(
+            "#!/bin/sh\ntouch made.ign; W=alone; [ ! -e \"$(dirname \"$0\")/../lib.sh\" ] || W=lib\n\
+             echo \"$W in $(basename \"$PWD\")\" >> {}/hooked\n",
+            world.state().display()
+        );
+        let hook = world.write(format!("{folder}/pre-commit"), text);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(hook, mode).unwrap();
+        if folder != ".git/hooks" {
+            world.git(["config", "core.hooksPath", folder]);
+        }
+        world.git(["add", "."]);
+        world.git(["commit", "-qm", "files", "--no-verify"]);
+        // Where it is merged, the gate counts its own runs in a file that git ignores.
+        let gate = format!(
+            "case $PWD in */merged) test ! -e made.ign && echo gate >> count.ign && cp count.ign {}/count;; esac",
+            world.state().display()
+        );
+        let script = "echo x > work-$DESCARTES_TASK_ID";
+        let flags = ["--verify", gate.as_str(), "--no-wave-barrier"];
+        let done = with_agent(&world, script, &flags);
+        done.assert_code(0);
+        let hooked = std::fs::read_to_string(world.state().join("hooked")).unwrap();
+        // What lies beside hooks in the user's tree is there as well.
+        let wanted = match folder {
+            "tools/hooks" => "lib in merged",
+            _ => "alone in merged",
+        };
+        assert!(hooked.contains(wanted), "{folder}: {hooked}");
+        let count = std::fs::read_to_string(world.state().join("count")).unwrap();
+        assert!(count.starts_with("gate\ngate\n"), "{folder}: {done}");
+    }
+}

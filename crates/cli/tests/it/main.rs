@@ -32,6 +32,7 @@ mod landing_proof;
 mod landing_stashes;
 mod landing_statuses;
 mod lost_directory;
+mod landing_yours;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;
