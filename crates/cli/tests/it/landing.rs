@@ -291,10 +291,10 @@ fn a_fast_forward_that_was_killed_halfway_is_finished() {
 fn files_that_a_killed_git_left_half_written_do_not_keep_work_from_landing() {
     let world = tasks(1);
     // Runs in the user's checkout when the fast-forward comes to the file `c`: `a` and `b` are
-    // written, then it is as if the git had been killed within `d`.
+    // written, then it is as if the git had been killed within `d`, and a person writes `a`.
     let kills = format!(
         "#!/bin/sh\ncat > {1}/c\nif [ \"$PWD\" = {0} ] && [ ! -e {1}/killed ]; then touch {1}/killed\n\
-         printf 'the beg' > {0}/d; printf '' > {0}/changed; rm -f {0}/.git/index.lock; kill -9 $PPID; fi\ncat {1}/c\n",
+         printf 'the beg' > {0}/d; printf '' > {0}/changed; printf mine > {0}/a; rm -f {0}/.git/index.lock; kill -9 $PPID; fi\ncat {1}/c\n",
         world.project().display(),
         world.state().display()
     );
@@ -310,8 +310,7 @@ echo new > changed";
     done.assert_code(6);
     assert!(world.state().join("killed").exists(), "{done}");
     assert_eq!(world.read("d"), "the beg");
-    // What is a person's own is still not touched.
-    world.write("a", "mine");
+    // What is a person's own is not touched.
     run(&world, &["work", "land"]).assert_code(6);
     assert_eq!(
         (world.read("a"), world.read("d")),
