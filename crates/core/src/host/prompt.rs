@@ -46,6 +46,16 @@ pub(super) struct Composed {
     pieces: Vec<String>,
 }
 
+/// What the specification files come to.
+#[derive(Default)]
+struct SpecBlock {
+    text: Option<String>,
+    /// What is to be said of their size.
+    warning: Option<String>,
+    /// Each as it is.
+    pieces: Vec<String>,
+}
+
 impl Driver {
     /// Puts the prompt together and keeps it as it is sent.
     pub(super) fn build_prompt(
@@ -80,7 +90,11 @@ impl Driver {
 
     pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
         let task = self.task()?;
-        let (spec, warning, mut pieces) = self.spec_block()?;
+        let SpecBlock {
+            text: spec,
+            warning,
+            mut pieces,
+        } = self.spec_block()?;
         if spec.is_some() {
             pieces.push(task.clone());
         }
@@ -148,11 +162,14 @@ impl Driver {
         Ok(text)
     }
 
-    /// What the specification files say, what is to be said of their size, and each as it is.
-    fn spec_block(&self) -> Result<(Option<String>, Option<String>, Vec<String>), HostError> {
+    /// What the specification files say.
+    fn spec_block(&self) -> Result<SpecBlock, HostError> {
         let config = &self.state.config;
         if config.spec_files.is_empty() {
-            return Ok((config.spec_prefix.clone(), None, Vec::new()));
+            return Ok(SpecBlock {
+                text: config.spec_prefix.clone(),
+                ..SpecBlock::default()
+            });
         }
         let dir = self.working_dir();
         let mut files = Vec::new();
@@ -168,8 +185,11 @@ impl Driver {
             &files,
             config.max_spec_tokens,
         );
-        let pieces = files.into_iter().map(|file| file.text).collect();
-        Ok((Some(built.text), built.warning, pieces))
+        Ok(SpecBlock {
+            text: Some(built.text),
+            warning: built.warning,
+            pieces: files.into_iter().map(|file| file.text).collect(),
+        })
     }
 }
 
