@@ -71,7 +71,7 @@ fn reset_tells_as_json_what_it_forgot() {
 fn a_spec_is_made_of_what_the_flags_name() {
     let world = scud_project(graph("1 | One | P | 1 | H", ""));
     world.write("notes.md", "mind the gap\n");
-    world.write("style.md", &"use tabs and not blanks\n".repeat(200));
+    world.write("style.md", "use tabs and not blanks\n".repeat(200));
     let spec = |flags: &[&str]| {
         let run = run(
             &world,
