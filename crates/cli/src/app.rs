@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use descartes_kernel::outcome::exit;
 
-use crate::args::{Cli, ColorChoice, with_verb};
+use crate::args::{Cli, ColorChoice, free_text, with_verb};
 use crate::commands::{self, demo};
 use crate::env::Environment;
 use crate::error::from_clap;
@@ -54,7 +54,7 @@ fn demo_agent(words: &[OsString]) -> i32 {
 
 fn command(words: Vec<OsString>) -> i32 {
     let environment = Environment::of_process();
-    let words = with_verb(words);
+    let words = free_text::joined(with_verb(words), Cli::command);
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(error) => return refused(&error, &words, &environment),

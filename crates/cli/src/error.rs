@@ -21,7 +21,7 @@ use descartes_store::journal::JournalError;
 use descartes_store::safe_open::Refusal;
 use descartes_store::trust::TrustError;
 
-use crate::args::Cli;
+use crate::args::{Cli, free_text};
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -248,6 +248,11 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
         }
     }
     let command = command_of(words);
+    if error.kind() == ErrorKind::InvalidValue
+        && let Some((flag, next)) = free_text::forgotten(words, &mut Cli::command())
+    {
+        hints.push(format!("if `{next}` is the text itself: --{flag}={next}"));
+    }
     hints.extend(meant(error, &command));
     hints.push(format!("see: {command} --help"));
     CliError::Usage { message, hints }

@@ -131,7 +131,7 @@ pub struct AnswerArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct SayArgs {
     /// The note, in quotes
-    #[arg(value_name = "TEXT")]
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub text: String,
     #[command(flatten)]
     pub which: WhichLoop,

@@ -1,6 +1,7 @@
 //! The command line, one file a group of commands.
 
 pub mod agents;
+pub mod free_text;
 pub mod install;
 pub mod loops;
 pub mod query;

@@ -8,7 +8,11 @@ use clap::Args;
     descartes query \"select name, iterations, cost_usd from loops order by started_at desc\"")]
 pub struct QueryArgs {
     /// A question in SQL; `-` reads it from standard input
-    #[arg(value_name = "SQL", required_unless_present = "schema")]
+    #[arg(
+        value_name = "SQL",
+        allow_hyphen_values = true,
+        required_unless_present = "schema"
+    )]
     pub sql: Option<String>,
     /// Show the tables and their columns
     #[arg(long)]

@@ -23,6 +23,7 @@ use crate::error::{CliError, at};
 use crate::notify::Listeners;
 use crate::printer::Printer;
 use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::view::summary::Named;
 
 /// The hidden verb of the process in the background.
 pub const HOST: &str = "__host";
@@ -126,8 +127,9 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
                 }
             }
             printer.talk(&format!("loop {name} runs in the background (pid {pid})"));
+            let named = Named::As(name);
             for verb in ["status", "logs -f", "cancel"] {
-                printer.hint(&format!("descartes loop {verb} {name}"));
+                printer.hint(&named.command(verb, ""));
             }
             Ok(0)
         }

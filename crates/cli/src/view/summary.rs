@@ -26,16 +26,22 @@ pub enum Named {
 impl Named {
     /// A command for it: `descartes loop resume NAME --flag`.
     pub fn command(&self, verb: &str, rest: &str) -> String {
-        let name = match self {
-            Self::Here => String::new(),
-            Self::As(name) => format!(" {}", shell_words::quote(name)),
-        };
         let rest = if rest.is_empty() {
             String::new()
         } else {
             format!(" {rest}")
         };
-        format!("descartes loop {verb}{name}{rest}")
+        match self {
+            Self::Here => format!("descartes loop {verb}{rest}"),
+            // A name may look like a flag.
+            Self::As(name) if name.starts_with('-') => {
+                format!(
+                    "descartes loop {verb}{rest} -- {}",
+                    shell_words::quote(name)
+                )
+            }
+            Self::As(name) => format!("descartes loop {verb} {}{rest}", shell_words::quote(name)),
+        }
     }
 }
 

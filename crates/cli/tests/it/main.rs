@@ -21,6 +21,7 @@ mod flags_place;
 mod flags_table;
 mod flags_tasks;
 mod forged_files;
+mod free_text;
 mod gate_files;
 mod git_calls;
 mod git_snapshots;
