@@ -29,6 +29,7 @@ pub mod roadmap;
 pub mod sched;
 pub mod scud;
 pub mod spec;
+pub mod start_over;
 pub mod state;
 pub mod steering;
 pub mod step;

@@ -138,6 +138,27 @@ impl IterativeExitReason {
         }
     }
 
+    /// The flags with which `loop resume` goes on after it: twice the limit that was reached. None
+    /// are needed after most.
+    pub fn resume_flags(&self, max_iterations: Option<u32>) -> String {
+        match self {
+            Self::MaxIterationsReached => {
+                let more = max_iterations.unwrap_or(20).max(1).saturating_mul(2);
+                format!("--max-iterations {more}")
+            }
+            Self::BudgetExhausted { budget, limit, .. } => {
+                let flag = budget.flag();
+                match budget {
+                    Budget::Duration => format!("{flag} {:.0}s", (limit * 2.0).ceil().max(1.0)),
+                    Budget::Cost => format!("{flag} {:.2}", (limit * 2.0).max(0.01)),
+                    Budget::Tokens => format!("{flag} {:.0}", (limit * 2.0).max(1.0)),
+                }
+            }
+            Self::TasksBlocked { .. } => "--retry-blocked".to_owned(),
+            _ => String::new(),
+        }
+    }
+
     /// Whether the work was proven (or, without gates, claimed) done.
     pub fn is_success(&self) -> bool {
         matches!(

@@ -7,7 +7,7 @@ use crate::printer::Printer;
 /// Says that a loop is done already.
 pub fn done(reason: &IterativeExitReason, printer: &Printer) -> i32 {
     printer.talk(&format!("the loop is done already: {}", reason.sentence()));
-    printer.hint("start another with: descartes loop start --force");
+    printer.hint("start another with: descartes loop start --prompt \"…\"");
     0
 }
 

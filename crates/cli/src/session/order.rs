@@ -91,10 +91,21 @@ pub enum Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
-    /// Refuse.
-    Refuse,
+    /// Keep it beside the new one, dated, where its loop is over and the new one is other work; else
+    /// refuse.
+    KeepOver,
     /// Keep it beside the new one, dated.
     SetAside,
+}
+
+impl Over {
+    /// The same for the host.
+    pub fn existing(self) -> Existing {
+        match self {
+            Self::KeepOver => Existing::KeepOver,
+            Self::SetAside => Existing::KeepDated,
+        }
+    }
 }
 
 /// What came of an order.
@@ -128,10 +139,7 @@ impl Order {
                 over,
             } => {
                 config.backend.environment = self.environment.into();
-                let existing = match over {
-                    Over::Refuse => Existing::Refuse,
-                    Over::SetAside => Existing::KeepDated,
-                };
+                let existing = over.existing();
                 let new = NewLoop {
                     config: *config,
                     name,

@@ -104,7 +104,7 @@ fn detach_with_json_tells_id_name_and_pid() {
 #[test]
 fn errors_of_the_background_are_told_in_front_with_their_exit_code() {
     let world = World::new();
-    start(&world, CLAIMS, &[]).assert_code(0);
+    start(&world, "print hm", &["-m", "1"]).assert_code(2);
     let run = start(&world, CLAIMS, &["--detach"]);
     run.assert_code(65);
     assert!(

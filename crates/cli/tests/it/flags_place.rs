@@ -112,11 +112,6 @@ fn force_starts_anew_and_keeps_the_old_file() {
     let world = World::new();
     start(&world, CLAIMS, &[]).assert_code(0);
     let first = state(&world)["loop_id"].clone();
-    let refused = start(&world, CLAIMS, &[]);
-    refused.assert_code(65);
-    assert!(refused.stderr().contains("--force"), "{refused}");
-    assert!(!refused.stderr().contains("resume"), "{refused}");
-    assert_eq!(state(&world)["loop_id"], first);
     start(&world, "print hm", &["--force", "-m", "1"]).assert_code(2);
     let unfinished = start(&world, CLAIMS, &[]);
     unfinished.assert_code(65);
@@ -174,10 +169,19 @@ fn a_dry_run_tells_of_an_old_state_file_unless_it_is_set_aside() {
         .iter()
         .position(|line| line.contains("state file"))
         .unwrap();
-    assert!(lines[at + 1].contains("it is there already"), "{dry}");
+    assert!(
+        lines[at + 1].contains("the old one is kept beside it"),
+        "{dry}"
+    );
     assert!(lines[at + 2].contains("done when"), "{dry}");
+    start(&world, "print hm", &["-m", "1"]).assert_code(2);
+    let refused = start(&world, "promise", &["--dry-run"]);
+    assert!(
+        refused.stdout().contains("belongs to a loop that"),
+        "{refused}"
+    );
     let forced = start(&world, "promise", &["--dry-run", "--force"]);
-    assert!(!forced.stdout().contains("it is there already"), "{forced}");
+    assert!(!forced.stdout().contains("belongs to a loop"), "{forced}");
 }
 
 #[test]
@@ -282,4 +286,38 @@ fn show_thinking_changes_nothing_for_plain_text() {
     let run = start(&World::new(), "print hm\npromise", &["--show-thinking"]);
     run.assert_code(0);
     assert!(run.stdout().contains("hm"), "{run}");
+}
+
+#[test]
+fn a_dry_run_shows_the_very_prompt_that_the_agent_gets() {
+    let world = World::new();
+    world.write("spec.md", "# Rules\n\nno tabs\n");
+    world.write("PROMPT.md", "- [ ] the first\n\n- [ ] the second\n");
+    for flags in [
+        &["--prompt-file", "PROMPT.md", "--spec-file", "spec.md"][..],
+        &["--prompt-file", "PROMPT.md", "--promise-hint", "on"],
+        &["--prompt", "go", "--fresh-context", "--promise-hint", "on"],
+        &[
+            "--prompt",
+            "go",
+            "--spec-file",
+            "spec.md",
+            "--max-spec-tokens",
+            "1",
+        ],
+    ] {
+        let script = "save-prompt got\npromise";
+        let dry = start(&world, script, &[flags, &["--dry-run"]].concat());
+        dry.assert_code(0);
+        let out = dry.stdout();
+        let shown = out
+            .lines()
+            .skip_while(|line| *line != "Prompt of iteration 1");
+        let shown = shown.skip(1).take_while(|line| *line != "Plan");
+        let shown: Vec<&str> = shown.map(str::trim).collect();
+        start(&world, script, flags).assert_code(0);
+        let got = world.read("got");
+        let got: Vec<&str> = got.lines().map(str::trim).collect();
+        assert_eq!(shown, got, "{dry}");
+    }
 }

@@ -50,6 +50,7 @@ mod settings;
 mod setup;
 mod shown;
 mod signals;
+mod start_over;
 mod state_by_hand;
 mod steer_crowd;
 mod steer_within;

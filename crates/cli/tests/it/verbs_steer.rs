@@ -452,7 +452,10 @@ fn a_done_loop_takes_no_more_orders() {
         let run = verb(&world, arguments);
         run.assert_code(65);
         assert!(run.stderr().contains("the loop is done"), "{run}");
-        assert!(run.stderr().contains("loop start --force"), "{run}");
+        assert!(
+            run.stderr().contains("descartes loop start --prompt"),
+            "{run}"
+        );
     }
     says(&world, &["cancel"], "had ended already");
     assert_eq!(

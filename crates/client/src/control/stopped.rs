@@ -226,6 +226,6 @@ fn is_done(reason: &IterativeExitReason) -> ClientError {
             "the loop is done ({}): it will not run again",
             reason.sentence()
         ),
-        "start another: descartes loop start --force",
+        "start another: descartes loop start --prompt \"…\"",
     )
 }

@@ -11,22 +11,22 @@ use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::step::Agents;
 use descartes_kernel::transition::begin;
-use descartes_kernel::units::plural;
 use descartes_proc::{RunClock, Supervisor};
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::{HostInfo, this_host};
 use descartes_store::journal::Journal;
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, STATE_FILE, socket_path};
-use descartes_store::lock::{Holder, StateLock, holder_of};
+use descartes_store::lock::{Holder, StateLock};
 use descartes_store::logs::LoopLogs;
-use descartes_store::safe_open::{self, fix_user_file};
-use descartes_store::state_file::{StateFile, StateFileError};
+use descartes_store::safe_open::fix_user_file;
+use descartes_store::state_file::StateFile;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
 use super::driver::Driver;
+use super::existing::{Existing, check_free, decide};
 use super::gate_files::gate_files;
 use super::ground::Ground;
 use super::house::{House, Troubles};
@@ -40,17 +40,6 @@ use crate::{steering, tasks};
 
 /// The field of a loop's `meta.json` that tells in which loop's tree it was started.
 pub const NESTED_IN: &str = "nested_in";
-
-/// What to do with a state file that is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Refuse, and name the ways on.
-    Refuse,
-    /// Start anew; the old one is kept beside it, dated.
-    KeepDated,
-    /// The same where its loop has ended; else refuse.
-    KeepEnded,
-}
 
 /// A loop to begin.
 #[derive(Clone, Debug)]
@@ -112,7 +101,7 @@ pub(crate) fn create_within(
     config.backend.environment_hash = None;
     let mut notices = Vec::new();
     wait_for_guard(&settings.root, state_file.path())?;
-    check_existing(&settings, &mut state_file, new.existing)?;
+    check_free(&settings, &mut state_file, new.existing, &config)?;
     let given = new.name.as_deref().filter(|_| family.is_empty());
     if let Some(name) = given {
         check_name(&settings, name)?;
@@ -134,6 +123,8 @@ pub(crate) fn create_within(
     let now = Timestamp::now();
     let facts = this_host(&settings.version);
     let lock = take(&settings, state_file.path(), &loop_id, &facts)?;
+    // Looked at again under the lock: another loop may have begun and ended here since.
+    let former = decide(&settings, &mut state_file, new.existing, &config)?;
     if family.is_empty() {
         // The loop of a task has a state file of its own, and no past.
         sweep_state_file(&settings.root, state_file.path(), &mut notices);
@@ -148,9 +139,8 @@ pub(crate) fn create_within(
         // Nothing of a loop that never began is left behind; failing that is harmless.
         drop(fs_err::remove_dir_all(loop_dir.path()));
     })?;
-    if new.existing != Existing::Refuse && safe_open::is_there(state_file.path()) {
-        let aside = state_file.set_aside(now)?;
-        notices.push(format!("the old state file is kept as {}", aside.display()));
+    if let Some(former) = former {
+        notices.push(former.make_room(&mut state_file, now)?);
     }
     register(
         &settings,
@@ -204,7 +194,7 @@ pub(crate) fn create_within(
 
 /// Files that the person named and that are read at every iteration: where a link leads to one, the
 /// file behind it is meant from now on, whatever the agent makes of the link.
-fn fix_files(config: &mut IterativeLoopConfig, dir: &Path) -> Result<(), HostError> {
+pub(super) fn fix_files(config: &mut IterativeLoopConfig, dir: &Path) -> Result<(), HostError> {
     for file in config.prompt_file.iter_mut().chain(&mut config.spec_files) {
         let typed = dir.join(&file);
         let fixed = fix_user_file(&typed).map_err(|error| {
@@ -289,48 +279,6 @@ fn state_file_path(config: &IterativeLoopConfig, dir: &Path) -> PathBuf {
     match &config.state_file {
         Some(file) => file.clone(),
         None => dir.join(PROJECT_FOLDER).join(STATE_FILE),
-    }
-}
-
-/// A second loop on a held state file is refused, and a finished one is never continued
-/// by accident.
-fn check_existing(
-    settings: &HostSettings,
-    state_file: &mut StateFile,
-    existing: Existing,
-) -> Result<(), HostError> {
-    if let Some(held) = holder_of(&settings.root, state_file.path())? {
-        return Err(HostError::taken(&held));
-    }
-    if existing == Existing::KeepDated {
-        state_file.may_be_set_aside()?;
-        return Ok(());
-    }
-    let path = state_file.path().display().to_string();
-    match state_file.load() {
-        Err(StateFileError::Missing(_)) => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(loaded) if loaded.state.completed && existing == Existing::KeepEnded => Ok(()),
-        Ok(loaded) => {
-            let reason = &loaded.state.exit_reason;
-            let how = if loaded.state.completed {
-                format!("has ended: {}", reason.sentence())
-            } else {
-                format!(
-                    "was interrupted after {}",
-                    plural(u64::from(loaded.state.iteration), "iteration")
-                )
-            };
-            let done = loaded.state.completed && reason.is_success();
-            let anew = "start anew with --force (the old file is kept)";
-            Err(HostError::refused(
-                format!("{path} belongs to a loop that {how}"),
-                match done {
-                    true => anew.to_owned(),
-                    false => format!("go on with `descartes loop resume`, or {anew}"),
-                },
-            ))
-        }
     }
 }
 

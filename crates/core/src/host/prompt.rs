@@ -2,20 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::config::check_prompt;
+use descartes_kernel::config::{IterativeLoopConfig, check_prompt};
 use descartes_kernel::control::CommandId;
 use descartes_kernel::promise::PIECE;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
 use descartes_kernel::spec::SpecFile;
-use descartes_kernel::state::Phase;
+use descartes_kernel::state::{Phase, Refusal as Refused};
 
 use descartes_store::prompts::prompt_path;
 use descartes_store::safe_open::{Refusal, read_fixed_text};
 
 use super::HostError;
 use super::driver::Driver;
+use super::open::fix_files;
 
 /// A prompt as it will be sent.
 pub(super) struct BuiltPrompt {
@@ -89,37 +90,17 @@ impl Driver {
     }
 
     pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
-        let task = self.task()?;
-        let SpecBlock {
-            text: spec,
-            warning,
-            mut pieces,
-        } = self.spec_block()?;
-        if spec.is_some() {
-            pieces.push(task.clone());
-        }
         let config = &self.state.config;
-        let understood = self.agents[agent as usize].understood();
-        let hint = config.promise_hint.unwrap_or(understood);
         let own = self.settings.backend.as_ref();
-        let fresh = config.fresh_context_mode || !config.include_iteration_context || own.is_some();
         let notes = self.state.notes.iter();
-        let text = build(&PromptParts {
-            spec: spec.as_deref(),
-            task: &task,
+        let frame = Frame {
+            config,
+            dir: &self.working_dir(),
+            understood: self.agents[agent as usize].understood(),
+            own_backend: own.is_some(),
+        };
+        let composed = frame.compose(Told {
             iteration,
-            max: config.max_iterations,
-            promise: config.completion_promise.as_deref(),
-            hint: if hint {
-                PromiseHint::On
-            } else {
-                PromiseHint::Off
-            },
-            style: if fresh {
-                ContextStyle::Fresh
-            } else {
-                ContextStyle::Full
-            },
             refusal: self.state.refusal.as_ref(),
             notes: notes.map(|note| note.text.as_str()).collect(),
             near_miss: NearMiss::of(
@@ -131,11 +112,95 @@ impl Driver {
                 .state
                 .nudge
                 .then_some(self.state.still.max(self.state.nudged)),
+        })?;
+        Ok(match own {
+            Some(own) => Composed {
+                text: own.format_prompt(&composed.text, iteration - 1, config.max_iterations),
+                ..composed
+            },
+            None => composed,
+        })
+    }
+}
+
+/// The prompt that the first iteration of a loop with this config gets in `dir`, and what is to be
+/// said of its size. `understood`: whether its agent's stream tells the agent's own words.
+pub fn first_prompt(
+    config: &IterativeLoopConfig,
+    dir: &Path,
+    understood: bool,
+) -> Result<(String, Option<String>), HostError> {
+    let mut config = config.clone();
+    fix_files(&mut config, dir)?;
+    let frame = Frame {
+        config: &config,
+        dir,
+        understood,
+        own_backend: false,
+    };
+    let composed = frame.compose(Told {
+        iteration: 1,
+        refusal: None,
+        notes: Vec::new(),
+        near_miss: None,
+        nudge: None,
+    })?;
+    Ok((composed.text, composed.warning))
+}
+
+/// What every prompt of a loop is made of.
+struct Frame<'a> {
+    config: &'a IterativeLoopConfig,
+    dir: &'a Path,
+    understood: bool,
+    own_backend: bool,
+}
+
+/// What one iteration is told besides: as in [`PromptParts`].
+struct Told<'a> {
+    iteration: u32,
+    refusal: Option<&'a Refused>,
+    notes: Vec<&'a str>,
+    near_miss: Option<NearMiss<'a>>,
+    nudge: Option<u32>,
+}
+
+impl Frame<'_> {
+    /// Puts a prompt together.
+    fn compose(&self, told: Told<'_>) -> Result<Composed, HostError> {
+        let task = self.task()?;
+        let SpecBlock {
+            text: spec,
+            warning,
+            mut pieces,
+        } = self.spec_block()?;
+        if spec.is_some() {
+            pieces.push(task.clone());
+        }
+        let config = self.config;
+        let fresh =
+            config.fresh_context_mode || !config.include_iteration_context || self.own_backend;
+        let text = build(&PromptParts {
+            spec: spec.as_deref(),
+            task: &task,
+            iteration: told.iteration,
+            max: config.max_iterations,
+            promise: config.completion_promise.as_deref(),
+            hint: if config.promise_hint.unwrap_or(self.understood) {
+                PromiseHint::On
+            } else {
+                PromiseHint::Off
+            },
+            style: if fresh {
+                ContextStyle::Fresh
+            } else {
+                ContextStyle::Full
+            },
+            refusal: told.refusal,
+            notes: told.notes,
+            near_miss: told.near_miss,
+            nudge: told.nudge,
         });
-        let text = match own {
-            Some(own) => own.format_prompt(&text, iteration - 1, config.max_iterations),
-            None => text,
-        };
         Ok(Composed {
             text,
             warning,
@@ -145,11 +210,11 @@ impl Driver {
 
     /// The task: given, or read again from its file so that editing it steers the loop.
     fn task(&self) -> Result<String, HostError> {
-        let config = &self.state.config;
+        let config = self.config;
         let Some(file) = &config.prompt_file else {
             return Ok(config.prompt.clone());
         };
-        let path = self.working_dir().join(file);
+        let path = self.dir.join(file);
         let text = read_fixed_text(&path)
             .map_err(|error| unreadable("the prompt file", &path, "--prompt-file", &error))?;
         if text.trim().is_empty() {
@@ -164,17 +229,16 @@ impl Driver {
 
     /// What the specification files say.
     fn spec_block(&self) -> Result<SpecBlock, HostError> {
-        let config = &self.state.config;
+        let config = self.config;
         if config.spec_files.is_empty() {
             return Ok(SpecBlock {
                 text: config.spec_prefix.clone(),
                 ..SpecBlock::default()
             });
         }
-        let dir = self.working_dir();
         let mut files = Vec::new();
         for file in &config.spec_files {
-            let path = dir.join(file);
+            let path = self.dir.join(file);
             let text = read_fixed_text(&path)
                 .map_err(|error| unreadable("the spec file", &path, "", &error))?;
             let name = file.display().to_string();

@@ -20,25 +20,33 @@ use super::name::made_up_name;
 use super::open::{first_record, make_branch, register, working_dir};
 use super::{HostError, HostSettings};
 
-/// A loop named by its id may find another's state file in its place: that is kept, dated.
+/// A loop named by its id may find another's state file in its place, which says nothing of it. The
+/// other's id comes second.
 pub(super) fn not_of_another(
     loaded: Option<Loaded>,
     loop_id: &str,
-    state_file: &mut StateFile,
-    notices: &mut Vec<String>,
-) -> Result<Option<Loaded>, HostError> {
+) -> (Option<Loaded>, Option<String>) {
     let other = loaded.as_ref().and_then(|file| file.state.loop_id.clone());
     match other.filter(|other| other != loop_id) {
-        None => Ok(loaded),
-        Some(other) => {
-            let aside = state_file.set_aside(Timestamp::now())?;
-            let aside = aside.display();
-            notices.push(format!(
-                "the state file was loop {other}'s: kept as {aside}"
-            ));
-            Ok(None)
-        }
+        None => (loaded, None),
+        other => (None, other),
     }
+}
+
+/// Keeps the state file of another loop, dated, before this one writes its own in its place.
+pub(super) fn make_room(
+    other: Option<String>,
+    state_file: &mut StateFile,
+    notices: &mut Vec<String>,
+) -> Result<(), HostError> {
+    if let Some(other) = other {
+        let aside = state_file.set_aside(Timestamp::now())?;
+        let aside = aside.display();
+        notices.push(format!(
+            "the state file was loop {other}'s: kept as {aside}"
+        ));
+    }
+    Ok(())
 }
 
 /// Records behind which the end of a loop cannot stand.
@@ -155,7 +163,7 @@ fn altered_id(
 }
 
 /// The newest loop on a state file.
-fn by_path(settings: &HostSettings, path: &Path) -> Result<Option<String>, HostError> {
+pub(super) fn by_path(settings: &HostSettings, path: &Path) -> Result<Option<String>, HostError> {
     let all = catalog::list(&settings.root)?;
     let newest = all.into_iter().find(|entry| entry.meta.state_file == path);
     Ok(newest.map(|entry| entry.meta.id))

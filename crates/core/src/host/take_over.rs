@@ -25,7 +25,7 @@ use super::driver::Driver;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_guard};
 use super::moved;
 use super::open::{Held, assemble, make_branch, take, working_dir};
-use super::sources::{Source, begin_from_file, find, fold_journal, not_of_another};
+use super::sources::{Source, begin_from_file, find, fold_journal, make_room, not_of_another};
 use super::{Host, HostError, HostSettings};
 use crate::steering::own_sender;
 use crate::tasks::{self, Occasion, Retry};
@@ -129,9 +129,9 @@ pub(crate) fn resume_for(
         Source::Journal => state_file.load().ok(),
         Source::StateFile => Some(state_file.load()?),
     };
-    let loaded = match copy_of {
-        Some(_) => loaded,
-        None => not_of_another(loaded, &found.loop_id, &mut state_file, &mut notices)?,
+    let (loaded, mut other) = match copy_of {
+        Some(_) => (loaded, None),
+        None => not_of_another(loaded, &found.loop_id),
     };
     let dir = settings.root.loop_dir(&found.loop_id)?;
     let mut events = Vec::new();
@@ -174,6 +174,7 @@ pub(crate) fn resume_for(
     }
     if resume.here.is_some() {
         held_back.keep(&state_file, &mut notices)?;
+        make_room(other.take(), &mut state_file, &mut notices)?;
         // Said now, also where nothing is left to be done.
         let kept = loaded.as_ref().map(|loaded| loaded.state.kept());
         let kept = kept.unwrap_or_default();
@@ -224,6 +225,8 @@ pub(crate) fn resume_for(
         }
         _ => None,
     };
+    // The last that can be refused: until then the other loop's file stays in its place.
+    make_room(other, &mut state_file, &mut notices)?;
     let kept = loaded.map(|loaded| loaded.state.kept()).unwrap_or_default();
     let held = Held {
         state,

@@ -101,7 +101,7 @@ fn order(dir: &Path, args: DemoArgs) -> Order {
             name: dir
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned()),
-            over: Over::Refuse,
+            over: Over::KeepOver,
         },
     }
 }

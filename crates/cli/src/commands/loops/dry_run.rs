@@ -1,20 +1,16 @@
 //! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
 
+use descartes_core::host::{self, HostSettings};
 use descartes_kernel::agent::PromptMode;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::prompt::{ContextStyle, PromiseHint, PromptParts, build, spec_block};
-use descartes_kernel::spec::SpecFile;
 use descartes_kernel::units::{Secs, show_size};
 use descartes_store::config::Source;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
-use descartes_store::lock::holder_of;
 
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::order::Over;
-use crate::settings::prompt::read_text;
 use crate::settings::start::Start;
-use crate::settings::surroundings::Surroundings;
 use crate::style::Tone;
 use crate::view::words;
 
@@ -22,7 +18,7 @@ use crate::view::words;
 pub fn run(
     start: &Start,
     over: Over,
-    around: &Surroundings,
+    settings: &HostSettings,
     printer: &Printer,
 ) -> Result<(), CliError> {
     if start.config.tasks.is_some() {
@@ -53,7 +49,7 @@ pub fn run(
         printer.line(&format!("  {line}"));
     }
     printer.line(&title("Plan"));
-    for (label, text) in plan(start, over, around)? {
+    for (label, text) in plan(start, over, settings)? {
         printer.line(&format!("  {label:<18}{text}"));
     }
     let rows = start.layers.rows();
@@ -86,59 +82,18 @@ fn first_prompt(start: &Start, printer: &Printer) -> Result<String, CliError> {
     if !config.wants_prompt() {
         return Ok(String::new());
     }
-    let task = match &config.prompt_file {
-        Some(file) => read_text("the prompt file", file)?,
-        None => config.prompt.clone(),
-    };
-    let files: Result<Vec<SpecFile>, CliError> = config
-        .spec_files
-        .iter()
-        .map(|file| {
-            Ok(SpecFile {
-                name: file.display().to_string(),
-                text: read_text("the spec file", &start.dir.join(file))?,
-            })
-        })
-        .collect();
-    let block = spec_block(
-        config.spec_prefix.as_deref(),
-        &files?,
-        config.max_spec_tokens,
-    );
-    if let Some(warning) = &block.warning {
+    let understood = start.agent.invocation.stream.is_understood();
+    let (prompt, warning) = host::first_prompt(config, &start.dir, understood)?;
+    if let Some(warning) = &warning {
         printer.warning(warning);
     }
-    let spec = block.text;
-    let understood = start.agent.invocation.stream.is_understood();
-    let hint = config.promise_hint.unwrap_or(understood);
-    let fresh = config.fresh_context_mode;
-    Ok(build(&PromptParts {
-        spec: (!spec.is_empty()).then_some(spec.as_str()),
-        task: &task,
-        iteration: 1,
-        max: config.max_iterations,
-        promise: config.completion_promise.as_deref(),
-        hint: if hint {
-            PromiseHint::On
-        } else {
-            PromiseHint::Off
-        },
-        style: if fresh {
-            ContextStyle::Fresh
-        } else {
-            ContextStyle::Full
-        },
-        refusal: None,
-        notes: Vec::new(),
-        near_miss: None,
-        nudge: None,
-    }))
+    Ok(prompt)
 }
 
 fn plan(
     start: &Start,
     over: Over,
-    around: &Surroundings,
+    settings: &HostSettings,
 ) -> Result<Vec<(&'static str, String)>, CliError> {
     let config = &start.config;
     let default = start.dir.join(PROJECT_FOLDER).join(STATE_FILE);
@@ -148,14 +103,12 @@ fn plan(
         ("working dir", start.dir.display().to_string()),
         ("state file", state_file.display().to_string()),
     ];
-    if state_file.exists() && over == Over::Refuse {
-        rows.push((
-            "",
-            "it is there already: `loop resume`, or --force".to_owned(),
-        ));
-    }
-    if let Some(held) = holder_of(&around.root(&start.dir), &state_file)? {
-        rows.push(("", format!("{held}")));
+    match host::over_existing(settings, &state_file, over.existing(), config) {
+        Ok(kept) => rows.extend(kept.map(|words| ("", words))),
+        Err(refused) => {
+            rows.push(("", refused.to_string()));
+            rows.extend(refused.hint().map(|hint| ("", hint)));
+        }
     }
     rows.push(("done when", done_when(config)));
     rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));

@@ -28,17 +28,16 @@ pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result
     let over = if args.place.force {
         Over::SetAside
     } else {
-        Over::Refuse
+        Over::KeepOver
     };
     if args.show.dry_run {
-        dry_run::run(&start, over, around, printer)?;
-        let config = start.config.clone();
-        let settings = order(start, over).host_settings(around)?;
-        return Ok(host::examine(&settings, &config).map(|()| 0)?);
+        let settings = order(&start, over).host_settings(around)?;
+        dry_run::run(&start, over, &settings, printer)?;
+        return Ok(host::examine(&settings, &start.config).map(|()| 0)?);
     }
     within::refuse_start(args.place.nested, &state_file(&start), around)?;
     let format = Format::asked(args.show);
-    let order = order(start, over);
+    let order = order(&start, over);
     if args.show.detach {
         return background::start(&order, format, around, printer);
     }
@@ -73,14 +72,14 @@ fn around_for(
     trust::settle(&dir, scud, asking, around, printer)
 }
 
-fn order(start: Start, over: Over) -> Order {
+fn order(start: &Start, over: Over) -> Order {
     Order {
         environment: start.config.backend.environment.clone().into_values(),
         from: None,
-        dir: start.dir,
+        dir: start.dir.clone(),
         job: Job::Start {
-            config: Box::new(start.config),
-            name: start.name,
+            config: Box::new(start.config.clone()),
+            name: start.name.clone(),
             over,
         },
     }

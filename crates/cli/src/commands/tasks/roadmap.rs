@@ -154,7 +154,10 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         _ => Job::Start {
             config: Box::new(start.config),
             name: start.name,
-            over: Over::SetAside,
+            over: match args.place.force {
+                true => Over::SetAside,
+                false => Over::KeepOver,
+            },
         },
     };
     let order = Order {

@@ -157,7 +157,7 @@ fn order(
         job: Job::Start {
             config: Box::new(config),
             name: Some("agents-test".to_owned()),
-            over: Over::Refuse,
+            over: Over::KeepOver,
         },
     })
 }

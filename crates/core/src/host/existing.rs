@@ -1,0 +1,180 @@
+//! A state file that is there already when a loop is started.
+
+use std::path::Path;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::start_over::{StartOver, start_over};
+use descartes_kernel::state::{IterativeLoopState, Kept};
+use descartes_kernel::transition::Fold;
+use descartes_store::journal::JournalReader;
+use descartes_store::lock::holder_of;
+use descartes_store::safe_open;
+use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
+use jiff::Timestamp;
+
+use super::sources::by_path;
+use super::{HostError, HostSettings};
+
+/// What to do with a state file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse, whatever its loop came to.
+    Refuse,
+    /// Keep it beside the new one, dated, where its loop was done or cancelled or had other work; else
+    /// refuse, and name the ways on.
+    KeepOver,
+    /// Start anew; the old one is kept beside it, dated.
+    KeepDated,
+    /// The same where its loop has ended; else refuse.
+    KeepEnded,
+}
+
+/// The loop of a state file that makes room.
+#[derive(Debug)]
+pub(super) struct Former {
+    loop_id: Option<String>,
+    how: String,
+}
+
+/// A second loop on a held state file is refused, and one that is not over is never begun again by
+/// accident.
+pub(super) fn check_free(
+    settings: &HostSettings,
+    state_file: &mut StateFile,
+    existing: Existing,
+    config: &IterativeLoopConfig,
+) -> Result<(), HostError> {
+    if let Some(held) = holder_of(&settings.root, state_file.path())? {
+        return Err(HostError::taken(&held));
+    }
+    decide(settings, state_file, existing, config).map(drop)
+}
+
+/// What becomes of the file that is there: nothing, or its loop makes room, or the start is refused.
+/// Whoever goes on from the answer holds the lock of the state file.
+pub(super) fn decide(
+    settings: &HostSettings,
+    state_file: &mut StateFile,
+    existing: Existing,
+    config: &IterativeLoopConfig,
+) -> Result<Option<Former>, HostError> {
+    let loaded = match state_file.load() {
+        Err(StateFileError::Missing(_)) => return Ok(None),
+        // What cannot be read is kept as well, where that was asked for.
+        Err(_) if existing == Existing::KeepDated => {
+            state_file.may_be_set_aside()?;
+            return Ok(safe_open::is_there(state_file.path()).then(|| Former {
+                loop_id: None,
+                how: "could not be read".to_owned(),
+            }));
+        }
+        Err(error) => return Err(error.into()),
+        Ok(loaded) => loaded,
+    };
+    let old = as_it_was(settings, state_file.path(), loaded);
+    let verdict = match existing {
+        Existing::KeepDated => StartOver::KeepBeside,
+        Existing::KeepEnded if old.completed => StartOver::KeepBeside,
+        Existing::KeepOver | Existing::KeepEnded => start_over(&old, config),
+        Existing::Refuse => StartOver::Refuse {
+            how: how(&old),
+            resume_flags: String::new(),
+        },
+    };
+    match verdict {
+        StartOver::KeepBeside => Ok(Some(Former {
+            how: how(&old),
+            loop_id: old.loop_id,
+        })),
+        StartOver::Refuse { how, resume_flags } => {
+            let path = state_file.path().display();
+            let resume = match &old.loop_id {
+                Some(id) => format!("descartes loop resume {id}"),
+                None => format!(
+                    "descartes loop resume --state-file {}",
+                    shell_words::quote(&path.to_string())
+                ),
+            };
+            let space = if resume_flags.is_empty() { "" } else { " " };
+            Err(HostError::refused(
+                format!("{path} belongs to a loop that {how}"),
+                format!(
+                    "go on with `{resume}{space}{resume_flags}`, or start anew with --force (the old file is kept)"
+                ),
+            ))
+        }
+    }
+}
+
+fn how(old: &IterativeLoopState) -> String {
+    match old.completed {
+        true => format!("has ended: {}", old.exit_reason.sentence()),
+        false => "was interrupted".to_owned(),
+    }
+}
+
+/// The loop as it really ended: a file that somebody changed says what its journal says, where there
+/// is one. It lies in the agent's reach.
+fn as_it_was(settings: &HostSettings, path: &Path, loaded: Loaded) -> IterativeLoopState {
+    if matches!(loaded.origin, Origin::Projected { .. }) {
+        return loaded.state;
+    }
+    let named = loaded.state.loop_id.clone();
+    let at_path = || by_path(settings, path).ok().flatten();
+    let told = named.and_then(|id| folded(settings, &id));
+    let told = told.or_else(|| folded(settings, &at_path()?));
+    told.unwrap_or(loaded.state)
+}
+
+fn folded(settings: &HostSettings, id: &str) -> Option<IterativeLoopState> {
+    let dir = settings.root.loop_dir(id).ok()?;
+    let mut fold = Fold::default();
+    let mut journal = JournalReader::open(&dir.journal()).ok()?;
+    journal.for_each_new(|record| fold.push(&record)).ok()?;
+    let state = fold.finish().ok()??;
+    Some(state.project(&Kept::default()))
+}
+
+impl Former {
+    /// Moves its file aside, and says so with the way back.
+    pub(super) fn make_room(
+        &self,
+        state_file: &mut StateFile,
+        now: Timestamp,
+    ) -> Result<String, HostError> {
+        let aside = state_file.set_aside(now)?;
+        Ok(format!(
+            "the old state file is kept as {}{}",
+            aside.display(),
+            self.back()
+        ))
+    }
+
+    fn back(&self) -> String {
+        match &self.loop_id {
+            Some(id) => format!(
+                ": its loop {}; back to it with `descartes loop resume {id}`",
+                self.how
+            ),
+            None => format!(": its loop {}", self.how),
+        }
+    }
+}
+
+/// What a start over the state file at `path` would do with it, in words.
+///
+/// # Errors
+/// When it would be refused.
+pub fn over_existing(
+    settings: &HostSettings,
+    path: &Path,
+    existing: Existing,
+    config: &IterativeLoopConfig,
+) -> Result<Option<String>, HostError> {
+    let mut state_file = StateFile::at(path)?;
+    if let Some(held) = holder_of(&settings.root, state_file.path())? {
+        return Err(HostError::taken(&held));
+    }
+    let former = decide(settings, &mut state_file, existing, config)?;
+    Ok(former.map(|former| format!("the old one is kept beside it, dated{}", former.back())))
+}
