@@ -77,6 +77,33 @@ impl Printer {
         read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
     }
 
+    /// Asks the person at the terminal for one of these answers, by its word or the beginning of it;
+    /// `None` where there is no terminal, or at the end of input.
+    pub fn choose<T: Copy>(&self, question: &str, answers: &[(&str, T)]) -> Option<T> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let names: Vec<&str> = answers.iter().map(|(name, _)| *name).collect();
+        let names = names.join("/");
+        let question = display::text(question, self.err.colours());
+        drop(io::stderr().lock().write_all(question.as_bytes()));
+        loop {
+            let mut err = io::stderr().lock();
+            drop(write!(err, "[{names}] ").and_then(|()| err.flush()));
+            drop(err);
+            let mut line = String::new();
+            let read = io::stdin().read_line(&mut line);
+            if !read.is_ok_and(|count| count > 0) {
+                return None;
+            }
+            let line = line.trim().to_lowercase();
+            let meant = |(name, _): &&(&str, T)| !line.is_empty() && name.starts_with(&line);
+            if let Some((_, answer)) = answers.iter().find(meant) {
+                return Some(*answer);
+            }
+        }
+    }
+
     /// A line on standard output.
     pub fn line(&self, text: &str) {
         self.data(&format!("{text}\n"));

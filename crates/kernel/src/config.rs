@@ -365,6 +365,16 @@ impl IterativeLoopConfig {
         self.backend.prompt_mode != Some(PromptMode::None) && self.tasks.is_none()
     }
 
+    /// Its agent, as a change of another config.
+    pub fn agent(&self) -> AgentChange {
+        AgentChange {
+            backend_type: self.backend.backend_type.clone(),
+            command: self.command.clone(),
+            args: self.args.clone(),
+            output_format: self.backend.output_format.clone(),
+        }
+    }
+
     /// Checks everything that can be known without touching the machine.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.command.trim().is_empty() {
@@ -440,7 +450,21 @@ pub fn check_prompt(prompt: &str) -> Result<(), ConfigError> {
     }
 }
 
-/// Changes of limits, gates, prompt or model, by `loop resume` flags or `loop set`.
+/// Another agent, or another way to understand the same one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentChange {
+    /// The profile's name.
+    pub backend_type: String,
+    /// The agent's program.
+    pub command: String,
+    /// Its arguments, before anything the backend adds.
+    pub args: Vec<String>,
+    /// How its output is read.
+    pub output_format: String,
+}
+
+/// Changes of limits, gates, prompt, agent or model, by `loop resume` flags or `loop set`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfigChange {
@@ -484,6 +508,15 @@ pub struct ConfigChange {
     /// New model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What the agent may do without asking; by `loop resume` alone, as are the next two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    /// How the prompt reaches the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_mode: Option<PromptMode>,
+    /// Another agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentChange>,
     /// Whether tasks count that others marked while the loop ran; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_marks: Option<bool>,
@@ -517,7 +550,16 @@ impl ConfigChange {
     pub fn apply_to(&self, config: &mut IterativeLoopConfig) {
         take!(config, self: max_iterations, max_duration_secs, max_cost_usd, max_tokens,
             iteration_timeout_secs, idle_timeout_secs, max_failures, stall_after, verify,
-            verify_timeout_secs, model);
+            verify_timeout_secs, model, permissions);
+        if let Some(mode) = self.prompt_mode {
+            config.backend.prompt_mode = Some(mode);
+        }
+        if let Some(agent) = &self.agent {
+            config.command = agent.command.clone();
+            config.args = agent.args.clone();
+            config.backend.backend_type = agent.backend_type.clone();
+            config.backend.output_format = agent.output_format.clone();
+        }
         if let Some(prompt) = &self.prompt {
             config.prompt = prompt.clone();
             config.prompt_file = None;

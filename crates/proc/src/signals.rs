@@ -66,6 +66,7 @@ impl HostSignal {
 pub struct Signals {
     stop: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
+    set: SigSet,
 }
 
 impl Signals {
@@ -107,7 +108,16 @@ impl Signals {
         Ok(Self {
             stop,
             thread: Some(thread),
+            set,
         })
+    }
+
+    /// Stops receiving, and lets signals do in the calling thread what they do by themselves. To be
+    /// called by the thread that received them, while it has started no other.
+    pub fn give_back(self) -> io::Result<()> {
+        let set = self.set;
+        drop(self);
+        Ok(set.thread_unblock()?)
     }
 }
 

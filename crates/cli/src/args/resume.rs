@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use descartes_kernel::config::{Permissions, PromptMode};
 use descartes_kernel::units::Secs;
 
 use super::values::{self, IterationLimit, Variable};
@@ -14,6 +15,8 @@ pub struct ResumeArgs {
     pub which: WhichLoop,
     #[command(flatten)]
     pub change: ChangeArgs,
+    #[command(flatten)]
+    pub agent: AgentChangeArgs,
     /// A variable for the agent alone: values are not kept, so they are given again, or inherited
     /// where none is given; repeatable
     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
@@ -104,4 +107,20 @@ pub struct ChangeArgs {
     /// The model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+}
+
+/// How the agent is started from here on.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Changes")]
+pub struct AgentChangeArgs {
+    /// Another agent: claude, codex, gemini, opencode, or a profile; a command of your own stays, and
+    /// is understood as this one
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// What the agent may do without asking
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of(&values::PERMISSIONS, values::permissions))]
+    pub permissions: Option<Permissions>,
+    /// How the prompt reaches the agent
+    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::PROMPT_MODES, values::prompt_mode))]
+    pub prompt_mode: Option<PromptMode>,
 }

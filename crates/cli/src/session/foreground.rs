@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use descartes_client::logs::Thoughts;
 use descartes_client::{Known, Loops, Output, Query};
-use descartes_core::host::{Host, HostEnd, HostSettings};
+use descartes_core::host::{Host, HostEnd, HostError, HostSettings};
 use descartes_kernel::state::LoopState;
+use descartes_proc::Signals;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, state_file_path};
 
 use super::end;
 use super::order::{Opened, Order};
+use super::permissions;
 use super::signals::{Patience, Switchboard};
 use crate::args::start::ShowArgs;
 use crate::env::Stream;
@@ -64,13 +66,7 @@ pub fn run(
     if let Some(words) = order.waits_for_guard(around) {
         printer.talk(words);
     }
-    let board = Switchboard::default();
-    let _signals = board.receive()?;
-    let mut told = Vec::new();
-    let opened = order.open_telling(settings, &mut told)?;
-    for notice in &told {
-        printer.note(notice);
-    }
+    let (opened, board, _signals) = open(order, settings, format, around, printer)?;
     let mut host = match opened {
         Opened::Held(host) => *host,
         Opened::Done(reason) => return Ok(end::done(&reason, printer)),
@@ -94,6 +90,42 @@ pub fn run(
         printer.line(&format!("\n{}", lines.join("\n")));
     }
     Ok(ended.exit_code())
+}
+
+/// Opens the loop. Where its agent would be denied its tools, the person at the terminal is asked once.
+fn open(
+    mut order: Order,
+    settings: HostSettings,
+    format: Format,
+    around: &Surroundings,
+    printer: &Printer,
+) -> Result<(Opened, Switchboard, Signals), CliError> {
+    let board = Switchboard::default();
+    let signals = board.receive()?;
+    let mut told = Vec::new();
+    let (message, denied) = match order.clone().open_telling(settings, &mut told) {
+        Err(HostError::Denied {
+            message, denied, ..
+        }) if matches!(format, Format::Human(_)) => (message, denied),
+        opened => {
+            let opened = opened?;
+            told.iter().for_each(|notice| printer.note(notice));
+            return Ok((opened, board, signals));
+        }
+    };
+    // Ctrl-C at the question ends us as anywhere else.
+    let given_back = signals.give_back();
+    given_back.map_err(|error| CliError::system("give signals back", error))?;
+    if let Some(permissions) = permissions::ask(&message, &denied, printer) {
+        order.permit(permissions);
+    }
+    let board = Switchboard::default();
+    let signals = board.receive()?;
+    let settings = order.host_settings(around)?;
+    told.clear();
+    let opened = order.open_telling(settings, &mut told)?;
+    told.iter().for_each(|notice| printer.note(notice));
+    Ok((opened, board, signals))
 }
 
 /// What a view sees of loops: it knows the same agents as the host.

@@ -5,4 +5,5 @@ pub mod background;
 mod end;
 pub mod foreground;
 pub mod order;
+mod permissions;
 pub mod signals;

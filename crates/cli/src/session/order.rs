@@ -9,7 +9,7 @@ use descartes_core::host::{
 };
 use descartes_core::tasks::Retry;
 use descartes_kernel::agent::Profiles;
-use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::price::{Price, Prices};
@@ -195,6 +195,16 @@ impl Order {
                     Resumed::AtLimit(reason) => Opened::AtLimit(reason),
                 })
             }
+        }
+    }
+
+    /// Lets the agent do this without asking.
+    pub fn permit(&mut self, permissions: Permissions) {
+        match &mut self.job {
+            Job::Start { config, .. } => config.permissions = permissions,
+            Job::Resume { change, .. } => change.permissions = Some(permissions),
+            // No agent runs.
+            Job::Land { .. } => {}
         }
     }
 

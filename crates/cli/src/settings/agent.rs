@@ -1,7 +1,8 @@
 //! Which agent, from flags and settings: `--command`, else the backend's own, else
 //! `default_agent`.
 
-use descartes_kernel::agent::{GENERIC, Profile, Profiles};
+use descartes_kernel::agent::{Choices, GENERIC, Profile, Profiles, build};
+use descartes_kernel::config::{AgentChange, ConfigChange, IterativeLoopConfig};
 use descartes_store::config::{Layers, Source};
 
 use crate::error::CliError;
@@ -66,6 +67,37 @@ pub fn choose(
             Ok(ChosenAgent { words, backend })
         }
     }
+}
+
+/// The agent of a loop that goes on with another backend. A loop that ran the old backend's own
+/// command runs the new one's; a command of the person's own stays, and is understood anew.
+pub fn changed(
+    config: &IterativeLoopConfig,
+    backend: &str,
+    change: &ConfigChange,
+    profiles: &Profiles,
+) -> Result<AgentChange, CliError> {
+    let profile = known(backend, profiles)?;
+    let mut words = vec![config.command.clone()];
+    words.extend(config.args.iter().cloned());
+    let before = profiles.get(&config.backend.backend_type);
+    let owned = before.map(|old| shell_words::split(&old.command).unwrap_or_default());
+    if owned.is_some_and(|owned| owned == words) && !profile.command.is_empty() {
+        words = own_command(profile)?.words;
+    }
+    let choices = Choices {
+        model: change.model.clone().or_else(|| config.model.clone()),
+        permissions: change.permissions.unwrap_or(config.permissions),
+        prompt_mode: change.prompt_mode.or(config.backend.prompt_mode),
+    };
+    let output_format = build(profile, &words, &choices).output_format;
+    let mut words = words.into_iter();
+    Ok(AgentChange {
+        backend_type: profile.name.clone(),
+        command: words.next().unwrap_or_default(),
+        args: words.collect(),
+        output_format,
+    })
 }
 
 /// The profile of that name.

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod asks_permission;
 mod bad_input;
 mod changes_told;
 mod common;

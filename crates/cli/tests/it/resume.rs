@@ -517,3 +517,51 @@ fn a_config_that_changed_since_is_not_used_before_it_is_trusted() {
     descartes(&world, &["loop", "resume", "-m", "2", "--trust-config"]).assert_code(2);
     eventually("the hook", Duration::from_secs(60), || world.has("evil"));
 }
+
+#[test]
+fn the_way_of_the_prompt_and_the_rights_of_the_agent_change() {
+    let script = "dump-argv argv\n@2 read-stdin-to got";
+    let world = stopped(script, &["-p", "the task"]);
+    resume(&world, &["--max-iterations", "2", "--prompt-mode", "stdin"]).assert_code(2);
+    assert!(world.read("got").starts_with("the task"));
+    assert_eq!(state(&world)["config"]["backend"]["prompt_mode"], "stdin");
+    // The command is the person's own: it stays, and is understood as claude.
+    let denied = resume(&world, &["--max-iterations", "3", "--backend", "claude"]);
+    denied.assert_code(65);
+    assert!(denied.stderr().contains("--permissions edit"), "{denied}");
+    let flags = ["--max-iterations", "3", "--backend", "claude"];
+    let flags = [&flags[..], &["--permissions", "edit", "--model", "opus"]].concat();
+    resume(&world, &flags).assert_code(2);
+    let argv = world.read("argv");
+    assert!(
+        argv.contains("acceptEdits") && argv.contains("opus"),
+        "{argv}"
+    );
+    let config = &state(&world)["config"];
+    assert_eq!(config["backend"]["backend_type"], "claude");
+    assert_eq!(config["backend"]["output_format"], "stream-json");
+    assert_eq!(config["permissions"], "edit");
+    assert_eq!(config["prompt"], "the task");
+    for (flag, value) in [
+        ("--backend", "nobody"),
+        ("--permissions", "root"),
+        ("--prompt-mode", "pigeon"),
+    ] {
+        let wrong = resume(&world, &["--max-iterations", "9", flag, value]);
+        wrong.assert_code(64);
+        assert!(wrong.stderr().contains(value), "{wrong}");
+    }
+}
+
+#[test]
+fn another_backend_brings_its_own_command_where_the_old_one_ran_its_own() {
+    let world = World::new();
+    world.program("claude", "#!/bin/sh\ncat >/dev/null\ntouch claude-ran\n");
+    world.program("codex", "#!/bin/sh\ncat >/dev/null\ntouch codex-ran\n");
+    let flags = ["--permissions", "edit", "-m", "1", "-p", "go"];
+    descartes(&world, &[&["loop", "start"], &flags[..]].concat()).assert_code(2);
+    assert!(world.has("claude-ran") && !world.has("codex-ran"));
+    resume(&world, &["--max-iterations", "2", "--backend", "codex"]).assert_code(2);
+    assert!(world.has("codex-ran"));
+    assert_eq!(state(&world)["config"]["command"], "codex");
+}

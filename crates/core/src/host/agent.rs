@@ -157,8 +157,14 @@ fn resolve(
         has_env: &set,
         settings_grant: settings_grant(profile, config, settings),
     };
-    agent::preflight(profile, &invocation, host)
-        .map_err(|refusal| HostError::refused(refusal.message, refusal.hint))?;
+    agent::preflight(profile, &invocation, host).map_err(|refusal| match refusal.denied {
+        Some(denied) => HostError::Denied {
+            message: refusal.message,
+            hint: refusal.hint,
+            denied,
+        },
+        None => HostError::refused(refusal.message, refusal.hint),
+    })?;
     Ok(ResolvedAgent {
         invocation,
         profile: profile.clone(),

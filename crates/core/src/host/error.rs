@@ -1,5 +1,6 @@
 //! What can keep a host from its work, with the hint and the exit code of each.
 
+use descartes_kernel::agent::Denied;
 use descartes_kernel::config::ConfigError;
 use descartes_kernel::outcome::exit;
 use descartes_kernel::transition::IllegalEvent;
@@ -39,6 +40,16 @@ pub enum HostError {
         message: String,
         /// What to do about it.
         hint: String,
+    },
+    /// The agent cannot ask, and would be denied its tools.
+    #[error("{message}")]
+    Denied {
+        /// Why.
+        message: String,
+        /// What to type next.
+        hint: String,
+        /// What would let it work.
+        denied: Denied,
     },
     /// The agent cannot be started.
     #[error(transparent)]
@@ -87,6 +98,20 @@ impl HostError {
         }
     }
 
+    /// The same where a loop is taken up, whose command stays as it is.
+    pub(crate) fn of_resume(self) -> Self {
+        match self {
+            Self::Denied {
+                message, denied, ..
+            } => Self::Denied {
+                message,
+                hint: denied.hint_for_resume(),
+                denied,
+            },
+            other => other,
+        }
+    }
+
     /// What stands in the place of a file of ours, where that is why.
     fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -105,7 +130,10 @@ impl HostError {
             return Some(refusal.hint());
         }
         match self {
-            Self::Usage { hint, .. } | Self::Refused { hint, .. } | Self::Lost { hint, .. } => {
+            Self::Usage { hint, .. }
+            | Self::Refused { hint, .. }
+            | Self::Lost { hint, .. }
+            | Self::Denied { hint, .. } => {
                 Some(hint.clone())
             }
             Self::Agent(error) => error.hint().map(str::to_owned),
@@ -134,6 +162,7 @@ impl HostError {
             _ if self.refusal().is_some() => exit::REFUSED,
             Self::Usage { .. } => exit::USAGE,
             Self::Refused { .. }
+            | Self::Denied { .. }
             | Self::StateFile(_)
             | Self::Lock(LockError::Held(_))
             | Self::Illegal(_)

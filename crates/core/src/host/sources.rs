@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::event::Event;
 use descartes_kernel::sched;
@@ -231,6 +232,7 @@ pub(super) fn begin_from_file(
     file: &IterativeLoopState,
     path: &Path,
     origin: Origin,
+    change: &ConfigChange,
 ) -> Result<(Journal, LoopState, Option<String>), HostError> {
     let now = Timestamp::now();
     let mut config = file.config.clone();
@@ -242,8 +244,11 @@ pub(super) fn begin_from_file(
     )?;
     config.working_directory = Some(work.clone());
     config.state_file = Some(path.to_owned());
-    config.check()?;
-    resolve_all(&config, settings)?;
+    // What is given now may be what it lacks.
+    let mut changed = config.clone();
+    change.apply_to(&mut changed);
+    changed.check()?;
+    resolve_all(&changed, settings).map_err(HostError::of_resume)?;
     let name = file
         .name
         .clone()

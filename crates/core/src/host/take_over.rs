@@ -143,6 +143,7 @@ pub(crate) fn resume_for(
             &moved::as_it_is_here(&loaded.state, copy_of.as_ref(), resume.here.as_deref())?,
             state_file.path(),
             loaded.origin,
+            &resume.change,
         )?,
         _ => {
             let (journal, state) = fold_journal(&dir, &mut notices, &mut events)?;
@@ -205,7 +206,7 @@ pub(crate) fn resume_for(
     let agents = match config.tasks {
         // Looked at with the tasks; and none is needed to land what is finished.
         Some(_) => Vec::new(),
-        None => resolve_all(&config, &settings)?,
+        None => resolve_all(&config, &settings).map_err(HostError::of_resume)?,
     };
     let ended = match &purpose {
         Purpose::Loop | Purpose::Land => sweep_loop(&settings.root, &state.loop_id),
@@ -218,7 +219,8 @@ pub(crate) fn resume_for(
                 Purpose::Land => Occasion::Land,
                 _ => Occasion::Resume,
             };
-            let mut tasks = tasks::prepare(&config, &settings, work, occasion, &mut notices)?;
+            let tasks = tasks::prepare(&config, &settings, work, occasion, &mut notices);
+            let mut tasks = tasks.map_err(HostError::of_resume)?;
             tasks.take_history(events);
             tasks.retry(resume.retry);
             Some(tasks)

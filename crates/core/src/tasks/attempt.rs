@@ -404,10 +404,10 @@ impl Job {
         config: &IterativeLoopConfig,
         dir: PathBuf,
     ) -> Result<Result<Host, IterativeExitReason>, HostError> {
-        let spent = state_file::load(file)
-            .ok()
-            .and_then(|loaded| loaded.state.spent)
-            .unwrap_or_default();
+        let before = state_file::load(file).ok().map(|loaded| loaded.state);
+        let spent = before.as_ref().and_then(|state| state.spent);
+        let spent = spent.unwrap_or_default();
+        let before = before.map(|state| state.config);
         let mut change = ConfigChange {
             max_iterations: Some(config.max_iterations),
             prompt: Some(config.prompt.clone()),
@@ -419,6 +419,13 @@ impl Job {
             stall_after: config.stall_after,
             ..ConfigChange::default()
         };
+        if let Some(before) = before {
+            // The task loop may have been resumed with another agent, or other rights for it.
+            let permissions = Some(config.permissions);
+            change.permissions = permissions.filter(|now| *now != before.permissions);
+            change.prompt_mode = config.backend.prompt_mode;
+            change.agent = Some(config.agent()).filter(|now| *now != before.agent());
+        }
         // Budgets are the task loop's: what is left of them, on top of what this task used.
         change.max_duration_secs = self
             .config

@@ -37,7 +37,7 @@ pub use event::{
     AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, UsageScope,
 };
 pub use invocation::{Choices, Invocation, Notice, build};
-pub use preflight::{Host, Refusal, preflight};
+pub use preflight::{Denied, Host, Refusal, preflight};
 pub use profile::{
     Format, FormatValue, Grant, PermissionRules, Permissions, Profile, PromptLimit, PromptMode,
     Reports, RootRule, SettingsFile, StreamKind,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::invocation::Invocation;
-use super::profile::{Profile, RootRule, SettingsFile};
+use super::profile::{Permissions, Profile, RootRule, SettingsFile};
 
 /// What the edge knows of the machine and the agent's own settings.
 #[derive(Clone, Copy)]
@@ -25,6 +25,34 @@ pub struct Refusal {
     pub message: String,
     /// What to type instead.
     pub hint: String,
+    /// Where it would be denied its tools: which permissions would let it work, and a flag of its
+    /// own that does the same in its command.
+    pub denied: Option<Denied>,
+}
+
+/// An agent that cannot ask, and would be denied its tools.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Denied {
+    /// What `--permissions` can be for it, the least first.
+    pub ways: Vec<Permissions>,
+    /// A flag of the agent's own.
+    pub own_flag: Option<String>,
+}
+
+impl Denied {
+    /// What to type where the loop is there already, and its command stays as it is.
+    pub fn hint_for_resume(&self) -> String {
+        format!("add {}", self.flags().join(" or "))
+    }
+
+    fn flags(&self) -> Vec<&'static str> {
+        let flag = |way: &Permissions| match way {
+            Permissions::Agent => None,
+            Permissions::Edit => Some("--permissions edit (it may change files)"),
+            Permissions::All => Some("--permissions all (it may do anything: best in a sandbox)"),
+        };
+        self.ways.iter().filter_map(flag).collect()
+    }
 }
 
 /// Refuses a command line that cannot work here.
@@ -48,14 +76,13 @@ pub fn preflight(
 
 fn needs_permission(profile: &Profile, why: &str) -> Refusal {
     let rules = &profile.permissions;
-    let mut ways = Vec::new();
-    if rules.edit.is_some() {
-        ways.push("--permissions edit (it may change files)");
-    }
-    if rules.all.is_some() {
-        ways.push("--permissions all (it may do anything: best in a sandbox)");
-    }
-    let own = rules.given.first();
+    let edit = rules.edit.as_ref().map(|_| Permissions::Edit);
+    let all = rules.all.as_ref().map(|_| Permissions::All);
+    let denied = Denied {
+        ways: edit.into_iter().chain(all).collect(),
+        own_flag: rules.given.first().cloned(),
+    };
+    let own = denied.own_flag.as_ref();
     let own = own.map_or(String::new(), |flag| {
         format!(
             ", or give a flag of {}'s own in --command, such as {flag}",
@@ -64,7 +91,8 @@ fn needs_permission(profile: &Profile, why: &str) -> Refusal {
     });
     Refusal {
         message: format!("{} cannot work headless like this: {why}", profile.name),
-        hint: format!("add {}{own}", ways.join(" or ")),
+        hint: format!("{}{own}", denied.hint_for_resume()),
+        denied: Some(denied),
     }
 }
 
@@ -86,6 +114,7 @@ fn check_root(
                 "run as another user; or, in a container or sandbox, add --env {}=1; or use --permissions edit",
                 rule.env
             ),
+            denied: None,
         }),
         _ => Ok(()),
     }

@@ -17,13 +17,14 @@ use descartes_store::safe_open;
 use descartes_store::state_file;
 
 use super::which;
-use crate::args::resume::{ChangeArgs, ResumeArgs, WhichLoop};
+use crate::args::resume::{AgentChangeArgs, ChangeArgs, ResumeArgs, WhichLoop};
 use crate::args::start::ShowArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
+use crate::settings::agent;
 use crate::settings::prompt;
 use crate::settings::surroundings::Surroundings;
 use crate::trust::{self, Asking, ScudGates};
@@ -51,7 +52,7 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     }
     let mut change = change(&args.change, around)?;
     refuse_from_within(&found, &root, around)?;
-    refuse_without_tasks(args, &found)?;
+    refuse_without_tasks(args, &found, around)?;
     if args.trust_marks {
         within::refuse_from_within("--trust-marks")?;
         change.trust_marks = Some(true);
@@ -59,9 +60,9 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     if args.repair {
         mend(&found, &root, printer)?;
     }
-    if let Some(model) = &change.model {
-        refuse_untold(model, &found, around, printer)?;
-    }
+    change.permissions = args.agent.permissions;
+    change.prompt_mode = args.agent.prompt_mode;
+    change_agent(&args.agent, &mut change, &found, around, printer)?;
     let dir = found.dir.clone().unwrap_or_else(|| around.here.clone());
     let asking = Asking {
         trust_config: args.trust_config,
@@ -225,7 +226,7 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
         prompt: text,
         prompt_file: task.file,
         model: args.model.clone(),
-        trust_marks: None,
+        ..ConfigChange::default()
     };
     // What could start no loop is refused here, whichever loop is meant.
     let mut any = IterativeLoopConfig {
@@ -239,7 +240,11 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
 }
 
 /// Flags about tasks mean nothing to a loop with one prompt.
-fn refuse_without_tasks(args: &ResumeArgs, found: &Found) -> Result<(), CliError> {
+fn refuse_without_tasks(
+    args: &ResumeArgs,
+    found: &Found,
+    around: &Surroundings,
+) -> Result<(), CliError> {
     let given = [
         ("--retry-blocked", args.retry_blocked),
         ("--trust-marks", args.trust_marks),
@@ -248,8 +253,8 @@ fn refuse_without_tasks(args: &ResumeArgs, found: &Found) -> Result<(), CliError
         return Ok(());
     };
     // What cannot be read is told by the loop itself as it is taken up.
-    match state_file::load(&found.state_file) {
-        Ok(loaded) if loaded.state.config.tasks.is_none() => Err(CliError::usage(
+    match config_of(found, around, &Known::builtin()?) {
+        Some(config) if config.tasks.is_none() => Err(CliError::usage(
             format!("{flag} is for a loop over tasks, and this one has none"),
             format!("leave {flag} away"),
         )),
@@ -257,22 +262,52 @@ fn refuse_without_tasks(args: &ResumeArgs, found: &Found) -> Result<(), CliError
     }
 }
 
-/// A model that no agent of the loop would be told changes nothing.
-fn refuse_untold(
-    model: &str,
+/// Another backend, and a model that some agent of the loop would be told: one that none is told
+/// changes nothing.
+fn change_agent(
+    args: &AgentChangeArgs,
+    change: &mut ConfigChange,
     found: &Found,
     around: &Surroundings,
     printer: &Printer,
 ) -> Result<(), CliError> {
-    // What cannot be read is told by the loop itself as it is taken up.
-    let Ok(loaded) = state_file::load(&found.state_file) else {
+    if args.backend.is_none() && change.model.is_none() {
         return Ok(());
-    };
+    }
     let dir = found.dir.as_ref().unwrap_or(&around.here);
     let known = which::known(around, dir, printer)?;
-    match model_not_told(&loaded.state.config, &known.profiles, model) {
-        Some(why) => Err(CliError::usage(why, OTHER_COMMAND)),
+    // What cannot be read is told by the loop itself as it is taken up.
+    let Some(mut config) = config_of(found, around, &known) else {
+        return Ok(());
+    };
+    if let Some(backend) = &args.backend {
+        change.agent = Some(agent::changed(&config, backend, change, &known.profiles)?);
+    }
+    change.apply_to(&mut config);
+    match &change.model {
+        Some(model) => match model_not_told(&config, &known.profiles, model) {
+            Some(why) => Err(CliError::usage(why, OTHER_COMMAND)),
+            None => Ok(()),
+        },
         None => Ok(()),
+    }
+}
+
+/// What the loop was asked for. Its state file may be another's by now, where it was named.
+fn config_of(found: &Found, around: &Surroundings, known: &Known) -> Option<IterativeLoopConfig> {
+    let loaded = state_file::load(&found.state_file).ok();
+    let loaded = loaded.map(|loaded| loaded.state);
+    match &found.id {
+        Some(id)
+            if loaded
+                .as_ref()
+                .is_none_or(|state| state.loop_id.as_ref() != Some(id)) =>
+        {
+            let loops = Loops::at(around.root(&around.here), known.clone());
+            let handle = loops.find(&Query::Named(id.clone())).ok()?;
+            Some(handle.state().ok()?.config)
+        }
+        _ => Some(loaded?.config),
     }
 }
 

@@ -1,0 +1,35 @@
+//! An agent that cannot ask would be denied its tools: the person at the terminal says what it may do.
+
+use descartes_kernel::agent::Denied;
+use descartes_kernel::config::Permissions;
+
+use crate::printer::Printer;
+use crate::within::refuse_from_within;
+
+/// Asks; `None` is no, or nobody there to ask.
+pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissions> {
+    if refuse_from_within("--permissions").is_err() {
+        return None;
+    }
+    let mut words = Vec::new();
+    let mut answers = Vec::new();
+    for way in &denied.ways {
+        let (answer, means) = match way {
+            Permissions::Agent => continue,
+            Permissions::Edit => ("edit", "it may change files"),
+            Permissions::All => ("all", "it may do anything: best in a sandbox"),
+        };
+        words.push(format!("\n  {answer:<5} {means}"));
+        answers.push((answer, Some(*way)));
+    }
+    if answers.is_empty() {
+        return None;
+    }
+    words.push(format!("\n  {:<5} do not start", "no"));
+    answers.push(("no", None));
+    let question = format!(
+        "{message}\nwhat may it do without asking?{}\n",
+        words.concat()
+    );
+    printer.choose(&question, &answers).flatten()
+}

@@ -1,0 +1,152 @@
+//! An agent that would be denied its tools: the person at a terminal is asked what it may do, and
+//! without one the loop is refused.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use descartes_testkit::pty::Size;
+use descartes_testkit::{Pty, World};
+
+use crate::common::{claude_result, descartes, loops, prints, start, start_command, state};
+
+const LONG: Duration = Duration::from_secs(60);
+const QUESTION: &str = "[edit/all/no]";
+const CLAUDE: [&str; 2] = ["--backend", "claude"];
+
+/// Plays claude: keeps its arguments, and claims.
+fn claims() -> String {
+    let result = claude_result("<promise>COMPLETE</promise>");
+    format!("dump-argv argv\n{}", prints(&result))
+}
+
+fn on_terminal(command: &std::process::Command) -> Pty {
+    let size = Size {
+        rows: 40,
+        columns: 120,
+    };
+    Pty::spawn(command, size)
+}
+
+#[test]
+fn on_a_terminal_the_answer_is_taken_and_the_loop_runs() {
+    for (answer, flag) in [
+        ("edit\n", "acceptEdits"),
+        ("E\n", "acceptEdits"),
+        ("what?\n\nall\n", "--dangerously-skip-permissions"),
+    ] {
+        let world = World::new();
+        let flags = [&CLAUDE[..], &["--env", "IS_SANDBOX=1"]].concat();
+        let mut pty = on_terminal(&start_command(&world, &claims(), &flags));
+        let asked = pty.wait_text(QUESTION);
+        assert!(asked.contains("claude cannot work headless"), "{asked}");
+        assert!(loops(&world).is_empty(), "nothing was begun yet");
+        pty.send(answer);
+        assert_eq!(pty.wait(LONG).code(), Some(0), "{}", pty.screen());
+        assert!(world.read("argv").contains(flag), "{}", world.read("argv"));
+        let kept = if flag == "acceptEdits" { "edit" } else { "all" };
+        assert_eq!(state(&world)["config"]["permissions"], kept);
+    }
+}
+
+#[test]
+fn no_and_the_end_of_input_refuse_and_leave_nothing() {
+    for answer in ["no\n", "n\n", "\x04"] {
+        let world = World::new();
+        let mut pty = on_terminal(&start_command(&world, &claims(), &CLAUDE));
+        pty.wait_text(QUESTION);
+        pty.send(answer);
+        assert_eq!(pty.wait(LONG).code(), Some(65), "{}", pty.screen());
+        assert!(
+            pty.screen().contains("--permissions edit"),
+            "{}",
+            pty.screen()
+        );
+        assert!(loops(&world).is_empty());
+        assert!(!world.has("argv") && !world.has(".descartes/loop-state.json"));
+    }
+    let world = World::new();
+    let mut pty = on_terminal(&start_command(&world, &claims(), &CLAUDE));
+    pty.wait_text(QUESTION);
+    pty.send("\x03");
+    let ended = pty.wait(LONG);
+    assert!(
+        ended.signal().is_some() || ended.code() == Some(130),
+        "{ended}"
+    );
+    assert!(loops(&world).is_empty());
+}
+
+#[test]
+fn programs_are_never_asked() {
+    for flags in [&["--json"][..], &["--detach"], &["--dry-run"]] {
+        let world = World::new();
+        let flags = [&CLAUDE[..], flags].concat();
+        let mut pty = on_terminal(&start_command(&world, &claims(), &flags));
+        assert_eq!(pty.wait(LONG).code(), Some(65), "{}", pty.screen());
+        assert!(!pty.screen().contains(QUESTION), "{}", pty.screen());
+        assert!(loops(&world).is_empty());
+    }
+    let world = World::new();
+    let refused = start(&world, &claims(), &CLAUDE);
+    refused.assert_code(65);
+    let said = refused.stderr();
+    assert!(said.contains("--permissions edit"), "{refused}");
+    assert!(!said.contains(QUESTION), "{refused}");
+    // An agent on a terminal of its own decides nothing either.
+    let mut within = start_command(&world, &claims(), &[&CLAUDE[..], &["--nested"]].concat());
+    within.env("DESCARTES_LOOP_ID", "0192f0c1-0000-7000-8000-000000000000");
+    let mut pty = on_terminal(&within);
+    assert_eq!(pty.wait(LONG).code(), Some(65), "{}", pty.screen());
+    assert!(!pty.screen().contains(QUESTION), "{}", pty.screen());
+}
+
+#[test]
+fn a_loop_that_is_taken_up_asks_and_its_hint_can_be_typed() {
+    let world = World::new();
+    let agent = world.agent(&claims());
+    let words = shell_words::split(&agent).unwrap();
+    let by_hand = serde_json::json!({
+        "version": "1.0",
+        "iteration": 0,
+        "config": {
+            "command": words[0], "args": words[1..], "prompt": "go", "completion_promise": "COMPLETE",
+            "backend": { "backend_type": "claude" },
+        },
+        "completed": false,
+        "exit_reason": { "type": "running" },
+    });
+    world.write(".descartes/loop-state.json", by_hand.to_string());
+    let refused = descartes(&world, &["loop", "resume"]);
+    refused.assert_code(65);
+    let said = refused.stderr();
+    assert!(said.contains("--permissions edit"), "{refused}");
+    assert!(
+        !said.contains("--command"),
+        "resume has no such flag: {refused}"
+    );
+    let mut pty = on_terminal(&world.descartes(["loop", "resume"]));
+    pty.wait_text(QUESTION);
+    pty.send("edit\n");
+    assert_eq!(pty.wait(LONG).code(), Some(0), "{}", pty.screen());
+    assert!(world.read("argv").contains("acceptEdits"));
+    assert_eq!(state(&world)["config"]["permissions"], "edit");
+}
+
+#[test]
+fn tasks_of_a_roadmap_ask_once_for_all() {
+    let world = World::new();
+    world.git_init();
+    world.write("ROADMAP.md", "# Plan\n\n## Tasks\n\n- [ ] **a**: First\n- [ ] **b**: Second\n");
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "plan"]);
+    let agent = world.agent(&prints(&claude_result("<promise>COMPLETE</promise>")));
+    let words = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+    let words = [&words[..], &CLAUDE].concat();
+    let mut pty = on_terminal(&world.descartes(words));
+    pty.wait_text(QUESTION);
+    pty.send("edit\n");
+    pty.wait(LONG);
+    let raw = String::from_utf8_lossy(&pty.raw()).into_owned();
+    assert_eq!(raw.matches(QUESTION).count(), 1, "{raw}");
+    assert!(raw.contains("task a") && raw.contains("task b"), "{raw}");
+}
