@@ -81,7 +81,12 @@ fn parse(arguments: &[OsString]) -> Result<Asked, String> {
         match argument.to_str() {
             Some("-h" | "--help") => return Ok(Asked::Text(HELP.to_owned())),
             Some("-V" | "--version") => {
-                let version = concat!("descartes-gui ", env!("CARGO_PKG_VERSION"), "\n");
+                let version = concat!(
+                    "descartes-gui ",
+                    env!("CARGO_PKG_VERSION"),
+                    // By this `descartes gui` tells ours from others of the same name.
+                    " (window of descartes loops)\n"
+                );
                 return Ok(Asked::Text(version.to_owned()));
             }
             Some("--light") => wish.mode = Mode::Light,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::agent::{AgentEvent, Meter, ResultState, RunSummary, StderrReader, StreamParser};
+use crate::agent::{AgentEvent, Meter, Piece, ResultState, RunSummary, StderrReader, StreamParser};
 use crate::display::{self, Colours};
 use crate::event::{Cost, EndedBy, ExitStatus, LimitKind, LimitTold, NearMissFacts, Tokens};
 use crate::promise::{Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
@@ -157,6 +157,8 @@ struct Understood {
     spent: Spending,
     /// Why its last request failed, while it tries again.
     retrying: Option<String>,
+    /// The message that the preview ends with.
+    previewed: Option<u32>,
 }
 
 /// The last bytes of a stream.
@@ -203,6 +205,7 @@ impl RunReader {
             stderr: StderrReader::default(),
             spent: Spending::default(),
             retrying: None,
+            previewed: None,
         };
         Self::with(Mode::Understood(Box::new(understood)))
     }
@@ -475,9 +478,23 @@ impl Hopeless {
 impl Understood {
     fn settle(&mut self, preview: &mut String, notes: &mut Vec<Note>) {
         for event in self.events.drain(..) {
-            if let AgentEvent::Text { text, .. } = &event
+            if let AgentEvent::Text {
+                text,
+                piece,
+                message,
+            } = &event
                 && preview.chars().count() < PREVIEW_CHARS
             {
+                let apart = *piece != Piece::Delta || self.previewed != Some(*message);
+                let space = |c: char| c.is_whitespace();
+                if apart
+                    && !preview.is_empty()
+                    && !preview.ends_with(space)
+                    && !text.starts_with(space)
+                {
+                    preview.push(' ');
+                }
+                self.previewed = Some(*message);
                 let room = PREVIEW_CHARS - preview.chars().count();
                 preview.extend(text.chars().take(room));
             }

@@ -530,6 +530,10 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
 
 fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String> {
     let mut lines = vec![format!("  Loop: {} ({})", state.name, state.loop_id)];
+    let last = state.summaries.back();
+    if let Some(at) = last.and_then(|summary| summary.completed_at) {
+        lines.push(format!("  Last iteration: {}", whole_seconds(at)));
+    }
     if let Some(tasks) = &state.tasks {
         lines.extend(task_lines(tasks, now));
     }
@@ -562,6 +566,15 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
     }
     if *status == Status::Paused {
         lines.push("  Paused: go on with `descartes loop unpause`".to_owned());
+    }
+    if state.pause == Pause::Asked && is_held && *status != Status::Paused {
+        let when = match state.tasks {
+            Some(_) => "once the tasks at work are over",
+            None => "once this iteration is over",
+        };
+        lines.push(format!(
+            "  Pause: asked for, in force {when}; take it back with `descartes loop unpause`"
+        ));
     }
     let spent = &state.spent;
     lines.push(format!(

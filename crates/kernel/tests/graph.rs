@@ -67,7 +67,7 @@ fn everything_wrong_is_told_at_once_with_its_place() {
     assert_eq!(
         told,
         [
-            "1:1: error: tasks wait for each other: a → c → b → a (hint: take one of these dependencies out)",
+            "1:1: error: dependency cycle: a → c → b → a (hint: take one of these dependencies out)",
             "2:9: error: task `b` depends on itself (hint: take it out)",
             "2:9: error: task `b` depends on `schemas`, which does not exist (hint: did you mean `schema`?)",
             "5:1: error: the id `schema` is taken by line 4 (hint: give one of them another id)",

@@ -295,3 +295,25 @@ fn tokens_are_told_with_their_model_while_they_are_spent() {
     assert_eq!(spent.model.as_deref(), Some("opus"));
     assert_eq!(spent.tokens.input, Some(700));
 }
+
+#[test]
+fn messages_stand_apart_in_a_preview() {
+    let message = |id: &str, text: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{id}","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let parser = parser(StreamKind::Claude, None).unwrap();
+    let mut reader = RunReader::understood(&spec(PromiseMatch::Tagged), parser);
+    for (id, text) in [
+        ("a", "I look first."),
+        ("b", "Now I write."),
+        ("c", "Done."),
+    ] {
+        let line = message(id, text) + "\n";
+        reader.push(Source::Stdout, line.as_bytes(), &mut Vec::new());
+    }
+    let exit = Some(ExitStatus::Code(0));
+    let report = reader.finish(exit, EndedBy::Exit, now(), &TimeZone::UTC);
+    assert_eq!(report.preview, "I look first. Now I write. Done.");
+}

@@ -197,7 +197,7 @@ fn each_of_the_older_dialects_keys_is_known() {
 fn everything_that_would_be_dropped_is_told_with_its_line() {
     insta::assert_snapshot!(told(WRONG).join("\n"), @"
     3:1: warning: this task stands outside `## Tasks` and is not run
-    5:1: error: tasks wait for each other: a → b → a (hint: take one of these dependencies out)
+    5:1: error: dependency cycle: a → b → a (hint: take one of these dependencies out)
     6:17: error: task `a` depends on `nowhere`, which does not exist
     7:5: warning: unknown key `tiemout`: the line is read as text (hint: did you mean `timeout`?)
     8:5: error: `timeout: soon` cannot be read (hint: write a time, for example 45min, 1h30m or 90s)

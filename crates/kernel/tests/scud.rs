@@ -353,7 +353,7 @@ fn a_tag_is_refused_before_any_agent_starts() {
     assert_eq!(check(head.to_owned()), ["the tag `t` has no tasks"]);
     let ring =
         format!("{head}@nodes\n1 | a | P | 1 | M\n2 | b | P | 1 | M\n@edges\n1 -> 2\n2 -> 1\n");
-    assert_eq!(check(ring), ["tasks wait for each other: 1 → 2 → 1"]);
+    assert_eq!(check(ring), ["dependency cycle: 1 → 2 → 1"]);
     let pipeline = format!("{head}@meta {{\n  mode pipeline\n}}\n@nodes\n1 | a | P | 1 | M\n");
     assert!(check(pipeline)[0].contains("is a pipeline"));
     let unknown = scg(HARBOUR).check("nope");

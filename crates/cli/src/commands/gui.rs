@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::agents;
+use super::agents::installed;
 use crate::args::setup::GuiArgs;
 use crate::error::{CliError, at};
 use crate::session::order::this_program;
@@ -12,17 +12,17 @@ use crate::settings::surroundings::Surroundings;
 
 const WINDOW: &str = "descartes-gui";
 
+/// What it answers when it is asked for its version. The name alone says little: registries have
+/// programs of this name that are not ours.
+const ANSWER: &str = concat!(
+    "descartes-gui ",
+    env!("CARGO_PKG_VERSION"),
+    " (window of descartes loops)"
+);
+
 /// Becomes the window; comes back only where it cannot.
 pub fn run(args: &GuiArgs, around: &Surroundings) -> Result<i32, CliError> {
-    let Some(program) = window(around) else {
-        return Err(CliError::Refused {
-            message: format!("the desktop window is not installed: no `{WINDOW}` here or in PATH"),
-            hints: vec![
-                format!("install it: cargo install {WINDOW}"),
-                "or, in a checkout of descartes: cargo install --path crates/gui".to_owned(),
-            ],
-        });
-    };
+    let program = window(around)?;
     let mut command = Command::new(&program);
     command.args(args.light.then_some("--light"));
     command.args(args.dark.then_some("--dark"));
@@ -30,11 +30,32 @@ pub fn run(args: &GuiArgs, around: &Surroundings) -> Result<i32, CliError> {
     Err(at("start", &program)(command.exec()))
 }
 
-/// Beside this program, else in the path.
-fn window(around: &Surroundings) -> Option<PathBuf> {
+/// Beside this program, else in the path; only one that answers as ours does is started.
+fn window(around: &Surroundings) -> Result<PathBuf, CliError> {
     let beside = this_program().with_file_name(WINDOW);
-    match beside.is_file() {
-        true => Some(beside),
-        false => agents::installed::program(WINDOW, around),
+    let beside = Some(beside).filter(|path| path.is_file());
+    let in_path = installed::program(WINDOW, around);
+    let mut others = Vec::new();
+    for program in beside.into_iter().chain(in_path) {
+        let answer = installed::printed(&program, &["--version".to_owned()]);
+        match answer.as_deref().and_then(|text| text.lines().next()) {
+            Some(ANSWER) => return Ok(program),
+            Some(line) => others.push(format!("{} says `{line}`", program.display())),
+            None => others.push(format!("{} does not tell its version", program.display())),
+        }
     }
+    let message = match others.as_slice() {
+        [] => format!("the desktop window is not installed: no `{WINDOW}` here or in PATH"),
+        others => format!(
+            "no `{WINDOW}` here or in PATH is the window of this descartes: {}",
+            others.join("; ")
+        ),
+    };
+    Err(CliError::Refused {
+        message,
+        hints: vec![
+            "install it in a checkout of descartes: cargo install --path crates/gui".to_owned(),
+            "the same in a terminal: descartes watch".to_owned(),
+        ],
+    })
 }

@@ -136,7 +136,10 @@ fn a_loop_that_is_taken_up_asks_and_its_hint_can_be_typed() {
 fn tasks_of_a_roadmap_ask_once_for_all() {
     let world = World::new();
     world.git_init();
-    world.write("ROADMAP.md", "# Plan\n\n## Tasks\n\n- [ ] **a**: First\n- [ ] **b**: Second\n");
+    world.write(
+        "ROADMAP.md",
+        "# Plan\n\n## Tasks\n\n- [ ] **a**: First\n- [ ] **b**: Second\n",
+    );
     world.git(["add", "."]);
     world.git(["commit", "--quiet", "--message", "plan"]);
     let agent = world.agent(&prints(&claude_result("<promise>COMPLETE</promise>")));

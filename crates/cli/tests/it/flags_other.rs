@@ -165,7 +165,7 @@ fn a_trial_runs_the_agent_as_the_flags_say() {
 fn the_window_is_asked_for_dark_or_light() {
     for flag in ["--dark", "--light"] {
         let world = World::new();
-        let window = "#!/bin/sh\ncase \"$1\" in --version) echo \"descartes-gui $VERSION\";; *) echo \"$@\";; esac\n";
+        let window = "#!/bin/sh\ncase \"$1\" in --version) echo \"descartes-gui $VERSION (window of descartes loops)\";; *) echo \"$@\";; esac\n";
         let window = window.replace("$VERSION", env!("CARGO_PKG_VERSION"));
         let folder = world.root().join("alone");
         std::fs::create_dir_all(&folder).unwrap();

@@ -262,7 +262,7 @@ fn roadmaps_that_cannot_be_run() {
     for (tasks, words) in [
         (
             "- [ ] **a**: A\n  - depends: b\n- [ ] **b**: B\n  - depends: a\n",
-            "ROADMAP.md:4:1: tasks wait for each other: a → b → a",
+            "ROADMAP.md:4:1: dependency cycle: a → b → a",
         ),
         (
             "- [ ] **a**: A\n  - depends: a\n",

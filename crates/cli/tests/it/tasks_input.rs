@@ -16,7 +16,7 @@ fn graphs_that_cannot_be_run() {
         (graph("", ""), "the tag `auth` has no tasks"),
         (
             graph(ROWS, "@edges\n1 -> 2\n2 -> 1\n"),
-            "tasks wait for each other: 1 → 2 → 1",
+            "dependency cycle: 1 → 2 → 1",
         ),
         (
             graph(ROWS, "@edges\n1 -> 1\n"),

@@ -437,3 +437,26 @@ fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
     torn.assert_code(65);
     assert!(torn.stderr().contains("byte 18"), "{torn}");
 }
+
+#[test]
+fn status_tells_of_the_last_iteration_and_of_a_pause_that_is_asked_for() {
+    let world = World::new();
+    let script = "@2 touch began\n@2 wait-file go\n@3- promise";
+    start(&world, script, &["--detach"]).assert_code(0);
+    eventually("the second iteration", SOON, || world.has("began"));
+    let status = || descartes(&world, &["loop", "status"]).stdout().to_owned();
+    let before = status();
+    assert!(before.contains("\n  Last iteration: 20"), "{before}");
+    assert!(!before.contains("Pause"), "{before}");
+    descartes(&world, &["loop", "pause"]).assert_code(0);
+    let asked = status();
+    assert!(
+        asked.contains("  Pause: asked for, in force once this iteration is over"),
+        "{asked}"
+    );
+    world.write("go", "");
+    eventually("it is paused", SOON, || status().contains("  Paused: "));
+    assert!(!status().contains("Pause: asked for"), "{}", status());
+    descartes(&world, &["loop", "unpause"]).assert_code(0);
+    eventually("its end", SOON, || status().contains("Completed: Yes"));
+}

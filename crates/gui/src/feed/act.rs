@@ -76,7 +76,7 @@ fn run<W: AsRef<OsStr>>(words: &[W], folder: Option<&Path>) -> Result<Output, St
     command.process_group(0);
     command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "the command line `{}` is not there: install it with `cargo install descartes-cli`",
+            "the command line `{}` is not there: install it in a checkout of descartes with `cargo install --path crates/cli`",
             program.display()
         ),
         _ => format!("cannot start {}: {error}", program.display()),

@@ -112,7 +112,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cycle { path, tangled, .. } => {
-                f.write_str("tasks wait for each other: ")?;
+                f.write_str("dependency cycle: ")?;
                 for id in path {
                     write!(f, "{id} → ")?;
                 }

@@ -5,17 +5,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::judge::judge;
-use super::{Agents, ClosingFacts, Input, all_away_until, stall_after};
+use super::{Action, Agents, ClosingFacts, Input, all_away_until, plan, stall_after};
 use crate::config::{ConfigError, check_prompt};
 use crate::control::{Command, CommandId};
 use crate::event::{
-    EndedBy, Event, LimitKind, LimitTold, Progress, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
+    EndedBy, Event, FORMAT, LimitKind, LimitTold, Progress, Record, RunFacts, StopBy, Verdict,
+    WaitEnd, WaitReason,
 };
 use crate::limits::{failure_wait, limit_wait};
 use crate::outcome::IterativeExitReason;
 use crate::progress::evidence;
 use crate::state::{LoopState, Pause, Phase, RunInfo};
 use crate::steering::Sender;
+use crate::transition::apply;
 
 /// Turns what happened into events. Nothing is changed here.
 pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
@@ -69,7 +71,9 @@ fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp
                 retry_at,
             };
             let wait = limit_wait_event(state, run, &limit, retry_at, agents, now);
-            [ended, discarded].into_iter().chain(wait).collect()
+            let events = vec![ended, discarded];
+            let wait = wait.filter(|_| !ends_after(state, &events, agents, now));
+            events.into_iter().chain(wait).collect()
         }
         _ => vec![ended],
     }
@@ -95,6 +99,23 @@ fn limit_wait_event(
         until,
         reason: WaitReason::Limit(limit.clone()),
     })
+}
+
+/// Whether these events end the loop: nobody waits for what does not come.
+fn ends_after(state: &LoopState, events: &[Event], agents: Agents, now: Timestamp) -> bool {
+    let mut after = state.clone();
+    for event in events {
+        let record = Record {
+            v: FORMAT,
+            seq: after.seq + 1,
+            at: now,
+            event: event.clone(),
+        };
+        if apply(&mut after, &record).is_err() {
+            return false;
+        }
+    }
+    matches!(plan(&after, agents, now), Action::Finish(_))
 }
 
 fn later(now: Timestamp, wait: Duration) -> Timestamp {
@@ -130,7 +151,10 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             .limit
             .as_ref()
             .is_some_and(|l| l.kind == LimitKind::Login);
-        if state.failures + 1 < state.config.max_failures && !login {
+        if state.failures + 1 < state.config.max_failures
+            && !login
+            && !ends_after(state, &events, agents, now)
+        {
             events.extend(rest_events(state, run.agent, agents, now));
         }
     }

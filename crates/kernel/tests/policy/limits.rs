@@ -154,3 +154,40 @@ fn budgets_end_the_loop_and_survive_a_resume() {
         assert_eq!(sim.state.iterations, 3, "a budget never restarts");
     }
 }
+
+#[test]
+fn nobody_waits_where_a_limit_ends_the_loop() {
+    let waits = |sim: &Sim| {
+        let started = |record: &&Record| matches!(record.event, Event::WaitStarted { .. });
+        sim.journal.iter().filter(started).count()
+    };
+    // Two failures, one wait between them: the limit ends the loop after the second.
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(2),
+        ..config()
+    });
+    let reason = sim.end(|_| Turn {
+        moved: false,
+        ..turn(fails())
+    });
+    assert_eq!(reason, Reason::MaxIterationsReached);
+    assert_eq!(waits(&sim), 1);
+    // A provider's limit in a run that used up the budget.
+    let spent = RunFacts {
+        cost: Some(Cost {
+            micros: 2_000_000,
+            estimated: false,
+        }),
+        ..limited(Some("2026-03-01T13:00:00Z"))
+    };
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_cost_usd: Some(1.0),
+        ..config()
+    });
+    let reason = sim.end(|_| turn(spent.clone()));
+    assert!(
+        matches!(reason, Reason::BudgetExhausted { .. }),
+        "{reason:?}"
+    );
+    assert_eq!(waits(&sim), 0);
+}

@@ -103,7 +103,7 @@ pub fn program(name: &str, around: &Surroundings) -> Option<PathBuf> {
 }
 
 /// What the program prints when asked for its version.
-fn printed(program: &Path, arguments: &[String]) -> Option<String> {
+pub fn printed(program: &Path, arguments: &[String]) -> Option<String> {
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
