@@ -165,3 +165,87 @@ fn real_claude_lists_the_commands_and_one_of_them_starts_a_real_loop() {
     assert!(told("runs in the background"), "{log:?}");
     world.assert_no_survivors();
 }
+
+/// The shell commands of a slash command, with what was typed behind it.
+fn shell_of(world: &World, command: &str, typed: &str) -> Vec<String> {
+    let file = world
+        .home()
+        .join(PLUGIN)
+        .join(format!("commands/{command}.md"));
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix("!`"));
+    let lines = lines.map(|line| line.trim_end_matches('`').replace("$ARGUMENTS", typed));
+    lines.collect()
+}
+
+/// A slash command whose shell fails is shown as a shell failure, and Claude never hears of it.
+#[test]
+fn a_refusal_of_a_slash_command_is_told_and_not_a_failure_of_the_shell() {
+    let world = World::new();
+    world.git_init();
+    world.write(
+        ".scud/tasks/tasks.scg",
+        "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n1 | Model | P | 3 | H\n",
+    );
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "tasks"]);
+    world.write("plan.md", "# Plan\n");
+    world.program("claude", "#!/bin/sh\nexit 0\n");
+    descartes(&world, &["install", "claude"]).assert_code(0);
+    let folder = descartes_testkit::descartes().parent().unwrap().to_owned();
+    let path = format!(
+        "{}:{}:/usr/bin:/bin",
+        world.bin().display(),
+        folder.display()
+    );
+    for (command, typed, told) in [
+        // As it stands in the guide: its agents could not ask.
+        ("ralph-loop", "auth --plan plan.md", "--permissions edit"),
+        ("ralph-loop", "nope", "nope"),
+        ("ralph-loop", "auth --parallel many", "many"),
+        ("ralph-loop", "", "--scud-tag"),
+        ("cancel-ralph", "nobody", "nobody"),
+    ] {
+        let shell = shell_of(&world, command, typed);
+        assert_eq!(shell.len(), 1, "{command}");
+        let mut run = world.command("bash");
+        run.args(["-c", &shell[0]]).env("PATH", &path);
+        let run = world.run(run);
+        run.assert_code(0);
+        assert!(run.stdout().contains("error:"), "{typed}: {run}");
+        assert!(run.stdout().contains(told), "{typed}: {run}");
+        assert!(run.stdout().contains("(exit code 6"), "{typed}: {run}");
+    }
+    assert!(crate::common::loops(&world).is_empty());
+}
+
+#[test]
+fn real_claude_hears_why_a_loop_was_not_started() {
+    let (world, server) = (World::new(), ModelServer::start().unwrap());
+    server.lane("t", json!([{"text": "I see."}, {"text": "I see."}]));
+    let options = Options {
+        permission: Permission::Agent,
+        ..Options::default()
+    };
+    let Some(launch) = RealCli::Claude.launch(&world, &server.url("t"), &options) else {
+        eprintln!("skipped: claude is not installed");
+        return;
+    };
+    std::os::unix::fs::symlink(
+        descartes_testkit::descartes(),
+        world.bin().join("descartes"),
+    )
+    .unwrap();
+    descartes(&world, &["install", "claude"]).assert_code(0);
+    let typed = "/ralph-wiggum:ralph-loop auth --plan plan.md";
+    let run = world.run_within(launch.command(&world, typed), LONG);
+    run.assert_code(0);
+    assert!(!run.stdout().contains("Shell command failed"), "{run}");
+    let log = server.log("t");
+    let told = |text: &str| {
+        log.iter()
+            .flat_map(|entry| &entry.users)
+            .any(|user| user.head.contains(text) || user.tail.contains(text))
+    };
+    assert!(told("This command was run"), "{log:?}");
+}
