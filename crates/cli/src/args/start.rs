@@ -244,7 +244,7 @@ pub struct PlaceArgs {
     /// A name for lists and views [default: made up]
     #[arg(long, value_name = "NAME", value_parser = values::name)]
     pub name: Option<String>,
-    /// Start anew over a finished or foreign state file; the old one is kept beside it
+    /// Start anew over any state file, also that of a loop that can go on; the old one is kept beside it
     #[arg(long)]
     pub force: bool,
     /// Start it inside another loop: it ends with that loop's iteration

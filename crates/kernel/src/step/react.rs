@@ -151,11 +151,12 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             .limit
             .as_ref()
             .is_some_and(|l| l.kind == LimitKind::Login);
-        if state.failures + 1 < state.config.max_failures
-            && !login
-            && !ends_after(state, &events, agents, now)
-        {
-            events.extend(rest_events(state, run.agent, agents, now));
+        if state.failures + 1 < state.config.max_failures && !login {
+            let mut rest = rest_events(state, run.agent, agents, now);
+            if ends_after(state, &events, agents, now) {
+                rest.retain(|event| !matches!(event, Event::WaitStarted { .. }));
+            }
+            events.extend(rest);
         }
     }
     let still = state.still + 1;
