@@ -516,7 +516,7 @@ pub struct ConfigChange {
     pub prompt_mode: Option<PromptMode>,
     /// Another agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentChange>,
+    pub agent: Option<Box<AgentChange>>,
     /// Whether tasks count that others marked while the loop ran; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_marks: Option<bool>,

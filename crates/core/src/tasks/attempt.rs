@@ -424,7 +424,8 @@ impl Job {
             let permissions = Some(config.permissions);
             change.permissions = permissions.filter(|now| *now != before.permissions);
             change.prompt_mode = config.backend.prompt_mode;
-            change.agent = Some(config.agent()).filter(|now| *now != before.agent());
+            let agent = Some(config.agent()).filter(|now| *now != before.agent());
+            change.agent = agent.map(Box::new);
         }
         // Budgets are the task loop's: what is left of them, on top of what this task used.
         change.max_duration_secs = self

@@ -177,7 +177,7 @@ impl Form {
         self.limits(&mut words);
         let name = self.text(Field::Name).trim();
         if !name.is_empty() {
-            words.push(format!("--name={name}"));
+            words.extend(["--name".to_owned(), name.to_owned()]);
         }
         if self.permissions != Permissions::Agent {
             let word = self.permissions.word().to_owned();
@@ -201,7 +201,7 @@ impl Form {
         let command = self.text(Field::Agent).trim().to_owned();
         match shell_words::split(&command) {
             Ok(parts) if parts.is_empty() => self.wrong(Field::Agent, "which agent?"),
-            Ok(_) => words.push(format!("--command={command}")),
+            Ok(_) => words.extend(["--command".to_owned(), command]),
             Err(_) => self.wrong(Field::Agent, "a quotation mark is not closed"),
         }
     }
@@ -217,8 +217,7 @@ impl Form {
             (false, false) => {
                 self.wrong(Field::PromptFile, "either a prompt or a file, not both");
             }
-            // In one word: a text may begin as a flag does.
-            (false, true) => words.push(format!("--prompt={prompt}")),
+            (false, true) => words.extend(["--prompt".to_owned(), prompt]),
             (true, false) => words.extend(["--prompt-file".to_owned(), file]),
         }
     }
@@ -230,11 +229,11 @@ impl Form {
         } else if promise.contains('<') || promise.len() > 256 {
             self.wrong(Field::Promise, "at most 256 letters, without <");
         } else {
-            words.push(format!("--completion-promise={promise}"));
+            words.extend(["--completion-promise".to_owned(), promise]);
         }
         let gates = self.gates.text();
         for gate in gates.lines().map(str::trim).filter(|gate| !gate.is_empty()) {
-            words.push(format!("--verify={gate}"));
+            words.extend(["--verify".to_owned(), gate.to_owned()]);
         }
     }
 
@@ -294,9 +293,9 @@ mod tests {
         assert_eq!(folder, PathBuf::from("/project"));
         assert_eq!(
             shell_words::join(words),
-            "loop start --detach --json '--command=claude --model '\\''x y'\\''' \
-             '--prompt=make it work' --completion-promise=COMPLETE '--verify=cargo test' \
-             '--verify=cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
+            "loop start --detach --json --command 'claude --model '\\''x y'\\''' \
+             --prompt 'make it work' --completion-promise COMPLETE --verify 'cargo test' \
+             --verify 'cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
         );
         form.set(Field::Promise, String::new());
         assert!(form.check().unwrap().0.contains(&"--no-promise".to_owned()));

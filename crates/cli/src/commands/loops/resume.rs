@@ -281,7 +281,8 @@ fn change_agent(
         return Ok(());
     };
     if let Some(backend) = &args.backend {
-        change.agent = Some(agent::changed(&config, backend, change, &known.profiles)?);
+        let agent = agent::changed(&config, backend, change, &known.profiles)?;
+        change.agent = Some(Box::new(agent));
     }
     change.apply_to(&mut config);
     match &change.model {
