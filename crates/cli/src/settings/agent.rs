@@ -89,6 +89,7 @@ pub fn changed(
         model: change.model.clone().or_else(|| config.model.clone()),
         permissions: change.permissions.unwrap_or(config.permissions),
         prompt_mode: change.prompt_mode.or(config.backend.prompt_mode),
+        ..Choices::default()
     };
     let output_format = build(profile, &words, &choices).output_format;
     let mut words = words.into_iter();
