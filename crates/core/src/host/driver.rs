@@ -99,7 +99,9 @@ impl Driver {
             Some(tasks) => self.go_through_tasks(*tasks),
             None => self.go(),
         };
-        if let Err(error) = &end {
+        // One that has ended for another reason did not end for this one.
+        let has_ended = matches!(self.state.phase, Phase::Finished { .. });
+        if let (Err(error), false) = (&end, has_ended) {
             self.give_up(error);
         }
         self.supervisor.terminate(Ending::Kill);

@@ -229,9 +229,16 @@ impl<'d> Runner<'d> {
 
     /// Lands what is finished, and leaves everything else as it was.
     fn land_only(&mut self, before: &IterativeExitReason) -> Result<HostEnd, HostError> {
-        self.begin(0)?;
-        if self.d.state.stop.is_none() {
-            self.land_now()?;
+        let tried = self.begin(0).and_then(|()| match self.d.state.stop {
+            None => self.land_now(),
+            Some(_) => Ok(()),
+        });
+        if let Err(error) = tried {
+            // The loop had ended before, and not for this.
+            if !matches!(before, IterativeExitReason::Running) {
+                self.d.finish(before.clone())?;
+            }
+            return Err(error);
         }
         self.after_landing(before)
     }
