@@ -133,9 +133,7 @@ impl HostError {
             Self::Usage { hint, .. }
             | Self::Refused { hint, .. }
             | Self::Lost { hint, .. }
-            | Self::Denied { hint, .. } => {
-                Some(hint.clone())
-            }
+            | Self::Denied { hint, .. } => Some(hint.clone()),
             Self::Agent(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
             Self::StateFile(error) => error.hint().map(str::to_owned),
