@@ -52,6 +52,7 @@ mod setup;
 mod shown;
 mod signals;
 mod start_over;
+mod slots_safe;
 mod state_by_hand;
 mod steer_crowd;
 mod steer_within;

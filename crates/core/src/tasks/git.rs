@@ -81,12 +81,28 @@ impl Repo {
         }
     }
 
-    /// Another tree of the same repository.
+    /// Another tree, which git finds by itself from its folder.
     pub(super) fn beside(&self, dir: &Path) -> Self {
+        Self {
+            env: Vec::new(),
+            ..self.within(dir)
+        }
+    }
+
+    /// The same tree, seen from a folder in it.
+    pub(super) fn within(&self, dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
             ..self.clone()
         }
+    }
+
+    /// Another tree, and git's folder of it, whatever its `.git` and the configuration say:
+    /// agents can write both.
+    pub(super) fn pinned(&self, dir: &Path, git_dir: &Path) -> Self {
+        self.beside(dir)
+            .with_env("GIT_DIR", git_dir)
+            .with_env("GIT_WORK_TREE", dir)
     }
 
     /// The same tree, with a variable that git gets besides.
@@ -268,6 +284,22 @@ impl Repo {
             .collect())
     }
 
+    /// A path that a call prints, whatever bytes it is made of.
+    pub(super) fn path(&self, args: &[&str]) -> Asked<PathBuf> {
+        use std::os::unix::ffi::OsStringExt;
+        let call = self.call(Git::read).args(args);
+        let answer = call.run(Deadline::after(PATIENCE));
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.code != Some(0) {
+            return Err(answer.error().to_string());
+        }
+        let mut bytes = answer.stdout;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        Ok(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+    }
+
     /// Whether a call that answers by its exit code says yes.
     pub(super) fn holds(&self, args: &[&str]) -> Asked<bool> {
         let answer = Self::answer(self.reading(args))?;
@@ -326,10 +358,9 @@ impl Repo {
 
     /// Files in git's own folder, wherever that is for this tree.
     pub(super) fn git_paths(&self, names: &[&str]) -> Asked<Vec<PathBuf>> {
-        let mut args = vec!["rev-parse"];
-        args.extend(names.iter().flat_map(|name| ["--git-path", name]));
-        let out = self.ask(&args)?;
-        Ok(out.lines().map(|line| self.dir.join(line)).collect())
+        let path = |name: &&str| self.path(&["rev-parse", "--git-path", name]);
+        let paths = names.iter().map(path);
+        paths.map(|path| Ok(self.dir.join(path?))).collect()
     }
 
     /// Files with unresolved conflicts.
@@ -346,7 +377,7 @@ impl Repo {
     /// Takes away the locks of a git that was killed. For trees of our own alone. A git that still
     /// works there would rename the next one's half-written file into its place.
     pub(super) fn unlock(&self) -> Asked<()> {
-        let folder = PathBuf::from(self.ask(&["rev-parse", "--absolute-git-dir"])?);
+        let folder = self.path(&["rev-parse", "--absolute-git-dir"])?;
         for lock in ["index.lock", "HEAD.lock"].map(|name| folder.join(name)) {
             if lock.symlink_metadata().is_err() {
                 continue;

@@ -74,6 +74,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
         "--format=%(refname)",
         "refs/heads/descartes",
         "refs/heads/descartes-kept",
+        "refs/heads/descartes-kept-[0-9]*/**",
         "refs/descartes",
     ])?;
     let ahead = |name: &str| -> Result<u32, String> {

@@ -2,7 +2,7 @@
 
 use std::fs::FileTimes;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Copies a file or folder with its times, links as links: build tools look at times.
 pub(super) fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -45,6 +45,10 @@ pub(super) fn fresher(from: &Path, to: &Path) -> std::io::Result<()> {
     // A link that a person named stands for what it points to.
     let from = &fs_err::canonicalize(from)?;
     if from.is_dir() {
+        if to.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            // Never through a link.
+            remove_all(to)?;
+        }
         fs_err::create_dir_all(to)?;
         for entry in fs_err::read_dir(from)? {
             let entry = entry?;
@@ -84,4 +88,12 @@ pub(super) fn remove_all(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// The first part of a path in a tree, short of its end, that is a link and may lead elsewhere.
+pub(super) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    let mut above = above.into_iter().map(|part| tree.join(part));
+    above.find(|part| part != tree && part.is_symlink())
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::tasks::{ProvenAt, ProvenTree};
 
 use super::beginning::{FETCHING, FETCHING_KEYS};
-use super::files::{copy_all, fresher, remove_all};
+use super::files::{copy_all, fresher, link_above, remove_all};
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::{GateFailure, Gates};
@@ -341,6 +341,13 @@ impl Trees {
                     .is_empty()
             {
                 // What is in the commit comes from there.
+                continue;
+            }
+            if let Some(link) = link_above(dir, Path::new(name)) {
+                self.user.locks.tell(format!(
+                    "worktree_copy: {name} is not copied, since {} is a link there",
+                    link.display()
+                ));
                 continue;
             }
             if let Some(parent) = to.parent() {

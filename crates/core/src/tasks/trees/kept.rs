@@ -23,9 +23,7 @@ impl Trees {
     /// Leaves a tree as it is from now on.
     pub(super) fn keep_tree(&self, repo: &Repo, name: &str, holds: &[String]) -> Done<()> {
         // Its branch is wanted elsewhere.
-        if repo.branch()?.is_some() {
-            repo.quiet(&["checkout", "--quiet", "--detach"])?;
-        }
+        self.detach(repo, &self.merged()?)?;
         self.mark_kept(name, holds)
     }
 
@@ -39,9 +37,9 @@ impl Trees {
         if self.kept_mark(&name).exists() {
             return Ok(());
         }
-        let repo = self.user.beside(path);
         if name != "merged" {
             self.mend_link(path)?;
+            let repo = self.tree_at(path)?;
             repo.unlock()?;
             repo.mend()?;
             self.rescue(&repo)?;
@@ -69,9 +67,7 @@ impl Trees {
         let text = path.to_string_lossy();
         self.user
             .quiet(&["worktree", "remove", "--force", "--force", &text])?;
-        for mark in [self.setup_mark(&name), self.task_mark(&name)] {
-            drop(fs_err::remove_file(mark));
-        }
+        self.drop_marks(&name);
         drop(fs_err::remove_file(
             self.folder.join(format!("{name}-setup.log")),
         ));

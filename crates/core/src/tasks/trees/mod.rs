@@ -15,8 +15,10 @@ mod integration;
 mod kept;
 mod landing;
 mod leftovers;
+mod links;
 mod marks;
 mod refs;
+mod rescue;
 mod slots;
 mod stashes;
 mod statuses;
@@ -124,9 +126,33 @@ impl Trees {
                 "give --in-place to work in this folder without git",
             )
         })?;
-        let user = here.beside(&top);
         let refuse =
             |words: String| HostError::refused(words, "give --in-place, or mend it in git");
+        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if !real(dir).starts_with(real(&top)) {
+            return Err(HostError::refused(
+                format!(
+                    "the work tree of this repository is elsewhere, by its setting core.worktree: {}",
+                    top.display()
+                ),
+                "go there, or: git config --unset core.worktree",
+            ));
+        }
+        let git_dir = here
+            .path(&["rev-parse", "--absolute-git-dir"])
+            .map_err(refuse)?;
+        let user = here.pinned(&top, &git_dir);
+        if user
+            .commit_of("refs/heads/descartes")
+            .map_err(refuse)?
+            .is_some()
+        {
+            return Err(HostError::refused(
+                "work on tasks is kept on branches descartes/…, and git has no room for them beside the branch \
+                 descartes",
+                "rename that branch: git branch -m descartes NAME; or give --in-place",
+            ));
+        }
         if user.commit_of("HEAD").map_err(refuse)?.is_none() {
             return Err(HostError::refused(
                 "worktrees need a commit to start from, and this repository has none",
@@ -225,7 +251,7 @@ impl Trees {
 
     /// The folder that all worktrees of the repository share.
     pub(super) fn common_dir(&self) -> Done<PathBuf> {
-        let common = self.user.ask(&["rev-parse", "--git-common-dir"])?;
+        let common = self.user.path(&["rev-parse", "--git-common-dir"])?;
         let common = self.user.dir.join(common);
         Ok(fs_err::canonicalize(&common).unwrap_or(common))
     }
@@ -300,7 +326,7 @@ impl Trees {
 
 /// Locks that nobody but us has a reason to make.
 fn ours(user: &Repo, folder: &Path, ref_tag: &str) -> Done<Ours> {
-    let common = user.ask(&["rev-parse", "--git-common-dir"])?;
+    let common = user.path(&["rev-parse", "--git-common-dir"])?;
     let common = user.dir.join(common);
     // As git itself and the kernel name them.
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());

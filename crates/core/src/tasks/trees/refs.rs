@@ -174,7 +174,17 @@ impl Trees {
     /// Gives a commit a name under which a person finds it.
     pub(super) fn keep_commit(&self, commit: &str) -> Done<String> {
         let short = commit.get(..12).unwrap_or(commit);
-        let kept = format!("{KEPT}/{}/{short}", self.ref_tag);
+        let mut folder = KEPT.to_owned();
+        for n in 2.. {
+            // A branch of the user's that is called so leaves no room under its name.
+            let whole = format!("refs/heads/{folder}");
+            let inside = format!("{whole}/{}", self.ref_tag);
+            if self.user.commit_of(&whole)?.is_none() && self.user.commit_of(&inside)?.is_none() {
+                break;
+            }
+            folder = format!("{KEPT}-{n}");
+        }
+        let kept = format!("{folder}/{}/{short}", self.ref_tag);
         let name = format!("refs/heads/{kept}");
         self.user.quiet(&["update-ref", &name, commit])?;
         Ok(kept)

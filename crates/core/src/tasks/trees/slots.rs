@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::rescue::Before;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::launch::file_name;
@@ -57,6 +58,15 @@ const MANIFESTS: [&str; 36] = [
     ".gitmodules",
 ];
 
+/// A tree for a piece of work.
+struct Slot {
+    name: String,
+    repo: Repo,
+    before: Before,
+    /// What its agent has to know of work that was found there.
+    note: Option<String>,
+}
+
 impl Trees {
     /// The tree of a slot: one that is kept for what it holds is not used again.
     pub(super) fn slot_name(&self, slot: u32) -> String {
@@ -73,11 +83,11 @@ impl Trees {
     pub(super) fn worktree(&self, name: &str) -> Done<Repo> {
         let path = self.folder.join(name);
         let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let repo = self.user.beside(&path);
-        if path.exists() {
-            self.mend_link(&path)?;
-        }
-        if path.join(".git").is_file() && repo.ask(&["rev-parse", "HEAD"]).is_ok() {
+        self.mend_link(&path)?;
+        if path.join(".git").is_file()
+            && let Ok(repo) = self.tree_at(&path)
+            && repo.ask(&["rev-parse", "--git-dir"]).is_ok()
+        {
             repo.unlock()?;
             repo.mend()?;
             return Ok(repo);
@@ -87,177 +97,15 @@ impl Trees {
         self.unregister(&path);
         fs_err::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
+        self.drop_marks(name);
         self.add_worktree(&path, &merged)?;
-        for mark in [self.setup_mark(name), self.task_mark(name)] {
-            drop(fs_err::remove_file(mark));
-        }
-        Ok(repo)
-    }
-
-    fn add_worktree(&self, path: &Path, commit: &str) -> Done<()> {
-        let text = path.to_string_lossy();
-        let add = [
-            "worktree",
-            "add",
-            "--quiet",
-            "--force",
-            "--no-checkout",
-            "--detach",
-            &text,
-            commit,
-        ];
-        self.user.quiet(&add).map(drop)
-    }
-
-    /// A folder that is no worktree any more is removed where nothing is in it, and kept else.
-    fn put_out_of_the_way(&self, path: &Path) -> Done<()> {
-        let io = |error: std::io::Error| error.to_string();
-        let Ok(mut entries) = fs_err::read_dir(path) else {
-            return Ok(());
-        };
-        let nothing = entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == ".git"));
-        if nothing && !path.join(".git").is_dir() {
-            return fs_err::remove_dir_all(path).map_err(io);
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let apart = (1..)
-            .map(|n| format!("{name}.was-{n}"))
-            .find(|name| !self.folder.join(name).exists())
-            .unwrap_or_default();
-        fs_err::rename(path, self.folder.join(&apart)).map_err(io)?;
-        self.mark_kept(
-            &apart,
-            &["a folder that was a worktree, and is none any more".to_owned()],
-        )
-    }
-
-    /// Git's own folder of a worktree.
-    fn admin_of(&self, path: &Path) -> Done<Option<PathBuf>> {
-        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let above = real(path.parent().unwrap_or(path));
-        let link = above
-            .join(path.file_name().unwrap_or_default())
-            .join(".git");
-        let entries = fs_err::read_dir(self.common_dir()?.join("worktrees"));
-        let mut folders = entries
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path());
-        Ok(folders.find(|folder| {
-            let gitdir = fs_err::read_to_string(folder.join("gitdir"));
-            gitdir.is_ok_and(|gitdir| Path::new(gitdir.trim_end()) == link)
-        }))
-    }
-
-    /// An agent may have removed or replaced the file that makes a folder a worktree.
-    pub(super) fn mend_link(&self, path: &Path) -> Done<()> {
-        let io = |error: std::io::Error| error.to_string();
-        let (link, repo) = (path.join(".git"), self.user.beside(path));
-        if link.is_file() && repo.ask(&["rev-parse", "--verify", "HEAD"]).is_ok() {
-            return Ok(());
-        }
-        if fs_err::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
-            return Ok(());
-        }
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if link.is_dir() {
-            let apart = (1..)
-                .map(|n| format!("{name}.repository-{n}"))
-                .find(|name| !self.folder.join(name).exists())
-                .unwrap_or_default();
-            fs_err::create_dir_all(self.folder.join(&apart)).map_err(io)?;
-            fs_err::rename(&link, self.folder.join(&apart).join(".git")).map_err(io)?;
-            let holds = "a repository that an agent made in place of the worktree's own .git";
-            self.mark_kept(&apart, &[holds.to_owned()])?;
-            self.user.locks.tell(format!(
-                "an agent put a repository of its own in place of the .git of {}: it is kept at {}",
-                path.display(),
-                self.folder.join(&apart).display()
-            ));
-        }
-        let admin = self.admin_of(path)?;
-        if let Some(admin) = &admin {
-            fs_err::write(&link, format!("gitdir: {}\n", admin.display())).map_err(io)?;
-            if repo.ask(&["rev-parse", "--verify", "HEAD"]).is_ok() {
-                return Ok(());
-            }
-            drop(fs_err::remove_file(&link));
-        }
-        // Git has forgotten it: it gets another one's registration, and an index from its branch.
-        let Some(task) = fs_err::read_to_string(self.task_mark(&name)).ok() else {
-            return Ok(());
-        };
-        self.unregister(path);
-        let apart = self.folder.join(format!("{name}.link"));
-        drop(fs_err::remove_dir_all(&apart));
-        let branch = self.branch_of(&Work {
-            id: task,
-            title: String::new(),
-        });
-        let tip = self.user.commit_of(&format!("refs/heads/{branch}"))?;
-        let commit = match tip {
-            Some(tip) => tip,
-            None => self.merged()?,
-        };
-        self.add_worktree(&apart, &commit)?;
-        let admin = self.admin_of(&apart)?.ok_or("git made no worktree")?;
-        fs_err::rename(apart.join(".git"), &link).map_err(io)?;
-        fs_err::write(admin.join("gitdir"), format!("{}\n", link.display())).map_err(io)?;
-        drop(fs_err::remove_dir_all(&apart));
-        let head = format!("refs/heads/{branch}");
-        if self.user.commit_of(&head)?.is_none() {
-            self.put_branch(&branch, &commit)?;
-        }
-        repo.quiet(&["symbolic-ref", "HEAD", &head])?;
-        repo.quiet(&["reset", "--quiet"]).map(drop)
-    }
-
-    /// Has git forget a worktree of ours that is not there.
-    pub(super) fn unregister(&self, path: &Path) {
-        if path.exists() {
-            return;
-        }
-        if let Ok(Some(admin)) = self.admin_of(path) {
-            // One that was killed in the middle of being made is locked for ever.
-            drop(fs_err::remove_file(admin.join("locked")));
-            let text = path.to_string_lossy();
-            self.user
-                .tidy(&["worktree", "remove", "--force", "--force", &text]);
-            if admin.exists() {
-                drop(fs_err::remove_dir_all(admin));
-            }
-        }
-    }
-
-    /// Work that a dead host left in a slot goes onto the branch that is checked out there.
-    pub(super) fn rescue(&self, repo: &Repo) -> Done<()> {
-        let Some(branch) = repo.branch()? else {
-            return Ok(());
-        };
-        let ours = format!("descartes/{}/", self.ref_tag);
-        if !branch.starts_with(&ours) {
-            return Ok(());
-        }
-        self.clear_marks(repo)?;
-        if repo.is_dirty()? {
-            repo.unlock()?;
-            self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
-        }
-        // While it was checked out here nobody else could commit on it.
-        if let Some(tip) = repo.commit_of("HEAD")? {
-            self.take_as_ours(&branch, &tip)?;
-        }
-        Ok(())
+        self.tree_at(&path)
     }
 
     /// Commits everything but the files of the tasks and repositories inside the tree; nothing to
     /// commit is fine.
     pub(super) fn commit_all(&self, repo: &Repo, message: &str, proven: Proven) -> Done<()> {
+        self.drop_bare_links(repo)?;
         let nested = self.nested(repo)?;
         let mut specs = vec![":/".to_owned()];
         specs.extend(
@@ -269,17 +117,6 @@ impl Trees {
         args.extend(specs.iter().map(String::as_str));
         repo.quiet(&args)?;
         self.put_back(repo)?;
-        for path in nested {
-            // One that the agent put into the index itself.
-            let spec = format!(":(top,literal){}", path.display());
-            let staged = repo.paths(&["ls-files", "--stage", "-z", "--", &spec])?;
-            if staged
-                .iter()
-                .any(|entry| entry.to_string_lossy().starts_with("160000 "))
-            {
-                repo.quiet(&["reset", "--quiet", "HEAD", "--", &spec])?;
-            }
-        }
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
         if !merging && repo.holds(&["diff", "--cached", "--quiet"])? {
             return Ok(());
@@ -313,16 +150,6 @@ impl Trees {
             let spec = format!(":(literal){path}");
             repo.quiet(&["reset", "--quiet", "HEAD", "--", &spec])?;
         }
-        Ok(())
-    }
-
-    /// Makes a slot what a commit says, leaving what git ignores: build caches stay warm.
-    pub(super) fn set_to(&self, repo: &Repo, commit: &str) -> Done<()> {
-        // What was begun there and never finished is of no worth: its commits are elsewhere.
-        drop(repo.attempt(&["merge", "--abort"])?);
-        repo.quiet(&["reset", "--quiet", "--hard"])?;
-        repo.quiet(&["clean", "--quiet", "-fd"])?;
-        repo.quiet(&["checkout", "--quiet", "--detach", commit])?;
         Ok(())
     }
 
@@ -373,26 +200,42 @@ impl Trees {
 
     /// The tree of a slot for a piece of work. One that holds what another's agent left there and
     /// git cannot carry is kept, and another is made.
-    fn slot_for(&self, slot: u32, work: &Work) -> Done<(String, Repo)> {
+    fn slot_for(&self, slot: u32, work: &Work) -> Done<Slot> {
         loop {
             let name = self.slot_name(slot);
             let repo = self.worktree(&name)?;
-            self.rescue(&repo)?;
+            let note = self.rescue(&repo)?;
             let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
-            if last == work.id || last.is_empty() {
-                return Ok((name, repo));
-            }
-            let holds = self.unsaved(&repo)?;
+            let before = match last == work.id || last.is_empty() {
+                true => Before::Same,
+                false => Before::Another,
+            };
+            let holds = match before {
+                Before::Same => Vec::new(),
+                Before::Another => self.unsaved(&repo)?,
+            };
             if holds.is_empty() {
-                return Ok((name, repo));
+                return Ok(Slot {
+                    name,
+                    repo,
+                    before,
+                    note: note.filter(|_| before == Before::Same),
+                });
             }
             self.keep_tree(&repo, &name, &holds)?;
         }
     }
 
     pub(super) fn ready(&self, slot: u32, work: &Work) -> Done<Ready> {
-        let (name, repo) = self.slot_for(slot, work)?;
+        let Slot {
+            name,
+            repo,
+            before,
+            note: earlier,
+        } = self.slot_for(slot, work)?;
         let fresh = !self.task_mark(&name).exists();
+        // What lay there is safe.
+        drop(fs_err::remove_file(self.at_work_mark(&name)));
         fs_err::write(self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
@@ -404,21 +247,23 @@ impl Trees {
             self.free(&branch, &repo)?;
             match self.earlier_work(&branch)? {
                 None => {
-                    self.set_to(&repo, &merged)?;
+                    self.set_to(&repo, &merged, before)?;
                     self.put_branch(&branch, &merged)?;
                 }
                 Some(commit) => match self.built_on(&merged, &commit)? {
-                    None => self.set_to(&repo, &commit)?,
+                    None => self.set_to(&repo, &commit, before)?,
                     Some(from) => {
                         // It holds commits that the user took back: it begins anew without them.
                         alone = Some(self.changes_alone(&from, &commit)?);
-                        self.set_to(&repo, &merged)?;
+                        self.set_to(&repo, &merged, before)?;
                         self.put_branch(&branch, &merged)?;
                     }
                 },
             }
-            repo.quiet(&["checkout", "--quiet", &branch])?;
+            // Whoever else had it was seen to.
+            repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
+        fs_err::write(self.at_work_mark(&name), "").map_err(|error| error.to_string())?;
         if fresh && let Err(tail) = self.furnish(&repo.dir, &merged)? {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(tail);
@@ -432,7 +277,7 @@ impl Trees {
         let stashes = stashes
             .into_iter()
             .map(|words| format!("---\nSTASH: {words}.\n---"));
-        let notes: Vec<String> = conflict.into_iter().chain(stashes).collect();
+        let notes: Vec<String> = earlier.into_iter().chain(conflict).chain(stashes).collect();
         Ok(Ready {
             dir: repo.dir.join(&self.prefix),
             note: (!notes.is_empty()).then(|| notes.join("\n\n")),
@@ -455,21 +300,6 @@ impl Trees {
         };
         self.set_aside(branch, &tip)?;
         Ok(on_top.then_some(tip))
-    }
-
-    /// Takes a branch away from every other slot, with the work that lies there.
-    pub(super) fn free(&self, branch: &str, ours: &Repo) -> Done<()> {
-        for slot in self.trees_there() {
-            let slot = self.user.beside(&slot);
-            if slot.dir == ours.dir || !slot.dir.join(".git").is_file() {
-                continue;
-            }
-            if slot.branch()?.as_deref() == Some(branch) {
-                self.rescue(&slot)?;
-                slot.quiet(&["checkout", "--quiet", "--detach"])?;
-            }
-        }
-        Ok(())
     }
 
     /// Worktrees of ours that are there.
@@ -544,10 +374,11 @@ impl Trees {
             let _one = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             self.mend_link(&path)?;
         }
-        let repo = self.user.beside(&path);
+        let repo = self.tree_at(&path)?;
         // A git of the agent's may have been ended with it.
         repo.unlock()?;
         repo.mend()?;
+        self.restore_settings(&repo)?;
         self.clear_marks(&repo)?;
         let branch = self.branch_of(work);
         if repo.branch()?.as_deref() != Some(branch.as_str()) {
@@ -592,10 +423,16 @@ impl Trees {
 
     /// The agent went elsewhere: what it committed there is named, so that it is not lost.
     fn bring_back(&self, repo: &Repo, work: &Work, branch: &str, proven: Proven) -> Done<Finished> {
-        self.commit_all(repo, &work.title, Proven::No)?;
-        let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         let name = format!("refs/heads/{branch}");
         let known = self.user.commit_of(&name)?;
+        let otherwise = match &known {
+            Some(known) => known.clone(),
+            None => self.merged()?,
+        };
+        // The branch that it is on is not ours to move.
+        self.detach(repo, &otherwise)?;
+        self.commit_all(repo, &work.title, Proven::No)?;
+        let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         let onward = match &known {
             Some(known) => repo.is_ancestor(known, &head)?,
             None => true,
@@ -609,7 +446,6 @@ impl Trees {
                  that branch, bring the work there (for example: git merge {head}), and finish a rebase that you began"
             )));
         }
-        repo.quiet(&["checkout", "--quiet", "--detach"])?;
         if let Some(known) = &known {
             // Where the agent left it: made by its own hand or ours.
             self.take_as_ours(branch, known)?;

@@ -17,6 +17,84 @@ struct Link {
     path: PathBuf,
 }
 
+/// A submodule, at any depth.
+struct Module {
+    /// From the top of the tree.
+    path: PathBuf,
+    /// The commit that it is to be at.
+    commit: String,
+    /// Whether that is another one than before.
+    is_new: bool,
+    sub: Repo,
+    /// The user's own copy of it, where there is one.
+    users: Repo,
+}
+
+impl Module {
+    fn is_populated(&self) -> bool {
+        is_repository(&self.sub.dir)
+    }
+
+    /// Whether a person who has this commit as a submodule can get it.
+    fn is_reachable(&self, commit: &str) -> bool {
+        let contains = format!("--contains={commit}");
+        let remote = [
+            "for-each-ref",
+            "--count=1",
+            "--format=x",
+            &contains,
+            "refs/remotes",
+        ];
+        if self.is_populated() && self.sub.ask(&remote).is_ok_and(|found| !found.is_empty()) {
+            return true;
+        }
+        let object = format!("{commit}^{{commit}}");
+        let there = self.users.dir.join("HEAD").exists();
+        there && self.users.ask(&["cat-file", "-e", &object]).is_ok()
+    }
+
+    fn has_own_commits(&self) -> Done<bool> {
+        if !self.is_populated() {
+            return Ok(false);
+        }
+        let mut tips = own_tips(&self.sub)?;
+        Ok(tips.any(|tip| !self.is_reachable(&tip)))
+    }
+}
+
+/// Commits that a repository names and no remote of its has: on branches, in stashes, under tags,
+/// checked out.
+fn own_tips(repo: &Repo) -> Done<impl Iterator<Item = String>> {
+    let refs = repo.ask(&["for-each-ref", "--format=%(refname)"])?;
+    let mut names: Vec<&str> = refs
+        .lines()
+        .filter(|name| !name.starts_with("refs/remotes/"))
+        .collect();
+    names.push("HEAD");
+    let mut tips = BTreeSet::new();
+    for name in names {
+        tips.extend(repo.commit_of(name)?);
+    }
+    let mut own = Vec::new();
+    for tip in tips {
+        let contains = format!("--contains={tip}");
+        let remote = ["for-each-ref", "--count=1", "--format=x", &contains];
+        if repo
+            .ask(&[&remote[..], &["refs/remotes"]].concat())?
+            .is_empty()
+        {
+            own.push(tip);
+        }
+    }
+    Ok(own.into_iter())
+}
+
+/// The commit that a commit links to at a path.
+fn linked_in(repo: &Repo, commit: Option<&str>, path: &Path) -> Option<String> {
+    let spec = format!("{}:{}", commit?, path.display());
+    repo.ask(&["rev-parse", "--verify", "--quiet", &spec]).ok()
+}
+
 impl Trees {
     /// Repositories inside the tree that are no submodules.
     pub(super) fn nested(&self, repo: &Repo) -> Done<BTreeSet<PathBuf>> {
@@ -36,6 +114,30 @@ impl Trees {
         Ok(nested)
     }
 
+    /// Takes links to repositories out of the index that are no submodules and were not there when
+    /// the work began: their files are no part of a commit, and git adds none below a link.
+    pub(super) fn drop_bare_links(&self, repo: &Repo) -> Done<()> {
+        let modules = submodules(repo);
+        let base = self.merged()?;
+        for link in tracked(repo)?.0 {
+            if modules.iter().any(|(_, module)| *module == link.path) {
+                continue;
+            }
+            let path = link.path.to_string_lossy();
+            match linked_in(repo, Some(&base), &link.path) {
+                Some(commit) if commit == link.commit => {}
+                Some(commit) => {
+                    let info = format!("160000,{commit},{path}");
+                    repo.quiet(&["update-index", "--cacheinfo", &info])?;
+                }
+                None => {
+                    repo.quiet(&["update-index", "--force-remove", "--", &path])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// What an agent has to see to before its work can be taken anywhere, in its own words.
     pub(super) fn uncarried(&self, repo: &Repo, base: &str) -> Done<Vec<String>> {
         let mut found: Vec<String> = self
@@ -45,35 +147,26 @@ impl Trees {
                 let path = path.display();
                 format!(
                     "{path} is a git repository of its own inside the tree, whose content no commit of this \
-                     repository can hold. If its files belong here, remove {path}/.git; if not, remove {path} \
-                     or have it ignored"
+                     repository can hold. If its files belong here, remove {path}/.git and nothing else; if not, \
+                     remove {path}"
                 )
             })
             .collect();
-        let modules = submodules(repo);
-        for link in tracked(repo)?.0 {
-            let path = link.path.display().to_string();
-            let Some((name, _)) = modules.iter().find(|(_, module)| *module == link.path) else {
-                continue;
-            };
-            let spec = format!("{base}:{path}");
-            let is_new = repo.ask(&["rev-parse", "--verify", "--quiet", &spec]).ok()
-                != Some(link.commit.clone());
-            let sub = repo.beside(&repo.dir.join(&link.path));
-            let populated = is_repository(&sub.dir);
-            if is_new && !self.is_reachable(&sub, name, &link.commit)? {
+        for module in self.modules_in(repo, Some(base))? {
+            let path = module.path.display();
+            if module.is_new && !module.is_reachable(&module.commit) {
                 found.push(format!(
                     "the submodule {path} is at commit {}, which is in no repository that others reach: push it to \
                      the submodule's remote, or put the submodule back to the commit it was at",
-                    short(&link.commit)
+                    short(&module.commit)
                 ));
-            } else if populated && self.has_own_commits(&sub, name)? {
+            } else if module.has_own_commits()? {
                 found.push(format!(
                     "the submodule {path} holds commits or stashes that are in no other repository: push them to \
                      its remote, or drop them"
                 ));
             }
-            if populated && sub.is_dirty()? {
+            if module.is_populated() && module.sub.is_dirty()? {
                 found.push(format!(
                     "the submodule {path} holds changes that are in no commit: commit and push them there, or \
                      undo them"
@@ -83,65 +176,86 @@ impl Trees {
         Ok(found)
     }
 
-    /// Whether a person who has this commit as a submodule can get it.
-    fn is_reachable(&self, sub: &Repo, name: &str, commit: &str) -> Done<bool> {
-        let contains = format!("--contains={commit}");
-        let remote = [
-            "for-each-ref",
-            "--count=1",
-            "--format=x",
-            &contains,
-            "refs/remotes",
-        ];
-        if is_repository(&sub.dir) && sub.ask(&remote).is_ok_and(|found| !found.is_empty()) {
-            return Ok(true);
-        }
-        self.is_in_module(name, commit)
-    }
-
-    /// Whether the user's own copy of a submodule has a commit.
-    fn is_in_module(&self, name: &str, commit: &str) -> Done<bool> {
-        let folder = self.common_dir()?.join("modules").join(name);
-        if !folder.join("HEAD").exists() {
-            return Ok(false);
-        }
-        let theirs = self.user.beside(&folder).with_env("GIT_DIR", &folder);
-        let object = format!("{commit}^{{commit}}");
-        Ok(theirs.ask(&["cat-file", "-e", &object]).is_ok())
-    }
-
-    fn has_own_commits(&self, sub: &Repo, name: &str) -> Done<bool> {
-        let refs = [
-            "for-each-ref",
-            "--format=%(objectname)",
-            "refs/heads",
-            "refs/stash",
-        ];
-        let mut tips: BTreeSet<String> = sub.ask(&refs)?.lines().map(str::to_owned).collect();
-        tips.extend(sub.commit_of("HEAD")?);
-        for tip in tips {
-            if !self.is_reachable(sub, name, &tip)? {
-                return Ok(true);
+    /// All submodules of a tree, and those inside them. Of those that are empty only the tree's
+    /// own: nobody can have made a commit in the others.
+    fn modules_in(&self, repo: &Repo, base: Option<&str>) -> Done<Vec<Module>> {
+        let users = self.common_dir()?.join("modules");
+        let mut found = Vec::new();
+        let mut levels = vec![(repo.clone(), base.map(str::to_owned), users, PathBuf::new())];
+        while let Some((repo, base, users, above)) = levels.pop() {
+            let modules = submodules(&repo);
+            for link in tracked(&repo)?.0 {
+                let Some((name, _)) = modules.iter().find(|(_, module)| *module == link.path)
+                else {
+                    continue;
+                };
+                let before = linked_in(&repo, base.as_deref(), &link.path);
+                let folder = users.join(name);
+                let module = Module {
+                    is_new: before.as_ref() != Some(&link.commit),
+                    sub: repo.beside(&repo.dir.join(&link.path)),
+                    path: above.join(&link.path),
+                    commit: link.commit,
+                    users: self.user.beside(&folder).with_env("GIT_DIR", &folder),
+                };
+                if module.is_populated() {
+                    let inside = folder.join("modules");
+                    levels.push((module.sub.clone(), before, inside, module.path.clone()));
+                } else if !above.as_os_str().is_empty() {
+                    continue;
+                }
+                found.push(module);
             }
         }
-        Ok(false)
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// Repositories that git ignores, with commits that no other has: in ignored folders, and in
+    /// the folders right below.
+    fn ignored_repositories(&self, repo: &Repo) -> Done<Vec<PathBuf>> {
+        let listed = repo.paths(&[
+            "ls-files",
+            "-z",
+            "--others",
+            "--ignored",
+            "--directory",
+            "--exclude-standard",
+        ])?;
+        let mut folders: Vec<PathBuf> = listed
+            .iter()
+            .filter(|path| path.as_os_str().as_encoded_bytes().ends_with(b"/"))
+            .map(|path| path.components().collect())
+            .collect();
+        for folder in folders.clone() {
+            let entries = fs_err::read_dir(repo.dir.join(&folder));
+            let entries = entries.into_iter().flatten().flatten();
+            folders.extend(entries.map(|entry| folder.join(entry.file_name())));
+        }
+        let mut found = Vec::new();
+        for path in folders {
+            let inner = repo.beside(&repo.dir.join(&path));
+            if is_repository(&inner.dir) && own_tips(&inner)?.next().is_some() {
+                found.push(path);
+            }
+        }
+        Ok(found)
     }
 
     /// What would be lost with a worktree, once everything that can be committed is.
     pub(super) fn unsaved(&self, repo: &Repo) -> Done<Vec<String>> {
-        let mut found: Vec<String> = self
-            .nested(repo)?
+        let mut nested = self.nested(repo)?;
+        nested.extend(self.ignored_repositories(repo)?);
+        let mut found: Vec<String> = nested
             .iter()
             .map(|path| format!("the repository {}", path.display()))
             .collect();
-        let modules = submodules(repo);
-        for (name, path) in &modules {
-            let sub = repo.beside(&repo.dir.join(path));
-            if !is_repository(&sub.dir) {
-                continue;
-            }
-            if sub.is_dirty()? || self.has_own_commits(&sub, name)? {
-                found.push(format!("work inside the submodule {}", path.display()));
+        for module in self.modules_in(repo, None)? {
+            if module.is_populated() && (module.sub.is_dirty()? || module.has_own_commits()?) {
+                found.push(format!(
+                    "work inside the submodule {}",
+                    module.path.display()
+                ));
             }
         }
         Ok(found)
@@ -195,13 +309,27 @@ impl Trees {
 
     /// Takes away the marks by which git does not look at changed files.
     pub(super) fn clear_marks(&self, repo: &Repo) -> Done<()> {
+        self.clear_marks_of(repo, |path| path.symlink_metadata().is_ok())
+    }
+
+    /// Takes them away from files too that an agent had git leave out of the tree, unless the user
+    /// has such a tree as well.
+    pub(super) fn clear_sparse_marks(&self, repo: &Repo) -> Done<()> {
+        let sparse = repo.ask(&["config", "--type=bool", "--get", "core.sparseCheckout"]);
+        match sparse.as_deref() {
+            Ok("true") => self.clear_marks(repo),
+            _ => self.clear_marks_of(repo, |_| true),
+        }
+    }
+
+    fn clear_marks_of(&self, repo: &Repo, skipped_too: impl Fn(&Path) -> bool) -> Done<()> {
         let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
         for entry in repo.paths(&["ls-files", "-v", "-z"])? {
             let entry = entry.to_string_lossy().into_owned();
             let Some((mark, path)) = entry.split_once(' ') else {
                 continue;
             };
-            if mark.eq_ignore_ascii_case("s") && repo.dir.join(path).symlink_metadata().is_ok() {
+            if mark.eq_ignore_ascii_case("s") && skipped_too(&repo.dir.join(path)) {
                 skipped.push(path.to_owned());
             }
             if mark.chars().all(|mark| mark.is_ascii_lowercase()) {

@@ -45,6 +45,7 @@ impl Workplace for Trees {
         // A git that outlived an earlier host fills or empties one of our trees. One that stays is
         // met again where its lock is in the way.
         self.user.locks.await_gits(&self.folder);
+        self.take_over_moved()?;
         if fresh == Fresh::No && !self.has_control() {
             self.adopt_branches()?;
         }
@@ -100,7 +101,11 @@ impl Workplace for Trees {
     fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, String> {
         self.slots_of()
             .insert(work.id.clone(), self.folder.join(self.slot_name(slot)));
-        self.keep(slot, work, proven)
+        let name = self.slot_name(slot);
+        let finished = self.keep(slot, work, proven)?;
+        // What it left is safe.
+        drop(fs_err::remove_file(self.at_work_mark(&name)));
+        Ok(finished)
     }
 
     fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
@@ -113,7 +118,7 @@ impl Workplace for Trees {
         let mut args = vec!["diff", "--name-only", &range, "--", ":/"];
         args.extend(inside.iter().map(String::as_str));
         // Where the loop works in a folder of the repository, the patterns begin there.
-        let here = self.user.beside(&self.user.dir.join(&self.prefix));
+        let here = self.user.within(&self.user.dir.join(&self.prefix));
         Ok(here.ask(&args)?.lines().map(str::to_owned).collect())
     }
 

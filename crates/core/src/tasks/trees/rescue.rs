@@ -1,0 +1,244 @@
+//! What a dead host or an agent that went astray left in a slot: into safety, before the slot is
+//! used again.
+
+use std::path::{Path, PathBuf};
+
+use super::files::remove_all;
+use super::{Done, Trees};
+use crate::tasks::git::Repo;
+use crate::tasks::place::{Proven, Work};
+
+/// What git keeps in its folder of a worktree while a merge, rebase or the like is under way.
+const UNDER_WAY: [&str; 22] = [
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "MERGE_RR",
+    "MERGE_AUTOSTASH",
+    "AUTO_MERGE",
+    "SQUASH_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "BISECT_LOG",
+    "BISECT_START",
+    "BISECT_TERMS",
+    "BISECT_NAMES",
+    "BISECT_EXPECTED_REV",
+    "BISECT_ANCESTORS_OK",
+    "BISECT_FIRST_PARENT",
+    "refs/bisect",
+    "refs/rewritten",
+];
+
+/// Where a rebase or merge that is under way keeps what it put aside at its beginning.
+const PUT_ASIDE: [&str; 3] = [
+    "rebase-merge/autostash",
+    "rebase-apply/autostash",
+    "MERGE_AUTOSTASH",
+];
+
+/// Who worked in a slot before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// An earlier attempt at the same work, or nobody.
+    Same,
+    /// Another task.
+    Another,
+}
+
+impl Trees {
+    /// There from the moment an agent may enter a slot until what it left is safe.
+    pub(super) fn at_work_mark(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.at-work"))
+    }
+
+    /// The branch of the task that was worked on last in a tree.
+    fn last_branch(&self, name: &str) -> Option<String> {
+        let id = fs_err::read_to_string(self.task_mark(name)).ok()?;
+        let title = String::new();
+        Some(self.branch_of(&Work { id, title }))
+    }
+
+    /// Makes HEAD of a tree a commit, so that no branch moves with it. Where HEAD is none, that of
+    /// a branch without commits, it becomes the given one; files and index stay as they are.
+    pub(super) fn detach(&self, repo: &Repo, otherwise: &str) -> Done<()> {
+        let head = repo.commit_of("HEAD")?;
+        if head.is_some() && repo.branch()?.is_none() {
+            return Ok(());
+        }
+        let head = head.as_deref().unwrap_or(otherwise);
+        repo.quiet(&["update-ref", "--no-deref", "HEAD", head])
+            .map(drop)
+    }
+
+    /// Work that a dead host left in a slot. On the branch of its task it becomes a commit there;
+    /// anywhere else it gets a name of its own. Gives what the next agent has to know.
+    pub(super) fn rescue(&self, repo: &Repo) -> Done<Option<String>> {
+        let name = repo.dir.file_name().unwrap_or_default().to_string_lossy();
+        let Some(branch) = self.last_branch(&name) else {
+            // No agent was ever there.
+            return Ok(None);
+        };
+        if repo.branch()?.as_ref() == Some(&branch) {
+            self.restore_settings(repo)?;
+            self.clear_marks(repo)?;
+            if repo.is_dirty()? {
+                repo.unlock()?;
+                self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
+            }
+            // While it was checked out here nobody else could commit on it.
+            if let Some(tip) = repo.commit_of("HEAD")? {
+                self.take_as_ours(&branch, &tip)?;
+            }
+            return Ok(None);
+        }
+        if !self.at_work_mark(&name).exists() {
+            return Ok(None);
+        }
+        self.restore_settings(repo)?;
+        self.clear_marks(repo)?;
+        let otherwise = match self.user.commit_of(&format!("refs/heads/{branch}"))? {
+            Some(tip) => tip,
+            None => self.merged()?,
+        };
+        if repo.is_dirty()? {
+            repo.unlock()?;
+            self.detach(repo, &otherwise)?;
+            self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
+        }
+        let mut kept = self.keep_put_aside(repo)?;
+        let head = repo.commit_of("HEAD")?;
+        if let Some(head) = head.filter(|head| *head != otherwise)
+            && !self.is_in_a_ref(&head)?
+        {
+            kept.push(self.keep_commit(&head)?);
+        }
+        if kept.is_empty() {
+            return Ok(None);
+        }
+        let kept = kept.join(" and ");
+        self.user.locks.tell(format!(
+            "an attempt that was cut short had left {branch}: what it was about is kept on {kept}"
+        ));
+        Ok(Some(format!(
+            "---\nEARLIER WORK: an attempt at this task was cut short while another commit than {branch} was checked \
+             out. What lay there is kept on {kept}; take what is of use (for example: git cherry-pick or git checkout \
+             from there), and stay on {branch}.\n---"
+        )))
+    }
+
+    /// Changes that a rebase or merge put aside are named by a file of its own alone.
+    fn keep_put_aside(&self, repo: &Repo) -> Done<Vec<String>> {
+        let mut kept = Vec::new();
+        for file in repo.git_paths(&PUT_ASIDE)? {
+            let text = fs_err::read_to_string(file).unwrap_or_default();
+            let commit = text.trim();
+            let is_name = !commit.is_empty() && commit.bytes().all(|b| b.is_ascii_hexdigit());
+            if is_name && let Some(commit) = repo.commit_of(commit)? {
+                kept.push(self.keep_commit(&commit)?);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Ends a merge, rebase or the like that nobody will finish: its commits are in refs.
+    fn end_under_way(&self, repo: &Repo) -> Done<()> {
+        let folder = repo.path(&["rev-parse", "--absolute-git-dir"])?;
+        for name in UNDER_WAY {
+            remove_all(&folder.join(name)).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Makes a slot what a commit says, leaving what git ignores: build caches stay warm.
+    pub(super) fn set_to(&self, repo: &Repo, commit: &str, before: Before) -> Done<()> {
+        self.end_under_way(repo)?;
+        self.restore_settings(repo)?;
+        self.clear_sparse_marks(repo)?;
+        repo.quiet(&["reset", "--quiet", "--hard"])?;
+        repo.quiet(&["clean", "--quiet", "-fd"])?;
+        if before == Before::Another {
+            // What is left is hidden by rules of the last agent's own.
+            let hidden = self.hidden(repo)?;
+            if !hidden.is_empty() {
+                self.save_hidden(repo, &hidden)?;
+            }
+        }
+        self.detach(repo, commit)?;
+        repo.quiet(&["reset", "--quiet", "--hard", commit])?;
+        if before == Before::Another {
+            // What the last task had git ignore, and this one has not.
+            let folder = &repo.dir;
+            for path in self.hidden(repo)? {
+                remove_with_folders(folder, &path).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a branch away from every other worktree, with the work that lies in slots.
+    pub(super) fn free(&self, branch: &str, ours: &Repo) -> Done<()> {
+        for slot in self.trees_there() {
+            if slot == ours.dir || self.kept_mark(&file_name(&slot)).exists() {
+                continue;
+            }
+            let Ok(slot) = self.tree_at(&slot) else {
+                continue;
+            };
+            if slot.branch()?.as_deref() == Some(branch) {
+                self.rescue(&slot)?;
+                self.detach(&slot, &self.merged()?)?;
+            }
+        }
+        if self.user.branch()?.as_deref() == Some(branch) {
+            return Err(format!(
+                "the branch {branch} is checked out in {}, and its task is to be worked on: check out another one",
+                self.user.dir.display()
+            ));
+        }
+        let loops = self.settings.root.worktrees();
+        for (admin, tree) in self.others_with(branch)? {
+            if tree.starts_with(&loops) {
+                return Err(format!(
+                    "a loop of the same tag in another checkout of this repository has {branch} in {0}: let it end, or \
+                     where it is over: git worktree remove --force {0}",
+                    tree.display()
+                ));
+            }
+            // Its files, index and commit stay as they are.
+            let other = self.user.with_env("GIT_DIR", &admin);
+            if let Some(head) = other.commit_of("HEAD")? {
+                other.quiet(&["update-ref", "--no-deref", "HEAD", &head])?;
+                self.user.locks.tell(format!(
+                    "{branch} was checked out in {}, and is worked on by this loop: the same commit is checked out \
+                     there now, without the branch",
+                    tree.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Removes a file, and the folders above it that are empty then.
+fn remove_with_folders(top: &Path, path: &Path) -> std::io::Result<()> {
+    let path = top.join(path);
+    remove_all(&path)?;
+    let mut folder = path.parent();
+    while let Some(empty) = folder.filter(|folder| *folder != top) {
+        if fs_err::remove_dir(empty).is_err() {
+            break;
+        }
+        folder = empty.parent();
+    }
+    Ok(())
+}
