@@ -521,7 +521,21 @@ fn a_project_with_any_path_is_worked_on_and_a_folder_that_is_gone_is_named() {
     std::fs::write(&path, text).unwrap();
     let command = format!("sh {}", path.display());
     let words = ["loop", "start", "--scud-tag", "auth", "--command", &command];
-    let done = run_in(&world, &tree, &[&words[..], &["--verify", "true"]].concat());
-    assert!(!said(&done).contains("git is not installed"), "{done}");
-    assert!(said(&done).contains("No such file or directory"), "{done}");
+    let talk = world.state().join("talk");
+    let file = std::fs::File::create(&talk).unwrap();
+    let mut host = world.descartes([&words[..], &["--verify", "true"]].concat());
+    host.current_dir(&tree)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().unwrap())
+        .stderr(file);
+    let mut host = host.spawn().unwrap();
+    // Its task file is gone too, and is waited for.
+    let heard = || std::fs::read_to_string(&talk).unwrap_or_default();
+    eventually("the task is blocked", SOON, || heard().contains("blocked:"));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    let heard = heard();
+    let gone = format!("{}: No such file or directory", tree.display());
+    assert!(heard.contains(&gone), "{heard}");
+    assert!(!heard.contains("git is not installed"), "{heard}");
 }

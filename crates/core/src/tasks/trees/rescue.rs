@@ -102,7 +102,15 @@ impl Trees {
         self.restore_settings(repo)?;
         self.clear_marks(repo)?;
         let otherwise = match self.user.commit_of(&format!("refs/heads/{branch}"))? {
-            Some(tip) => tip,
+            Some(tip) => {
+                // The agent had it in its hands before it left it.
+                if let Some(ours) = self.put_by_us(&branch)?
+                    && self.user.is_ancestor(&ours, &tip)?
+                {
+                    self.take_as_ours(&branch, &tip)?;
+                }
+                tip
+            }
             None => self.merged()?,
         };
         if repo.is_dirty()? {
