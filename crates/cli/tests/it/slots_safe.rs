@@ -539,3 +539,44 @@ fn a_project_with_any_path_is_worked_on_and_a_folder_that_is_gone_is_named() {
     assert!(heard.contains(&gone), "{heard}");
     assert!(!heard.contains("git is not installed"), "{heard}");
 }
+
+#[test]
+fn names_of_any_bytes_are_carried_or_sent_back_as_others_are() {
+    let world = tasks(1);
+    let text = "n=$(printf 'n\\377'); t=$(printf 't\\377')
+if [ -e \"$n/.git\" ]; then rm -rf \"$n/.git\"; else
+echo a > \"$t\"; git add -A; git commit -qm t; echo b > \"$t\"; git update-index --assume-unchanged \"$t\"
+mkdir \"$n\"; cd \"$n\"; git init -q .; echo content > f; git add f; git commit -qm inner; cd ..; git add \"$n\"; fi";
+    let done = agent(&world, text, &["--verify", "test -e README.md"]);
+    done.assert_code(0);
+    assert!(
+        said(&done).contains("a git repository of its own"),
+        "{done}"
+    );
+    let tree = world.git(["ls-tree", "-r", "HEAD"]);
+    assert!(
+        tree.contains("n\\377/f") && !tree.contains("160000"),
+        "{tree}"
+    );
+    let mut show = world.command("sh");
+    show.args(["-c", "git show HEAD:\"$(printf 't\\377')\""]);
+    assert_eq!(world.run(show).stdout(), "b\n", "{done}");
+}
+
+#[test]
+fn links_that_an_agent_plants_beside_its_worktree_are_not_written_through() {
+    let world = tasks(2);
+    let victim = world.root().join("victim");
+    std::fs::write(&victim, "theirs").unwrap();
+    let text = format!(
+        "for n in task at-work git-folder config sparse setup; do ln -sf {} ../slot-0.$n; done; echo x > work-$DESCARTES_TASK_ID",
+        victim.display()
+    );
+    let done = agent(&world, &text, &["--verify", "test -e README.md"]);
+    assert_eq!(
+        std::fs::read_to_string(&victim).unwrap(),
+        "theirs",
+        "{done}"
+    );
+    done.assert_code(0);
+}

@@ -197,6 +197,12 @@ impl Repo {
         Self::output(self.change(Need::Must, PATIENCE, call)?)
     }
 
+    /// The same, with something to read: paths that may be of any bytes.
+    pub(super) fn quiet_with(&self, args: &[&str], stdin: &[u8]) -> Asked<String> {
+        let call = || self.hookless(args).stdin(stdin.to_vec());
+        Self::output(self.change(Need::Must, PATIENCE, call)?)
+    }
+
     /// Changes of several refs at once, each on the condition that it is as it is expected to be.
     pub(super) fn update_refs(&self, script: &str) -> Asked<()> {
         let call = || {

@@ -97,3 +97,24 @@ pub(super) fn link_above(tree: &Path, path: &Path) -> Option<PathBuf> {
     let mut above = above.into_iter().map(|part| tree.join(part));
     above.find(|part| part != tree && part.is_symlink())
 }
+
+/// Writes a note of ours beside a tree. Agents can reach that folder: never through a link.
+pub(super) fn write_note(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    use std::io::Write;
+    remove_all(path)?;
+    let mut file = fs_err::OpenOptions::new();
+    let mut file = file.write(true).create_new(true).open(path)?;
+    file.write_all(text.as_ref())
+}
+
+/// Paths as git reads them, with a NUL after each, and these words before.
+pub(super) fn zero_ended<'p>(words: &str, paths: impl Iterator<Item = &'p Path>) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut bytes = Vec::new();
+    for path in paths {
+        bytes.extend_from_slice(words.as_bytes());
+        bytes.extend_from_slice(path.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}

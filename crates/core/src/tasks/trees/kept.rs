@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::tasks::KeptTree;
 
+use super::files::write_note;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 
@@ -17,7 +18,7 @@ impl Trees {
 
     pub(super) fn mark_kept(&self, name: &str, holds: &[String]) -> Done<()> {
         let text = holds.join("\n");
-        fs_err::write(self.kept_mark(name), text).map_err(|error| error.to_string())
+        write_note(&self.kept_mark(name), text).map_err(|error| error.to_string())
     }
 
     /// Leaves a tree as it is from now on.

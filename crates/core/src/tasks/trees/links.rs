@@ -6,6 +6,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::files::{remove_all, write_note};
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
@@ -37,11 +38,7 @@ fn write_path(file: &Path, words: &str, path: &Path) -> Done<()> {
     let mut text = words.as_bytes().to_vec();
     text.extend_from_slice(path.as_os_str().as_bytes());
     text.push(b'\n');
-    if fs_err::symlink_metadata(file).is_ok_and(|meta| !meta.is_file()) {
-        // Never through a link.
-        fs_err::remove_file(file).map_err(io)?;
-    }
-    fs_err::write(file, text).map_err(io)
+    write_note(file, text).map_err(io)
 }
 
 /// Whether the `.git` of a worktree is a file that names this folder of git's.
@@ -140,7 +137,7 @@ impl Trees {
         write_path(&self.admin_mark(name), "", folder)?;
         for (file, end) in SETTINGS {
             let text = fs_err::read(admin.join(file)).unwrap_or_default();
-            fs_err::write(self.settings_mark(name, end), text).map_err(io)?;
+            write_note(&self.settings_mark(name, end), text).map_err(io)?;
         }
         Ok(())
     }
@@ -152,18 +149,18 @@ impl Trees {
         };
         let name = name_of(&repo.dir);
         for (file, end) in SETTINGS {
-            let Ok(text) = fs_err::read(self.settings_mark(&name, end)) else {
+            let note = self.settings_mark(&name, end);
+            let is_file = fs_err::symlink_metadata(&note).is_ok_and(|meta| meta.is_file());
+            let Some(text) = is_file.then(|| fs_err::read(&note).ok()).flatten() else {
                 continue;
             };
             let file = admin.join(file);
             if fs_err::read(&file).unwrap_or_default() == text {
                 continue;
             }
-            if file.symlink_metadata().is_ok() {
-                fs_err::remove_file(&file).map_err(io)?;
-            }
-            if !text.is_empty() {
-                fs_err::write(&file, text).map_err(io)?;
+            match text.is_empty() {
+                true => remove_all(&file).map_err(io)?,
+                false => write_note(&file, text).map_err(io)?,
             }
         }
         Ok(())

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use super::files::{write_note, zero_ended};
 use super::rescue::Before;
+use super::unsaved::FROM_STDIN;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::launch::file_name;
@@ -107,15 +109,10 @@ impl Trees {
     pub(super) fn commit_all(&self, repo: &Repo, message: &str, proven: Proven) -> Done<()> {
         self.drop_bare_links(repo)?;
         let nested = self.nested(repo)?;
-        let mut specs = vec![":/".to_owned()];
-        specs.extend(
-            nested
-                .iter()
-                .map(|path| format!(":(top,exclude,literal){}", path.display())),
-        );
-        let mut args = vec!["add", "-A", "--"];
-        args.extend(specs.iter().map(String::as_str));
-        repo.quiet(&args)?;
+        let mut specs = zero_ended(":/", [Path::new("")].into_iter());
+        let apart = nested.iter().map(PathBuf::as_path);
+        specs.extend(zero_ended(":(top,exclude,literal)", apart));
+        repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
         self.put_back(repo)?;
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
         if !merging && repo.holds(&["diff", "--cached", "--quiet"])? {
@@ -194,7 +191,7 @@ impl Trees {
                 ran.tail
             )));
         }
-        fs_err::write(mark, due).map_err(|error| error.to_string())?;
+        write_note(&mark, due).map_err(|error| error.to_string())?;
         Ok(Ok(()))
     }
 
@@ -236,7 +233,7 @@ impl Trees {
         let fresh = !self.task_mark(&name).exists();
         // What lay there is safe.
         drop(fs_err::remove_file(self.at_work_mark(&name)));
-        fs_err::write(self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
+        write_note(&self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
         let mut alone = None;
@@ -263,7 +260,7 @@ impl Trees {
             // Whoever else had it was seen to.
             repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
-        fs_err::write(self.at_work_mark(&name), "").map_err(|error| error.to_string())?;
+        write_note(&self.at_work_mark(&name), "").map_err(|error| error.to_string())?;
         if fresh && let Err(tail) = self.furnish(&repo.dir, &merged)? {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(tail);
@@ -464,7 +461,7 @@ impl Trees {
         let mut all = self.noted_conflicts(work);
         all.extend(files.iter().cloned());
         let text: Vec<&str> = all.iter().map(String::as_str).collect();
-        fs_err::write(self.conflict_mark(work), text.join("\0")).map_err(|error| error.to_string())
+        write_note(&self.conflict_mark(work), text.join("\0")).map_err(|error| error.to_string())
     }
 
     fn noted_conflicts(&self, work: &Work) -> BTreeSet<String> {

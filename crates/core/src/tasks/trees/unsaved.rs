@@ -1,13 +1,16 @@
 //! What a worktree holds that git would not carry anywhere else.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::files::zero_ended;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
 
-/// Paths that are handed to one call of git.
-const BATCH: usize = 200;
+/// Has git read pathspecs from its standard input.
+pub(super) const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 /// Files that are named one by one.
 const NAMED: usize = 10;
 
@@ -118,21 +121,23 @@ impl Trees {
     /// the work began: their files are no part of a commit, and git adds none below a link.
     pub(super) fn drop_bare_links(&self, repo: &Repo) -> Done<()> {
         let modules = submodules(repo);
-        let base = self.merged()?;
-        for link in tracked(repo)?.0 {
-            if modules.iter().any(|(_, module)| *module == link.path) {
-                continue;
-            }
-            let path = link.path.to_string_lossy();
-            match linked_in(repo, Some(&base), &link.path) {
-                Some(commit) if commit == link.commit => {}
-                Some(commit) => {
-                    let info = format!("160000,{commit},{path}");
-                    repo.quiet(&["update-index", "--cacheinfo", &info])?;
-                }
-                None => {
-                    repo.quiet(&["update-index", "--force-remove", "--", &path])?;
-                }
+        let mut links = tracked(repo)?.0;
+        links.retain(|link| !modules.iter().any(|(_, module)| *module == link.path));
+        if links.is_empty() {
+            return Ok(());
+        }
+        let listed = ["ls-tree", "-r", "-z", "--full-tree", &self.merged()?];
+        let before = links_among(repo.paths(&listed)?, "160000 commit ").0;
+        let is_old = |link: &Link| before.iter().any(|old| old.path == link.path);
+        let (old, new): (Vec<Link>, Vec<Link>) = links.into_iter().partition(is_old);
+        let gone = zero_ended("", new.iter().map(|link| &*link.path));
+        repo.quiet_with(&["update-index", "--force-remove", "-z", "--stdin"], &gone)?;
+        for link in before {
+            // One that was there before stays as it was.
+            if old.iter().any(|now| now.path == link.path) {
+                let entry = format!("160000 {}\t", link.commit);
+                let entry = zero_ended(&entry, [&*link.path].into_iter());
+                repo.quiet_with(&["update-index", "-z", "--index-info"], &entry)?;
             }
         }
         Ok(())
@@ -277,15 +282,8 @@ impl Trees {
         drop(fs_err::remove_file(&index));
         let apart = repo.with_env("GIT_INDEX_FILE", &index);
         apart.quiet(&["read-tree", "HEAD"])?;
-        for batch in files.chunks(BATCH) {
-            let specs: Vec<String> = batch
-                .iter()
-                .map(|path| format!(":(top,literal){}", path.display()))
-                .collect();
-            let mut args = vec!["add", "--force", "--"];
-            args.extend(specs.iter().map(String::as_str));
-            apart.quiet(&args)?;
-        }
+        let specs = zero_ended(":(top,literal)", files.iter().map(PathBuf::as_path));
+        apart.quiet_with(&[&["add", "--force"], &FROM_STDIN[..]].concat(), &specs)?;
         let tree = apart.quiet(&["write-tree"])?;
         let message = "files that an agent had git ignore";
         let commit = repo.quiet(&["commit-tree", &tree, "-p", "HEAD", "-m", message])?;
@@ -325,25 +323,25 @@ impl Trees {
     fn clear_marks_of(&self, repo: &Repo, skipped_too: impl Fn(&Path) -> bool) -> Done<()> {
         let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
         for entry in repo.paths(&["ls-files", "-v", "-z"])? {
-            let entry = entry.to_string_lossy().into_owned();
-            let Some((mark, path)) = entry.split_once(' ') else {
+            // A letter, a space, and the path.
+            let Some((mark, path)) = entry.as_os_str().as_bytes().split_at_checked(2) else {
                 continue;
             };
-            if mark.eq_ignore_ascii_case("s") && skipped_too(&repo.dir.join(path)) {
-                skipped.push(path.to_owned());
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            if mark[0].eq_ignore_ascii_case(&b's') && skipped_too(&repo.dir.join(&path)) {
+                skipped.push(path.clone());
             }
-            if mark.chars().all(|mark| mark.is_ascii_lowercase()) {
-                assumed.push(path.to_owned());
+            if mark[0].is_ascii_lowercase() {
+                assumed.push(path);
             }
         }
         for (flag, paths) in [
             ("--no-assume-unchanged", assumed),
             ("--no-skip-worktree", skipped),
         ] {
-            for batch in paths.chunks(BATCH) {
-                let mut args = vec!["update-index", flag, "--"];
-                args.extend(batch.iter().map(String::as_str));
-                repo.quiet(&args)?;
+            if !paths.is_empty() {
+                let paths = zero_ended("", paths.iter().map(PathBuf::as_path));
+                repo.quiet_with(&["update-index", flag, "-z", "--stdin"], &paths)?;
             }
         }
         Ok(())
@@ -381,18 +379,24 @@ fn submodules(repo: &Repo) -> Vec<(String, PathBuf)> {
 
 /// Links to other repositories in the index, and every folder with tracked files.
 fn tracked(repo: &Repo) -> Done<(Vec<Link>, BTreeSet<PathBuf>)> {
+    let listed = repo.paths(&["ls-files", "--stage", "-z"])?;
+    Ok(links_among(listed, "160000 "))
+}
+
+/// Links among listed entries, which begin with these words and the commit, and every folder with
+/// other entries.
+fn links_among(listed: Vec<PathBuf>, words: &str) -> (Vec<Link>, BTreeSet<PathBuf>) {
     let (mut links, mut folders) = (Vec::new(), BTreeSet::new());
-    for entry in repo.paths(&["ls-files", "--stage", "-z"])? {
+    for entry in listed {
         let bytes = entry.to_string_lossy();
         let Some((head, _)) = bytes.split_once('\t') else {
             continue;
         };
         let path = {
-            use std::os::unix::ffi::OsStrExt;
             let raw = entry.as_os_str().as_bytes();
-            PathBuf::from(std::ffi::OsStr::from_bytes(&raw[head.len() + 1..]))
+            PathBuf::from(OsStr::from_bytes(&raw[head.len() + 1..]))
         };
-        if let Some(rest) = head.strip_prefix("160000 ") {
+        if let Some(rest) = head.strip_prefix(words) {
             let commit = rest.split(' ').next().unwrap_or("").to_owned();
             links.push(Link { commit, path });
             continue;
@@ -405,5 +409,5 @@ fn tracked(repo: &Repo) -> Done<(Vec<Link>, BTreeSet<PathBuf>)> {
             folder = inside.parent();
         }
     }
-    Ok((links, folders))
+    (links, folders)
 }
