@@ -282,7 +282,7 @@ fn a_preparation_that_fails_is_tried_again_before_it_costs_anything() {
     let world = tasks(1);
     git_that(
         &world,
-        "case \" $* \" in *\" checkout --quiet descartes/auth/1 \"*) [ -e $once.2 ] || {
+        "case \" $* \" in *\" checkout --quiet \"*\" descartes/auth/1 \"*) [ -e $once.2 ] || {
 [ -e $once ] && touch $once.2; touch $once
 echo \"fatal: failed to read worktrees/slot-0/commondir: No such file\" >&2; exit 128; };; esac",
     );

@@ -88,3 +88,25 @@ fn read_tail(file: &mut File) -> io::Result<Vec<u8>> {
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::worktree::git::Git;
+
+    #[test]
+    fn a_folder_that_is_gone_is_named_and_not_taken_for_a_missing_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = dir.path().join("gone");
+        let call = Git::default().read(&gone).arg("version");
+        let error = call.run(Deadline::after(Duration::from_secs(60))).err();
+        let words = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(words.starts_with(&gone.display().to_string()), "{words}");
+        let git = Git::default().program("/nowhere/git");
+        let call = git.read(dir.path()).arg("version");
+        let error = call.run(Deadline::after(Duration::from_secs(60))).err();
+        assert!(matches!(error, Some(WorktreeError::GitMissing)));
+    }
+}
