@@ -536,7 +536,7 @@ fn a_project_with_any_path_is_worked_on_and_a_folder_that_is_gone_is_named() {
     host.wait().unwrap();
     let heard = heard();
     // The folder, or git's own of it, whichever was looked for first.
-    let gone = format!("{}: No such file or directory", tree.display());
+    let gone = format!("the folder {} is not there", tree.display());
     assert!(
         heard.contains(&gone) || heard.contains(".git/worktrees/tree"),
         "{heard}"

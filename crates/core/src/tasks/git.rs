@@ -172,13 +172,7 @@ impl Repo {
 
     /// The top of the work tree, whatever bytes its name has.
     pub(super) fn top(&self) -> Asked<PathBuf> {
-        let args = ["rev-parse", "--show-toplevel"];
-        let answer = self.reading(&args).run(Deadline::after(PATIENCE));
-        let answer = answer.map_err(|error| error.to_string())?;
-        match answer.code {
-            Some(0) => Ok(path_of(&answer.stdout)),
-            _ => Err(answer.error().to_string()),
-        }
+        self.path(&["rev-parse", "--show-toplevel"])
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
@@ -292,18 +286,7 @@ impl Repo {
 
     /// A path that a call prints, whatever bytes it is made of.
     pub(super) fn path(&self, args: &[&str]) -> Asked<PathBuf> {
-        use std::os::unix::ffi::OsStringExt;
-        let call = self.call(Git::read).args(args);
-        let answer = call.run(Deadline::after(PATIENCE));
-        let answer = answer.map_err(|error| error.to_string())?;
-        if answer.code != Some(0) {
-            return Err(answer.error().to_string());
-        }
-        let mut bytes = answer.stdout;
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-        }
-        Ok(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
+        self.bytes(args).map(|bytes| path_of(&bytes))
     }
 
     /// Whether a call that answers by its exit code says yes.

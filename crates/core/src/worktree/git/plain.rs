@@ -103,7 +103,7 @@ mod tests {
         let call = Git::default().read(&gone).arg("version");
         let error = call.run(Deadline::after(Duration::from_secs(60))).err();
         let words = error.map(|error| error.to_string()).unwrap_or_default();
-        assert!(words.starts_with(&gone.display().to_string()), "{words}");
+        assert!(words.contains(&gone.display().to_string()), "{words}");
         let git = Git::default().program("/nowhere/git");
         let call = git.read(dir.path()).arg("version");
         let error = call.run(Deadline::after(Duration::from_secs(60))).err();
