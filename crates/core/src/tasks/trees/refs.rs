@@ -13,6 +13,9 @@ use crate::tasks::place::Work;
 /// Where commits of people go that stood on a branch of ours.
 const KEPT: &str = "descartes-kept";
 
+/// The commit that we put onto each branch.
+type Put = HashMap<String, String>;
+
 impl Trees {
     pub(super) fn merged_ref(&self) -> String {
         format!("refs/descartes/{}/merged", self.ref_tag)
@@ -47,10 +50,15 @@ impl Trees {
 
     /// What we put onto a branch.
     pub(super) fn put_by_us(&self, branch: &str) -> Done<Option<String>> {
+        self.put_before(&self.put(), branch)
+    }
+
+    /// The same for who holds the map: it is held over every move, since a look in between would take
+    /// the move for an agent's.
+    fn put_before(&self, put: &Put, branch: &str) -> Done<Option<String>> {
         let record = self.record_of(branch);
         let found = self.user.commit_of(&record)?;
-        let known = self.put().get(branch).cloned();
-        match known {
+        match put.get(branch).cloned() {
             Some(known) if found.as_ref() != Some(&known) => {
                 // An agent has the same repository in its hands.
                 self.user.locks.tell(format!(
@@ -63,7 +71,7 @@ impl Trees {
         }
     }
 
-    fn put(&self) -> MutexGuard<'_, HashMap<String, String>> {
+    fn put(&self) -> MutexGuard<'_, Put> {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,9 +96,13 @@ impl Trees {
 
     /// Writes down that what is on a branch now is ours: an agent of ours made it.
     pub(super) fn take_as_ours(&self, branch: &str, commit: &str) -> Done<()> {
-        let old = self.put_by_us(branch)?;
+        self.take(&mut self.put(), branch, commit)
+    }
+
+    fn take(&self, put: &mut Put, branch: &str, commit: &str) -> Done<()> {
+        let old = self.put_before(put, branch)?;
         self.move_own(&[(self.record_of(branch), old.as_deref(), commit)])?;
-        self.put().insert(branch.to_owned(), commit.to_owned());
+        put.insert(branch.to_owned(), commit.to_owned());
         Ok(())
     }
 
@@ -106,36 +118,40 @@ impl Trees {
 
     /// Puts a commit onto a branch of ours. What others put there gets another name first.
     pub(super) fn put_branch(&self, branch: &str, commit: &str) -> Done<()> {
+        self.move_branch(&mut self.put(), branch, commit)
+    }
+
+    fn move_branch(&self, put: &mut Put, branch: &str, commit: &str) -> Done<()> {
         let name = format!("refs/heads/{branch}");
         let old = self.user.commit_of(&name)?;
         if old.as_deref() == Some(commit) {
-            return self.take_as_ours(branch, commit);
+            return self.take(put, branch, commit);
         }
         if let Some(old) = &old {
-            self.set_aside(branch, old)?;
+            self.rename(put, branch, old)?;
         }
         let zero = "0".repeat(commit.len());
         let old = old.unwrap_or(zero);
-        let known = self.put_by_us(branch)?;
+        let known = self.put_before(put, branch)?;
         let known = known.unwrap_or_else(|| "0".repeat(commit.len()));
         let record = self.record_of(branch);
         self.user.update_refs(&format!(
             "update {record} {commit} {known}\nupdate {name} {commit} {old}\n"
         ))?;
-        self.put().insert(branch.to_owned(), commit.to_owned());
+        put.insert(branch.to_owned(), commit.to_owned());
         Ok(())
     }
 
     /// Branches that somebody else deleted while the loop ran are put back: work that is not done
     /// is in no other ref.
     pub(super) fn restore_branches(&self) -> Done<()> {
-        let put: Vec<(String, String)> = self.put().clone().into_iter().collect();
-        for (branch, commit) in put {
+        let mut put = self.put();
+        for (branch, commit) in put.clone() {
             let name = format!("refs/heads/{branch}");
             if self.user.commit_of(&name)?.is_some() || self.user.commit_of(&commit)?.is_none() {
                 continue;
             }
-            self.put_branch(&branch, &commit)?;
+            self.move_branch(&mut put, &branch, &commit)?;
             self.user.locks.tell(format!(
                 "somebody else deleted the branch {branch}: it is put back to where this loop had it"
             ));
@@ -145,23 +161,28 @@ impl Trees {
 
     /// Deletes a branch of ours. What others put there gets another name first.
     pub(super) fn drop_branch(&self, branch: &str) -> Done<()> {
+        let mut put = self.put();
         let name = format!("refs/heads/{branch}");
         if let Some(tip) = self.user.commit_of(&name)? {
-            self.set_aside(branch, &tip)?;
+            self.rename(&put, branch, &tip)?;
             self.user.quiet(&["update-ref", "-d", &name, &tip])?;
         }
-        if let Some(known) = self.put_by_us(branch)? {
+        if let Some(known) = self.put_before(&put, branch)? {
             let record = self.record_of(branch);
             self.user.tidy(&["update-ref", "-d", &record, &known]);
         }
-        self.put().remove(branch);
+        put.remove(branch);
         Ok(())
     }
 
     /// Gives a commit that stands on a branch of ours another name, unless we put it there or it
     /// is in a branch of the user's anyway.
     pub(super) fn set_aside(&self, branch: &str, tip: &str) -> Done<()> {
-        if self.put_by_us(branch)?.as_deref() == Some(tip) || self.is_elsewhere(tip)? {
+        self.rename(&self.put(), branch, tip)
+    }
+
+    fn rename(&self, put: &Put, branch: &str, tip: &str) -> Done<()> {
+        if self.put_before(put, branch)?.as_deref() == Some(tip) || self.is_elsewhere(tip)? {
             return Ok(());
         }
         let kept = self.keep_commit(tip)?;
@@ -263,9 +284,11 @@ impl Trees {
 
     /// Something more was merged and proven.
     pub(super) fn set_merged(&self, old: &str, new: &str) -> Done<()> {
+        // Held over both: who looks in between would take the move for an agent's.
+        let mut known = self.known();
         self.move_own(&[(self.merged_ref(), Some(old), new)])?;
         self.remember_merged(new);
-        *self.known() = Some(new.to_owned());
+        *known = Some(new.to_owned());
         Ok(())
     }
 
@@ -273,12 +296,13 @@ impl Trees {
     pub(super) fn set_waves(&self, new: &str) -> Done<()> {
         let merged = self.merged()?;
         let waves = self.user.commit_of(&self.waves_ref())?;
+        let mut known = self.known();
         self.move_own(&[
             (self.merged_ref(), Some(&merged), new),
             (self.waves_ref(), waves.as_deref(), new),
         ])?;
         self.remember_merged(new);
-        *self.known() = Some(new.to_owned());
+        *known = Some(new.to_owned());
         Ok(())
     }
 
@@ -307,11 +331,12 @@ impl Trees {
 
     /// Forgets what was merged: all of it is in the user's branch.
     pub(super) fn forget_merged(&self) {
+        let mut known = self.known();
         for name in [self.merged_ref(), self.waves_ref()] {
             if let Ok(Some(commit)) = self.user.commit_of(&name) {
                 self.user.tidy(&["update-ref", "-d", &name, &commit]);
             }
         }
-        *self.known() = None;
+        *known = None;
     }
 }
