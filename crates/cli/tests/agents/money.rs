@@ -24,24 +24,45 @@ fn a_budget_ends_a_run_that_reaches_it() {
 
 #[test]
 fn a_budget_in_dollars_holds_for_priced_tokens_while_they_are_spent() {
-    let stage = Stage::new();
-    stage.world.write(
-        ".descartes/config.toml",
-        "[prices.\"gpt-*\"]\ninput = 1000.0\noutput = 1000.0\n",
-    );
-    let script = format!("{}\nhang", recording("codex-early-promise"));
-    let flags = [
-        "--model",
-        "gpt-5",
-        "--max-cost",
-        "0.2",
-        "--kill-grace",
-        "1s",
-    ];
-    stage.run("codex", &script, &flags).assert_code(3);
+    let stage = priced("claude-*");
+    let turn = r#"{"type":"assistant","message":{"id":"m","role":"assistant","model":"claude-x","content":[{"type":"text","text":"at work"}],"usage":{"input_tokens":600,"output_tokens":1}}}"#;
+    let script = format!("print {turn}\nhang");
+    stage
+        .run(
+            "claude",
+            &script,
+            &[&BUDGET[..], &["--model", "claude-x"]].concat(),
+        )
+        .assert_code(3);
     let ended = stage.record("agent_ended");
     assert_eq!(ended["ended_by"]["budget"], "cost", "{ended:#}");
     assert_eq!(ended["cost"]["estimated"], true);
+}
+
+#[test]
+fn an_agent_that_told_its_result_is_not_cut_off_and_its_price_counts() {
+    let stage = priced("gpt-*");
+    let script = format!("{}\nhang", recording("codex-early-promise"));
+    stage
+        .run(
+            "codex",
+            &script,
+            &[&BUDGET[..], &["--model", "gpt-5"]].concat(),
+        )
+        .assert_code(3);
+    let ended = stage.record("agent_ended");
+    assert_eq!(ended["ended_by"], "result", "{ended:#}");
+    assert_eq!(ended["cost"]["estimated"], true);
+}
+
+const BUDGET: [&str; 4] = ["--max-cost", "0.2", "--kill-grace", "1s"];
+
+/// A stage on which tokens of these models have a price.
+fn priced(models: &str) -> Stage {
+    let stage = Stage::new();
+    let prices = format!("[prices.\"{models}\"]\ninput = 1000.0\noutput = 1000.0\n");
+    stage.world.write(".descartes/config.toml", prices);
+    stage
 }
 
 #[test]

@@ -293,7 +293,16 @@ fn words_of(command: &str) -> &str {
 
 /// Types it in a shell, and says what was not as it should be.
 fn type_it(world: &World, situation: Situation, command: &str, typed: Typed) -> Result<(), String> {
-    let binary = descartes_testkit::descartes().display().to_string();
+    // The window would be found beside the binary, and wants a screen.
+    let alone = world.root().join("alone");
+    let binary = match words_of(command).starts_with("gui") {
+        true => {
+            std::fs::create_dir_all(&alone).unwrap();
+            std::fs::copy(descartes_testkit::descartes(), alone.join("descartes")).unwrap();
+            alone.join("descartes").display().to_string()
+        }
+        false => descartes_testkit::descartes().display().to_string(),
+    };
     let line = match command.split_once("descartes ") {
         Some((before, words)) => format!("{before}{binary} {words}"),
         None => command.to_owned(),
@@ -361,7 +370,9 @@ impl Situation {
         for quiet in ["cargo", "xdg-open"] {
             world.program(quiet, "#!/bin/sh\nexit 0\n");
         }
-        world.program("descartes-gui", "#!/bin/sh\necho \"descartes-gui 0.1.0\"\n");
+        let answer = concat!(env!("CARGO_PKG_VERSION"), " (window of descartes loops)");
+        let window = format!("#!/bin/sh\necho 'descartes-gui {answer}'\n");
+        world.program("descartes-gui", &window);
         world.write("PROMPT.md", "Write the file.\n");
         world.write("ROADMAP.md", ROADMAP);
         world.write(
