@@ -489,7 +489,7 @@ fn branches_of_the_users_that_leave_ours_no_room_are_named_with_what_to_type() {
 }
 
 #[test]
-fn a_project_with_any_path_is_worked_on_and_a_folder_that_is_gone_is_named() {
+fn a_project_with_any_path_is_worked_on() {
     use std::os::unix::ffi::OsStrExt;
     for name in [&b"p\xff"[..], b"p\nq"] {
         let world = tasks(1);
@@ -504,44 +504,6 @@ fn a_project_with_any_path_is_worked_on_and_a_folder_that_is_gone_is_named() {
         done.assert_code(0);
         assert!(odd.join("work").exists(), "{done}");
     }
-    let world = tasks(1);
-    let tree = world.root().join("tree");
-    world.git([
-        "worktree",
-        "add",
-        "-q",
-        tree.to_str().unwrap(),
-        "-b",
-        "feature",
-    ]);
-    let path = world.state().join("agent.sh");
-    let text =
-        "git worktree remove --force \"$TREE\"; echo x > work; echo '<promise>COMPLETE</promise>'";
-    let text = text.replace("$TREE", tree.to_str().unwrap());
-    std::fs::write(&path, text).unwrap();
-    let command = format!("sh {}", path.display());
-    let words = ["loop", "start", "--scud-tag", "auth", "--command", &command];
-    let talk = world.state().join("talk");
-    let file = std::fs::File::create(&talk).unwrap();
-    let mut host = world.descartes([&words[..], &["--verify", "true"]].concat());
-    host.current_dir(&tree)
-        .stdin(Stdio::null())
-        .stdout(file.try_clone().unwrap())
-        .stderr(file);
-    let mut host = host.spawn().unwrap();
-    // Its task file is gone too, and is waited for.
-    let heard = || std::fs::read_to_string(&talk).unwrap_or_default();
-    eventually("the task is blocked", SOON, || heard().contains("blocked:"));
-    host.kill().unwrap();
-    host.wait().unwrap();
-    let heard = heard();
-    // The folder, or git's own of it, whichever was looked for first.
-    let gone = format!("the folder {} is not there", tree.display());
-    assert!(
-        heard.contains(&gone) || heard.contains(".git/worktrees/tree"),
-        "{heard}"
-    );
-    assert!(!heard.contains("git is not installed"), "{heard}");
 }
 
 #[test]
