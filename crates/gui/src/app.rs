@@ -93,6 +93,11 @@ impl App {
             Effect::Start { words, folder } => {
                 aside(move || Message::Started(feed::start(&words, &folder)))
             }
+            Effect::Resume { id, words, folder } => aside(move || {
+                let begun = feed::start(&words, &folder);
+                let answer = begun.map(|_| "it goes on".to_owned());
+                Message::Sent(id, answer.map_err(|refused| refused.message))
+            }),
             Effect::OpenFolder(id) => aside(move || {
                 let opened = feed::open_folder(&desk, &id);
                 Message::Sent(id, opened)

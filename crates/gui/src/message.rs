@@ -82,6 +82,8 @@ pub enum Button {
     Pause,
     /// Go on.
     Unpause,
+    /// Take a loop up that is not running and not done.
+    Resume,
     /// Ask whether to end it.
     Cancel,
     /// End it.
@@ -193,6 +195,15 @@ pub enum Effect {
     FindAgents,
     /// Start a loop: the words behind `descartes`, and the folder.
     Start {
+        /// The words.
+        words: Vec<String>,
+        /// Where.
+        folder: PathBuf,
+    },
+    /// Take a loop up again: its id, the words behind `descartes`, and the folder.
+    Resume {
+        /// The loop.
+        id: String,
         /// The words.
         words: Vec<String>,
         /// Where.

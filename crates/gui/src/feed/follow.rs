@@ -3,15 +3,16 @@
 
 use std::hash::{Hash, Hasher};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use descartes_client::{ClientError, Fleet, LoopHandle, News, Output};
+use descartes_client::{ClientError, Fleet, Follower, LoopHandle, News, Output};
 use descartes_kernel::transition::apply;
-use descartes_kernel::view::Story;
+use descartes_kernel::view::{Life, Story};
 use iced::Subscription;
 use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 
 use super::pace::Pace;
+use super::read::speaker;
 use super::{Desk, words};
 use crate::message::{Followed, Message, Stands};
 
@@ -34,6 +35,8 @@ const LIST_BURST: Duration = Duration::from_millis(25);
 const AGAIN: Duration = Duration::from_secs(2);
 /// A thread whose window has turned to something else ends by then.
 const LINGER: Duration = Duration::from_secs(5);
+/// The loops of a task loop's tasks are looked at so often: they have journals of their own.
+const TASKS: Duration = Duration::from_millis(500);
 /// Iterations, waits and notes that are remembered for pictures.
 const KEPT: usize = 500;
 /// Records at the end of a journal in which they are looked for.
@@ -125,6 +128,44 @@ impl Post {
     }
 }
 
+/// The loop of the task that prints, seen from the task loop that it works for.
+#[derive(Default)]
+struct Speaking {
+    child: Option<(String, Follower)>,
+    /// When it was last looked which one it is.
+    looked: Option<Instant>,
+}
+
+impl Speaking {
+    /// Whether something was printed since the last look.
+    fn has_printed(&mut self, parent: &LoopHandle) -> Result<bool, ClientError> {
+        let fresh = self.looked.is_some_and(|at| at.elapsed() < TASKS);
+        if let Some((_, follower)) = self.child.as_mut().filter(|_| fresh) {
+            return Ok(follower.news()?.iter().any(is_output));
+        }
+        if fresh {
+            return Ok(false);
+        }
+        self.looked = Some(Instant::now());
+        let now = speaker(parent)?;
+        if now.id() == parent.id() {
+            return Ok(false);
+        }
+        match &mut self.child {
+            Some((id, follower)) if id == now.id() => Ok(follower.news()?.iter().any(is_output)),
+            _ => {
+                let (_, follower) = now.follow(Output::Growth)?;
+                self.child = Some((now.id().to_owned(), follower));
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn is_output(news: &News) -> bool {
+    matches!(news, News::Output { .. } | News::Skipped { .. })
+}
+
 /// Follows until nobody listens any more.
 fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
     let handle: LoopHandle = desk.handle(&post.id)?;
@@ -136,6 +177,7 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
     known.for_each(|record| story.push(record));
     story.take_state(&state);
     drop(recent);
+    let mut speaks = Speaking::default();
     let (mut changed, mut printed) = (true, None);
     let (mut records, mut output) = (RECORDS, OUTPUT);
     while !post.tx.is_closed() {
@@ -149,6 +191,9 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
                 News::Output { run, .. } | News::Skipped { run, .. } => printed = Some(run),
                 News::Life(_) => changed = true,
             }
+        }
+        if state.tasks.is_some() && speaks.has_printed(&handle)? {
+            printed = Some(0);
         }
         // A run that ended shows its last words with its end.
         let due = changed || output.left().is_zero();
@@ -164,7 +209,11 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
             post.send(Followed::Output(run));
             output.shown();
         }
-        follower.wait(Some(printed.map_or(LINGER, |_| output.left())));
+        let linger = match state.tasks.is_some() && follower.life() == Life::Alive {
+            true => TASKS,
+            false => LINGER,
+        };
+        follower.wait(Some(printed.map_or(linger, |_| output.left())));
         let burst = printed.map_or(BURST, |_| FLOOD);
         thread::sleep(records.left().max(burst));
     }

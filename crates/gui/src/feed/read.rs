@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use descartes_client::From;
 use descartes_client::logs::LogWindow;
+use descartes_client::{ClientError, From, LoopHandle};
 
 use super::{Desk, words};
 use crate::message::{HistoryPart, LogRequest};
@@ -29,8 +29,20 @@ pub fn history(desk: &Desk, id: &str, from: u64, count: u64) -> Result<HistoryPa
 /// A piece of a log.
 pub fn log(desk: &Desk, request: &LogRequest) -> Result<LogWindow, String> {
     let read = || {
-        let log = desk.handle(&request.id)?.log(request.iteration)?;
+        let handle = desk.handle(&request.id)?;
+        let log = match request.iteration {
+            None => speaker(&handle)?.log(None)?,
+            iteration => handle.log(iteration)?,
+        };
         log.window(request.source, request.place, PIECE)
     };
     read().map_err(|error| words(&error))
+}
+
+/// The loop whose agent prints: a task loop has none of its own, but the loops of its tasks have.
+pub fn speaker(handle: &LoopHandle) -> Result<LoopHandle, ClientError> {
+    if handle.state()?.config.tasks.is_none() {
+        return Ok(handle.clone());
+    }
+    Ok(handle.newest_child()?.unwrap_or_else(|| handle.clone()))
 }

@@ -177,7 +177,7 @@ impl Form {
         self.limits(&mut words);
         let name = self.text(Field::Name).trim();
         if !name.is_empty() {
-            words.extend(["--name".to_owned(), name.to_owned()]);
+            words.push(format!("--name={name}"));
         }
         if self.permissions != Permissions::Agent {
             let word = self.permissions.word().to_owned();
@@ -201,7 +201,7 @@ impl Form {
         let command = self.text(Field::Agent).trim().to_owned();
         match shell_words::split(&command) {
             Ok(parts) if parts.is_empty() => self.wrong(Field::Agent, "which agent?"),
-            Ok(_) => words.extend(["--command".to_owned(), command]),
+            Ok(_) => words.push(format!("--command={command}")),
             Err(_) => self.wrong(Field::Agent, "a quotation mark is not closed"),
         }
     }
@@ -217,7 +217,8 @@ impl Form {
             (false, false) => {
                 self.wrong(Field::PromptFile, "either a prompt or a file, not both");
             }
-            (false, true) => words.extend(["--prompt".to_owned(), prompt]),
+            // In one word: a text may begin as a flag does.
+            (false, true) => words.push(format!("--prompt={prompt}")),
             (true, false) => words.extend(["--prompt-file".to_owned(), file]),
         }
     }
@@ -229,11 +230,11 @@ impl Form {
         } else if promise.contains('<') || promise.len() > 256 {
             self.wrong(Field::Promise, "at most 256 letters, without <");
         } else {
-            words.extend(["--completion-promise".to_owned(), promise]);
+            words.push(format!("--completion-promise={promise}"));
         }
         let gates = self.gates.text();
         for gate in gates.lines().map(str::trim).filter(|gate| !gate.is_empty()) {
-            words.extend(["--verify".to_owned(), gate.to_owned()]);
+            words.push(format!("--verify={gate}"));
         }
     }
 
@@ -293,9 +294,9 @@ mod tests {
         assert_eq!(folder, PathBuf::from("/project"));
         assert_eq!(
             shell_words::join(words),
-            "loop start --detach --json --command 'claude --model '\\''x y'\\''' \
-             --prompt 'make it work' --completion-promise COMPLETE --verify 'cargo test' \
-             --verify 'cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
+            "loop start --detach --json '--command=claude --model '\\''x y'\\''' \
+             '--prompt=make it work' --completion-promise=COMPLETE '--verify=cargo test' \
+             '--verify=cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
         );
         form.set(Field::Promise, String::new());
         assert!(form.check().unwrap().0.contains(&"--no-promise".to_owned()));

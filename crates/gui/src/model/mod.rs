@@ -39,6 +39,8 @@ pub struct Model {
     pub dialog: Option<Dialog>,
     /// The error line.
     pub notice: Option<Notice>,
+    /// The loop that it is about, where it is about one.
+    pub notice_of: Option<String>,
     /// The agents that are installed.
     pub agents: Agents,
     /// The form.
@@ -61,10 +63,17 @@ impl Model {
             page: Page::Loop,
             dialog: None,
             notice: None,
+            notice_of: None,
             agents: Agents::Unknown,
             form: Form::new(&here),
             here,
         }
+    }
+
+    /// Shows a line about the window itself, or about a loop.
+    pub fn tell(&mut self, notice: Notice, of: Option<String>) {
+        self.notice = Some(notice);
+        self.notice_of = of;
     }
 
     /// The chosen loop, once it is known how it stands.
@@ -196,6 +205,18 @@ impl Chosen {
     pub fn is_paused(&self) -> bool {
         let stands = self.stands.as_ref();
         stands.is_some_and(|stands| stands.state.pause != Pause::No)
+    }
+
+    /// The flags with which it can be taken up again; `None` where it runs, or is done.
+    pub fn resume_flags(&self) -> Option<String> {
+        let stands = self.stands.as_ref()?;
+        match Head::of(&stands.state, stands.life).status {
+            Status::Interrupted => Some(String::new()),
+            Status::Ended { reason } if !reason.is_success() => {
+                Some(reason.resume_flags(stands.state.config.max_iterations))
+            }
+            _ => None,
+        }
     }
 
     /// Whether it is over.

@@ -19,7 +19,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Agents(Err(error)) => {
             model.agents = Agents::Known(Vec::new());
-            model.notice = Some(Notice::Error(error));
+            model.tell(Notice::Error(error), None);
         }
         Message::Field(field, text) => model.form.set(field, text),
         Message::Prompt(action) => {

@@ -11,10 +11,11 @@ use crate::model::{Area, Dialog, Model, Page, Tab};
 const SCREEN: f32 = 300.0;
 
 /// Every key and what it does, as the help shows it.
-pub const KEYS: [(&str, &str); 20] = [
+pub const KEYS: [(&str, &str); 21] = [
     ("j, k or Down, Up", "next loop, loop before"),
     ("n", "start a new loop"),
     ("p", "pause, or go on"),
+    ("g", "resume: go on with a loop that is not running"),
     ("c", "cancel (asks first)"),
     ("s", "say something to the next iteration"),
     ("r", "retry now, while it waits"),
@@ -100,6 +101,7 @@ fn on_page(model: &mut Model, key: &Key) -> Vec<Effect> {
                 },
             )
         }
+        Key::Character("g") => press(model, Button::Resume),
         Key::Character("c") => press(model, Button::Cancel),
         Key::Character("s") => vec![Effect::Focus("note")],
         Key::Character("r") => press(model, Button::RetryNow),

@@ -18,7 +18,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Fleet(Ok(fleet)) => return listed(model, fleet),
         Message::Fleet(Err(error)) => {
             model.listed = true;
-            model.notice = Some(Notice::Error(error));
+            model.tell(Notice::Error(error), None);
         }
         Message::Choose(id) => return choose(model, id),
         Message::Key(key, modifiers) => return keys::pressed(model, &key, modifiers),
@@ -85,6 +85,11 @@ pub fn choose(model: &mut Model, id: String) -> Vec<Effect> {
     }
     if model.chosen.as_ref().is_some_and(|chosen| chosen.id == id) {
         return Vec::new();
+    }
+    // What came of a command to one loop is no news on the page of another.
+    if model.notice_of.as_ref().is_some_and(|of| *of != id) {
+        model.notice = None;
+        model.notice_of = None;
     }
     let old = model.chosen.take();
     let mut chosen = Chosen::new(id);

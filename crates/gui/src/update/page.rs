@@ -192,6 +192,7 @@ pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
             let grace = Grace::Ask;
             send(chosen, "Ending …", Command::Cancel { grace })
         }
+        Button::Resume => resume(chosen),
         Button::RetryNow if is_waiting(chosen) => send(chosen, "Trying again …", Command::RetryNow),
         Button::Say => {
             let text = chosen.note.trim().to_owned();
@@ -207,6 +208,26 @@ pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
         Button::OpenFolder => vec![Effect::OpenFolder(chosen.id.clone())],
         _ => Vec::new(),
     }
+}
+
+/// Takes a loop up again in the background, as a person would in a terminal.
+fn resume(chosen: &mut Chosen) -> Vec<Effect> {
+    let (Some(flags), Some(stands)) = (chosen.resume_flags(), &chosen.stands) else {
+        return Vec::new();
+    };
+    if chosen.sending.is_some() {
+        return Vec::new();
+    }
+    let words = ["loop", "resume", &chosen.id, "--detach", "--json"];
+    let words = words.into_iter().chain(flags.split_whitespace());
+    let folder = stands.state.config.working_directory.clone();
+    let effect = Effect::Resume {
+        id: chosen.id.clone(),
+        words: words.map(str::to_owned).collect(),
+        folder: folder.unwrap_or_default(),
+    };
+    chosen.sending = Some("Going on …");
+    vec![effect]
 }
 
 fn send(chosen: &mut Chosen, doing: &'static str, command: Command) -> Vec<Effect> {
@@ -227,10 +248,19 @@ pub fn sent(model: &mut Model, id: &str, answer: Result<String, String>) -> Vec<
     {
         chosen.note.clear();
     }
-    model.notice = Some(match answer {
-        Ok(done) => Notice::Done(done),
-        Err(error) => Notice::Error(error),
-    });
+    let here = model.chosen.as_ref().is_some_and(|chosen| chosen.id == id);
+    let brief = model.fleet.iter().find(|brief| brief.id == id);
+    let name = brief.map_or(id, |brief| &*brief.name);
+    let named = |text: String| match here {
+        true => text,
+        // Another loop is looked at by now.
+        false => format!("{name}: {text}"),
+    };
+    let notice = match answer {
+        Ok(done) => Notice::Done(named(done)),
+        Err(error) => Notice::Error(named(error)),
+    };
+    model.tell(notice, here.then(|| id.to_owned()));
     Vec::new()
 }
 

@@ -58,11 +58,19 @@ fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
 fn buttons(chosen: &Chosen) -> Element<'_, Message> {
     let doing = parts::small(chosen.sending.unwrap_or_default(), Tone::Accent);
     let ready = chosen.sending.is_none();
-    let (label, pause) = match chosen.is_paused() && !chosen.is_over() {
-        true => ("Unpause", parts::when(ready, Button::Unpause)),
-        false => {
+    let (label, pause) = match (chosen.resume_flags(), chosen.is_paused()) {
+        // What is given with it stands on it: a new limit is the person's to give.
+        (Some(flags), _) => {
+            let label = format!("Resume {flags}").trim_end().to_owned();
+            (label, parts::when(ready, Button::Resume))
+        }
+        (None, true) if !chosen.is_over() => {
+            let unpause = parts::when(ready, Button::Unpause);
+            ("Unpause".to_owned(), unpause)
+        }
+        _ => {
             let can = ready && can_pause(chosen);
-            ("Pause", parts::when(can, Button::Pause))
+            ("Pause".to_owned(), parts::when(can, Button::Pause))
         }
     };
     let can = ready && can_cancel(chosen);
@@ -184,10 +192,7 @@ fn end<'a>(head: &Head) -> Option<Element<'a, Message>> {
         }
         Status::Interrupted => Some(parts::banner(
             Tone::Warn,
-            format!(
-                "No process has it. Go on with: descartes loop resume {}",
-                head.title
-            ),
+            "No process has it: Resume goes on where it was".to_owned(),
         )),
         _ => None,
     }

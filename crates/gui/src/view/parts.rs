@@ -1,7 +1,7 @@
 //! Small things that every page uses.
 
 use descartes_kernel::display;
-use iced::widget::text::Wrapping;
+use iced::widget::text::{IntoFragment, Wrapping};
 use iced::widget::{Button, Text, button, canvas, container, mouse_area, row, sensor, text};
 use iced::{Element, Fill, Length, Point, Rectangle, Renderer, Size, Theme, mouse};
 
@@ -42,7 +42,7 @@ pub fn heading<'a>(words: impl text::IntoFragment<'a>) -> Text<'a> {
 }
 
 /// A button of usual size.
-pub fn action(label: &str) -> Button<'_, Message> {
+pub fn action<'a>(label: impl IntoFragment<'a>) -> Button<'a, Message> {
     button(text(label).size(13).wrapping(Wrapping::None))
         .padding([6, 12])
         .style(style::plain_button)

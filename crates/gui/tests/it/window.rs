@@ -217,7 +217,7 @@ fn trouble_is_a_line_and_the_window_goes_on() {
     tale.life = Life::Gone;
     window.stands(&tale);
     window.assert_sees("Interrupted");
-    window.assert_sees("No process has it. Go on with: descartes loop resume parser");
+    window.assert_sees("No process has it: Resume goes on where it was");
     assert!(!window.sees(torn));
     // A log that was deleted.
     window.tell(Message::Row(2));
@@ -504,4 +504,53 @@ fn whoever_waits_for_the_window_to_be_drawn_is_told_each_time() {
         assert!(times.next().now_or_never().is_some());
         assert!(times.next().now_or_never().is_none(), "once");
     }
+}
+
+fn resumed(window: &Window) -> Vec<String> {
+    let words = window.effects.iter().filter_map(|effect| match effect {
+        Effect::Resume { words, .. } => Some(words.join(" ")),
+        _ => None,
+    });
+    words.collect()
+}
+
+#[test]
+fn a_loop_that_is_not_running_and_not_done_can_be_resumed() {
+    let mut tale = at_work();
+    tale.life = Life::Gone;
+    let mut window = Window::showing(&tale, Mode::Light);
+    window.click("Resume");
+    assert_eq!(resumed(&window), ["loop resume parser --detach --json"]);
+    // Until it is answered nothing else is done.
+    key(&mut window, "g");
+    assert_eq!(resumed(&window).len(), 1);
+    window.tell(Message::Sent("parser".into(), Ok("it goes on".into())));
+    window.assert_sees("it goes on");
+
+    let mut tale = at_work();
+    tale.agent_ended("hm").finish(Verdict::Worked);
+    tale.add(Event::LoopFinished {
+        reason: IterativeExitReason::MaxIterationsReached,
+    });
+    let mut window = Window::showing(&tale, Mode::Light);
+    let limit = tale.stands().state.config.max_iterations.unwrap() * 2;
+    window.click(&format!("Resume --max-iterations {limit}"));
+    let words = format!("loop resume parser --detach --json --max-iterations {limit}");
+    assert_eq!(resumed(&window), [words]);
+
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    key(&mut window, "g");
+    assert!(resumed(&window).is_empty(), "it runs");
+}
+
+#[test]
+fn what_came_of_one_loop_is_not_shown_on_the_page_of_the_next() {
+    let mut window = Window::showing(&at_work(), Mode::Light);
+    window.tell(Message::Sent("parser".into(), Ok("cancelled".into())));
+    window.assert_sees("cancelled");
+    window.tell(Message::Choose("other".into()));
+    assert_eq!(window.model.notice, None);
+    // An answer that comes late says whose it is.
+    window.tell(Message::Sent("parser".into(), Ok("cancelled".into())));
+    window.assert_sees("parser: cancelled");
 }
