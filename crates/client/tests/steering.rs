@@ -136,8 +136,8 @@ fn cancelling_a_stopped_loop_only_records_it_and_no_number_is_used_twice() {
             "iteration_interrupted",
             "loop_finished",
             "command_effective",
-            "command_effective",
-        ]
+        ],
+        "the note stays for the next iteration that counts"
     );
     let state = resumable(&made);
     assert_eq!(state.exit_reason(), IterativeExitReason::UserCancelled);
@@ -145,7 +145,7 @@ fn cancelling_a_stopped_loop_only_records_it_and_no_number_is_used_twice() {
         state.iterations, 2,
         "the number of the lost iteration is used up"
     );
-    assert!(state.pending.is_empty());
+    assert_eq!(state.pending.len(), 1, "the note");
     let file = load(made.file.path()).unwrap().state;
     assert!(file.completed && file.exit_reason == IterativeExitReason::UserCancelled);
     // Once more there is nothing to record.

@@ -189,7 +189,7 @@ async fn what_cannot_be_run_is_refused_before_any_agent() {
     let unknown = TASKS.replace("3 -> 1\n", "3 -> 9\n");
     for (tasks, tag, words) in [
         (TASKS, "nope", "no tag `nope`"),
-        (cycle.as_str(), "auth", "wait for each other"),
+        (cycle.as_str(), "auth", "dependency cycle"),
         (unknown.as_str(), "auth", "`9`"),
     ] {
         let world = world(tasks);

@@ -28,6 +28,7 @@ fn world() -> World {
     let dir = TempDir::new().unwrap();
     let root = StateRoot::at(dir.path().join("root"));
     let state_file = dir.path().join("project/.descartes/loop-state.json");
+    fs::create_dir(dir.path().join("project")).unwrap();
     World {
         dir,
         root,
@@ -50,7 +51,8 @@ fn a_held_state_file_is_refused_with_its_holder_and_free_again_after_it() {
         dir,
     } = world();
     assert_eq!(holder_of(&root, &state_file).unwrap(), None);
-    assert!(!dir.path().join("project").exists(), "asking makes nothing");
+    let made = dir.path().join("project/.descartes");
+    assert!(!made.exists(), "asking makes nothing");
     let lock = StateLock::acquire(&root, &state_file, &holder("first")).unwrap();
     assert_eq!(
         held_by(StateLock::acquire(&root, &state_file, &holder("second"))),
@@ -150,7 +152,9 @@ fn a_planted_lock_is_refused_and_what_it_leads_to_is_untouched() {
 #[test]
 fn deleting_the_project_folder_lets_nobody_in() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     let mut lock = StateLock::acquire(&root, &state_file, &holder("first")).unwrap();
     fs::remove_dir_all(state_file.parent().unwrap()).unwrap();
@@ -176,7 +180,9 @@ fn deleting_the_project_folder_lets_nobody_in() {
 #[test]
 fn a_copied_state_file_does_not_give_a_journal_two_writers() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     let _lock = StateLock::acquire(&root, &state_file, &holder("same")).unwrap();
     let copy = state_file.with_file_name("copy.json");
@@ -190,7 +196,9 @@ fn a_copied_state_file_does_not_give_a_journal_two_writers() {
 #[test]
 fn an_id_that_is_a_path_is_refused() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     let result = StateLock::acquire(&root, &state_file, &holder("../../etc"));
     assert!(matches!(result, Err(LockError::BadId(_))));
@@ -243,7 +251,9 @@ fn answer(child: &mut std::process::Child) -> String {
 #[test]
 fn of_processes_that_race_one_wins_and_death_gives_the_lock_back() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     for round in 0..5 {
         let mut racers: Vec<_> = (0..4)
@@ -270,7 +280,9 @@ fn of_processes_that_race_one_wins_and_death_gives_the_lock_back() {
 #[test]
 fn those_who_only_look_never_refuse_a_start() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     drop(StateLock::acquire(&root, &state_file, &holder("before")).unwrap());
     let stop = std::sync::atomic::AtomicBool::new(false);
@@ -293,7 +305,9 @@ fn those_who_only_look_never_refuse_a_start() {
 #[test]
 fn a_process_that_inherits_the_lock_holds_it() {
     let World {
-        root, state_file, ..
+        root,
+        state_file,
+        dir: _dir,
     } = world();
     let lock = StateLock::acquire(&root, &state_file, &holder("first")).unwrap();
     use std::os::fd::AsFd;

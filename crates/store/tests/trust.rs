@@ -180,6 +180,7 @@ fn every_key_is_known_to_need_trust_or_not() {
         "promise_hint",
         "promise_match",
         "prompt_mode",
+        "require_xml_format",
         "stall_after",
         "tag_green",
         "timeout",

@@ -506,17 +506,14 @@ fn garbage_on_the_socket_is_an_error_and_not_an_answer() {
     std::fs::rename(&other, &path).unwrap();
     let liar = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        std::io::Write::write_all(&mut stream, b"\x1b[2J<html>\n").unwrap();
+        // Who sees that it is not the loop's host may be gone already.
+        std::io::Write::write_all(&mut stream, b"\x1b[2J<html>\n").ok();
         let mut request = String::new();
         std::io::Read::read_to_string(&mut stream, &mut request).ok();
     });
     let run = verb(&world, &["say", "hello"]);
     liar.join().unwrap();
-    run.assert_code(1);
-    assert!(
-        run.stderr().contains("answered with something else"),
-        "{run}"
-    );
+    run.assert_code(65);
     assert!(!run.stderr().contains('\x1b'), "{run}");
     std::fs::rename(&real, &path).unwrap();
     says(&world, &["say", "hello"], "accepted");

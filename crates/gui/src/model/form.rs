@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             shell_words::join(words),
             "loop start --detach --json '--command=claude --model '\\''x y'\\''' \
-             '--prompt=make it work' --completion-promise=COMPLETE '--verify=cargo test' \
+             '--prompt=make it work' '--completion-promise=COMPLETE' '--verify=cargo test' \
              '--verify=cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
         );
         form.set(Field::Promise, String::new());

@@ -1,6 +1,7 @@
 //! What SCUD's own settings say about gates.
 
 use serde::Deserialize;
+use serde::de::Error as _;
 
 /// The gates that a project has set for SCUD: `[swarm.backpressure]` of `.scud/config.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -24,21 +25,29 @@ fn five_minutes() -> u64 {
     300
 }
 
-#[derive(Deserialize)]
-struct Config {
-    swarm: Option<Swarm>,
-}
-
-#[derive(Deserialize)]
-struct Swarm {
-    backpressure: Option<Backpressure>,
-}
-
 /// Reads the gates from the text of `.scud/config.toml`; all other settings may be missing or odd.
 pub fn backpressure(text: &str) -> Result<Option<Backpressure>, toml::de::Error> {
-    let config: Config = toml::from_str(text)?;
-    let found = config.swarm.and_then(|swarm| swarm.backpressure);
-    Ok(found.filter(|found| !found.commands.is_empty()))
+    let config: toml::Table = toml::from_str(text)?;
+    let Some(swarm) = table(&config, "swarm")? else {
+        return Ok(None);
+    };
+    let Some(found) = table(swarm, "backpressure")? else {
+        return Ok(None);
+    };
+    let found: Backpressure = found.clone().try_into()?;
+    Ok((!found.commands.is_empty()).then_some(found))
+}
+
+/// A table within a table. Anything else of that name is an error: it may be meant to hold gates.
+fn table<'a>(
+    within: &'a toml::Table,
+    name: &str,
+) -> Result<Option<&'a toml::Table>, toml::de::Error> {
+    match within.get(name) {
+        None => Ok(None),
+        Some(toml::Value::Table(table)) => Ok(Some(table)),
+        Some(_) => Err(toml::de::Error::custom(format!("`{name}` is not a table"))),
+    }
 }
 
 #[derive(Deserialize)]
