@@ -238,15 +238,23 @@ pub fn holder_of(root: &StateRoot, state_file: &Path) -> Result<Option<Held>, Io
     Ok(held.map(|held| Held { path, ..held }))
 }
 
-/// Whether a loop of this root is held by a process of another pid namespace. Which processes are below
-/// it cannot be told from here.
+/// Whether a loop of this root is, or may be, held by a process of another pid namespace. Which processes
+/// are below it cannot be told from here. Locks that cannot be read may be such: whoever asks has a
+/// reason to hide them.
 pub fn is_held_from_elsewhere(root: &StateRoot) -> bool {
-    let names = safe_open::names_in(&root.locks()).unwrap_or_default();
-    let held = names
+    let names = match safe_open::names_in(&root.locks()) {
+        Ok(names) => names,
+        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
+    };
+    names
         .iter()
-        .filter_map(|name| probe(&root.locks().join(name)).ok().flatten());
-    let mut holders = held.filter_map(|held| held.holder);
-    holders.any(|holder| host::life_of(&holder.host) == host::Life::Elsewhere)
+        .any(|name| match probe(&root.locks().join(name)) {
+            Ok(None) => false,
+            Ok(Some(held)) => held
+                .holder
+                .is_none_or(|holder| host::life_of(&holder.host) == host::Life::Elsewhere),
+            Err(_) => true,
+        })
 }
 
 /// Where the loop that has a state file takes commands, as far as its lock tells.

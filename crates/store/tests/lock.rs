@@ -3,7 +3,9 @@
 
 use descartes_store::host::this_host;
 use descartes_store::layout::StateRoot;
-use descartes_store::lock::{Holder, LockError, StateLock, holder_of, holder_of_loop};
+use descartes_store::lock::{
+    Holder, LockError, StateLock, holder_of, holder_of_loop, is_held_from_elsewhere,
+};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -326,4 +328,21 @@ fn a_process_that_inherits_the_lock_holds_it() {
     drop(guard.stdin.take());
     guard.wait().unwrap();
     StateLock::acquire(&root, &state_file, &holder("second")).unwrap();
+}
+
+#[test]
+fn locks_that_cannot_be_read_may_be_of_another_pid_namespace() {
+    let World {
+        root,
+        state_file,
+        dir: _dir,
+    } = world();
+    assert!(!is_held_from_elsewhere(&root), "there are none");
+    let lock = StateLock::acquire(&root, &state_file, &holder("first")).unwrap();
+    assert!(!is_held_from_elsewhere(&root), "it is held from here");
+    drop(lock);
+    assert!(!is_held_from_elsewhere(&root), "nobody holds it");
+    fs::remove_dir_all(root.locks()).unwrap();
+    fs::write(root.locks(), "").unwrap();
+    assert!(is_held_from_elsewhere(&root), "who can tell?");
 }
