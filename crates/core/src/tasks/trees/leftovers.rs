@@ -28,8 +28,12 @@ impl Trees {
 
     /// From now on these files, and no others, are ours.
     pub(super) fn note_leftovers(&self, place: &Integration) {
-        // Where git does not answer, none are.
-        *self.leftovers() = Some(place.ignored_files(self).unwrap_or_default());
+        let files = place.ignored_files(self).unwrap_or_else(|_| {
+            // Where git does not answer none are, and what a setup made is made again.
+            drop(fs_err::remove_file(self.setup_mark("merged")));
+            Leftovers::new()
+        });
+        *self.leftovers() = Some(files);
     }
 }
 
