@@ -5,8 +5,9 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use descartes_store::host::this_host;
 use descartes_store::layout::StateRoot;
-use descartes_store::lock::NameLock;
+use descartes_store::lock::{Holder, NameLock, StateLock};
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
@@ -68,6 +69,30 @@ fn a_done_loop_makes_room_for_the_same_again_and_says_the_way_back() {
     detached.assert_code(0);
     assert!(detached.stderr().contains("is kept as"), "{detached}");
     eventually("its end", LONG, || state(&world)["completed"] == true);
+}
+
+#[test]
+fn the_host_of_an_ended_loop_is_waited_for() {
+    let world = World::new();
+    start(&world, CLAIMS, &[]).assert_code(0);
+    // As a host that has told its end and is still putting its things away.
+    let holder = Holder {
+        loop_id: id(&world),
+        since: jiff::Timestamp::now(),
+        host: this_host("0"),
+    };
+    let (root, file) = (
+        StateRoot::at(world.state()),
+        world.path(".descartes/loop-state.json"),
+    );
+    let lock = StateLock::acquire(&root, &file, &holder).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            drop(lock);
+        });
+        start(&world, CLAIMS, &[]).assert_code(0);
+    });
 }
 
 #[test]

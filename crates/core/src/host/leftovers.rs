@@ -14,11 +14,14 @@ use descartes_store::host::{Life, life_of, this_host};
 use descartes_store::journal::find_last;
 use descartes_store::layout::{LoopDir, StateRoot};
 use descartes_store::lock::{Held, holder_of, holder_of_loop};
+use descartes_store::state_file;
 
 /// Leftovers of a dead host get so long to end.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// The guard of a dead host asks, waits and kills: it is gone well before this.
 const GUARD_LIMIT: Duration = Duration::from_secs(30);
+/// The host of a loop that has ended puts its things away: it too is gone well before this.
+const LEAVING_LIMIT: Duration = Duration::from_secs(5);
 /// Between two looks at its lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -29,16 +32,27 @@ pub fn is_guard_of_dead_host(held: &Held) -> bool {
     host.is_some_and(|host| life_of(host) == Life::Dead)
 }
 
-/// Waits for the guard of a dead host, if one holds this state file.
-pub(super) fn wait_for_guard(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
+/// Waits for whoever holds this state file and is about to leave it: the guard of a dead host, or the
+/// host of a loop that has ended.
+pub(super) fn wait_for_leaving(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
     let begun = Instant::now();
     while let Some(held) = holder_of(root, state_file)? {
-        if !is_guard_of_dead_host(&held) || begun.elapsed() >= GUARD_LIMIT {
+        let limit = match is_guard_of_dead_host(&held) {
+            true => GUARD_LIMIT,
+            false if has_ended(state_file) => LEAVING_LIMIT,
+            false => break,
+        };
+        if begun.elapsed() >= limit {
             break;
         }
         std::thread::sleep(LOOK_AGAIN);
     }
     Ok(())
+}
+
+/// As far as the state file tells. It lies in the agent's reach: that costs a wait, and nothing else.
+fn has_ended(state_file: &Path) -> bool {
+    state_file::load(state_file).is_ok_and(|loaded| loaded.state.completed)
 }
 
 /// Ends what is left of a loop that nobody hosts: the caller holds it. The loops of a task loop's

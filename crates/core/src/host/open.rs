@@ -30,7 +30,7 @@ use super::existing::{Existing, check_free, decide};
 use super::gate_files::gate_files;
 use super::ground::Ground;
 use super::house::{House, Troubles};
-use super::leftovers::{sweep_state_file, wait_for_guard};
+use super::leftovers::{sweep_state_file, wait_for_leaving};
 use super::message::Message;
 use super::name::{check_name, claim_name, unused_name};
 use super::{Host, HostError, HostSettings};
@@ -100,7 +100,7 @@ pub(crate) fn create_within(
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     config.backend.environment_hash = None;
     let mut notices = Vec::new();
-    wait_for_guard(&settings.root, state_file.path())?;
+    wait_for_leaving(&settings.root, state_file.path())?;
     check_free(&settings, &mut state_file, new.existing, &config)?;
     let given = new.name.as_deref().filter(|_| family.is_empty());
     if let Some(name) = given {

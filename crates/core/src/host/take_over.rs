@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use super::agent::{read_interrupted, resolve_all};
 use super::driver::Driver;
-use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_guard};
+use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
 use super::open::{Held, assemble, make_branch, take, working_dir};
 use super::sources::{Source, begin_from_file, find, fold_journal, make_room, not_of_another};
@@ -122,7 +122,7 @@ pub(crate) fn resume_for(
     let copy_of = moved::check(&settings, &mut found, &mut state_file, &resume)?;
     settings.carry_mark(&found.loop_id);
     let facts = this_host(&settings.version);
-    wait_for_guard(&settings.root, state_file.path())?;
+    wait_for_leaving(&settings.root, state_file.path())?;
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;
     // Read again under the lock: another host may have moved on since.
     let loaded = match found.source {
