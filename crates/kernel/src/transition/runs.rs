@@ -252,11 +252,17 @@ pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<()
     else {
         return Ok(());
     };
-    let agent = match &state.phase {
-        Phase::Judging { run: info, .. } if info.run == *run => info.agent,
-        _ => return Err(illegal(record, "a run was discarded that was not judged")),
+    let (agent, facts) = match std::mem::replace(&mut state.phase, Phase::Ready) {
+        Phase::Judging {
+            run: info, facts, ..
+        } if info.run == *run => (info.agent, facts),
+        other => {
+            state.phase = other;
+            return Err(illegal(record, "a run was discarded that was not judged"));
+        }
     };
-    state.phase = Phase::Ready;
+    // It is no iteration, but it is paid for.
+    spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
     state.limited.insert(agent, *retry_at);
     state.limit_runs = if limit.until.is_some() {
         0

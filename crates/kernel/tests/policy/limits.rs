@@ -47,6 +47,30 @@ fn a_limit_without_a_reset_backs_off_from_a_minute_to_an_hour() {
 }
 
 #[test]
+fn what_a_limited_run_cost_counts_against_the_budget() {
+    let cost = Cost {
+        micros: 600_000,
+        estimated: false,
+    };
+    let mut sim = Sim::new(IterativeLoopConfig {
+        max_cost_usd: Some(1.0),
+        ..config()
+    });
+    let reason = sim.end(|_| {
+        turn(RunFacts {
+            cost: Some(cost),
+            ..limited(None)
+        })
+    });
+    assert!(
+        matches!(reason, Reason::BudgetExhausted { .. }),
+        "{reason:?}"
+    );
+    assert_eq!(sim.state.spent.cost_micros, Some(1_200_000));
+    assert_eq!(sim.waits, [60], "no wait for a run that cannot come");
+}
+
+#[test]
 fn a_wrong_login_is_an_error_at_once() {
     let limit = LimitTold {
         kind: LimitKind::Login,

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use self::kinds::{Fit, fit, may_begin, of_word};
-use self::values::{LOOK_BACK, at_sign, at_tilde, of_bearer, of_jwt};
+use self::values::{LOOK_BACK, at_flag, at_sign, at_tilde, of_bearer, of_jwt};
 
 const STARS: &[u8] = b"***";
 /// What was given out is kept for a look back until so much has come together.
@@ -183,7 +183,12 @@ impl Mask {
         match byte {
             b'=' | b':' => return at_sign(&self.buffer, at, at_end),
             b'~' => return at_tilde(&self.buffer, at, at_end),
-            b'-' => return self.begins_key(at, at_end),
+            b'-' => {
+                return match self.begins_key(at, at_end) {
+                    Verdict::None => at_flag(&self.buffer, at, at_end),
+                    verdict => verdict,
+                };
+            }
             _ if !self.begins_word(at) => return Verdict::None,
             b'b' | b'B' => match of_bearer(&self.buffer, at, at_end) {
                 Verdict::None => {}

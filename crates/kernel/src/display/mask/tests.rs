@@ -104,6 +104,27 @@ fn values_behind_a_name_that_says_so_are_masked() {
     for (text, want) in [
         ("password=hunter2", "password=***"),
         ("--password=letmein --user x", "--password=*** --user x"),
+        ("--password hunter2x --user x", "--password *** --user x"),
+        (
+            "tool --api-key 3fa9c07be158d264 go",
+            "tool --api-key *** go",
+        ),
+        ("--token 'aB3dE6gH9jK2'", "--token '***'"),
+        (
+            "sshpass -p letmein ssh me@host",
+            "sshpass -p *** ssh me@host",
+        ),
+        ("curl -u me:letmein https://h", "curl -u me:*** https://h"),
+        ("curl --user \"me:letmein\" x", "curl --user \"me:***\" x"),
+        ("docker run -u 1000:1000 x", "docker run -u 1000:1000 x"),
+        (
+            "the --password flag and --token too",
+            "the --password flag and --token too",
+        ),
+        (
+            "mkdir -p directory-2026 -u name",
+            "mkdir -p directory-2026 -u name",
+        ),
         ("DB_PASSWORD=correcthorse\n", "DB_PASSWORD=***\n"),
         ("password: hunter2\n", "password: ***\n"),
         ("passwd: s3cr3tpw", "passwd: ***"),

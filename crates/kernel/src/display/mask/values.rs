@@ -128,6 +128,71 @@ pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
     }
 }
 
+/// Looks at the `-` of a flag whose value is the next word: `--api-key …`, `sshpass -p …`,
+/// `curl -u user:…`.
+pub(super) fn at_flag(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+    let (before, rest) = (&buffer[..at], &buffer[at..]);
+    if !matches!(
+        before.last(),
+        None | Some(b' ' | b'\t' | b'\n' | b'"' | b'\'' | b'`')
+    ) {
+        return Verdict::None;
+    }
+    let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let length = rest.iter().take(LOOK_BACK).take_while(in_name).count();
+    match rest.get(length) {
+        Some(b' ') => {}
+        None if length < LOOK_BACK => return Verdict::open_unless(at_end),
+        _ => return Verdict::None,
+    }
+    let begin = at + length + 1;
+    match &rest[..length] {
+        b"-p" if before.ends_with(b"sshpass ") => {
+            value(buffer, begin, (Name::Password, false), at_end)
+        }
+        b"-u" | b"--user" => of_user(buffer, begin, at_end),
+        [b'-', b'-', ..] => match name_before(&buffer[..at + length]) {
+            Some((name @ (Name::Password | Name::Key), _)) => {
+                // In prose a word follows: "the --password flag".
+                let spaced = name == Name::Password;
+                value(buffer, begin, (name, spaced), at_end)
+            }
+            _ => Verdict::None,
+        },
+        _ => Verdict::None,
+    }
+}
+
+/// `user:password`, and not `uid:gid` or an image with its tag.
+fn of_user(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
+    let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.@\"'".contains(&byte);
+    let Some(length) = run(buffer, begin, in_name, at_end) else {
+        return Verdict::Open;
+    };
+    let colon = begin + length;
+    match buffer.get(colon) {
+        Some(b':') => {}
+        None => return Verdict::open_unless(at_end),
+        Some(_) => return Verdict::None,
+    }
+    let ends = |byte: u8| !byte.is_ascii_whitespace() && !b"\"'`".contains(&byte);
+    match run(buffer, colon + 1, ends, at_end) {
+        None => Verdict::Open,
+        Some(length) => {
+            let text = &buffer[colon + 1..colon + 1 + length];
+            let is_id = text.iter().all(u8::is_ascii_digit);
+            match length >= 4 && !is_id && !is_stand_in(text) {
+                true => Verdict::Secret(Hidden {
+                    from: colon + 1,
+                    to: colon + 1 + length,
+                    then: Mode::Text,
+                }),
+                false => Verdict::None,
+            }
+        }
+    }
+}
+
 /// The name before a sign, and whether blanks stand between them.
 fn name_before(before: &[u8]) -> Option<(Name, bool)> {
     let mut end = before.len();
