@@ -177,7 +177,7 @@ impl IterativeLoop {
             let mut told = Vec::new();
             match host::resume_telling(cancellable(settings()?), resume, &mut told)? {
                 Resumed::Go(host) => Ok(Ok(host)),
-                Resumed::Done(reason) | Resumed::AtLimit(reason) => {
+                Resumed::Done(reason) | Resumed::AtLimit { reason, .. } => {
                     Ok(Err((reason, state_file::load(&file)?.state, told)))
                 }
             }

@@ -39,15 +39,6 @@ impl Budget {
             Self::Tokens => "--max-tokens",
         }
     }
-
-    /// A value for that flag, as it may be typed.
-    pub fn example(self) -> &'static str {
-        match self {
-            Self::Duration => "2h",
-            Self::Cost => "20",
-            Self::Tokens => "5000000",
-        }
-    }
 }
 
 /// Finished work of a task loop that could not be brought into the user's branch.
@@ -146,12 +137,17 @@ impl IterativeExitReason {
                 let more = max_iterations.unwrap_or(20).max(1).saturating_mul(2);
                 format!("--max-iterations {more}")
             }
-            Self::BudgetExhausted { budget, limit, .. } => {
-                let flag = budget.flag();
+            Self::BudgetExhausted {
+                budget,
+                limit,
+                used,
+            } => {
+                // The last run may have passed the limit by far.
+                let (flag, more) = (budget.flag(), limit.max(*used) * 2.0);
                 match budget {
-                    Budget::Duration => format!("{flag} {:.0}s", (limit * 2.0).ceil().max(1.0)),
-                    Budget::Cost => format!("{flag} {:.2}", (limit * 2.0).max(0.01)),
-                    Budget::Tokens => format!("{flag} {:.0}", (limit * 2.0).max(1.0)),
+                    Budget::Duration => format!("{flag} {:.0}s", more.ceil().max(1.0)),
+                    Budget::Cost => format!("{flag} {:.2}", more.max(0.01)),
+                    Budget::Tokens => format!("{flag} {:.0}", more.max(1.0)),
                 }
             }
             Self::TasksBlocked { .. } => "--retry-blocked".to_owned(),

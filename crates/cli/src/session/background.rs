@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use descartes_core::host::Host;
 use descartes_core::steering::own_sender;
-use descartes_kernel::outcome::exit;
+use descartes_kernel::outcome::{IterativeExitReason, exit};
 use descartes_store::safe_open::{self, Options};
 use descartes_store::trust::Digest;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
@@ -50,10 +50,12 @@ enum Answer {
         pid: u32,
         notices: Vec<String>,
     },
-    /// There is nothing to do.
-    Nothing {
-        at_limit: bool,
-        reason: descartes_kernel::outcome::IterativeExitReason,
+    /// It is done already.
+    Done { reason: IterativeExitReason },
+    /// It is at its limit.
+    AtLimit {
+        reason: IterativeExitReason,
+        resume_flags: String,
     },
     /// It cannot.
     Failed {
@@ -133,14 +135,11 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
             }
             Ok(0)
         }
-        Answer::Nothing {
-            at_limit: false,
+        Answer::Done { reason } => Ok(end::done(&reason, printer)),
+        Answer::AtLimit {
             reason,
-        } => Ok(end::done(&reason, printer)),
-        Answer::Nothing {
-            at_limit: true,
-            reason,
-        } => Ok(end::at_limit(&reason, printer)),
+            resume_flags,
+        } => Ok(end::at_limit(&reason, &resume_flags, printer)),
         Answer::Failed {
             message,
             causes,
@@ -166,13 +165,16 @@ pub fn host(around: &Surroundings) -> i32 {
     });
     match opened {
         Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, around),
-        Ok((Opened::Done(reason), ..)) => quit(&Answer::Nothing {
-            at_limit: false,
+        Ok((Opened::Done(reason), ..)) => quit(&Answer::Done { reason }),
+        Ok((
+            Opened::AtLimit {
+                reason,
+                resume_flags,
+            },
+            ..,
+        )) => quit(&Answer::AtLimit {
             reason,
-        }),
-        Ok((Opened::AtLimit(reason), ..)) => quit(&Answer::Nothing {
-            at_limit: true,
-            reason,
+            resume_flags,
         }),
         Err(error) => quit(&Answer::Failed {
             message: error.to_string(),

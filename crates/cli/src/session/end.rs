@@ -12,14 +12,10 @@ pub fn done(reason: &IterativeExitReason, printer: &Printer) -> i32 {
 }
 
 /// Says that a loop is at its limit.
-pub fn at_limit(reason: &IterativeExitReason, printer: &Printer) -> i32 {
+pub fn at_limit(reason: &IterativeExitReason, resume_flags: &str, printer: &Printer) -> i32 {
     printer.talk(&format!("the loop is at its limit: {}", reason.sentence()));
-    let (flag, value) = match reason {
-        IterativeExitReason::BudgetExhausted { budget, .. } => (budget.flag(), budget.example()),
-        _ => ("--max-iterations", "50"),
-    };
     printer.hint(&format!(
-        "go on with a new one, for example: descartes loop resume {flag} {value}"
+        "go on with a new one, for example: descartes loop resume {resume_flags}"
     ));
     reason.exit_code()
 }

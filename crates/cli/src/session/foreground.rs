@@ -70,7 +70,10 @@ pub fn run(
     let mut host = match opened {
         Opened::Held(host) => *host,
         Opened::Done(reason) => return Ok(end::done(&reason, printer)),
-        Opened::AtLimit(reason) => return Ok(end::at_limit(&reason, printer)),
+        Opened::AtLimit {
+            reason,
+            resume_flags,
+        } => return Ok(end::at_limit(&reason, &resume_flags, printer)),
     };
     for notice in host.notices() {
         printer.note(notice);

@@ -116,7 +116,12 @@ pub enum Opened {
     /// It is done already.
     Done(IterativeExitReason),
     /// It is at its limit.
-    AtLimit(IterativeExitReason),
+    AtLimit {
+        /// Which one.
+        reason: IterativeExitReason,
+        /// Flags with which it goes on.
+        resume_flags: String,
+    },
 }
 
 impl Order {
@@ -164,7 +169,13 @@ impl Order {
                 Ok(match host::land(settings, resume)? {
                     Resumed::Go(host) => Opened::Held(host),
                     Resumed::Done(reason) => Opened::Done(reason),
-                    Resumed::AtLimit(reason) => Opened::AtLimit(reason),
+                    Resumed::AtLimit {
+                        reason,
+                        resume_flags,
+                    } => Opened::AtLimit {
+                        reason,
+                        resume_flags,
+                    },
                 })
             }
             Job::Resume {
@@ -192,7 +203,13 @@ impl Order {
                 Ok(match host::resume_telling(settings, resume, told)? {
                     Resumed::Go(host) => Opened::Held(host),
                     Resumed::Done(reason) => Opened::Done(reason),
-                    Resumed::AtLimit(reason) => Opened::AtLimit(reason),
+                    Resumed::AtLimit {
+                        reason,
+                        resume_flags,
+                    } => Opened::AtLimit {
+                        reason,
+                        resume_flags,
+                    },
                 })
             }
         }

@@ -206,10 +206,7 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
         true => CHILDREN.to_owned(),
         false => named.command("logs", &number),
     };
-    let more = state
-        .config
-        .max_iterations
-        .map_or(0, |limit| limit.saturating_mul(2));
+    let more = || named.command("resume", &reason.resume_flags(state.config.max_iterations));
     match reason {
         reason if reason.is_success() => {
             let mut next = vec![named.command("history", "")];
@@ -220,18 +217,8 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
             }
             next
         }
-        Reason::MaxIterationsReached => {
-            vec![
-                named.command("resume", &format!("--max-iterations {more}")),
-                logs,
-            ]
-        }
-        Reason::BudgetExhausted { budget, .. } => {
-            vec![
-                named.command("resume", &format!("{} {}", budget.flag(), budget.example())),
-                named.command("history", ""),
-            ]
-        }
+        Reason::MaxIterationsReached => vec![more(), logs],
+        Reason::BudgetExhausted { .. } => vec![more(), named.command("history", "")],
         Reason::TasksBlocked { unlanded, .. } => {
             let mut next = Vec::new();
             let tasks = state.tasks.as_deref();

@@ -40,6 +40,7 @@ mod near_miss;
 mod no_inotify;
 mod notes_kept;
 mod notify;
+mod old_loops;
 mod planted_files;
 mod query;
 mod report;

@@ -61,7 +61,12 @@ pub enum Resumed {
     /// It is done: there is nothing to do.
     Done(IterativeExitReason),
     /// It is at its limit, and no new one was given.
-    AtLimit(IterativeExitReason),
+    AtLimit {
+        /// Which one.
+        reason: IterativeExitReason,
+        /// Flags with which it goes on.
+        resume_flags: String,
+    },
 }
 
 /// Takes a loop up.
@@ -399,7 +404,13 @@ fn early_end(state: &LoopState, change: &ConfigChange) -> Option<Resumed> {
         stall_default: 0,
     };
     match plan(&trial, agents, Timestamp::now()) {
-        Action::Finish(reason) => Some(Resumed::AtLimit(reason)),
+        Action::Finish(reason) => {
+            let limit = trial.config.max_iterations.max(Some(trial.iterations));
+            Some(Resumed::AtLimit {
+                resume_flags: reason.resume_flags(limit),
+                reason,
+            })
+        }
         _ => None,
     }
 }

@@ -15,6 +15,7 @@ use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::{IterationSummary, LoopState, Spent};
 use descartes_kernel::tasks::attempt_end;
 use descartes_kernel::units::Secs;
+use descartes_store::catalog::{Lies, lies};
 use descartes_store::lock::LockError;
 use descartes_store::state_file;
 use serde_json::{Map, Value};
@@ -404,7 +405,12 @@ impl Job {
         config: &IterativeLoopConfig,
         dir: PathBuf,
     ) -> Result<Result<Host, IterativeExitReason>, HostError> {
-        let before = state_file::load(file).ok().map(|loaded| loaded.state);
+        let before = state_file::load(file).ok();
+        // It lies in the folder of the task loop, which may have been moved as a whole.
+        let elsewhere = before
+            .as_ref()
+            .is_some_and(|loaded| !matches!(lies(&self.settings.root, file, loaded), Lies::AtHome));
+        let before = before.map(|loaded| loaded.state);
         let spent = before.as_ref().and_then(|state| state.spent);
         let spent = spent.unwrap_or_default();
         let before = before.map(|state| state.config);
@@ -447,7 +453,7 @@ impl Job {
                 change.max_iterations = Some(None);
             }
             let resume = Resume {
-                here: None,
+                here: elsewhere.then(|| dir.clone()),
                 state_file: file.to_owned(),
                 loop_id: None,
                 change: change.clone(),
@@ -462,8 +468,10 @@ impl Job {
             };
             match resume_for(self.settings.clone(), resume, purpose, &mut Vec::new())? {
                 Resumed::Go(host) => return Ok(Ok(*host)),
-                Resumed::AtLimit(reason) if self.own.is_limit(&reason) => return Ok(Err(reason)),
-                Resumed::AtLimit(_) | Resumed::Done(_) => {}
+                Resumed::AtLimit { reason, .. } if self.own.is_limit(&reason) => {
+                    return Ok(Err(reason));
+                }
+                Resumed::AtLimit { .. } | Resumed::Done(_) => {}
             }
         }
         Err(HostError::Internal(format!(
