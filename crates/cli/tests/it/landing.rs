@@ -172,6 +172,28 @@ fn commits_of_a_person_on_our_branches_are_kept_under_another_name() {
 }
 
 #[test]
+fn a_commit_that_a_person_puts_below_an_agents_work_is_kept() {
+    let world = tasks(1);
+    let checkout = world.project();
+    let script = format!(
+        "new=$(git commit-tree -p HEAD -m 'a person' 'HEAD^{{tree}}')\n\
+         git -C {0} update-ref refs/heads/descartes/auth/1 $new\n\
+         echo $new > {0}/../persons\n\
+         echo work > work && git add work && git commit -qm 'an agent'\necho more > more",
+        checkout.display()
+    );
+    let done = with_agent(&world, &script, &["--verify", "test -e more"]);
+    done.assert_code(0);
+    let commit = std::fs::read_to_string(checkout.join("../persons")).unwrap();
+    let kept = format!("descartes-kept/auth/{}", &commit[..12]);
+    assert_eq!(world.git(["rev-parse", &kept]), commit.trim(), "{done}");
+    assert!(said(&done).contains(&kept), "{done}");
+    let all = world.git(["for-each-ref", "--format=%(refname)", "refs/heads"]);
+    assert_eq!(all.lines().count(), 2, "nothing else: {all}");
+    assert!(world.has("work") && world.has("more"), "{done}");
+}
+
+#[test]
 fn work_that_waits_is_landed_by_a_command_that_works() {
     let world = tasks(1);
     world.write("README.md", "one\n");

@@ -4,10 +4,11 @@
 //! moved or deleted only while it is there; what somebody else put onto it gets a name of its own
 //! first, and that is said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use super::{Done, Trees};
+use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
 
 /// Where commits of people go that stood on a branch of ours.
@@ -97,6 +98,50 @@ impl Trees {
     /// Writes down that what is on a branch now is ours: an agent of ours made it.
     pub(super) fn take_as_ours(&self, branch: &str, commit: &str) -> Done<()> {
         self.take(&mut self.put(), branch, commit)
+    }
+
+    /// The same for what an agent left on its branch. Commits below it that were not made in its tree
+    /// are somebody else's (a checked out branch can be moved by `git update-ref` and `git push`): they
+    /// get a name of their own, since the work may land as other commits.
+    pub(super) fn take_from_agent(&self, tree: &Repo, branch: &str, tip: &str) -> Done<()> {
+        let mut kept: Vec<String> = Vec::new();
+        for commit in self.made_elsewhere(tree, branch, tip)? {
+            let mut names = kept.iter();
+            if names.try_fold(false, |below, kept| {
+                Ok::<bool, String>(below || self.user.is_ancestor(&commit, kept)?)
+            })? {
+                continue;
+            }
+            let name = self.keep_commit(&commit)?;
+            self.user.locks.tell(format!(
+                "{branch} held commits that are not from this loop: they are kept on {name}"
+            ));
+            kept.push(commit);
+        }
+        self.take_as_ours(branch, tip)
+    }
+
+    /// Commits of a branch, the newest first, that are in no ref of the user's and that HEAD of the tree
+    /// was never at.
+    fn made_elsewhere(&self, tree: &Repo, branch: &str, tip: &str) -> Done<Vec<String>> {
+        let merged = self.merged()?;
+        let ours = self.put_by_us(branch)?;
+        let mut args = vec!["rev-list", "--topo-order", tip, "--not", &merged];
+        args.extend(ours.as_deref());
+        args.extend(["--exclude=descartes/*", "--branches", "--tags", "--remotes"]);
+        let new = self.user.ask(&args)?;
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Without a reflog nobody can tell: then all of them are named.
+        let seen = tree.ask(&["log", "--walk-reflogs", "--format=%H", "HEAD"]);
+        let seen: HashSet<String> = seen
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let new = new.lines().filter(|commit| !seen.contains(*commit));
+        Ok(new.map(str::to_owned).collect())
     }
 
     fn take(&self, put: &mut Put, branch: &str, commit: &str) -> Done<()> {

@@ -90,9 +90,8 @@ impl Trees {
                 repo.unlock()?;
                 self.commit_all(repo, "work of an attempt that was cut short", Proven::No)?;
             }
-            // While it was checked out here nobody else could commit on it.
             if let Some(tip) = repo.commit_of("HEAD")? {
-                self.take_as_ours(&branch, &tip)?;
+                self.take_from_agent(repo, &branch, &tip)?;
             }
             return Ok(None);
         }
@@ -107,7 +106,7 @@ impl Trees {
                 if let Some(ours) = self.put_by_us(&branch)?
                     && self.user.is_ancestor(&ours, &tip)?
                 {
-                    self.take_as_ours(&branch, &tip)?;
+                    self.take_from_agent(repo, &branch, &tip)?;
                 }
                 tip
             }

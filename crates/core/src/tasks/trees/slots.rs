@@ -388,7 +388,7 @@ impl Trees {
         };
         self.commit_all(&repo, &message, proven)?;
         let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
-        self.take_as_ours(&branch, &tip)?;
+        self.take_from_agent(&repo, &branch, &tip)?;
         let left = self.left_behind(&repo, &branch, proven)?;
         // What is left are the agent's copies of the task files.
         repo.quiet(&["reset", "--quiet", "--hard"])?;
@@ -444,8 +444,7 @@ impl Trees {
             )));
         }
         if let Some(known) = &known {
-            // Where the agent left it: made by its own hand or ours.
-            self.take_as_ours(branch, known)?;
+            self.take_from_agent(repo, branch, known)?;
         }
         self.put_branch(branch, &head)?;
         self.left_behind(repo, branch, proven)
