@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use descartes_kernel::outcome::exit;
+use descartes_store::debug_log;
+use tracing::debug;
 
-use crate::args::{Cli, ColorChoice, free_text, with_verb};
+use crate::args::{Cli, ColorChoice, Command, LoopVerb, free_text, with_verb};
 use crate::commands::{self, demo};
-use crate::env::Environment;
-use crate::error::from_clap;
+use crate::env::{Environment, Stream};
+use crate::error::{CliError, from_clap};
 use crate::notify;
 use crate::printer::{Printer, after_writing};
 use crate::session::background;
@@ -60,7 +62,8 @@ fn command(words: Vec<OsString>) -> i32 {
         Err(error) => return refused(&error, &words, &environment),
     };
     let printer = Printer::new(cli.color, &environment);
-    let around = Surroundings::of_process(environment);
+    let logs = log_to_stderr(&cli, &environment);
+    let around = logs.and_then(|()| Surroundings::of_process(environment));
     let code = match around.and_then(|around| commands::run(cli, &around, &printer)) {
         Ok(code) => code,
         Err(error) => {
@@ -69,6 +72,24 @@ fn command(words: Vec<OsString>) -> i32 {
         }
     };
     after_writing(code, &printer)
+}
+
+/// Logs what is done where `DESCARTES_LOG` says so; not onto a screen that `watch` draws.
+fn log_to_stderr(cli: &Cli, environment: &Environment) -> Result<(), CliError> {
+    let Some(filter) = environment.log_filter()? else {
+        return Ok(());
+    };
+    let draws = match &cli.command {
+        Command::Watch(_) => true,
+        Command::Loop(args) => matches!(args.verb, LoopVerb::Watch(_)),
+        _ => false,
+    };
+    if !draws || Stream::of(&std::io::stderr()) == Stream::Pipe {
+        debug_log::to_stderr(filter);
+        let version = env!("CARGO_PKG_VERSION");
+        debug!(version, pid = std::process::id(), "descartes begins");
+    }
+    Ok(())
 }
 
 /// Help is data; everything else that the parser refuses is a usage error.

@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use descartes_store::debug_log::{self, Filter};
+
 use crate::args::ColorChoice;
+use crate::error::CliError;
 use crate::style::Paint;
 
 /// Set to anything: no colours (<https://no-color.org>).
@@ -52,6 +55,15 @@ impl Environment {
     /// A variable as text; one that is empty counts as not set.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.raw(name)?.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// What `DESCARTES_LOG` says is logged; `None` where it is not set.
+    pub fn log_filter(&self) -> Result<Option<Filter>, CliError> {
+        let value = self
+            .raw(debug_log::VARIABLE)
+            .filter(|value| !value.is_empty());
+        let filter = value.map(|value| Filter::of_variable(value)).transpose();
+        filter.map_err(|message| CliError::usage(message, Filter::EXAMPLE))
     }
 
     /// The program of that name on the `PATH`.

@@ -16,9 +16,14 @@ mod watch;
 mod within;
 
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// A standard error that takes nothing more is not waited for any longer.
+const LAST_LOG_LINES: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let code = app::run(std::env::args_os().collect());
+    descartes_store::debug_log::flush(LAST_LOG_LINES);
     // Codes are 0 to 255; anything else would be an error of ours.
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

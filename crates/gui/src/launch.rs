@@ -6,9 +6,11 @@ use std::panic;
 use std::sync::{Arc, Mutex};
 
 use descartes_kernel::outcome::exit;
+use descartes_store::debug_log::{self, Filter};
 use iced::window;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tracing::debug;
 
 use crate::app::App;
 use crate::feed::{Desk, words};
@@ -60,7 +62,13 @@ pub fn run(arguments: &[OsString]) -> i32 {
             let _ = std::io::stdout().write_all(text.as_bytes());
             0
         }
-        Ok(Asked::Window(wish)) => window(wish),
+        Ok(Asked::Window(wish)) => match log() {
+            Ok(()) => window(wish),
+            Err(message) => {
+                say(&message);
+                exit::USAGE
+            }
+        },
         Err(message) => {
             say(&format!(
                 "error: {message}\nhint: see: descartes-gui --help"
@@ -68,6 +76,19 @@ pub fn run(arguments: &[OsString]) -> i32 {
             exit::USAGE
         }
     }
+}
+
+/// Logs to standard error where `DESCARTES_LOG` is set.
+fn log() -> Result<(), String> {
+    let Some(value) = std::env::var_os(debug_log::VARIABLE).filter(|value| !value.is_empty())
+    else {
+        return Ok(());
+    };
+    match Filter::of_variable(&value) {
+        Ok(filter) => debug_log::to_stderr(filter),
+        Err(error) => return Err(format!("error: {error}\nhint: {}", Filter::EXAMPLE)),
+    }
+    Ok(())
 }
 
 fn say(text: &str) {
@@ -119,6 +140,7 @@ fn window(wish: Wish) -> i32 {
             return error.exit_code();
         }
     };
+    debug!(dir = %here.display(), chosen, "window opens");
     let start = Start {
         mode: wish.mode,
         here: here.display().to_string(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use tracing::{debug, warn};
 
 use crate::events::{Ending, Handler, Started};
 use crate::handle::{Answer, Handle};
@@ -79,8 +80,12 @@ impl Guarded {
             .chain(self.inherit.iter().map(AsFd::as_fd));
         let greeted = guard.greet(&fds.collect::<Vec<_>>());
         drop(their_events);
-        if greeted.is_err() {
-            orphans::signal_guard(guard.pid, Signal::SIGKILL);
+        match &greeted {
+            Ok(()) => debug!(pid = guard.pid, "guard started"),
+            Err(error) => {
+                warn!(pid = guard.pid, %error, "guard did not answer");
+                orphans::signal_guard(guard.pid, Signal::SIGKILL);
+            }
         }
         greeted.map(|()| guard)
     }
@@ -109,6 +114,7 @@ impl Guarded {
             if let Answer::Started(_) | Answer::Refused(_) = answer {
                 self.guard = Some(guard);
             } else {
+                warn!(pid = guard.pid, tree = run, "guard lost over an order");
                 // Waits for the listener, which sweeps what may have been started.
                 orphans::signal_guard(guard.pid, Signal::SIGKILL);
                 drop(guard);

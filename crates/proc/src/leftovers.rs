@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use tracing::info;
 
 use crate::procfs::{self, Stat};
 use crate::sys;
@@ -134,6 +135,13 @@ fn sweep(is_lost: impl Fn(&Stat, &[Stat]) -> Option<bool>, limit: Duration) -> V
             met.insert((stat.pid, stat.start_time), Ended::surviving(stat));
         }
         if left.is_empty() || begun.elapsed() >= limit {
+            if !met.is_empty() {
+                info!(
+                    found = met.len(),
+                    left = left.len(),
+                    "leftover processes ended"
+                );
+            }
             return met.into_values().collect();
         }
         let kill = begun.elapsed() >= GRACE;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use tracing::{debug, warn};
 
 use crate::course::{LEFTOVER_GRACE, SWEEP_LIMIT};
 use crate::events::{Ending, Handler, TreeEvent};
@@ -126,6 +127,7 @@ impl Listener {
                 Ok(None) => break,
                 // Nonsense: it has to end, since nothing more can be known of it.
                 Ok(Some(Err(_))) | Err(_) => {
+                    warn!(pid = self.child.id(), "guard told nonsense and was killed");
                     let _ = self.child.kill();
                     break;
                 }
@@ -136,6 +138,7 @@ impl Listener {
         state.lost = true;
         let phase = state.phase;
         drop(state);
+        debug!(pid = self.child.id(), "guard ended");
         if !all_swept || phase != Phase::Idle {
             self.replace(phase);
         }
@@ -169,6 +172,10 @@ impl Listener {
             match &mut state.wakings_left {
                 None => {}
                 Some(0) => {
+                    warn!(
+                        pid = self.child.id(),
+                        "guard took too long to end its tree and was killed"
+                    );
                     let _ = self.child.kill();
                     state.wakings_left = None;
                 }
@@ -181,6 +188,7 @@ impl Listener {
     }
 
     fn note(&self, event: &TreeEvent) {
+        debug!(?event, "process tree");
         let mut state = self.watch.lock();
         match *event {
             TreeEvent::Exited { run, .. } => {
@@ -200,6 +208,11 @@ impl Listener {
     /// The guard was killed, and what it left has come to us: does the rest of its work.
     fn replace(&self, phase: Phase) {
         if let Phase::Running { run, .. } = phase {
+            warn!(
+                pid = self.child.id(),
+                tree = run,
+                "guard lost while its tree ran"
+            );
             (self.on_event)(TreeEvent::GuardLost { run });
         }
         let orphans::OrphanSweep { survivors, killed } =

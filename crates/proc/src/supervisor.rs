@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tracing::debug;
+
 use crate::direct::Direct;
 use crate::events::{Ending, Started, TreeEvent};
 use crate::guarded::Guarded;
@@ -110,12 +112,17 @@ impl Supervisor {
             }
         };
         self.pump = Some(pump);
+        match &started {
+            Ok(started) => debug!(tree = run, pid = started.pid, "process tree started"),
+            Err(error) => debug!(tree = run, %error, "process tree not started"),
+        }
         started
     }
 
     /// Ends the run: answered by [`TreeEvent::Exited`] and [`TreeEvent::Swept`]. Said again it can
     /// only make the end quicker. Without a run it does nothing.
     pub fn terminate(&self, how: Ending) {
+        debug!(?how, "ending what runs");
         match &self.keeper {
             Keeper::Guarded(guarded) => guarded.terminate(how),
             Keeper::Direct(direct) => direct.terminate(how),
@@ -147,10 +154,13 @@ impl Supervisor {
         let Some(pump) = &mut self.pump else {
             return PumpReport::default();
         };
-        pump.collect(wait).unwrap_or_else(|lost| {
+        let report = pump.collect(wait).unwrap_or_else(|lost| {
             self.pump = None;
             lost
-        })
+        });
+        let (stdout, stderr) = (report.stdout.bytes, report.stderr.bytes);
+        debug!(stdout, stderr, "output collected");
+        report
     }
 
     fn is_busy(&self) -> bool {

@@ -1,10 +1,11 @@
 //! The file that holds the tables.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_store::layout::StateRoot;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tracing::{debug, warn};
 
 use crate::ask::{Answer, ask};
 use crate::{QueryError, SCHEMA, journals};
@@ -37,10 +38,12 @@ impl Index {
     pub fn open(root: &StateRoot) -> Result<(Self, Vec<String>), QueryError> {
         match Self::open_file(root) {
             Err(QueryError::Index { source, .. }) if is_damage(&source) => {
+                warn!(path = %root.index().display(), error = %source, "index made anew");
                 remove(&root.index());
                 Self::open_file(root)
             }
             Err(QueryError::Index { source, .. }) if is_refusal(&source) => {
+                warn!(path = %root.index().display(), error = %source, "index held in memory");
                 let connection = Connection::open_in_memory().map_err(at(&root.index()))?;
                 Self::catch_up(connection, root)
             }
@@ -70,7 +73,7 @@ impl Index {
         mut connection: Connection,
         root: &StateRoot,
     ) -> Result<(Self, Vec<String>), QueryError> {
-        let path = root.index();
+        let (path, began) = (root.index(), Instant::now());
         let trouble = {
             let change = connection
                 .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
@@ -80,6 +83,8 @@ impl Index {
             change.commit().map_err(at(&path))?;
             trouble
         };
+        let ms = began.elapsed().as_millis() as u64;
+        debug!(path = %path.display(), unreadable = trouble.len(), ms, "index caught up");
         connection
             .pragma_update(None, "query_only", "on")
             .map_err(at(&path))?;

@@ -6,6 +6,7 @@
 
 pub mod catalog;
 pub mod config;
+pub mod debug_log;
 pub mod fault;
 pub mod host;
 pub mod journal;

@@ -27,6 +27,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tracing::debug;
 
 /// Those who only look take a shared lock for an instant; that must not refuse a start.
 const RETRY: Duration = Duration::from_millis(100);
@@ -323,9 +324,15 @@ fn take(path: &Path, holder: &Holder) -> Result<File, LockError> {
     match lock_file(path, RETRY)? {
         Some(file) => {
             introduce(&file, holder).map_err(ops::at("write", path))?;
+            debug!(path = %path.display(), "lock taken");
             Ok(file)
         }
-        None => Err(LockError::Held(Box::new(held(path)))),
+        None => {
+            let held = held(path);
+            let by = held.holder.as_ref().map(|holder| holder.host.pid);
+            debug!(path = %path.display(), by, "lock is held");
+            Err(LockError::Held(Box::new(held)))
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::inotify::{InitFlags, Inotify};
+use tracing::warn;
 
 pub use nix::sys::inotify::{AddWatchFlags, InotifyEvent, WatchDescriptor};
 
@@ -50,7 +51,10 @@ impl Watching {
     pub fn new() -> Self {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
         Self {
-            inotify: inotify.map_err(note).ok(),
+            inotify: inotify
+                .inspect_err(|error| warn!(%error, "no inotify: polling instead"))
+                .map_err(note)
+                .ok(),
         }
     }
 
@@ -61,6 +65,7 @@ impl Watching {
             Ok(watch) => Some(watch),
             Err(Errno::ENOENT | Errno::ENOTDIR) => None,
             Err(error) => {
+                warn!(path = %path.display(), %error, "cannot be watched: polling instead");
                 note(error);
                 self.inotify = None;
                 None

@@ -17,7 +17,9 @@ use descartes_core::host::{Host, command_files};
 use descartes_kernel::event::Record;
 use descartes_kernel::notice::Notice;
 use descartes_store::config::Layers;
+use descartes_store::debug_log::variant;
 use serde::{Deserialize, Serialize};
+use tracing::{debug, warn};
 
 pub use helper::run as helper;
 use hook::Hook;
@@ -248,7 +250,11 @@ fn tell(to: &Listeners, about: &About, notice: &Notice, record: &Record, rights:
         // Out of reach of Ctrl-C, and in our session: it is no orphan of a guard's.
         .process_group(0)
         .spawn();
+    if let Err(error) = &child {
+        warn!(seq = record.seq, %error, "notification not sent");
+    }
     if let Ok(mut child) = child {
+        debug!(seq = record.seq, pid = child.id(), notice = %variant(notice), "notification");
         // What a person trusts as `on_event` may steer, although the host started it.
         let trusted = (rights == Rights::OfPerson).then(|| descartes_proc::trust_child(child.id()));
         // An order is smaller than a pipe: this never waits.

@@ -4,16 +4,16 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use descartes_core::host::Host;
 use descartes_core::steering::own_sender;
 use descartes_kernel::outcome::{IterativeExitReason, exit};
-use descartes_store::safe_open::{self, Options};
+use descartes_store::debug_log::{self, Filter, LogFile};
 use descartes_store::trust::Digest;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
+use tracing::{error, info};
 
 use super::end;
 use super::foreground::Format;
@@ -27,8 +27,6 @@ use crate::view::summary::Named;
 
 /// The hidden verb of the process in the background.
 pub const HOST: &str = "__host";
-/// Where that process writes what it has to say, in the loop's folder.
-const LOG: &str = "host.log";
 
 /// What the process in the background is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -160,11 +158,17 @@ pub fn host(around: &Surroundings) -> i32 {
     if setsid().is_err() {
         return exit::USAGE;
     }
+    // Whoever started this process has refused a filter that cannot be read.
+    let filter = around.environment.log_filter().ok().flatten();
+    let log = debug_log::to_file(filter.unwrap_or(Filter::BACKGROUND));
+    log_panics();
     let opened = read_order().and_then(|Handed { order, trusted }| {
         open(order, &around.with(ProjectConfig::Trusted(trusted)))
     });
     match opened {
-        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, around),
+        Ok((Opened::Held(host), board, listeners)) => {
+            serve(*host, &board, &listeners, around, &log)
+        }
         Ok((Opened::Done(reason), ..)) => quit(&Answer::Done { reason }),
         Ok((
             Opened::AtLimit {
@@ -218,7 +222,22 @@ fn say(answer: &Answer) {
     }
 }
 
-fn serve(mut host: Host, board: &Switchboard, to: &Listeners, around: &Surroundings) -> i32 {
+/// Nobody reads the standard error of a thread that panics. Its message is left out: it may quote the
+/// text at hand.
+fn log_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string);
+        error!(place, "panic");
+    }));
+}
+
+fn serve(
+    mut host: Host,
+    board: &Switchboard,
+    to: &Listeners,
+    around: &Surroundings,
+    log: &LogFile,
+) -> i32 {
     to.attach(&mut host);
     let mut notices = host.notices().to_vec();
     notices.extend(to.troubles(&around.environment));
@@ -229,9 +248,16 @@ fn serve(mut host: Host, board: &Switchboard, to: &Listeners, around: &Surroundi
         pid: std::process::id(),
         notices,
     };
-    let log = host.dir().path().join(LOG);
+    let version = env!("CARGO_PKG_VERSION");
+    log.place(&host.dir().host_log());
+    info!(
+        version,
+        pid = std::process::id(),
+        loop_id = host.loop_id(),
+        "in the background"
+    );
     say(&answer);
-    if let Err(error) = let_go(&log) {
+    if let Err(error) = let_go() {
         // Still on the terminal of the one who asked: not pretty, but no reason to stop.
         drop(writeln!(
             io::stderr(),
@@ -240,21 +266,16 @@ fn serve(mut host: Host, board: &Switchboard, to: &Listeners, around: &Surroundi
     }
     match host.run() {
         Ok(ended) => ended.exit_code(),
-        Err(error) => {
-            drop(writeln!(io::stderr(), "error: {error}"));
-            error.exit_code()
-        }
+        // It is in the log, and in the journal.
+        Err(error) => error.exit_code(),
     }
 }
 
-/// Standard streams lead nowhere from now on, but for trouble, which goes to a file.
-fn let_go(log: &Path) -> io::Result<()> {
+/// Standard streams lead nowhere from now on.
+fn let_go() -> io::Result<()> {
     let nowhere = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&nowhere)?;
     dup2_stdout(&nowhere)?;
-    match safe_open::open(Options::new().append().create(), log) {
-        Ok(log) => dup2_stderr(&log)?,
-        Err(_) => dup2_stderr(&nowhere)?,
-    }
+    dup2_stderr(&nowhere)?;
     Ok(())
 }

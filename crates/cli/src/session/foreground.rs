@@ -11,6 +11,7 @@ use descartes_client::{Known, Loops, Output, Query};
 use descartes_core::host::{Host, HostEnd, HostError, HostSettings};
 use descartes_kernel::state::LoopState;
 use descartes_proc::Signals;
+use descartes_store::debug_log;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, state_file_path};
 
 use super::end;
@@ -188,9 +189,12 @@ fn view(
 ) -> Box<dyn View> {
     let out = Stream::of(&io::stdout());
     let environment = &around.environment;
+    // Lines of a log in between would tear a region that is drawn anew.
+    let logs_here = environment.raw(debug_log::VARIABLE).is_some()
+        && Stream::of(&io::stderr()) == Stream::Terminal;
     match (format, out) {
         (Format::Json, _) => Box::new(Json::new(Out)),
-        (_, Stream::Terminal) if !environment.is_dumb() => Box::new(Live::new(
+        (_, Stream::Terminal) if !environment.is_dumb() && !logs_here => Box::new(Live::new(
             Out,
             Arc::clone(signal),
             printer.out,

@@ -78,10 +78,8 @@ fn detach_prints_the_id_and_the_loop_goes_on_alone() {
         "completion_promise_detected"
     );
     eventually("no process", SOON, || !process::is_alive(pid));
-    assert_eq!(
-        std::fs::read_to_string(loop_dir(&world).join("host.log")).unwrap(),
-        ""
-    );
+    let log = std::fs::read_to_string(loop_dir(&world).join("host.log")).unwrap();
+    assert!(!log.contains(" ERROR ") && !log.contains(" WARN "), "{log}");
     world.assert_no_survivors();
 }
 

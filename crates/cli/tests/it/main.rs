@@ -11,6 +11,7 @@ mod bad_input;
 mod changes_told;
 mod common;
 mod dead_hosts;
+mod debug_log;
 mod detach;
 mod docs_commands;
 mod flags_agent;

@@ -13,11 +13,13 @@ use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::view::Life;
+use descartes_store::debug_log::variant;
 use descartes_store::host::{self, HostInfo};
 use descartes_store::journal::last_records;
 use descartes_store::lock::{Held, LockError};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tracing::debug;
 
 use self::live::Attempt;
 pub use self::live::{Effect, Ticket};
@@ -70,6 +72,7 @@ impl LoopHandle {
     pub fn send_within(&self, command: &Command, answer: Duration) -> Result<Sent, ClientError> {
         self.refuse_displaced()?;
         self.journal("there is nothing to steer")?;
+        debug!(loop_id = %self.meta.id, command = %variant(command), "sending a command");
         let begun = Instant::now();
         loop {
             if self.holder()?.is_none() {
@@ -110,8 +113,10 @@ impl LoopHandle {
     /// the command.
     fn ask(&self, command: &Command, answer: Duration) -> Result<Attempt, ClientError> {
         let Some(socket) = HostInfo::read(&self.dir).and_then(|info| info.socket) else {
+            debug!("the host has no socket");
             return Ok(Attempt::Nobody);
         };
+        debug!(socket = %socket.display(), "asking the host");
         let first = self.state()?.next_command;
         self.look_at_host(command)?;
         let look = || self.look_at_host(command);
@@ -207,6 +212,7 @@ pub(crate) fn wake(socket: &std::path::Path, patience: Duration) {
 /// The loop lives and cannot be talked to. To be ended it need not listen.
 fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
     if let Command::Cancel { .. } = command {
+        debug!(pid, "no answer on the socket: asking by signal");
         kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(|error| {
             let hint = format!("end it by hand: kill {pid}");
             ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use descartes_kernel::units::show_size;
 use descartes_store::lock::LockError;
 use descartes_store::logs::PrunedRun;
+use tracing::{debug, warn};
 
 use super::HostError;
 use super::driver::Driver;
@@ -24,8 +25,15 @@ const MEASURE_BUDGET: Duration = Duration::from_secs(2);
 impl Driver {
     /// The work tree as it is now.
     pub(super) fn measure(&mut self) -> TreeFacts {
+        let began = Instant::now();
         let snapshot = self.tree.snapshot(MEASURE_BUDGET);
         let facts = facts_of(&snapshot);
+        debug!(
+            ms = began.elapsed().as_millis() as u64,
+            changed = snapshot.changed,
+            unknown = facts.unknown,
+            "work tree measured"
+        );
         self.measured = Some((facts.clone(), snapshot));
         facts
     }
@@ -150,6 +158,9 @@ impl Driver {
     }
 
     fn told_save(&mut self, saved: Result<(), HostError>) -> Result<(), HostError> {
+        if let Err(error) = &saved {
+            warn!(%error, "state file not saved");
+        }
         let news = self.said.state_file.news(save_trouble(saved));
         if let Some(copy) = self.house.take_edited() {
             self.warn(format!(

@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::control::{Answer, Command, MAX_REQUEST, PROTOCOL, Request};
 use descartes_kernel::steering::{Enclosure, Standing, Target};
+use descartes_store::debug_log::variant;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getuid;
+use tracing::{debug, info, warn};
 
 use super::message::Message;
 use crate::steering::Caller;
@@ -88,6 +90,7 @@ impl ControlSocket {
             _ => {}
         }
         let listener = listener_at(path)?;
+        debug!(path = %path.display(), "control socket opened");
         let (alarm, woken) = UnixStream::pair()?;
         let server = Server {
             path: path.to_owned(),
@@ -211,6 +214,7 @@ impl Server {
         if let Some(folder) = self.path.parent() {
             drop(std::fs::DirBuilder::new().mode(0o700).create(folder));
         }
+        warn!(path = %self.path.display(), "control socket was deleted: opening it anew");
         if let Ok(listener) = listener_at(&self.path) {
             self.listener = listener;
         }
@@ -252,7 +256,8 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Nobody can be taken in: who is idle makes room, and nobody spins.
-                Err(_) => {
+                Err(error) => {
+                    warn!(%error, clients = self.clients.len(), "no client can be accepted");
                     for _ in 0..self.clients.len().div_ceil(2) {
                         self.drop_longest_idle(|_| true);
                     }
@@ -393,6 +398,7 @@ impl Client {
                     return Stay::Yes;
                 }
                 if let Err(why) = self.standing.may_steer(Target::Running(started_in)) {
+                    info!(command = %variant(&command), "command from within a loop refused");
                     reply.refuse(why.message, why.hint);
                     return Stay::Yes;
                 }

@@ -17,9 +17,11 @@ use descartes_kernel::step::{
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, RunClock, Supervisor};
 use descartes_store::catalog;
+use descartes_store::debug_log::variant;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
+use tracing::{Span, debug, error, info, info_span, warn};
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
@@ -95,6 +97,9 @@ impl Driver {
 
     /// The same, for those who want to look at the state afterwards.
     pub(crate) fn drive_here(&mut self) -> Result<HostEnd, HostError> {
+        let _span = info_span!("loop", id = %self.state.loop_id).entered();
+        let dir = self.working_dir();
+        info!(dir = %dir.display(), seq = self.state.seq, "host begins");
         let end = match self.tasks.take() {
             Some(tasks) => self.go_through_tasks(*tasks),
             None => self.go(),
@@ -103,6 +108,16 @@ impl Driver {
         let has_ended = matches!(self.state.phase, Phase::Finished { .. });
         if let (Err(error), false) = (&end, has_ended) {
             self.give_up(error);
+        }
+        match &end {
+            Ok(end) => info!(
+                reason = %variant(&end.reason),
+                stop = ?end.stop,
+                iterations = end.iterations,
+                code = end.exit_code(),
+                "host leaves"
+            ),
+            Err(error) => error!(%error, "host cannot go on"),
         }
         self.supervisor.terminate(Ending::Kill);
         end
@@ -119,6 +134,8 @@ impl Driver {
     fn go(&mut self) -> Result<HostEnd, HostError> {
         loop {
             let action = self.next_action();
+            let _span = self.run_span(&action).entered();
+            debug!(action = %variant(&action), "next action");
             // An attempt at a task proves nothing yet: a red gate sends it back.
             let proves = matches!(
                 action,
@@ -153,6 +170,16 @@ impl Driver {
                 Action::Over => return Ok(self.end()),
             }
         }
+    }
+
+    /// The run that an action is about.
+    fn run_span(&self, action: &Action) -> Span {
+        let under_way = self.state.run().map(|run| run.run);
+        let run = match action {
+            Action::Start { run, .. } => Some(*run),
+            _ => under_way,
+        };
+        run.map_or_else(Span::none, |run| info_span!("run", run))
     }
 
     pub(crate) fn end(&self) -> HostEnd {
@@ -235,6 +262,7 @@ impl Driver {
     }
 
     pub(crate) fn input(&mut self, input: &Input) -> Result<(), HostError> {
+        debug!(input = %variant(input), "input");
         for event in react(&self.state, input, self.policy, Timestamp::now()) {
             self.append(event)?;
         }
@@ -270,6 +298,7 @@ impl Driver {
     /// The loop's folder was deleted, and the journal is back: so is what others find the loop by.
     /// What cannot be written now is tried again when it happens again.
     fn make_whole(&mut self) {
+        warn!(dir = %self.dir.path().display(), "the loop's folder was deleted: restoring it");
         if let Some(meta) = &self.house.meta {
             drop(catalog::register(&self.settings.root, meta));
         }
@@ -361,6 +390,7 @@ impl Driver {
     }
 
     fn stop(&mut self, by: StopBy) -> Result<Option<Ending>, HostError> {
+        info!(?by, "asked to stop");
         if by != StopBy::Interrupt {
             self.input(&Input::Stop(by))?;
             return Ok(Some(self.kill_grace()));
@@ -395,12 +425,14 @@ impl Driver {
         let agents = match self.check_command(&command) {
             Ok(agents) => agents,
             Err(error) => {
+                info!(command = %variant(&command), "command refused");
                 let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
                 reply.send(&Answer::Refused { message, hint });
                 return Ok(None);
             }
         };
         let id = self.state.next_command;
+        info!(command = %variant(&command), id, "command accepted");
         let ending = match &command {
             Command::Cancel { grace: Grace::Ask } => Some(self.kill_grace()),
             Command::Cancel { grace: Grace::Skip } => Some(Ending::Kill),
@@ -491,7 +523,10 @@ impl Driver {
         let (wall, mono) = (Timestamp::now(), self.mono());
         let alarm = match self.alarm {
             Some(alarm) if alarm.is_for(until) => alarm,
-            _ => *self.alarm.insert(Alarm::new(until, wall, mono)),
+            _ => {
+                info!(%until, "waiting");
+                *self.alarm.insert(Alarm::new(until, wall, mono))
+            }
         };
         alarm.left(wall, mono)
     }

@@ -8,6 +8,7 @@ use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
 use descartes_kernel::step::Input;
 use descartes_proc::{Launch, RunClock, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
+use tracing::info;
 
 use super::HostError;
 use super::driver::Driver;
@@ -56,6 +57,7 @@ impl Driver {
             tree_before: before.tree,
             tree_after: self.measure().tree,
         };
+        info!(gate = index + 1, ?end, ms = facts.duration_ms, "gate ended");
         self.input(&Input::GateEnded(Box::new(facts)))
     }
 

@@ -22,6 +22,7 @@ use descartes_store::safe_open::fix_user_file;
 use descartes_store::state_file::StateFile;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use tracing::info;
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
@@ -107,6 +108,7 @@ pub(crate) fn create_within(
         check_name(&settings, name)?;
     }
     let loop_id = uuid::Uuid::now_v7().to_string();
+    info!(loop_id, dir = %dir.display(), "creating a loop");
     settings.carry_mark(&loop_id);
     let tasks = match config.tasks.is_some() {
         true => Some(tasks::prepare(

@@ -23,6 +23,7 @@ use super::prompt::BuiltPrompt;
 use super::sink::{Pulse, RunSink};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tracing::{info, warn};
 
 /// Output still in the pipes is waited for so long after the tree is gone.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -93,8 +94,14 @@ impl Driver {
         })?;
         self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
-            Ok(()) => Ok(()),
-            Err(error) => self.broken(start_message(&error)),
+            Ok(()) => {
+                info!(iteration, agent, "agent started");
+                Ok(())
+            }
+            Err(error) => {
+                warn!(iteration, agent, %error, "agent could not be started");
+                self.broken(start_message(&error))
+            }
         }
     }
 
@@ -326,6 +333,7 @@ impl Driver {
     fn end_run(&mut self, by: EndedBy, ending: Option<Ending>) {
         let ending = ending.unwrap_or_else(|| self.kill_grace());
         let Some(live) = &mut self.run else { return };
+        info!(?by, ?ending, "ending the run");
         if live.ended_by == EndedBy::Exit {
             live.ended_by = by;
         }
@@ -366,6 +374,17 @@ impl Driver {
         let (mut said, log_dropped) = read_back(report, live.exit, live.ended_by);
         self.agents[agent as usize].price(&mut said, &self.settings);
         self.ask_own_backend(&mut said);
+        info!(
+            ended_by = ?live.ended_by,
+            exit = ?live.exit,
+            ms = live.began.elapsed().as_millis() as u64,
+            stdout_bytes,
+            stderr_bytes,
+            killed,
+            survivors = survivors.len(),
+            claim = said.claim.is_some(),
+            "agent ended"
+        );
         let facts = RunFacts {
             ended_by: live.ended_by,
             exit: live.exit,

@@ -14,11 +14,13 @@ use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
 use descartes_store::Sync;
+use descartes_store::debug_log::variant;
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use jiff::Timestamp;
+use tracing::info;
 
 use super::agent::{read_interrupted, resolve_all};
 use super::driver::Driver;
@@ -126,6 +128,7 @@ pub(crate) fn resume_for(
     )?;
     let copy_of = moved::check(&settings, &mut found, &mut state_file, &resume)?;
     settings.carry_mark(&found.loop_id);
+    info!(loop_id = %found.loop_id, purpose = %variant(&purpose), "resuming");
     let facts = this_host(&settings.version);
     wait_for_leaving(&settings.root, state_file.path())?;
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;

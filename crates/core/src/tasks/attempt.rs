@@ -16,9 +16,11 @@ use descartes_kernel::state::{IterationSummary, LoopState, Spent};
 use descartes_kernel::tasks::attempt_end;
 use descartes_kernel::units::Secs;
 use descartes_store::catalog::{Lies, lies};
+use descartes_store::debug_log::variant;
 use descartes_store::lock::LockError;
 use descartes_store::state_file;
 use serde_json::{Map, Value};
+use tracing::{debug, info, info_span};
 
 use super::News;
 use super::place::{Finished, Proven, Ready, Work, Workplace};
@@ -206,9 +208,14 @@ impl Job {
     /// Starts the attempt.
     pub(super) fn spawn(self) -> Result<(), HostError> {
         let thread = std::thread::Builder::new().name(format!("task {}", self.work.id));
+        let span = info_span!("task", id = self.work.id, slot = self.slot);
         let run = move || {
-            let tx = self.tx.clone();
+            let _span = span.entered();
+            let (tx, began) = (self.tx.clone(), Instant::now());
             let news = self.make();
+            let ms = began.elapsed().as_millis() as u64;
+            let committed = news.no_commit.is_none();
+            info!(end = %variant(&news.end), committed, ms, "attempt ended");
             // A task loop that is gone has given up already.
             drop(tx.send(Message::Task(Box::new(News::Attempt(Box::new(news))))));
         };
@@ -233,7 +240,11 @@ impl Job {
         };
         let began = Instant::now();
         let ready = match self.place.prepare(self.slot, &self.work) {
-            Ok(ready) => ready,
+            Ok(ready) => {
+                let ms = began.elapsed().as_millis() as u64;
+                info!(dir = %ready.dir.display(), ms, "place to work prepared");
+                ready
+            }
             Err(words) => {
                 news.fatal = Some(IterativeExitReason::Error {
                     message: format!("no place to work on task {}: {words}", self.work.id),
@@ -367,6 +378,7 @@ impl Job {
         let host = loop {
             match self.resume(&file, &config, dir.clone()) {
                 Err(HostError::Lock(LockError::Held(_))) if began.elapsed() < SWEEPING => {
+                    debug!("the task's loop is still held: trying again");
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Ok(Err(reason)) => {

@@ -13,6 +13,7 @@ use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{TaskFile, TaskMarks, gate_words};
 use descartes_kernel::units::Secs;
 use serde_json::{Map, json};
+use tracing::{Span, info};
 
 use super::News;
 use super::attempt::{Control, Job, Own};
@@ -463,6 +464,7 @@ impl RunGates for GateRunner {
                 None => dir.to_owned(),
             };
             let ran = self.shell.run(&dir, &gate.command, gate.limit, log);
+            info!(gate = index + 1, end = ?ran.end, "gate on the merged tree ended");
             if ran.end == GateEnd::Cancelled {
                 return Err(GateFailure::Stopped);
             }
@@ -481,7 +483,8 @@ impl RunGates for GateRunner {
 /// Does something apart.
 pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), HostError> {
     let thread = std::thread::Builder::new().name(name.to_owned());
-    match thread.spawn(run) {
+    let span = Span::current();
+    match thread.spawn(move || span.in_scope(run)) {
         Ok(_) => Ok(()),
         Err(error) => Err(HostError::Internal(format!(
             "cannot start a thread: {error}"

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_proc::is_at_work;
+use tracing::{info, warn};
 
 use super::News;
 use crate::host::message::Message;
@@ -188,6 +189,7 @@ impl Locks {
             }
             if waited >= SLACK && !is_said {
                 is_said = true;
+                info!(folder = %folders[0].display(), "waiting for a git at work");
                 let folder = folders[0].display();
                 self.inner()
                     .say(format!("a git is at work in {folder}: it may finish first"));
@@ -259,6 +261,7 @@ impl Locks {
             return;
         };
         seen.is_said = true;
+        info!(lock = %lock.display(), "waiting for a lock of git");
         inner.say(in_the_way(lock));
     }
 
@@ -275,6 +278,7 @@ impl Locks {
                 return Passed::Stays(format!("{}: {error}", in_the_way(lock)));
             }
             inner.seen.remove(lock);
+            warn!(lock = %lock.display(), "lock of a dead git removed");
             inner.say(format!(
                 "took {} away, the lock of a git that was killed",
                 lock.display()

@@ -14,8 +14,10 @@ use descartes_kernel::state::{Pause, Spent};
 use descartes_kernel::step;
 use descartes_kernel::tasks::{Landing, ProvenTree, TasksConfig};
 use descartes_proc::Ending;
+use descartes_store::debug_log::variant;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
+use tracing::{debug, info};
 
 use super::attempt::Control;
 use super::growth::Growth;
@@ -268,6 +270,7 @@ impl<'d> Runner<'d> {
         let known = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
         match landing {
             Some(landing) if Some(&landing) != known.as_ref() => {
+                info!(landing = %variant(&landing), "finished work");
                 self.d.append(Event::WorkLanded { landing })
             }
             _ => Ok(()),
@@ -358,6 +361,9 @@ impl<'d> Runner<'d> {
         self.d.ground.check()?;
         while !self.inputs.is_empty() {
             let inputs: Vec<Input> = self.inputs.drain(..).collect();
+            for input in &inputs {
+                debug!(input = %variant(input), "scheduler input");
+            }
             for effect in self.sched.advance_all(&inputs) {
                 self.perform(effect)?;
             }
@@ -366,6 +372,7 @@ impl<'d> Runner<'d> {
     }
 
     pub(super) fn perform(&mut self, effect: Effect) -> Result<(), HostError> {
+        debug!(effect = %variant(&effect), "scheduler");
         match effect {
             Effect::Append(event) => {
                 self.history.push(event.clone());
@@ -589,17 +596,22 @@ impl<'d> Runner<'d> {
                 self.spent_by(slot, spent);
                 Ok(())
             }
-            News::FileWritten => self.reload(),
+            News::FileWritten => {
+                debug!("the task file was written");
+                self.reload()
+            }
             News::Attempt(news) => self.attempt_over(*news),
             News::Merged(task, done) => {
                 self.free_integration(Busy::Merge);
                 self.append_proofs(done.proven)?;
                 self.append_landing(done.landing)?;
                 let end = done.end;
+                info!(%task, end = %variant(&end), "task merged");
                 self.inputs.push_back(Input::Merged { task, end });
                 Ok(())
             }
             News::MarkChecked(task, end) => {
+                info!(%task, end = %variant(&end), "task marked by others checked");
                 self.free_integration(Busy::Mark);
                 self.inputs.push_back(Input::MarkChecked { task, end });
                 Ok(())
@@ -609,6 +621,7 @@ impl<'d> Runner<'d> {
                 self.append_proofs(done.proven)?;
                 self.append_landing(done.landing)?;
                 let end = done.end;
+                info!(wave, end = %variant(&end), "wave committed");
                 self.inputs.push_back(Input::WaveCommitted { wave, end });
                 Ok(())
             }

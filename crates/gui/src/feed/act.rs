@@ -10,6 +10,7 @@ use std::time::Duration;
 use descartes_client::{Effect, Sent};
 use descartes_kernel::control;
 use serde_json::Value;
+use tracing::debug;
 
 use super::{Desk, words};
 use crate::message::{Agent, Refused};
@@ -74,6 +75,7 @@ fn run<W: AsRef<OsStr>>(words: &[W], folder: Option<&Path>) -> Result<Output, St
     }
     // A signal to the window's group is none to what it started.
     command.process_group(0);
+    debug!(program = %program.display(), "calling the command line");
     command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
             "the command line `{}` is not there: install it in a checkout of descartes with `cargo install --path crates/cli`",

@@ -10,6 +10,7 @@ use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Life, Story};
 use iced::Subscription;
 use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use tracing::warn;
 
 use super::pace::Pace;
 use super::read::speaker;
@@ -104,6 +105,11 @@ fn begin(key: &Key) -> UnboundedReceiver<Message> {
                 return;
             };
             let trouble = words(&error);
+            warn!(
+                loop_id = post.id,
+                error = trouble,
+                "a loop cannot be followed"
+            );
             if told.as_ref() != Some(&trouble) {
                 post.send(Followed::Trouble(trouble.clone()));
                 told = Some(trouble);

@@ -24,6 +24,7 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 pub const RESERVED_ENV: &[&str] = &[
     "DESCARTES_FAULT",
     "DESCARTES_ITERATION",
+    "DESCARTES_LOG",
     "DESCARTES_LOOP_ID",
     "DESCARTES_STATE_DIR",
     "DESCARTES_TASK_ID",

@@ -3,6 +3,7 @@
 use super::reserve::Reserve;
 use super::scan::{Scan, scan};
 use super::{JournalError, Recovered, line};
+use crate::debug_log::variant;
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open::{self, Options};
 use descartes_kernel::event::{Durability, Event, Record};
@@ -11,6 +12,7 @@ use std::fs::{File, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tracing::{debug, warn};
 
 /// Lines that wait in memory are written at the latest when they reach this size.
 const BUFFER: usize = 64 << 10;
@@ -201,6 +203,7 @@ impl Journal {
             return Err(error);
         }
         self.next_seq = seq + 1;
+        debug!(seq, event = %variant(event), "event appended");
         Ok(seq)
     }
 
@@ -257,6 +260,7 @@ impl Journal {
 
     fn foreign(&mut self, what: String) -> JournalError {
         self.trust = Trust::Foreign;
+        warn!(path = %self.path.display(), what, "journal was changed by others");
         JournalError::Foreign {
             path: self.path.clone(),
             what,
@@ -274,6 +278,7 @@ impl Journal {
         self.copy_to(&copy).map_err(ops::at("write", &staged))?;
         ops::rename(&staged, &self.path)?;
         ops::sync_dir(folder)?;
+        warn!(path = %self.path.display(), "journal was deleted and is back");
         self.file = copy;
         self.made_anew = true;
         self.reserve.fill()
@@ -292,6 +297,7 @@ impl Journal {
     }
 
     fn failed(&self, action: &'static str, error: std::io::Error) -> JournalError {
+        warn!(path = %self.path.display(), action, %error, "journal failed");
         let full = ops::is_full(&error);
         let error = IoError::new(action, &self.path, error);
         match full {

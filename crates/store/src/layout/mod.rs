@@ -142,6 +142,11 @@ impl LoopDir {
         self.path.join("host.json")
     }
 
+    /// What a host in the background tells those who debug it.
+    pub fn host_log(&self) -> PathBuf {
+        self.path.join("host.log")
+    }
+
     /// What the catalog shows.
     pub fn meta(&self) -> PathBuf {
         self.path.join("meta.json")

@@ -4,6 +4,7 @@ use crate::layout::LoopDir;
 use crate::ops::{self, IoError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use tracing::debug;
 
 /// A run whose logs were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,7 @@ impl LoopLogs {
             let bytes = disk_use(folder.path());
             if bytes > 0 {
                 ops::remove_tree(folder.path())?;
+                debug!(run = self.oldest, bytes, "log of an old run removed");
                 pruned.push(PrunedRun {
                     run: self.oldest,
                     bytes,

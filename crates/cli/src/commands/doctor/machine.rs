@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use descartes_kernel::units::show_size;
+use descartes_store::catalog;
+use descartes_store::debug_log::VARIABLE;
 use descartes_store::layout::StateRoot;
 use nix::sys::statvfs::statvfs;
 
@@ -116,6 +118,21 @@ pub fn config(around: &Surroundings) -> Vec<Finding> {
         [] => vec![ok("config", "defaults only")],
         files => vec![ok("config", files.join(", "))],
     }
+}
+
+/// The log of the newest host in the background, and how to get more.
+pub fn log(root: &StateRoot) -> Finding {
+    let loops = catalog::list(root).unwrap_or_default();
+    let logs = loops.iter().filter_map(|entry| {
+        let log = entry.dir.host_log();
+        let written = std::fs::symlink_metadata(&log).ok()?.modified().ok()?;
+        Some((written, log))
+    });
+    let newest = match logs.max() {
+        Some((_, log)) => format!("of the newest loop in the background: {}", log.display()),
+        None => "none: no loop ran in the background".to_owned(),
+    };
+    ok("log", format!("{newest}; more with {VARIABLE}=debug"))
 }
 
 /// What the terminal can show.

@@ -31,6 +31,7 @@ pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result
     findings.extend(agents::look(&profiles, &layers, &started, around));
     findings.extend(streams::look(&root, &profiles));
     findings.extend(leftovers::look(&root, &around.paths));
+    findings.push(machine::log(&root));
     findings.push(machine::terminal(around));
     show(&findings, args, printer);
     let bad = findings

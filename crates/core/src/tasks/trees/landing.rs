@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use descartes_kernel::sched::MergeEnd;
 use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
+use tracing::{debug, info};
 
 use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
 use super::{Done, Trees};
@@ -235,6 +236,7 @@ impl Trees {
                 return self.wait_to_land(&merged, &git_reason(&words));
             }
             tries += 1;
+            debug!(tries, "the user's branch moved while work was landing");
             if tries == SAID_AFTER {
                 self.user.locks.tell(
                     "your branch moves while the gates run: merge and gates are done again until it lands"
@@ -258,6 +260,9 @@ impl Trees {
             self.drop_branch(&self.ready_branch())?;
         }
         let is_new = moved || waited.is_some() || statuses.is_some();
+        if is_new {
+            info!(commit, "work has landed");
+        }
         let landing = is_new.then(|| Landing::Landed {
             commit: commit.to_owned(),
             statuses,
@@ -366,6 +371,7 @@ impl Trees {
     fn wait_for_hand(&self, commit: &str, why: &str, by_hand: Option<ByHand>) -> Done<Landed> {
         let branch = self.ready_branch();
         self.put_branch(&branch, commit)?;
+        info!(commit, branch, "work waits to land");
         let landing = Landing::Ready {
             commit: commit.to_owned(),
             branch,

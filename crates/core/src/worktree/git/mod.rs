@@ -13,13 +13,19 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use descartes_proc::{Ending, StartError};
+use descartes_store::debug_log::variant;
+use tracing::{debug, info, warn};
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
 use guards::{End, Guards, Manner, Order, TAIL};
 use settings::Purpose;
+
+/// A call that takes longer is worth a line in every log.
+const SLOW_MS: u64 = 5000;
 
 /// Which git to call, and in what environment.
 #[derive(Clone, Debug, Default)]
@@ -171,10 +177,18 @@ impl Call {
 
     /// Runs it; any exit code is an answer.
     pub(crate) fn run(self, deadline: Deadline) -> Result<Answer, WorktreeError> {
-        match self.manner {
+        let (verb, began) = (self.verb(), Instant::now());
+        let answer = match self.manner {
             None => self.run_plain(deadline),
             Some(manner) => self.run_guarded(manner, deadline),
+        };
+        let ms = began.elapsed().as_millis() as u64;
+        match &answer {
+            Ok(answer) if ms < SLOW_MS => debug!(verb, code = answer.code, ms, "git"),
+            Ok(answer) => info!(verb, code = answer.code, ms, "git was slow"),
+            Err(error) => warn!(verb, error = %variant(error), ms, "git failed"),
         }
+        answer
     }
 
     fn run_guarded(self, manner: Manner, deadline: Deadline) -> Result<Answer, WorktreeError> {
