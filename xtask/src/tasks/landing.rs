@@ -9,6 +9,8 @@ use crate::lab::chance::Chance;
 use crate::lab::{Lab, Row, Rows, Trial, Trouble, kept};
 
 const TASKS: u64 = 12;
+/// More of them use up the iterations of a loop: each takes those that were under way.
+const KILLS_A_LOOP: u64 = 12;
 const PROMISE: &str = "<promise>COMPLETE</promise>";
 
 /// Quick agents in eight slots: whatever is blocked, we blocked ourselves.
@@ -69,7 +71,7 @@ pub fn kills(lab: &Lab) -> Rows {
     let (mut kills, mut worlds, mut lost) = (0, 0, Vec::new());
     while kills < wanted && lost.is_empty() {
         let seed = lab.seed.wrapping_add(worlds);
-        match one_world(lab, seed, wanted - kills) {
+        match one_world(lab, seed, (wanted - kills).min(KILLS_A_LOOP)) {
             Ok(done) => kills += done,
             Err(trouble) => lost.push(format!("seed {seed}: {trouble}")),
         }
