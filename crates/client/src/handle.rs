@@ -251,7 +251,7 @@ impl LoopHandle {
                 if !matches!(file.origin, Origin::Edited { .. }) {
                     return Vec::new();
                 }
-                edited(state, &file.state, Accept::Harmless).foretold()
+                edited(state, &file.state, Accept::Harmless, None).foretold()
             }
             Err(StateFileError::Missing(path)) => vec![format!(
                 "{} is gone: the next resume makes it anew from the journal",

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use descartes_core::tasks::{RoadmapSource, ScudSource, TaskSource};
-use descartes_kernel::event::Event;
+use descartes_kernel::event::Decided;
 use descartes_kernel::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
 use descartes_kernel::roadmap;
 use descartes_kernel::sched::{
@@ -196,7 +196,7 @@ fn nodes(tasks: usize) -> Vec<TaskNode> {
 fn noop(tasks: usize) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = Journal::create(&folder.path().join("journal.jsonl")).unwrap();
-    let (tell, told) = channel::<Event>();
+    let (tell, told) = channel::<Decided>();
     let writer = std::thread::spawn(move || {
         while let Ok(first) = told.recv() {
             for event in std::iter::once(first).chain(told.try_iter()) {
@@ -241,10 +241,7 @@ fn noop(tasks: usize) -> serde_json::Value {
         });
         for effect in scheduler.advance(&input) {
             match effect {
-                Effect::Append(event) => {
-                    let event = Box::new(event);
-                    tell.send(Event::Tasks { event }).unwrap();
-                }
+                Effect::Append(event) => tell.send(*event).unwrap(),
                 Effect::StartAttempt { slot, tasks } => {
                     slots[slot as usize % 2]
                         .send(tasks[0].task.clone())

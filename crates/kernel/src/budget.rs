@@ -1,9 +1,12 @@
 //! Whether a budget of a loop is used up: the one rule, for a loop of one prompt and for a task loop
 //! with several agents at work.
 
+use std::time::Duration;
+
 use crate::config::IterativeLoopConfig;
 use crate::outcome::{Budget, IterativeExitReason};
-use crate::state::Spent;
+use crate::state::{LoopState, Phase, Spent};
+use crate::units::Secs;
 
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,11 +42,8 @@ pub fn reached(config: &IterativeLoopConfig, spent: &Spent) -> Option<Reached> {
         limit,
         used,
     };
-    if let Some(limit) = config.max_duration_secs
-        && u128::from(spent.ms) >= limit.0.as_millis()
-    {
-        let (limit, used) = (limit.0.as_secs_f64(), spent.ms as f64 / 1e3);
-        return Some(over(Budget::Duration, limit, used));
+    if let Some(reached) = time_reached(config, spent) {
+        return Some(reached);
     }
     if let (Some(limit), Some(used)) = (config.max_cost_usd, spent.cost_micros)
         && used as f64 >= limit * 1e6
@@ -58,6 +58,85 @@ pub fn reached(config: &IterativeLoopConfig, spent: &Spent) -> Option<Reached> {
     }
 }
 
+/// Whether the time is used up.
+pub fn time_reached(config: &IterativeLoopConfig, spent: &Spent) -> Option<Reached> {
+    let limit = config.max_duration_secs?.0;
+    (u128::from(spent.ms) >= limit.as_millis()).then(|| Reached {
+        budget: Budget::Duration,
+        limit: limit.as_secs_f64(),
+        used: spent.ms as f64 / 1e3,
+    })
+}
+
+/// What is left of budgets; `None` is no limit. What is unknown counts as nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Time.
+    pub time: Option<Duration>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Millionths of a dollar.
+    pub cost_micros: Option<u64>,
+}
+
+/// What is left when so much is spent.
+pub fn left(config: &IterativeLoopConfig, spent: &Spent) -> Left {
+    let time = |limit: Secs| limit.0.saturating_sub(Duration::from_millis(spent.ms));
+    let tokens = |limit: u64| limit.saturating_sub(spent.tokens.unwrap_or(0));
+    let cost = |limit: f64| {
+        let micros = (limit * 1e6).round().max(0.0) as u64;
+        micros.saturating_sub(spent.cost_micros.unwrap_or(0))
+    };
+    Left {
+        time: config.max_duration_secs.map(time),
+        tokens: config.max_tokens.map(tokens),
+        cost_micros: config.max_cost_usd.map(cost),
+    }
+}
+
+impl Left {
+    /// The budgets of a loop that has used so much already and may use this much more.
+    pub fn on_top_of(self, spent: &Spent) -> Limits {
+        let cost = |left: u64| left.saturating_add(spent.cost_micros.unwrap_or(0)) as f64 / 1e6;
+        Limits {
+            max_duration_secs: (self.time)
+                .map(|left| Secs(left.saturating_add(Duration::from_millis(spent.ms)))),
+            max_tokens: (self.tokens).map(|left| left.saturating_add(spent.tokens.unwrap_or(0))),
+            max_cost_usd: self.cost_micros.map(cost),
+        }
+    }
+}
+
+/// Budgets as they stand in a config.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Time.
+    pub max_duration_secs: Option<Secs>,
+    /// Tokens.
+    pub max_tokens: Option<u64>,
+    /// Dollars.
+    pub max_cost_usd: Option<f64>,
+}
+
+/// What is left of the time while an iteration is being judged: its agent and its gates count.
+pub fn time_left_to_close(state: &LoopState) -> Option<Duration> {
+    let mut spent = state.spent;
+    if let Phase::Judging { facts, gates, .. } = &state.phase {
+        let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
+        spent.ms += facts.duration_ms + gates;
+    }
+    left(&state.config, &spent).time
+}
+
+/// What was spent, and time that is in no record yet.
+pub fn with_time(spent: &Spent, more: Duration) -> Spent {
+    let ms = u64::try_from(more.as_millis()).unwrap_or(u64::MAX);
+    spent.plus(&Spent {
+        ms,
+        ..Spent::default()
+    })
+}
+
 /// What a loop has used, with what the runs under way have told so far: of all slots together.
 pub fn with_live<'a>(told: &Spent, live: impl IntoIterator<Item = &'a Spent>) -> Spent {
     live.into_iter().fold(*told, |sum, run| sum.plus(run))
@@ -66,7 +145,6 @@ pub fn with_live<'a>(told: &Spent, live: impl IntoIterator<Item = &'a Spent>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Secs;
 
     fn spent(ms: u64, tokens: Option<u64>, cost_micros: Option<u64>) -> Spent {
         Spent {

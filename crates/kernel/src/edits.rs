@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::{IterativeLoopConfig, LoopBackendConfig};
-use crate::event::Event;
+use crate::event::{Decided, Event};
 use crate::state::{IterativeLoopState, LoopState};
+use crate::steering::Sender;
 
 /// Characters of a value that are shown.
 const SHOWN: usize = 100;
@@ -65,7 +66,7 @@ pub enum Accept {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
     /// To be recorded, where anything is applied.
-    pub event: Option<Event>,
+    pub event: Option<Decided>,
     /// Fields that hold as edited.
     pub applied: Vec<FieldChange>,
     /// Fields that stay as the journal has them.
@@ -121,8 +122,13 @@ impl Edit {
     }
 }
 
-/// What an edited state file asks for, as far as it is taken.
-pub fn edited(state: &LoopState, file: &IterativeLoopState, accept: Accept) -> Edit {
+/// What an edited state file asks for, as far as it is taken, by whoever takes the loop up with it.
+pub fn edited(
+    state: &LoopState,
+    file: &IterativeLoopState,
+    accept: Accept,
+    from: Option<&Sender>,
+) -> Edit {
     let mut edit = Edit::default();
     let mut config = file.config.clone();
     for (change, weight) in changes(&state.config, &file.config) {
@@ -143,10 +149,12 @@ pub fn edited(state: &LoopState, file: &IterativeLoopState, accept: Accept) -> E
             to: iterations.to_string(),
         });
     }
-    edit.event = (!edit.applied.is_empty()).then(|| Event::StateEdited {
-        config: Box::new(config),
-        iterations,
-        from: None,
+    edit.event = (!edit.applied.is_empty()).then(|| {
+        Decided::new(Event::StateEdited {
+            config: Box::new(config),
+            iterations,
+            from: from.cloned(),
+        })
     });
     edit
 }
@@ -469,12 +477,12 @@ mod tests {
             .insert("A".into(), "secret".into());
         file.config.backend.environment_hash = Some("of A".into());
         file.iteration = 1;
-        let edit = edited(&state, &file, Accept::Harmless);
+        let edit = edited(&state, &file, Accept::Harmless, None);
         let Some(Event::StateEdited {
             config: taken,
             iterations,
             ..
-        }) = &edit.event
+        }) = edit.event.as_deref()
         else {
             panic!("{edit:?}");
         };
@@ -493,17 +501,22 @@ mod tests {
             "{words}"
         );
         assert!(!words.contains("secret"), "{words}");
-        let all = edited(&state, &file, Accept::All);
+        let all = edited(&state, &file, Accept::All, None);
         assert!(
             all.held_back.is_empty() && all.applied.len() == 3,
             "{all:?}"
         );
-        let Some(Event::StateEdited { config: taken, .. }) = all.event else {
+        let Some(Event::StateEdited { config: taken, .. }) = all.event.as_deref() else {
             panic!("nothing taken");
         };
         assert_eq!(taken.verify, ["true"]);
         assert_eq!(taken.backend.environment_hash.as_deref(), Some("of A"));
-        let same = edited(&state, &state.project(&Kept::default()), Accept::Harmless);
+        let same = edited(
+            &state,
+            &state.project(&Kept::default()),
+            Accept::Harmless,
+            None,
+        );
         assert_eq!(same, Edit::default());
     }
 
@@ -512,7 +525,7 @@ mod tests {
         let state = state();
         let mut file = state.project(&Kept::default());
         file.config.max_iterations = Some(500);
-        let edit = edited(&state, &file, Accept::Harmless);
+        let edit = edited(&state, &file, Accept::Harmless, None);
         assert_eq!((edit.event.is_none(), edit.held_back.len()), (true, 1));
     }
 }

@@ -3,6 +3,7 @@
 //! Iterations are counted from 1 here, as people see them; the state file counts its
 //! summaries from 0.
 
+mod decided;
 mod facts;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use crate::steering::Sender;
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
 
 pub use crate::provider_limit::{LimitKind, LimitTold};
+pub use decided::Decided;
 pub use facts::*;
 
 /// The version of the journal's format.

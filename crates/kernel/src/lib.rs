@@ -11,6 +11,7 @@ pub mod control;
 pub mod display;
 pub mod edits;
 pub mod event;
+pub mod fact;
 pub mod finding;
 pub mod gate_files;
 pub mod graph;

@@ -225,6 +225,22 @@ impl Spent {
     }
 }
 
+impl Spent {
+    /// What was used since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let less = |new: Option<u64>, old: Option<u64>| {
+            new.map(|new| new.saturating_sub(old.unwrap_or(0)))
+        };
+        Self {
+            ms: self.ms.saturating_sub(before.ms),
+            tokens: less(self.tokens, before.tokens),
+            cost_micros: less(self.cost_micros, before.cost_micros),
+            estimated: self.estimated,
+        }
+    }
+}
+
 /// A run that is under way or being judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {

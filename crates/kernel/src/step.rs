@@ -4,12 +4,14 @@
 
 mod judge;
 mod react;
+mod unfinished;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 use crate::budget;
+use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::event::{EndedBy, GateFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason};
 use crate::graph::Proof;
@@ -18,7 +20,13 @@ use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
 
 pub(crate) use judge::NOTHING_DONE;
-pub use react::{before_start, react, refusal, settled_by_attempt, settled_by_end};
+pub use react::{
+    EndRun, before_start, command_stopped, end_run, finish, leave, react, refusal,
+    settled_by_attempt, settled_by_end,
+};
+pub use unfinished::{
+    LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, standstill, take_up,
+};
 
 /// What the policy must know of the agents beyond the config.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +35,20 @@ pub struct Agents {
     pub count: u32,
     /// Iterations without progress before a nudge, where the config does not say.
     pub stall_default: u32,
+}
+
+/// Iterations without progress before a nudge, where every agent is understood.
+const STALL_AFTER: u32 = 5;
+
+impl Agents {
+    /// So many agents; `understood` is whether everything that they print is: of others nobody knows
+    /// whether they stall.
+    pub fn new(count: usize, understood: bool) -> Self {
+        Self {
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            stall_default: if understood { STALL_AFTER } else { 0 },
+        }
+    }
 }
 
 /// What the host found out while closing an iteration.
@@ -57,6 +79,10 @@ pub enum Input {
     Held,
     /// A signal or the library asks to stop.
     Stop(StopBy),
+    /// The same, without any time for the agent.
+    Kill(StopBy),
+    /// In the loop of a task: a budget of its task loop is used up.
+    BudgetGone,
     /// A person's command.
     Command {
         /// What.
@@ -131,22 +157,27 @@ pub fn plan(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
     match &state.phase {
         Phase::Finished { .. } => Action::Over,
         Phase::Running(_) => Action::Watch,
-        Phase::Judging { facts, gates, .. } => plan_judging(state, facts, gates),
+        Phase::Judging { .. } => match next_gate(state) {
+            Some((index, command)) => Action::Gate { index, command },
+            None => Action::Close,
+        },
         Phase::Ready => plan_ready(state, agents, now),
     }
 }
 
-fn plan_judging(state: &LoopState, facts: &RunFacts, gates: &[GateFacts]) -> Action {
+/// The gate that is run next, or runs, in an iteration that is being judged.
+pub fn next_gate(state: &LoopState) -> Option<(u32, String)> {
+    let Phase::Judging { facts, gates, .. } = &state.phase else {
+        return None;
+    };
     let stopped = state.stop.is_some_and(|by| by != StopBy::Interrupt);
     let red = gates.iter().any(|gate| !gate.passed());
     let next = gates.len();
-    if wants_gates(state, facts) && !stopped && !red && next < state.config.verify.len() {
-        return Action::Gate {
-            index: next as u32,
-            command: state.config.verify[next].clone(),
-        };
+    if stopped || red || !wants_gates(state, facts) {
+        return None;
     }
-    Action::Close
+    let command = state.config.verify.get(next)?;
+    Some((next as u32, command.clone()))
 }
 
 fn wants_gates(state: &LoopState, facts: &RunFacts) -> bool {
@@ -169,7 +200,7 @@ fn plan_ready(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
             Action::Leave(by)
         };
     }
-    if let Some(reason) = exhausted(state) {
+    if let Some(reason) = exhausted(&state.config, state) {
         return Action::Finish(reason);
     }
     if state.pause != Pause::No {
@@ -251,11 +282,11 @@ fn still_evidence(state: &LoopState) -> String {
 }
 
 /// Limits, looked at before a new iteration.
-fn exhausted(state: &LoopState) -> Option<IterativeExitReason> {
-    if let Some(reached) = budget::reached(&state.config, &state.spent) {
+fn exhausted(config: &IterativeLoopConfig, state: &LoopState) -> Option<IterativeExitReason> {
+    if let Some(reached) = budget::reached(config, &state.spent) {
         return Some(reached.exit_reason());
     }
-    let limit = state.config.max_iterations?;
+    let limit = config.max_iterations?;
     (state.iterations >= limit).then_some(IterativeExitReason::MaxIterationsReached)
 }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::edits::{FieldChange, changes};
-use crate::event::{Event, FORMAT, Record, WaitEnd};
+use crate::event::{Decided, Event, FORMAT, Record, WaitEnd};
 use crate::state::{Change, ChangedGateFile, LoopState, Note, Pause, Phase, Wait};
 use crate::steering::Sender;
 use crate::tasks::Counted;
@@ -48,12 +48,11 @@ const CHECKPOINT_EVERY: u64 = 1024;
 
 /// The checkpoint that is due, if one is. A loop that is over gets none: its end stays the
 /// last that is said of it.
-pub fn checkpoint(state: &LoopState) -> Option<Event> {
+pub fn checkpoint(state: &LoopState) -> Option<Decided> {
     let over = matches!(state.phase, Phase::Finished { .. });
     let due = state.seq.saturating_sub(state.checkpoint) >= CHECKPOINT_EVERY;
-    (due && !over).then(|| Event::Checkpoint {
-        state: Box::new(state.clone()),
-    })
+    let state = (due && !over).then(|| Box::new(state.clone()))?;
+    Some(Decided::new(Event::Checkpoint { state }))
 }
 
 /// Folds the end of a journal: from its last checkpoint, or from its first record. `None`

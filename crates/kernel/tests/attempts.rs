@@ -67,7 +67,7 @@ impl Sim {
 
     fn input(&mut self, input: &Input) {
         for event in react(&self.0, input, AGENTS, now()) {
-            self.append(event);
+            self.append(event.into());
         }
     }
 

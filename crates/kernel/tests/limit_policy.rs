@@ -82,7 +82,7 @@ impl Loop {
 
     fn input(&mut self, input: &Input) {
         for event in react(&self.state, input, AGENTS, self.now) {
-            self.append(event);
+            self.append(event.into());
         }
     }
 }

@@ -81,6 +81,7 @@ impl World {
         );
         match effect {
             Effect::Append(event) => {
+                let event = event.of_tasks().unwrap().clone();
                 if let Event::AttemptEnded { task, next, .. } | Event::MergeEnded { task, next, .. } =
                     &event
                     && matches!(next, descartes_kernel::sched::Next::Pass { .. })

@@ -4,7 +4,7 @@
 use std::fs;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{Durability, Event};
+use descartes_kernel::event::{Decided, Durability, Event};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_query::{Cell, Index, QueryError};
 use descartes_store::catalog::{LoopMeta, register};
@@ -73,8 +73,9 @@ impl World {
 }
 
 fn append(journal: &mut Journal, second: i64, event: &Event) {
+    let event = Decided::for_test(event.clone());
     journal
-        .append(at(second), event, Durability::Process)
+        .append(at(second), &event, Durability::Process)
         .unwrap();
 }
 

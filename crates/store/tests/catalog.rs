@@ -1,7 +1,7 @@
 //! Loops are found by what a person remembers of them, and old ones make room.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_kernel::event::{Durability, Event};
+use descartes_kernel::event::{Decided, Durability, Event};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_store::catalog::{
     CleanError, CleanScope, FindError, LoopMeta, SafetyCopies, Standing, find, list, plan_clean,
@@ -50,7 +50,11 @@ impl World {
         let mut journal = Journal::create(&dir.journal()).unwrap();
         for event in events {
             journal
-                .append(at(second), event, Durability::Process)
+                .append(
+                    at(second),
+                    &Decided::for_test(event.clone()),
+                    Durability::Process,
+                )
                 .unwrap();
         }
         LogFile::new(dir.run(1).stdout(), None).write(&[b'x'; 50_000]);

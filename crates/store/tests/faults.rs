@@ -1,7 +1,8 @@
 //! The disk fails at every single operation: nothing is lost that was said to be kept.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_kernel::event::{Durability, Event};
+use descartes_kernel::event::{Decided, Durability};
+use descartes_kernel::fact;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_store::Sync;
 use descartes_store::fault::FaultPlan;
@@ -16,10 +17,8 @@ fn at() -> jiff::Timestamp {
     jiff::Timestamp::from_second(1_700_000_000).unwrap()
 }
 
-fn warning(number: u64) -> Event {
-    Event::Warning {
-        message: format!("number {number}"),
-    }
+fn warning(number: u64) -> Decided {
+    fact::warning(format!("number {number}"))
 }
 
 /// Appends ten events and returns how many were acknowledged.

@@ -1,7 +1,8 @@
 //! The journal keeps every whole line, whatever happens to the file.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_kernel::event::{Durability, Event, Record};
+use descartes_kernel::event::{Decided, Durability, Event, Record};
+use descartes_kernel::fact;
 use descartes_store::journal::{
     Journal, JournalError, JournalReader, end_from, find_last, last_records, repair, seek,
 };
@@ -17,10 +18,8 @@ fn at(second: i64) -> jiff::Timestamp {
     jiff::Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn warning(text: &str) -> Event {
-    Event::Warning {
-        message: text.to_owned(),
-    }
+fn warning(text: &str) -> Decided {
+    fact::warning(text)
 }
 
 fn world() -> (TempDir, PathBuf) {
@@ -197,7 +196,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     bytes.push(b'\n');
     fs::write(&path, &bytes).unwrap();
     let seen = JournalReader::open(&path).unwrap().read_new().unwrap();
-    assert_eq!(seen[3].event, warning("hi"), "readable is read");
+    assert_eq!(seen[3].event, *warning("hi"), "readable is read");
     assert!(matches!(repair(&path), Err(JournalError::Newer { .. })));
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
@@ -240,7 +239,7 @@ fn deleted_by_an_agent_it_is_made_anew_with_everything() {
         .unwrap();
     let seen = follower.read_new().unwrap();
     assert_eq!(seen.len(), 1, "a follower goes on where it was");
-    assert_eq!(seen[0].event, warning("after"));
+    assert_eq!(seen[0].event, *warning("after"));
     drop(journal);
     assert_eq!(reopen(&path).unwrap().len(), 2);
 }
@@ -387,7 +386,7 @@ proptest! {
         drop(journal);
         let records = reopen(&path).unwrap();
         let back: Vec<_> = records.into_iter().map(|record| record.event).collect();
-        let sent: Vec<_> = texts.iter().map(|text| warning(text)).collect();
+        let sent: Vec<Event> = texts.iter().map(|text| warning(text).into()).collect();
         prop_assert_eq!(back, sent);
     }
 
@@ -406,7 +405,7 @@ proptest! {
 #[test]
 fn the_end_is_read_from_the_last_that_is_wanted_and_no_further_than_asked() {
     let (_dir, path, bytes) = small();
-    let is = |text: &'static str| move |record: &Record| record.event == warning(text);
+    let is = |text: &'static str| move |record: &Record| record.event == *warning(text);
     let end = end_from(&path, 9, is("zwölf \u{1f980}")).unwrap().unwrap();
     let numbers: Vec<u64> = end.records.iter().map(|record| record.seq).collect();
     assert_eq!(
@@ -448,9 +447,9 @@ fn a_place_in_a_long_journal_is_found_without_reading_it() {
     let mut journal = Journal::create(&path).unwrap();
     let long = warning(&"x".repeat(3000));
     for number in 0..3000_u32 {
-        let event = Event::Nudged {
+        let event = Decided::for_test(Event::Nudged {
             iterations: number / 2 * 2,
-        };
+        });
         journal.append_later(at(0), &event).unwrap();
         // Long stretches without a key, and one line far longer than a block.
         if number % 97 == 0 {
@@ -557,4 +556,35 @@ fn a_half_line_that_its_writer_took_back_is_forgotten() {
     file.set_len(whole.len() as u64).unwrap();
     add_raw(&path, last);
     assert_eq!(reader.read_new().unwrap().len(), 1);
+}
+
+/// Whether a list of dependencies enables the feature that makes any event.
+fn enables_testing(dependencies: Option<&toml::Value>) -> bool {
+    let kernel = dependencies.and_then(|all| all.get("descartes-kernel"));
+    let features = kernel.and_then(|kernel| kernel.get("features"));
+    let features = features.and_then(toml::Value::as_array);
+    features.is_some_and(|all| all.iter().any(|one| one.as_str() == Some("testing")))
+}
+
+#[test]
+fn no_product_crate_enables_the_feature_for_tests() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut seen = 0;
+    for entry in fs::read_dir(crates).unwrap() {
+        let path = entry.unwrap().path().join("Cargo.toml");
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        let manifest: toml::Table = toml::from_str(&text).unwrap();
+        assert!(
+            !enables_testing(manifest.get("dependencies")),
+            "{}",
+            path.display()
+        );
+        seen += usize::from(enables_testing(manifest.get("dev-dependencies")));
+    }
+    assert!(
+        seen > 0,
+        "the tests of some crate write events of their own"
+    );
 }

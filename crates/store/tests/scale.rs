@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use descartes_kernel::event::{
-    Durability, EndedBy, Event, ExitStatus, Progress, RunFacts, TreeFacts, Verdict,
+    Decided, Durability, EndedBy, Event, ExitStatus, Progress, RunFacts, TreeFacts, Verdict,
 };
 use descartes_kernel::state::{IterationSummary, IterativeLoopState};
 use descartes_store::Sync;
@@ -18,7 +18,7 @@ fn at() -> jiff::Timestamp {
 }
 
 /// The three events of an iteration.
-fn events(number: u32) -> [Event; 3] {
+fn events(number: u32) -> [Decided; 3] {
     let (run, iteration) = (u64::from(number), number);
     let facts = RunFacts {
         ended_by: EndedBy::Exit,
@@ -73,6 +73,7 @@ fn events(number: u32) -> [Event; 3] {
         },
         finished,
     ]
+    .map(Decided::for_test)
 }
 
 fn state(iterations: u32) -> IterativeLoopState {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use descartes_kernel::event::{
-    EndedBy, Event, ExitStatus, Progress, RunFacts, TreeFacts, Verdict as Judged,
+    Decided, EndedBy, Event, ExitStatus, Progress, RunFacts, TreeFacts, Verdict as Judged,
 };
 use descartes_store::journal::Journal;
 use descartes_testkit::stamp;
@@ -93,12 +93,12 @@ fn fill(trial: &Trial<'_>) -> Result<(), Trouble> {
     let path = trial.journals().into_iter().next().ok_or("no journal")?;
     let (mut journal, _, _) = Journal::open(&path).map_err(|error| said(&error))?;
     let at = jiff::Timestamp::now();
-    let mut append = |event: &Event| {
+    let mut append = |event: &Decided| {
         journal
             .append_later(at, event)
             .map_err(|error| said(&error))
     };
-    append(&Event::LoopReopened)?;
+    append(&Decided::for_test(Event::LoopReopened))?;
     for number in EARLY + 1..=MANY {
         for event in iteration(number) {
             append(&event)?;
@@ -108,7 +108,7 @@ fn fill(trial: &Trial<'_>) -> Result<(), Trouble> {
 }
 
 /// The records of one iteration.
-pub fn iteration(number: u32) -> [Event; 3] {
+pub fn iteration(number: u32) -> [Decided; 3] {
     let (run, iteration) = (u64::from(number), number);
     let facts = RunFacts {
         ended_by: EndedBy::Exit,
@@ -158,6 +158,7 @@ pub fn iteration(number: u32) -> [Event; 3] {
             spent_ms: 3,
         },
     ]
+    .map(Decided::for_test)
 }
 
 /// `loop status` on that history, beside `--version`, which starts the same binary and reads nothing.

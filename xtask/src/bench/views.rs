@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_store::journal::Journal;
 use descartes_testkit::Pty;
 use descartes_testkit::pty::Size;
@@ -111,9 +111,7 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
     let mut times = Vec::new();
     for number in 0..lab.form.pick(20, 100) {
         let message = format!("mark {number}.");
-        let event = Event::Warning {
-            message: message.clone(),
-        };
+        let event = fact::warning(message.clone());
         let at = jiff::Timestamp::now();
         let since = Instant::now();
         let appended = journal.append(at, &event, event.durability());

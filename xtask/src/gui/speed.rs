@@ -3,7 +3,7 @@
 use std::io::BufWriter;
 use std::io::{Seek, SeekFrom, Write};
 
-use descartes_kernel::event::{Durability, Event};
+use descartes_kernel::event::{Decided, Durability, Event};
 use descartes_store::journal::Journal;
 
 use super::Window;
@@ -50,8 +50,9 @@ fn latency(lab: &Lab) -> Result<Row, Trouble> {
     let path = trial.journals().into_iter().next().ok_or("no journal")?;
     let (mut journal, _, _) = Journal::open(&path).map_err(said)?;
     let now = jiff::Timestamp::now;
+    let reopened = Decided::for_test(Event::LoopReopened);
     journal
-        .append(now(), &Event::LoopReopened, Durability::Process)
+        .append(now(), &reopened, Durability::Process)
         .map_err(said)?;
     let window = Window::open(&trial, &[])?;
     let mut times = Vec::new();

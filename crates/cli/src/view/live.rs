@@ -9,7 +9,7 @@ use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::notice::Notice;
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Pause, Phase, Spent};
-use descartes_kernel::step::{Action, Agents, plan};
+use descartes_kernel::step::next_gate;
 use descartes_kernel::tasks::TasksState;
 use descartes_kernel::units::show_size;
 use jiff::Timestamp;
@@ -318,24 +318,19 @@ fn tinted(paint: Paint, source: Source, line: String) -> String {
 }
 
 fn doing(state: &LoopState, since: Timestamp, now: Timestamp) -> Doing {
-    // Which agent comes next is not asked here, so their number does not matter.
-    let agents = Agents {
-        count: 1,
-        stall_default: 0,
-    };
     match &state.phase {
         Phase::Running(run) => Doing::Agent {
             command: agent_name(state, run.agent),
             elapsed: words::between(run.started_at, now),
         },
-        Phase::Judging { .. } => match plan(state, agents, now) {
-            Action::Gate { index, command } => Doing::Gate {
+        Phase::Judging { .. } => match next_gate(state) {
+            Some((index, command)) => Doing::Gate {
                 number: index as usize + 1,
                 of: state.config.verify.len(),
                 command,
                 elapsed: words::between(since, now),
             },
-            _ => Doing::Closing,
+            None => Doing::Closing,
         },
         Phase::Ready if state.pause == Pause::Held => Doing::Paused,
         Phase::Ready => match &state.wait {

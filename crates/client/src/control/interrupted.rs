@@ -2,53 +2,26 @@
 
 use std::io::Read;
 
-use descartes_kernel::event::{Cost, EndedBy, Event, Tokens};
+use descartes_kernel::event::{Cost, EndedBy, Tokens};
 use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
 use descartes_kernel::reader::{RunReader, Source};
-use descartes_kernel::state::{LoopState, Phase, RunInfo};
-use descartes_store::logs::{GapMarks, read_log};
+use descartes_kernel::state::{LoopState, RunInfo};
+use descartes_kernel::step::LastSeen;
+use descartes_store::logs::{GapMarks, last_output, read_log};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::LoopHandle;
 use crate::logs::understood;
 
-/// The record that closes the iteration under way, if there is one.
-pub(super) fn close(handle: &LoopHandle, state: &LoopState) -> Option<Event> {
-    let (run, spent_ms, tokens, cost) = match &state.phase {
-        Phase::Running(run) => {
-            let (tokens, cost) = read_back(handle, state, run).unwrap_or_default();
-            (run, time_of(handle, run), tokens, cost)
-        }
-        Phase::Judging { run, facts, gates } => {
-            let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
-            (run, facts.duration_ms + gates, facts.tokens, facts.cost)
-        }
-        Phase::Ready | Phase::Finished { .. } => return None,
-    };
-    Some(Event::IterationInterrupted {
-        iteration: run.iteration,
-        run: run.run,
-        spent_ms,
+/// The last that is known of the run under way.
+pub(super) fn last_seen(handle: &LoopHandle, state: &LoopState, run: &RunInfo) -> LastSeen {
+    let (tokens, cost) = read_back(handle, state, run).unwrap_or_default();
+    LastSeen {
+        at: last_output(&handle.dir.run(run.run)),
         tokens,
         cost,
-    })
-}
-
-/// Until its last sign of life.
-fn time_of(handle: &LoopHandle, run: &RunInfo) -> u64 {
-    let folder = handle.dir.run(run.run);
-    let seen = [folder.stdout(), folder.stderr()]
-        .into_iter()
-        .filter_map(|log| {
-            let modified =
-                descartes_store::safe_open::metadata(&log).and_then(|meta| meta.modified());
-            Timestamp::try_from(modified.ok()?).ok()
-        });
-    let spent = seen.max().map_or(0, |seen| {
-        seen.as_millisecond() - run.started_at.as_millisecond()
-    });
-    u64::try_from(spent).unwrap_or(0)
+    }
 }
 
 /// Tokens and cost, where its stream is understood.

@@ -3,11 +3,12 @@
 
 use descartes_kernel::control::Command;
 use descartes_kernel::edits::{Accept, Edit, edited};
-use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::event::{Decided, Record};
+use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{Kept, LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState, Phase, RunInfo};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{Agents, Input, react, refusal, settled_by_end};
+use descartes_kernel::step::{cancel_stopped, command_stopped, refusal};
 use descartes_kernel::transition::{Fold, apply};
 use descartes_store::Sync;
 use descartes_store::host::this_host;
@@ -78,7 +79,7 @@ impl Hold {
             Ok(Loaded { state, origin, .. }) => {
                 // The file lies in the agent's reach: what loosens is for `resume --accept-edits`.
                 let edit = match origin {
-                    Origin::Edited { .. } => edited(&self.state, &state, Accept::Harmless),
+                    Origin::Edited { .. } => edited(&self.state, &state, Accept::Harmless, None),
                     Origin::Projected { .. } | Origin::ByHand => Edit::default(),
                 };
                 self.kept = Some(state.kept());
@@ -111,9 +112,7 @@ impl Hold {
 
     /// Adds a line to the journal that a person should know and that changes nothing.
     pub fn note(&mut self, message: impl Into<String>) -> Result<(), ClientError> {
-        self.append(Event::Warning {
-            message: message.into(),
-        })
+        self.append(fact::warning(message))
     }
 
     /// Records a command as the loop's host would have done.
@@ -126,11 +125,19 @@ impl Hold {
             _ => None,
         };
         match (command, ended) {
-            (Command::Cancel { .. }, None) => self.cancel(command)?,
-            // It is over: there is nothing to cancel and nothing to record.
-            (Command::Cancel { .. } | Command::Ping, _) => {}
+            // Of one that is over there is nothing to cancel and nothing to record.
+            (Command::Cancel { .. }, _) => {
+                let (from, now) = (this_process(), Timestamp::now());
+                let seen = |run: &RunInfo| interrupted::last_seen(&self.handle, &self.state, run);
+                let events = cancel_stopped(&self.state, command, Some(&from), now, seen);
+                self.append_all(events)?;
+            }
+            (Command::Ping, _) => {}
             (_, Some(reason)) if reason.is_success() => return Err(is_done(&reason)),
-            _ => self.react(command)?,
+            _ => {
+                let events = command_stopped(&self.state, command, Some(&this_process()));
+                self.append_all(events)?;
+            }
         }
         self.finish()
     }
@@ -155,40 +162,11 @@ impl Hold {
         })
     }
 
-    fn react(&mut self, command: &Command) -> Result<(), ClientError> {
-        // Commands ask nothing about the agents.
-        let agents = Agents {
-            count: 1,
-            stall_default: 0,
-        };
-        let input = Input::Command {
-            command: command.clone(),
-            from: Some(this_process()),
-        };
-        for event in react(&self.state, &input, agents, Timestamp::now()) {
-            self.append(event)?;
-        }
-        Ok(())
+    fn append_all(&mut self, events: Vec<Decided>) -> Result<(), ClientError> {
+        events.into_iter().try_for_each(|event| self.append(event))
     }
 
-    /// Closes what a dead host left open, so that no number is used twice, then the loop.
-    fn cancel(&mut self, command: &Command) -> Result<(), ClientError> {
-        let id = self.state.next_command;
-        let command = command.clone();
-        let from = Some(this_process());
-        self.append(Event::CommandAccepted { id, command, from })?;
-        if let Some(event) = interrupted::close(&self.handle, &self.state) {
-            self.append(event)?;
-        }
-        let reason = IterativeExitReason::UserCancelled;
-        self.append(Event::LoopFinished { reason })?;
-        for event in settled_by_end(&self.state) {
-            self.append(event)?;
-        }
-        Ok(())
-    }
-
-    fn append(&mut self, event: Event) -> Result<(), ClientError> {
+    fn append(&mut self, event: Decided) -> Result<(), ClientError> {
         let at = Timestamp::now();
         let seq = self.journal.append(at, &event, event.durability());
         let seq = seq.map_err(|error| match error {
@@ -198,12 +176,7 @@ impl Hold {
             ),
             other => other.into(),
         })?;
-        let record = Record {
-            v: FORMAT,
-            seq,
-            at,
-            event,
-        };
+        let record = event.into_record(seq, at);
         apply(&mut self.state, &record)?;
         self.records.push(record);
         Ok(())

@@ -81,7 +81,7 @@ impl World {
             working_directory: Some(self.project()),
             ..config
         };
-        let event = Event::LoopCreated {
+        let event = Decided::for_test(Event::LoopCreated {
             loop_id: id.into(),
             name: name.into(),
             config: Box::new(config),
@@ -90,10 +90,9 @@ impl World {
             summaries: vec![],
             spent: None,
             ended: None,
-        };
+        });
         let seq = journal.append(now(), &event, Durability::Process).unwrap();
-        let (v, at) = (FORMAT, now());
-        let state = begin(&Record { v, seq, at, event }).unwrap();
+        let state = begin(&event.into_record(seq, now())).unwrap();
         let mut made = Made {
             root: self.root(),
             file: StateFile::at(&state_file).unwrap(),
@@ -130,14 +129,13 @@ pub struct Made {
 }
 
 impl Made {
-    pub fn append(&mut self, event: Event) {
-        let at = Timestamp::now();
+    pub fn append(&mut self, event: impl Into<Event>) {
+        let (event, at) = (Decided::for_test(event.into()), Timestamp::now());
         let seq = self
             .journal
             .append(at, &event, Durability::Process)
             .unwrap();
-        let v = FORMAT;
-        apply(&mut self.state, &Record { v, seq, at, event }).unwrap();
+        apply(&mut self.state, &event.into_record(seq, at)).unwrap();
     }
 
     pub fn save(&mut self) {

@@ -11,9 +11,10 @@ use descartes_kernel::event::{Cost, EndedBy};
 use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
 use descartes_kernel::reader::{RunReader, RunReport, Source, Spending};
 use descartes_kernel::state::RunInfo;
+use descartes_kernel::step::LastSeen;
 use descartes_proc::find_program;
 use descartes_store::layout::RunDir;
-use descartes_store::logs::{GapMarks, read_log};
+use descartes_store::logs::{GapMarks, last_output, read_log};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -327,23 +328,14 @@ impl ResolvedAgent {
     }
 }
 
-/// Tokens and cost of a run whose host died, read from its log, and the time it had.
-pub(super) fn read_interrupted(
+/// What the logs of a run tell whose host died.
+pub(super) fn last_seen(
     folder: &RunDir,
     run: &RunInfo,
     agents: &[ResolvedAgent],
     config: &IterativeLoopConfig,
     settings: &HostSettings,
-) -> (RunReport, u64) {
-    let log = folder.stdout();
-    let seen = fs_err::metadata(&log)
-        .ok()
-        .and_then(|meta| meta.modified().ok());
-    let spent = seen
-        .and_then(|at| Timestamp::try_from(at).ok())
-        .map_or(0, |at| {
-            at.as_millisecond() - run.started_at.as_millisecond()
-        });
+) -> LastSeen {
     let mut report = RunReport::default();
     if let Some(agent) = agents
         .get(run.agent as usize)
@@ -351,7 +343,7 @@ pub(super) fn read_interrupted(
     {
         let mut late = agent.reader(config, "");
         let reader = late.get();
-        if feed(&log, reader).is_ok() {
+        if feed(&folder.stdout(), reader).is_ok() {
             report = reader.finish(
                 None,
                 EndedBy::HostLost,
@@ -361,7 +353,11 @@ pub(super) fn read_interrupted(
         }
         agent.price(&mut report, settings);
     }
-    (report, u64::try_from(spent).unwrap_or(0))
+    LastSeen {
+        at: last_output(folder),
+        tokens: report.tokens,
+        cost: report.cost,
+    }
 }
 
 fn feed(log: &Path, reader: &mut RunReader) -> std::io::Result<()> {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_kernel::event::{Event, TreeFacts, Verdict};
+use descartes_kernel::event::{TreeFacts, Verdict};
+use descartes_kernel::fact;
 use descartes_kernel::gate_files::gate_file_names;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
@@ -235,7 +236,7 @@ impl Driver {
     fn tag_green(&mut self) -> Result<(), HostError> {
         let name = format!("descartes/{}/{}", self.state.name, self.state.iterations);
         match self.tree.tag(&name) {
-            Ok(()) => self.append(Event::Tagged { name }),
+            Ok(()) => self.append(fact::tagged(name)),
             Err(error) => self.warn(format!("no tag: {error}")),
         }
     }
@@ -251,10 +252,7 @@ impl Driver {
                 files.insert(file.clone(), hash.clone());
             }
         }
-        if files == self.state.gate_files {
-            return Ok(());
-        }
-        self.append(Event::GateFiles { files })
+        self.append_all(fact::gate_files(&self.state, files))
     }
 
     /// Files that the gates hang on and that are not as they were when the loop began.
@@ -267,7 +265,7 @@ impl Driver {
         );
         for (file, print) in changed {
             if self.reported_gate_files.insert((file.clone(), print)) {
-                self.append(Event::GateFileChanged { file, task: None })?;
+                self.append(fact::gate_file_changed(file, None))?;
             }
         }
         Ok(())

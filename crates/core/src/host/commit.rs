@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use descartes_kernel::event::Event;
-use descartes_kernel::state::Phase;
+use descartes_kernel::budget::time_left_to_close;
+use descartes_kernel::fact;
 
 use super::HostError;
 use super::driver::Driver;
@@ -45,9 +45,8 @@ impl Driver {
         }
         let told = self.mono() + SLOW;
         let mut told = Some(told);
-        let mut until = self
-            .time_left()
-            .map(|left| self.mono() + left.max(AT_LEAST));
+        let mut until =
+            time_left_to_close(&self.state).map(|left| self.mono() + left.max(AT_LEAST));
         loop {
             let deadline = [told, until].into_iter().flatten().min();
             match self.next(deadline)? {
@@ -59,9 +58,7 @@ impl Driver {
                 }
                 None if told.is_some_and(|at| self.mono() >= at) => {
                     told = None;
-                    self.append(Event::Busy {
-                        what: "committing: running git hooks".to_owned(),
-                    })?;
+                    self.append(fact::busy("committing: running git hooks"))?;
                 }
                 None => {
                     until = None;
@@ -69,18 +66,5 @@ impl Driver {
                 }
             }
         }
-    }
-
-    /// What is left of the budget of time, this iteration counted in.
-    fn time_left(&self) -> Option<Duration> {
-        let limit = self.state.config.max_duration_secs?.0;
-        let ms = match &self.state.phase {
-            Phase::Judging { facts, gates, .. } => {
-                let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
-                self.state.spent.ms + facts.duration_ms + gates
-            }
-            _ => self.state.spent.ms,
-        };
-        Some(limit.saturating_sub(Duration::from_millis(ms)))
     }
 }

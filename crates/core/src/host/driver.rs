@@ -6,13 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use descartes_kernel::config::KILL_GRACE;
-use descartes_kernel::control::{Answer, Command, CommandId, Grace};
-use descartes_kernel::event::{Event, Record, StopBy, TreeFacts};
+use descartes_kernel::control::{Answer, Command, CommandId};
+use descartes_kernel::event::{Decided, Event, Record, TreeFacts};
+use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{Kept, LoopState, Phase, Spent};
+use descartes_kernel::state::{Kept, LoopState, Phase, RunInfo, Spent};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{
-    Action, Agents, Input, plan, plan_attempt, react, refusal, settled_by_end,
+    Action, Agents, EndRun, Input, LastSeen, close_unfinished, end_run, finish, leave, plan,
+    plan_attempt, react, refusal, settled_by_end,
 };
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, RunClock, Supervisor};
@@ -56,7 +58,6 @@ pub(crate) struct Driver {
     /// Held for its drop, which removes the file.
     pub(crate) _socket: Option<ControlSocket>,
     pub(crate) waiting: Vec<(CommandId, Reply)>,
-    pub(crate) interrupts: u8,
     pub(crate) clock: RunClock,
     pub(crate) run: Option<LiveRun>,
     /// The newest measure of the work tree.
@@ -158,7 +159,7 @@ impl Driver {
                 Action::Finish(reason) => self.finish(reason)?,
                 Action::Leave(by) => {
                     self.settle_logs()?;
-                    self.append(Event::Interrupted { by })?;
+                    self.append(leave(by))?;
                     self.save_last();
                     return Ok(self.end());
                 }
@@ -194,12 +195,9 @@ impl Driver {
 
     pub(crate) fn finish(&mut self, reason: IterativeExitReason) -> Result<(), HostError> {
         self.settle_logs()?;
-        self.append(Event::LoopFinished { reason })?;
+        self.append(finish(reason))?;
         self.save_last();
-        for event in settled_by_end(&self.state) {
-            self.append(event)?;
-        }
-        Ok(())
+        self.append_all(settled_by_end(&self.state))
     }
 
     /// The host cannot go on: write down why, on the last reserve if need be.
@@ -211,50 +209,30 @@ impl Driver {
         // would use its number again. Unless its end is in the journal already, and only the
         // sync of it failed.
         if self.journal.next_seq() == self.state.seq + 1
-            && let Some(event) = self.open_iteration()
+            && let Some(event) = close_unfinished(&self.state, |run| self.seen_now(run))
         {
             self.last_word(event);
         }
-        self.last_word(Event::LoopFinished { reason });
+        self.last_word(finish(reason));
         // The journal has the reason; a state file that cannot be written is rebuilt from it.
         drop(self.save_state());
     }
 
-    /// What is left of an iteration that can no longer be finished.
-    fn open_iteration(&self) -> Option<Event> {
-        let run = self.state.run()?;
-        let (spent_ms, tokens, cost) = match &self.state.phase {
-            Phase::Judging { facts, .. } => (facts.duration_ms, facts.tokens, facts.cost),
-            _ => {
-                let time = Timestamp::now().duration_since(run.started_at);
-                let told = self.run.as_ref().map(|live| &live.spent);
-                let agent = self.agents.get(run.agent as usize);
-                let cost = agent
-                    .zip(told)
-                    .and_then(|(agent, told)| agent.cost(told, &self.settings));
-                let tokens = told.map(|told| told.tokens);
-                let time = u64::try_from(time.as_millis()).unwrap_or(0);
-                (time, tokens.filter(|tokens| tokens.total().is_some()), cost)
-            }
-        };
-        Some(Event::IterationInterrupted {
-            iteration: run.iteration,
-            run: run.run,
-            spent_ms,
-            tokens,
-            cost,
-        })
+    /// The run under way, as it stands now.
+    fn seen_now(&self, run: &RunInfo) -> LastSeen {
+        let told = self.run.as_ref().map(|live| &live.spent);
+        let agent = self.agents.get(run.agent as usize);
+        LastSeen {
+            at: Some(Timestamp::now()),
+            tokens: told.map(|told| told.tokens),
+            cost: (agent.zip(told)).and_then(|(agent, told)| agent.cost(told, &self.settings)),
+        }
     }
 
-    fn last_word(&mut self, event: Event) {
+    fn last_word(&mut self, event: Decided) {
         let now = Timestamp::now();
         if let Ok(seq) = self.journal.append_from_reserve(now, &event) {
-            let record = Record {
-                v: descartes_kernel::event::FORMAT,
-                seq,
-                at: now,
-                event,
-            };
+            let record = event.into_record(seq, now);
             if apply(&mut self.state, &record).is_ok() {
                 self.tell(&record);
             }
@@ -263,26 +241,26 @@ impl Driver {
 
     pub(crate) fn input(&mut self, input: &Input) -> Result<(), HostError> {
         debug!(input = %variant(input), "input");
-        for event in react(&self.state, input, self.policy, Timestamp::now()) {
-            self.append(event)?;
-        }
-        Ok(())
+        self.append_all(react(&self.state, input, self.policy, Timestamp::now()))
+    }
+
+    pub(crate) fn append_all(
+        &mut self,
+        events: impl IntoIterator<Item = Decided>,
+    ) -> Result<(), HostError> {
+        let mut events = events.into_iter();
+        events.try_for_each(|event| self.append(event))
     }
 
     /// Journal first, then the state, then everybody who watches.
-    pub(crate) fn append(&mut self, event: Event) -> Result<(), HostError> {
+    pub(crate) fn append(&mut self, event: Decided) -> Result<(), HostError> {
         let durability = event.durability();
         let now = Timestamp::now();
         let seq = self.journal.append(now, &event, durability)?;
         if self.journal.take_made_anew() {
             self.make_whole();
         }
-        let record = Record {
-            v: descartes_kernel::event::FORMAT,
-            seq,
-            at: now,
-            event,
-        };
+        let record = event.into_record(seq, now);
         let told = match record.event {
             Event::CommandEffective { id } => Some((id, self.effective_words(id))),
             _ => None,
@@ -311,9 +289,7 @@ impl Driver {
     }
 
     pub(crate) fn warn(&mut self, message: impl Into<String>) -> Result<(), HostError> {
-        self.append(Event::Warning {
-            message: message.into(),
-        })
+        self.append(fact::warning(message))
     }
 
     pub(crate) fn mono(&self) -> Duration {
@@ -349,11 +325,8 @@ impl Driver {
     /// may be running is to be ended, if that follows from it.
     pub(crate) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
         match message {
-            Message::Stop(by) => self.stop(by),
-            Message::Kill(by) => {
-                self.input(&Input::Stop(by))?;
-                Ok(Some(Ending::Kill))
-            }
+            Message::Stop(by) => self.stop(&Input::Stop(by)),
+            Message::Kill(by) => self.stop(&Input::Kill(by)),
             Message::Command(command, from, reply) => self.command(command, *from, reply),
             Message::FilesGone => {
                 self.journal.keep()?;
@@ -366,12 +339,7 @@ impl Driver {
                 self.news.push_back(*news);
                 Ok(None)
             }
-            // A run under way is ended where it is watched. Before one begins there is nothing to
-            // begin it with; what is judged is judged to its end.
-            Message::BudgetGone(_) => match self.state.phase {
-                Phase::Ready => self.stop(StopBy::HangUp),
-                _ => Ok(None),
-            },
+            Message::BudgetGone(_) => self.stop(&Input::BudgetGone),
             Message::Tree(_) | Message::Note(..) | Message::Committed(_) => Ok(None),
         }
     }
@@ -389,24 +357,19 @@ impl Driver {
         Ending::Ask { grace }
     }
 
-    fn stop(&mut self, by: StopBy) -> Result<Option<Ending>, HostError> {
-        info!(?by, "asked to stop");
-        if by != StopBy::Interrupt {
-            self.input(&Input::Stop(by))?;
-            return Ok(Some(self.kill_grace()));
-        }
-        self.interrupts = self.interrupts.saturating_add(1);
-        match self.interrupts {
-            1 => {
-                self.input(&Input::Stop(StopBy::Interrupt))?;
-                Ok(None)
-            }
-            2 => {
-                self.input(&Input::Stop(StopBy::InterruptAgain))?;
-                Ok(Some(self.kill_grace()))
-            }
-            _ => Ok(Some(Ending::Kill)),
-        }
+    /// How a process tree that may be running is to be ended because of this.
+    fn ending(&self, input: &Input) -> Option<Ending> {
+        Some(match end_run(&self.state, input)? {
+            EndRun::Ask => self.kill_grace(),
+            EndRun::Kill => Ending::Kill,
+        })
+    }
+
+    fn stop(&mut self, input: &Input) -> Result<Option<Ending>, HostError> {
+        info!(?input, "asked to stop");
+        let ending = self.ending(input);
+        self.input(input)?;
+        Ok(ending)
     }
 
     fn command(
@@ -433,23 +396,15 @@ impl Driver {
         };
         let id = self.state.next_command;
         info!(command = %variant(&command), id, "command accepted");
-        let ending = match &command {
-            Command::Cancel { grace: Grace::Ask } => Some(self.kill_grace()),
-            Command::Cancel { grace: Grace::Skip } => Some(Ending::Kill),
-            _ => None,
+        let input = Input::Command {
+            command,
+            from: Some(from),
         };
-        let events = react(
-            &self.state,
-            &Input::Command {
-                command,
-                from: Some(from),
-            },
-            self.policy,
-            Timestamp::now(),
-        );
+        let ending = self.ending(&input);
+        let events = react(&self.state, &input, self.policy, Timestamp::now());
         self.waiting.push((id, reply));
         for event in events {
-            let accepted = matches!(event, Event::CommandAccepted { .. });
+            let accepted = matches!(*event, Event::CommandAccepted { .. });
             self.append(event)?;
             if accepted && let Some((_, reply)) = self.waiting.last() {
                 reply.send(&Answer::Accepted { id });
@@ -546,9 +501,7 @@ impl Driver {
 
     /// The journal is the durable one; the state file is its fold, made anew from it if lost.
     pub(super) fn begin_save(&mut self) -> Result<(), HostError> {
-        if let Some(event) = checkpoint(&self.state) {
-            self.append(event)?;
-        }
+        self.append_all(checkpoint(&self.state))?;
         if self.ground.is_above(self.house.state_file()) {
             // A working directory is never made anew to have a place for the state file.
             self.ground.check()?;

@@ -4,17 +4,15 @@
 use std::path::Path;
 
 use descartes_kernel::edits::Accept;
-use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::fact;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
-use descartes_kernel::transition::apply;
 use descartes_store::catalog::{self, Home, Lies, LoopMeta, lies};
 use descartes_store::journal::Journal;
 use descartes_store::state_file::{Origin, StateFile};
-use jiff::Timestamp;
 
 use super::open::working_dir;
 use super::sources::{Found, Source, new_id};
-use super::take_over::Resume;
+use super::take_over::{Resume, record};
 use super::{HostError, HostSettings};
 
 /// Refuses a state file that lies elsewhere than its loop says, unless it is taken over. A copy gets
@@ -88,21 +86,8 @@ pub(super) fn settle(
     if same_file && state.config.working_directory.as_ref() == Some(&dir) {
         return Ok(());
     }
-    let (event, at) = (
-        Event::Moved {
-            working_directory: dir.clone(),
-            state_file: state_file.path().to_owned(),
-        },
-        Timestamp::now(),
-    );
-    let seq = journal.append(at, &event, event.durability())?;
-    let record = Record {
-        v: FORMAT,
-        seq,
-        at,
-        event,
-    };
-    apply(state, &record)?;
+    let file = state_file.path().to_owned();
+    record(journal, state, fact::moved(dir.clone(), file))?;
     let known = catalog::find(&settings.root, &state.loop_id);
     let meta = LoopMeta {
         id: state.loop_id.clone(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{Event, FORMAT, HostFacts, Record};
+use descartes_kernel::event::{Decided, HostFacts};
+use descartes_kernel::fact;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::step::Agents;
@@ -155,16 +156,7 @@ pub(crate) fn create_within(
     )?;
     drop(claim);
     let mut journal = Journal::create(&loop_dir.journal())?;
-    let event = Event::LoopCreated {
-        loop_id,
-        name,
-        config: Box::new(config),
-        started_at: now,
-        iterations: 0,
-        summaries: Vec::new(),
-        spent: None,
-        ended: None,
-    };
+    let event = fact::loop_created(loop_id, name, config, now, None);
     let state = first_record(&mut journal, now, event)?;
     let held = Held {
         state,
@@ -183,12 +175,9 @@ pub(crate) fn create_within(
         None if tasks.is_some() => BTreeMap::new(),
         None => gate_files(gates, &dir, &host.driver.settings.environment),
     };
-    if !files.is_empty() {
-        host.driver.append(Event::GateFiles { files })?;
-    }
-    if let Some(name) = branch {
-        host.driver.append(Event::Branched { name })?;
-    }
+    let files = fact::gate_files(&host.driver.state, files);
+    let branch = branch.map(fact::branched);
+    host.driver.append_all(files.into_iter().chain(branch))?;
     host.take_tasks(tasks);
     host.driver.save_state()?;
     Ok(host)
@@ -241,15 +230,10 @@ pub(super) fn register(
 pub(super) fn first_record(
     journal: &mut Journal,
     now: Timestamp,
-    event: Event,
+    event: Decided,
 ) -> Result<LoopState, HostError> {
     let seq = journal.append(now, &event, event.durability())?;
-    Ok(begin(&Record {
-        v: FORMAT,
-        seq,
-        at: now,
-        event,
-    })?)
+    Ok(begin(&event.into_record(seq, now))?)
 }
 
 /// Where the loop works: it must be there and readable.
@@ -473,14 +457,7 @@ pub(super) fn assemble(
         .unwrap_or_else(|| PathBuf::from("."));
     let tree = Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held));
     let ground = Ground::hold(&work);
-    let policy = Agents {
-        count: agents.len() as u32,
-        stall_default: if agents.iter().all(ResolvedAgent::understood) {
-            5
-        } else {
-            0
-        },
-    };
+    let policy = Agents::new(agents.len(), agents.iter().all(ResolvedAgent::understood));
     let logs = LoopLogs::measure(&held.dir, settings.max_logs.unwrap_or(u64::MAX))?;
     let mut driver = Driver {
         state: held.state,
@@ -497,7 +474,6 @@ pub(super) fn assemble(
         ground,
         _socket: socket,
         waiting: Vec::new(),
-        interrupts: 0,
         clock: RunClock::start(),
         run: None,
         trees: 0,
@@ -523,7 +499,7 @@ pub(super) fn assemble(
             info,
         ),
     };
-    driver.append(Event::HostStarted { host: held.facts })?;
+    driver.append(fact::host_started(held.facts))?;
     Ok(Host { driver, notices })
 }
 

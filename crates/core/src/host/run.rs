@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use descartes_kernel::budget;
 use descartes_kernel::config::PromptMode;
-use descartes_kernel::event::{EndedBy, Event, ExitStatus, RunFacts, TreeFacts};
+use descartes_kernel::event::{EndedBy, ExitStatus, RunFacts, TreeFacts};
+use descartes_kernel::fact::{self, StartFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::reader::{Note, RunReport, Spending};
@@ -69,9 +71,7 @@ impl Driver {
     pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
         let before = self.measure_before();
         self.tell_measure()?;
-        for event in before_start(&self.state, self.policy) {
-            self.append(event)?;
-        }
+        self.append_all(before_start(&self.state, self.policy))?;
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
             Err(HostError::Prompt(message)) => return self.broken(message),
@@ -82,16 +82,14 @@ impl Driver {
             Err(HostError::Prompt(message)) => return self.broken(message),
             Err(error) => return Err(error),
         };
-        self.append(Event::RunStarted {
-            run,
-            iteration,
-            agent,
+        let facts = StartFacts {
             guard_pid: self.supervisor.guard_pid(),
             prompt: prompt.hash.clone(),
             prompt_bytes: prompt.text.len() as u64,
             before,
             notes: prompt.notes.clone(),
-        })?;
+        };
+        self.append(fact::run_started(&self.state, agent, facts))?;
         self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
             Ok(()) => {
@@ -173,21 +171,14 @@ impl Driver {
 
     fn watch_limits(&self) -> WatchLimits {
         let config = &self.state.config;
-        let spent = &self.state.spent;
-        let left = |limit: f64, used: u64| (limit - used as f64).max(0.0) as u64;
+        let left = budget::left(config, &self.state.spent);
         WatchLimits {
             timeout: config.iteration_timeout_secs.map(|t| t.0),
             idle: config.idle_timeout_secs.0,
             promise_grace: config.promise_grace_secs.0,
-            time_left: config
-                .max_duration_secs
-                .map(|limit| limit.0.saturating_sub(Duration::from_millis(spent.ms))),
-            tokens_left: config
-                .max_tokens
-                .map(|l| l.saturating_sub(spent.tokens.unwrap_or(0))),
-            cost_left: config
-                .max_cost_usd
-                .map(|limit| left(limit * 1e6, spent.cost_micros.unwrap_or(0))),
+            time_left: left.time,
+            tokens_left: left.tokens,
+            cost_left: left.cost_micros,
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::sched;
 use descartes_kernel::state::{IterativeLoopState, LoopState};
 use descartes_kernel::transition::Fold;
@@ -269,16 +270,7 @@ pub(super) fn begin_from_file(
     }
     register(settings, loop_id, &name, path, &work, started_at, family)?;
     let mut journal = Journal::create(&dir.journal())?;
-    let event = Event::LoopCreated {
-        loop_id: loop_id.to_owned(),
-        name,
-        config: Box::new(config),
-        started_at,
-        iterations: file.iteration,
-        summaries: file.iteration_summaries.clone(),
-        spent: file.spent,
-        ended: file.completed.then(|| file.exit_reason.clone()),
-    };
+    let event = fact::loop_created(loop_id.to_owned(), name, config, started_at, Some(file));
     let state = first_record(&mut journal, now, event)?;
     Ok((journal, state, branch))
 }

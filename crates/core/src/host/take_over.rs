@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::{Accept, Edit, edited};
-use descartes_kernel::event::Event;
+use descartes_kernel::event::{Decided, Event};
+use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{Kept, LoopState, Phase};
+use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::steering::Sender;
-use descartes_kernel::step::{Action, plan};
+use descartes_kernel::step::{Standstill, TakeUp, standstill, take_up};
 use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
 use descartes_store::Sync;
@@ -22,7 +23,7 @@ use descartes_store::state_file::{Loaded, Origin, StateFile};
 use jiff::Timestamp;
 use tracing::info;
 
-use super::agent::{read_interrupted, resolve_all};
+use super::agent::{last_seen, resolve_all};
 use super::driver::Driver;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
@@ -162,12 +163,9 @@ pub(crate) fn resume_for(
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
         if found.source == Source::Journal {
-            let edit = edit_of(&state, loaded, resume.accept, &mut notices);
+            let edit = edit_of(&state, loaded, resume.accept, from.as_ref(), &mut notices);
             held_back = HeldBack::of(&edit);
-            if let Some(mut event) = edit.event {
-                if let Event::StateEdited { from: by, .. } = &mut event {
-                    by.clone_from(&from);
-                }
+            if let Some(event) = edit.event {
                 branch = new_branch(&settings, &state, &event, &dir)?;
                 record(&mut journal, &mut state, event)?;
             }
@@ -195,12 +193,15 @@ pub(crate) fn resume_for(
     if let Purpose::Attempt { dir, .. } = &purpose {
         state.config.working_directory = Some(dir.clone());
     }
-    if let Some(early) = early_end(&state, &resume.change)
-        && purpose != Purpose::Land
-        && (purpose == Purpose::Loop || !matches!(early, Resumed::Done(_)))
-    {
+    // A task that was done is attempted again where its merge failed.
+    let still = standstill(&state, &resume.change).filter(|still| match purpose {
+        Purpose::Loop => true,
+        Purpose::Attempt { .. } => !matches!(still, Standstill::Done(_)),
+        Purpose::Land => false,
+    });
+    if let Some(still) = still {
         told.append(&mut notices);
-        return Ok(early);
+        return Ok(still.into());
     }
     held_back.keep(&state_file, &mut notices)?;
     warn_environment(&state, &mut notices);
@@ -251,7 +252,7 @@ pub(crate) fn resume_for(
     let mut host = assemble(settings, held, agents, notices)?;
     host.driver.land_only = (purpose == Purpose::Land).then_some(before);
     if let Some(name) = branch {
-        host.driver.append(Event::Branched { name })?;
+        host.driver.append(fact::branched(name))?;
     }
     host.driver
         .settle_the_past(&resume.change, from.as_ref(), &purpose)?;
@@ -286,7 +287,13 @@ fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), Ho
 
 /// A file edited by hand is taken as the person's wish, and said; what loosens the loop only where
 /// the person says so, for the file lies in the agent's reach.
-fn edit_of(state: &LoopState, loaded: &Loaded, accept: Accept, notices: &mut Vec<String>) -> Edit {
+fn edit_of(
+    state: &LoopState,
+    loaded: &Loaded,
+    accept: Accept,
+    from: Option<&Sender>,
+    notices: &mut Vec<String>,
+) -> Edit {
     let theirs = &loaded.state.config.backend;
     if matches!(loaded.origin, Origin::Projected { .. }) {
         // Everything else in it is the journal's.
@@ -297,7 +304,7 @@ fn edit_of(state: &LoopState, loaded: &Loaded, accept: Accept, notices: &mut Vec
         let ours = &mut file.config.backend;
         ours.environment = theirs.environment.clone();
         ours.environment_hash = theirs.environment_hash.clone();
-        let edit = edited(state, &file, accept);
+        let edit = edited(state, &file, accept, from);
         notices.extend(edit.notices());
         return edit;
     }
@@ -308,7 +315,7 @@ fn edit_of(state: &LoopState, loaded: &Loaded, accept: Accept, notices: &mut Vec
             state.iterations
         ));
     }
-    let edit = edited(state, &loaded.state, accept);
+    let edit = edited(state, &loaded.state, accept, from);
     notices.extend(edit.notices());
     edit
 }
@@ -339,16 +346,15 @@ fn new_branch(
     make_branch(settings, config, &state.name, &work, dir)
 }
 
-fn record(journal: &mut Journal, state: &mut LoopState, event: Event) -> Result<(), HostError> {
+/// Appends before there is a driver.
+pub(super) fn record(
+    journal: &mut Journal,
+    state: &mut LoopState,
+    event: Decided,
+) -> Result<(), HostError> {
     let now = Timestamp::now();
     let seq = journal.append(now, &event, event.durability())?;
-    let record = descartes_kernel::event::Record {
-        v: descartes_kernel::event::FORMAT,
-        seq,
-        at: now,
-        event,
-    };
-    apply(state, &record)?;
+    apply(state, &event.into_record(seq, now))?;
     Ok(())
 }
 
@@ -380,41 +386,18 @@ impl HeldBack {
     }
 }
 
-/// A done loop is done; one at its limit needs a new one.
-fn early_end(state: &LoopState, change: &ConfigChange) -> Option<Resumed> {
-    if let Phase::Finished { reason, .. } = &state.phase
-        && reason.is_success()
-    {
-        return Some(Resumed::Done(reason.clone()));
-    }
-    let mut config = state.config.clone();
-    change.apply_to(&mut config);
-    let trial = LoopState {
-        phase: match &state.phase {
-            Phase::Finished { .. } => Phase::Ready,
-            other => other.clone(),
-        },
-        config,
-        verdict: None,
-        failures: 0,
-        fatal: None,
-        still: 0,
-        stop: None,
-        ..state.clone()
-    };
-    let agents = descartes_kernel::step::Agents {
-        count: 1,
-        stall_default: 0,
-    };
-    match plan(&trial, agents, Timestamp::now()) {
-        Action::Finish(reason) => {
-            let limit = trial.config.max_iterations.max(Some(trial.iterations));
-            Some(Resumed::AtLimit {
-                resume_flags: reason.resume_flags(limit),
+impl From<Standstill> for Resumed {
+    fn from(still: Standstill) -> Self {
+        match still {
+            Standstill::Done(reason) => Self::Done(reason),
+            Standstill::AtLimit {
                 reason,
-            })
+                resume_flags,
+            } => Self::AtLimit {
+                reason,
+                resume_flags,
+            },
         }
-        _ => None,
     }
 }
 
@@ -442,40 +425,20 @@ impl Driver {
         from: Option<&Sender>,
         purpose: &Purpose,
     ) -> Result<(), HostError> {
-        if let Phase::Running(run) = &self.state.phase {
-            let run = run.clone();
-            let folder = self.dir.run(run.run);
-            let (said, spent_ms) = read_interrupted(
-                &folder,
-                &run,
-                &self.agents,
-                &self.state.config,
-                &self.settings,
-            );
-            self.append(Event::IterationInterrupted {
-                iteration: run.iteration,
-                run: run.run,
-                spent_ms,
-                tokens: said.tokens,
-                cost: said.cost,
-            })?;
-        }
-        // A proof that nobody has heard of is left as it stands, to be heard.
-        let unheard = match purpose {
-            Purpose::Attempt { told, .. } => {
-                self.state.iterations > *told && self.state.exit_reason().is_success()
-            }
-            Purpose::Loop | Purpose::Land => false,
+        let taken = TakeUp {
+            change,
+            from,
+            told: match purpose {
+                Purpose::Attempt { told, .. } => Some(*told),
+                Purpose::Loop | Purpose::Land => None,
+            },
         };
-        if matches!(self.state.phase, Phase::Finished { .. }) && !unheard {
-            self.append(Event::LoopReopened)?;
-        }
-        if !change.is_empty() {
-            let (change, by) = (change.clone(), "resume".to_owned());
-            let from = from.cloned();
-            self.append(Event::ConfigChanged { change, by, from })?;
-        }
-        self.gates_changed()?;
-        Ok(())
+        let events = take_up(&self.state, taken, |run| {
+            let folder = self.dir.run(run.run);
+            let config = &self.state.config;
+            last_seen(&folder, run, &self.agents, config, &self.settings)
+        });
+        self.append_all(events)?;
+        self.gates_changed()
     }
 }

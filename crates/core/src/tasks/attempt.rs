@@ -6,15 +6,16 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::edits::Accept;
-use descartes_kernel::event::{StopBy, Verdict};
+use descartes_kernel::event::StopBy;
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::AttemptEnd;
-use descartes_kernel::state::{IterationSummary, LoopState, Spent};
-use descartes_kernel::tasks::attempt_end;
-use descartes_kernel::units::Secs;
+use descartes_kernel::state::{IterationSummary, Spent};
+use descartes_kernel::tasks::{
+    OwnLimits, attempt_change, attempt_end, ends_all_tasks, is_unheard_proof,
+};
 use descartes_store::catalog::{Lies, lies};
 use descartes_store::debug_log::variant;
 use descartes_store::lock::LockError;
@@ -143,42 +144,6 @@ pub(crate) struct AttemptNews {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Limits of a task's own, beside those of the whole loop.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Own {
-    /// Time for all attempts together.
-    pub(super) time: Option<Duration>,
-    /// Dollars for all attempts together.
-    pub(super) cost: Option<f64>,
-    /// Files that it may touch; none: every file.
-    pub(super) files: Vec<String>,
-}
-
-impl Own {
-    /// The tighter of a limit of the whole and the task's own.
-    fn tighten(&self, time: &mut Option<Secs>, cost: &mut Option<f64>) {
-        if let Some(own) = self.time {
-            *time = Some(Secs(time.map_or(own, |whole| whole.0.min(own))));
-        }
-        if let Some(own) = self.cost {
-            *cost = Some(cost.map_or(own, |whole| whole.min(own)));
-        }
-    }
-
-    /// Whether a budget that was used up is the task's alone.
-    fn is_limit(&self, reason: &IterativeExitReason) -> bool {
-        let IterativeExitReason::BudgetExhausted { budget, limit, .. } = reason else {
-            return false;
-        };
-        let own = match budget {
-            Budget::Duration => self.time.map(|time| time.as_secs_f64()),
-            Budget::Cost => self.cost,
-            Budget::Tokens => None,
-        };
-        own.is_some_and(|own| own <= *limit)
-    }
-}
-
 /// An attempt to be made.
 pub(super) struct Job {
     pub(super) slot: u32,
@@ -199,7 +164,9 @@ pub(super) struct Job {
     pub(super) told_spent: Option<Spent>,
     /// Files that its gates hang on, as they were when the task loop began.
     pub(super) gate_files: BTreeMap<String, String>,
-    pub(super) own: Own,
+    pub(super) own: OwnLimits,
+    /// Files that it may touch; none: every file.
+    pub(super) files: Vec<String>,
     pub(super) control: Control,
     pub(super) tx: Sender<Message>,
 }
@@ -288,10 +255,10 @@ impl Job {
 
     /// Green work that changed other files than the task may touch goes back to its agent.
     fn hold_to_scope(&self, news: &mut AttemptNews) {
-        if self.own.files.is_empty() {
+        if self.files.is_empty() {
             return;
         }
-        match self.place.outside(&self.work, &self.own.files) {
+        match self.place.outside(&self.work, &self.files) {
             Ok(outside) if outside.is_empty() => {}
             Ok(outside) => {
                 let tail = outside.join("\n");
@@ -324,7 +291,7 @@ impl Job {
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
-        news.fatal = fatal(&state, &self.own);
+        news.fatal = ends_all_tasks(&state, &self.own);
         let counted = state.iterations >= until;
         news.run = state
             .summaries
@@ -334,7 +301,7 @@ impl Job {
                 loop_id: state.loop_id.clone(),
                 iterations: state.iterations,
                 summary: summary.clone(),
-                spent: used(&before, &state.spent),
+                spent: state.spent.since(&before),
                 had_prompt: true,
             });
         Ok(())
@@ -348,7 +315,7 @@ impl Job {
     /// What the task's loop used without the task loop having heard of it.
     fn unheard(&self, now: &Spent) -> Spent {
         let told = self.told_spent.as_ref();
-        told.map_or_else(Spent::default, |told| used(told, now))
+        told.map_or_else(Spent::default, |told| now.since(told))
     }
 
     /// Opens the task's loop; `None` where its last attempt was proven and nobody has heard.
@@ -362,10 +329,10 @@ impl Job {
             config.prompt = format!("{}\n\n{note}", config.prompt.trim_end());
         }
         config.working_directory = Some(dir.clone());
-        self.own
-            .tighten(&mut config.max_duration_secs, &mut config.max_cost_usd);
         let file = config.state_file.clone().unwrap_or_default();
         if !file.exists() {
+            let (time, cost) = (&mut config.max_duration_secs, &mut config.max_cost_usd);
+            self.own.tighten(time, cost);
             let new = NewLoop {
                 config,
                 name: Some(self.name.clone()),
@@ -392,11 +359,7 @@ impl Job {
         };
         news.warnings.extend(host.notices().iter().cloned());
         let state = host.state();
-        let proven = matches!(
-            state.verdict,
-            Some(Verdict::Promise | Verdict::Gates | Verdict::Success)
-        );
-        if state.iterations > self.told && proven {
+        if is_unheard_proof(state, self.told) {
             news.end = attempt_end(state, state.iterations);
             news.run = state.summaries.back().map(|summary| RunNews {
                 loop_id: state.loop_id.clone(),
@@ -423,42 +386,7 @@ impl Job {
             .as_ref()
             .is_some_and(|loaded| !matches!(lies(&self.settings.root, file, loaded), Lies::AtHome));
         let before = before.map(|loaded| loaded.state);
-        let spent = before.as_ref().and_then(|state| state.spent);
-        let spent = spent.unwrap_or_default();
-        let before = before.map(|state| state.config);
-        let mut change = ConfigChange {
-            max_iterations: Some(config.max_iterations),
-            prompt: Some(config.prompt.clone()),
-            verify: Some(config.verify.clone()),
-            model: config.model.clone(),
-            iteration_timeout_secs: config.iteration_timeout_secs,
-            idle_timeout_secs: Some(config.idle_timeout_secs),
-            verify_timeout_secs: Some(config.verify_timeout_secs),
-            stall_after: config.stall_after,
-            ..ConfigChange::default()
-        };
-        if let Some(before) = before {
-            // The task loop may have been resumed with another agent, or other rights for it.
-            let permissions = Some(config.permissions);
-            change.permissions = permissions.filter(|now| *now != before.permissions);
-            change.prompt_mode = config.backend.prompt_mode;
-            let agent = Some(config.agent()).filter(|now| *now != before.agent());
-            change.agent = agent.map(Box::new);
-        }
-        // Budgets are the task loop's: what is left of them, on top of what this task used.
-        change.max_duration_secs = self
-            .config
-            .max_duration_secs
-            .map(|left| Secs(left.0 + Duration::from_millis(spent.ms)));
-        change.max_tokens = config
-            .max_tokens
-            .map(|left| left + spent.tokens.unwrap_or(0));
-        change.max_cost_usd = self
-            .config
-            .max_cost_usd
-            .map(|left| left + spent.cost_micros.unwrap_or(0) as f64 / 1e6);
-        self.own
-            .tighten(&mut change.max_duration_secs, &mut change.max_cost_usd);
+        let mut change = attempt_change(config, &self.own, before.as_ref());
         for unlimited in [false, true] {
             if unlimited {
                 // Attempts that a dead host cut short used up numbers of their own.
@@ -490,28 +418,5 @@ impl Job {
             "the loop of task {} cannot go on",
             self.work.id
         )))
-    }
-}
-
-/// What would stop every other attempt as well: a wrong login, an agent that cannot be started,
-/// a budget of the whole.
-fn fatal(state: &LoopState, own: &Own) -> Option<IterativeExitReason> {
-    match state.exit_reason() {
-        reason if own.is_limit(&reason) => None,
-        reason @ (IterativeExitReason::Error { .. }
-        | IterativeExitReason::BudgetExhausted { .. }) => Some(reason),
-        reason @ IterativeExitReason::AgentFailed { .. } if state.fatal.is_some() => Some(reason),
-        _ => None,
-    }
-}
-
-fn used(before: &Spent, after: &Spent) -> Spent {
-    let less =
-        |new: Option<u64>, old: Option<u64>| new.map(|new| new.saturating_sub(old.unwrap_or(0)));
-    Spent {
-        ms: after.ms.saturating_sub(before.ms),
-        tokens: less(after.tokens, before.tokens),
-        cost_micros: less(after.cost_micros, before.cost_micros),
-        estimated: after.estimated,
     }
 }

@@ -1,7 +1,7 @@
 //! An attempt that is over: what the task loop makes of it.
 
 use descartes_kernel::budget::Reached;
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
@@ -33,26 +33,25 @@ impl Runner<'_> {
                 .into_iter()
                 .any(|known| known.file == file && known.task == task)
             {
-                self.d.append(Event::GateFileChanged { file, task })?;
+                self.d.append(fact::gate_file_changed(file, task))?;
             }
         }
         if let Some(run) = news.run.take() {
             let task = launch::work_id(self, &news.tasks);
-            let wall_ms = Some(self.take_time());
+            let wall_ms = self.take_time();
             let delivers = run.had_prompt
                 && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
-            self.d.append(Event::TaskRun {
-                task: task.as_str().into(),
-                loop_id: run.loop_id,
-                iterations: run.iterations,
-                summary: Box::new(run.summary),
-                spent: run.spent,
+            self.d.append(fact::task_run(
+                task.as_str().into(),
+                run.loop_id,
+                run.iterations,
+                run.summary,
+                run.spent,
                 wall_ms,
-            })?;
+            ))?;
             let notes = notes.filter(|_| delivers).unwrap_or_default();
-            for event in settled_by_attempt(&self.d.state, &notes) {
-                self.d.append(event)?;
-            }
+            self.d
+                .append_all(settled_by_attempt(&self.d.state, &notes))?;
         }
         if let Some(answer) = answer {
             self.grown(&answer)?;
@@ -85,7 +84,12 @@ impl Runner<'_> {
                 self.no_commit.insert(task.clone(), words.clone());
             }
         }
-        self.count_failures(&end, worked);
+        let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
+        let max_failures = self.d.state.config.max_failures;
+        let hopeless = self.failures.count(&end, worked, done, max_failures);
+        if self.fatal.is_none() {
+            self.fatal = hopeless;
+        }
         for task in news.tasks {
             let end = end.clone();
             self.inputs.push_back(Input::Finished { task, end });
@@ -96,32 +100,6 @@ impl Runner<'_> {
             self.inputs.push_back(reached_input(reached));
         }
         self.d.keep_locks()
-    }
-
-    /// An agent that fails again and again fails for every task: it exits with an error or tells
-    /// one, and leaves no work behind.
-    pub(super) fn count_failures(&mut self, end: &AttemptEnd, worked: bool) {
-        match end {
-            AttemptEnd::Failed { message } if !worked => {
-                self.failures += 1;
-                if self.failures >= self.d.state.config.max_failures.max(1) && self.hopeless() {
-                    self.fatal.get_or_insert(IterativeExitReason::AgentFailed {
-                        failures: self.failures,
-                        last: message.clone(),
-                    });
-                }
-            }
-            AttemptEnd::Limited { .. } | AttemptEnd::Interrupted => {}
-            // It did nothing, and nothing is wrong with it as far as can be told.
-            AttemptEnd::NothingDone => {}
-            _ => self.failures = 0,
-        }
-    }
-
-    /// Nothing was ever done in this loop.
-    pub(super) fn hopeless(&self) -> bool {
-        let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
-        done == 0
     }
 }
 

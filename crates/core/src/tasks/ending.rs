@@ -1,9 +1,10 @@
 //! The end of a task loop: every agent is ended, what is left is said, the reason written down.
 
-use descartes_kernel::event::Event;
-use descartes_kernel::outcome::{IterativeExitReason, Unlanded};
-use descartes_kernel::sched::{Account, Ended, Gates, Outcome, StopReason};
-use descartes_kernel::tasks::Landing;
+use descartes_kernel::fact;
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched::{Account, Outcome, StopReason};
+use descartes_kernel::step::leave;
+use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
 
 use super::place::Closed;
 use super::run::{Busy, Runner, gates_of};
@@ -65,7 +66,7 @@ impl Runner<'_> {
         if let (Some(by), true, None) = (stop, cancelled, &self.fatal)
             && !by.ends_loop()
         {
-            self.d.append(Event::Interrupted { by })?;
+            self.d.append(leave(by))?;
             self.d.save_last();
             return Ok(self.d.end());
         }
@@ -73,7 +74,7 @@ impl Runner<'_> {
         self.close_place(&ended.account)?;
         let reason = match self.fatal.take() {
             Some(reason) => reason,
-            None => self.or_unlanded(self.reason(&ended)),
+            None => end_reason(&ended, gates_of(self.d), self.landing()),
         };
         self.d.finish(reason)?;
         Ok(self.d.end())
@@ -85,29 +86,17 @@ impl Runner<'_> {
         &mut self,
         before: &IterativeExitReason,
     ) -> Result<HostEnd, HostError> {
-        use IterativeExitReason as R;
-        let over = !matches!(before, R::Running);
+        let over = *before != IterativeExitReason::Running;
         if over && self.d.state.stop.is_none() {
             let account = self.sched.account();
             self.close_place(&account)?;
         }
         self.say()?;
-        let reason = match before {
-            R::Running => {
-                self.d.save_last();
-                return Ok(self.d.end());
-            }
-            R::TasksBlocked { tasks, .. } if tasks.is_empty() => match gates_of(self.d) {
-                Gates::Some => R::GatesPassed,
-                Gates::None => R::CompletionPromiseDetected,
-            },
-            R::TasksBlocked { tasks, .. } => R::TasksBlocked {
-                tasks: tasks.clone(),
-                unlanded: None,
-            },
-            other => other.clone(),
-        };
-        let reason = self.or_unlanded(reason);
+        if !over {
+            self.d.save_last();
+            return Ok(self.d.end());
+        }
+        let reason = end_after_landing(before, gates_of(self.d), self.landing());
         self.d.finish(reason)?;
         Ok(self.d.end())
     }
@@ -118,10 +107,8 @@ impl Runner<'_> {
         done.append(&mut self.grew);
         let Closed { waits, kept } = self.place.close(&done);
         self.say()?;
-        let known = self.d.state.tasks.as_ref().map(|tasks| &tasks.kept);
-        if known.is_none_or(|known| *known != kept) {
-            self.d.append(Event::TreesKept { trees: kept })?;
-        }
+        let kept = fact::trees_kept(&self.d.state, kept);
+        self.d.append_all(kept)?;
         let landing = self
             .d
             .state
@@ -144,65 +131,14 @@ impl Runner<'_> {
                 why,
                 by_hand,
             };
-            self.d.append(Event::WorkLanded { landing })?;
+            let told = fact::work_landed(&self.d.state, landing);
+            self.d.append_all(told)?;
         }
         Ok(())
     }
 
-    /// Done is what has landed.
-    fn or_unlanded(&self, reason: IterativeExitReason) -> IterativeExitReason {
-        use IterativeExitReason as R;
-        let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.as_ref());
-        let Some(Landing::Ready { branch, why, .. }) = landing else {
-            return reason;
-        };
-        let unlanded = Some(Unlanded {
-            branch: branch.clone(),
-            why: why.clone(),
-        });
-        match reason {
-            R::TasksBlocked { tasks, .. } => R::TasksBlocked { tasks, unlanded },
-            reason if reason.is_success() => R::TasksBlocked {
-                tasks: Vec::new(),
-                unlanded,
-            },
-            reason => reason,
-        }
-    }
-
-    pub(super) fn reason(&self, ended: &Ended) -> IterativeExitReason {
-        use IterativeExitReason as R;
-        let open = || ended.account.not_done();
-        match &ended.outcome {
-            Outcome::Complete => match gates_of(self.d) {
-                Gates::Some => R::GatesPassed,
-                Gates::None => R::CompletionPromiseDetected,
-            },
-            Outcome::TasksBlocked => R::TasksBlocked {
-                tasks: open(),
-                unlanded: None,
-            },
-            Outcome::MaxIterations { .. } => R::MaxIterationsReached,
-            Outcome::Stopped { why } => match why {
-                StopReason::Cancelled => R::UserCancelled,
-                StopReason::TaskFailed { .. } => R::TasksBlocked {
-                    tasks: open(),
-                    unlanded: None,
-                },
-                StopReason::CommitFailed { wave, message } => R::Error {
-                    message: format!("wave {wave} could not be committed: {message}"),
-                },
-                StopReason::Budget {
-                    budget,
-                    limit,
-                    used,
-                } => R::BudgetExhausted {
-                    budget: *budget,
-                    limit: *limit,
-                    used: *used,
-                },
-            },
-        }
+    fn landing(&self) -> Option<&Landing> {
+        self.d.state.tasks.as_ref()?.landing.as_ref()
     }
 
     /// Which task blocks which.

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::gate_files::{executed_names, gate_file_names};
-use descartes_kernel::tasks::WorkPlace;
+use descartes_kernel::tasks::{WorkPlace, attempt_gates};
 
-use super::launch;
 use super::run::Runner;
 use crate::host::gate_files::{fingerprint_of, gate_files, gate_files_by};
 use crate::host::{HostError, git_of};
@@ -27,7 +26,7 @@ impl Runner<'_> {
         let mut files = BTreeMap::new();
         let loops_own = (self.d.state.config.verify.clone(), None);
         let of_tasks = self.loaded.briefs.values().map(|brief| {
-            let gates = launch::gates_of(&self.d.state.config, std::slice::from_ref(brief));
+            let gates = attempt_gates(&self.d.state.config, std::slice::from_ref(brief));
             (gates, brief.cwd.clone())
         });
         let mut all: Vec<(Vec<String>, Option<String>)> = of_tasks.collect();
@@ -42,10 +41,8 @@ impl Runner<'_> {
                     .map(|(name, print)| (key(cwd.as_deref(), &name), print)),
             );
         }
-        match files.is_empty() {
-            true => Ok(()),
-            false => self.d.append(Event::GateFiles { files }),
-        }
+        let told = fact::gate_files(&self.d.state, files);
+        self.d.append_all(told)
     }
 
     /// What gates hang on in what agents are given: the last commit, or the user's own tree.

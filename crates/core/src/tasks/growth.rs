@@ -1,12 +1,10 @@
 //! Growth: when every task of a roadmap is done, an agent is asked for one more, as often as the
 //! person allowed and no more.
 
-use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::graph::{Proof, TaskId};
+use descartes_kernel::graph::TaskId;
 use descartes_kernel::roadmap::{growth_prompt, growth_reply};
 use descartes_kernel::sched::{Input, Outcome, Scheduler};
-use descartes_kernel::tasks::TaskFile;
-use serde_json::Map;
+use descartes_kernel::tasks::{TaskFile, growth_config};
 
 use super::attempt::AttemptNews;
 use super::launch;
@@ -103,23 +101,12 @@ impl Runner<'_> {
             id: format!("{NAME}{number}"),
             title: "a proposal for one more task".to_owned(),
         };
-        let parent = self.d.state.config.clone();
-        let config = IterativeLoopConfig {
-            prompt: growth_prompt(&roadmap),
-            prompt_file: None,
-            completion_promise: None,
-            verify: Vec::new(),
-            max_iterations: Some(1),
-            state_file: Some(launch::state_file(self, &work)),
-            stall_after: Some(0),
-            spec_files: Vec::new(),
-            spec_prefix: None,
-            git: Default::default(),
-            proof: Some(Proof::Exit),
-            tasks: None,
-            extra: Map::new(),
-            ..parent
-        };
+        let config = growth_config(
+            &self.d.state.config,
+            &self.spent_now(),
+            growth_prompt(&roadmap),
+            launch::state_file(self, &work),
+        );
         let task = TaskId::from(work.id.as_str());
         launch::start(self, 0, vec![task], work, config, None)
     }

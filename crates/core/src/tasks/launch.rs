@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::GateEnd;
-use descartes_kernel::graph::{Proof, TaskId};
-use descartes_kernel::promise::PromiseMatch;
+use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
 use descartes_kernel::state::Spent;
-use descartes_kernel::tasks::{TaskFile, TaskMarks, gate_words};
-use descartes_kernel::units::Secs;
+use descartes_kernel::tasks::{
+    AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words,
+};
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
 use super::News;
-use super::attempt::{Control, Job, Own};
+use super::attempt::{Control, Job};
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::run::{Busy, Live, Runner};
@@ -156,11 +156,11 @@ pub(super) fn start(
         told: told.unwrap_or(0),
         told_spent,
         gate_files,
-        own: Own {
+        own: OwnLimits {
             time: brief.as_ref().and_then(|brief| brief.max_time),
             cost: brief.as_ref().and_then(|brief| brief.max_cost),
-            files: brief.map(|brief| brief.text.files).unwrap_or_default(),
         },
+        files: brief.map(|brief| brief.text.files).unwrap_or_default(),
         control: control.clone(),
         tx: runner.d.tx.clone(),
     };
@@ -197,72 +197,26 @@ fn child_config(
         .iter()
         .filter_map(|attempt| brief_of(runner, &attempt.task))
         .collect();
-    let first = briefs.first().cloned().unwrap_or_default();
-    let gates = gates_of(&parent, &briefs);
+    let gates = attempt_gates(&parent, &briefs);
     let prompt = prompt(runner, attempts, &briefs, &gates)?;
     let plan = runner.sched.plan();
     let node = attempts
         .first()
         .and_then(|first| plan.graph().find(&first.task))
-        .map(|task| plan.graph().node(task).clone());
-    let rules = node.map(|node| node.rules).unwrap_or_default();
-    let limit = rules
-        .max_attempts
-        .unwrap_or(runner.config.max_iterations_per_task);
-    let number = attempts.iter().map(|attempt| attempt.attempt).max();
-    let roadmap = matches!(runner.config.source, TaskFile::Roadmap { .. });
-    let promise = match (roadmap, rules.proof) {
-        (_, Proof::Exit) => None,
-        (true, _) => first.promise.clone(),
-        (false, _) => parent.completion_promise.clone(),
+        .map(|task| plan.graph().node(task));
+    let of = AttemptOf {
+        parent: &parent,
+        tasks: &runner.config,
+        briefs: &briefs,
+        rules: node.map(|node| node.rules).unwrap_or_default(),
+        attempt: attempts.iter().map(|one| one.attempt).max().unwrap_or(1),
+        spent: &runner.spent_now(),
     };
-    let mut config = IterativeLoopConfig {
-        prompt,
-        prompt_file: None,
-        completion_promise: promise,
-        promise_match: match roadmap {
-            true => Some(
-                first
-                    .promise_match
-                    .or(parent.promise_match)
-                    .unwrap_or(PromiseMatch::Tagged),
-            ),
-            false => parent.promise_match,
-        },
-        promise_hint: Some(parent.promise_hint.unwrap_or(true)),
-        verify: gates,
-        verify_timeout_secs: first.gate_timeout.map_or(parent.verify_timeout_secs, Secs),
-        max_iterations: Some(limit.max(number.unwrap_or(1))),
-        iteration_timeout_secs: parent.iteration_timeout_secs.or(first.timeout.map(Secs)),
-        state_file: Some(state_file(runner, work)),
-        stall_after: Some(first.stall_after.or(parent.stall_after).unwrap_or(0)),
-        idle_timeout_secs: first.idle_timeout.map_or(parent.idle_timeout_secs, Secs),
-        abort_promise: first.abort_promise.clone().or(parent.abort_promise.clone()),
-        max_failures: u32::MAX,
-        spec_files: Vec::new(),
-        spec_prefix: None,
-        git: Default::default(),
-        proof: Some(rules.proof),
-        tasks: None,
-        model: first.model.clone().or(parent.model.clone()),
-        extra: Map::new(),
-        ..parent
-    };
-    take_agent(&runner.d.settings, &first, &mut config)?;
-    leave_budgets(runner, &mut config);
-    Ok(config)
-}
-
-/// Gates of the tasks themselves, then those of the loop.
-pub(super) fn gates_of(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<String> {
-    let mut gates: Vec<String> = Vec::new();
-    let own = briefs.iter().flat_map(|brief| &brief.gates);
-    for gate in own.chain(&parent.verify) {
-        if !gates.contains(gate) {
-            gates.push(gate.clone());
-        }
+    let mut config = attempt_config(&of, prompt, state_file(runner, work));
+    if let Some(first) = briefs.first() {
+        take_agent(&runner.d.settings, first, &mut config)?;
     }
-    gates
+    Ok(config)
 }
 
 /// The agent that a task asks for: a profile by name, or a command.
@@ -298,20 +252,6 @@ pub(super) fn take_agent(
     config.command = program.clone();
     config.args = args.to_vec();
     Ok(())
-}
-
-/// What is left of the budgets of the whole, with what the agents at work have spent so far.
-fn leave_budgets(runner: &Runner<'_>, config: &mut IterativeLoopConfig) {
-    let spent = runner.spent_now();
-    if let Some(limit) = &mut config.max_duration_secs {
-        limit.0 = limit.0.saturating_sub(Duration::from_millis(spent.ms));
-    }
-    if let Some(limit) = &mut config.max_tokens {
-        *limit = limit.saturating_sub(spent.tokens.unwrap_or(0));
-    }
-    if let Some(limit) = &mut config.max_cost_usd {
-        *limit = (*limit - spent.cost_micros.unwrap_or(0) as f64 / 1e6).max(0.0);
-    }
 }
 
 fn prompt(

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use descartes_kernel::edits::FieldChange;
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
@@ -23,7 +23,7 @@ impl Runner<'_> {
     fn announce_with(&mut self, held: Vec<FieldChange>) -> Result<(), HostError> {
         let tasks = planned(&self.loaded);
         let tag = self.config.source.tag();
-        self.d.append(Event::TasksPlanned { tag, tasks, held })
+        self.d.append(fact::tasks_planned(tag, tasks, held))
     }
 
     /// Reads the file again: what others changed becomes inputs, a new shape a new plan.

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use descartes_kernel::budget;
 use descartes_kernel::control::{Command, CommandId};
-use descartes_kernel::event::{Event, StopBy, WaitEnd, WaitReason};
+use descartes_kernel::event::StopBy;
+use descartes_kernel::fact;
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::outcome::{Budget, IterativeExitReason};
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{self, Attempt, AttemptEnd, Effect, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::{Pause, Spent};
 use descartes_kernel::step;
-use descartes_kernel::tasks::{Landing, ProvenTree, TasksConfig};
+use descartes_kernel::tasks::{FailedAttempts, Landing, ProvenTree, TasksConfig, shown_wait};
 use descartes_proc::Ending;
 use descartes_store::debug_log::variant;
 use descartes_store::task_file::RunLock;
@@ -89,7 +91,7 @@ pub(super) struct Runner<'d> {
     pub(super) growth: Growth,
     /// Questions whose branches are of no use any more.
     pub(super) grew: Vec<Work>,
-    pub(super) failures: u32,
+    pub(super) failures: FailedAttempts,
     /// The time in which agents were at work, as far as it is in no record yet.
     pub(super) at_work: AtWork,
     pub(super) reload_trouble: Option<String>,
@@ -164,7 +166,7 @@ impl<'d> Runner<'d> {
             history,
             growth: Growth::of(&told),
             grew: Vec::new(),
-            failures: 0,
+            failures: FailedAttempts::default(),
             at_work: AtWork::default(),
             reload_trouble: None,
             file: FileState::default(),
@@ -251,30 +253,27 @@ impl<'d> Runner<'d> {
     }
 
     fn append_proofs(&mut self, proven: Vec<ProvenTree>) -> Result<(), HostError> {
-        let mut proofs = proven.into_iter();
-        proofs.try_for_each(|proof| self.d.append(Event::TreeProven { proof }))
+        self.d.append_all(proven.into_iter().map(fact::tree_proven))
     }
 
     /// Where work goes and what it is built on, as soon as that is another.
     fn append_base(&mut self) -> Result<(), HostError> {
-        let known = self.d.state.tasks.as_ref().and_then(|t| t.base.clone());
-        match self.place.base() {
-            Some(base) if Some(&base) != known.as_ref() => self.d.append(Event::WorkBased { base }),
-            _ => Ok(()),
-        }
+        let base = self.place.base();
+        let told = base.and_then(|base| fact::work_based(&self.d.state, base));
+        self.d.append_all(told)
     }
 
     /// Where finished work is, as soon as it is elsewhere than was known.
     fn append_landing(&mut self, landing: Option<Landing>) -> Result<(), HostError> {
         self.append_base()?;
-        let known = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
-        match landing {
-            Some(landing) if Some(&landing) != known.as_ref() => {
-                info!(landing = %variant(&landing), "finished work");
-                self.d.append(Event::WorkLanded { landing })
-            }
-            _ => Ok(()),
+        let Some(landing) = landing else {
+            return Ok(());
+        };
+        let told = fact::work_landed(&self.d.state, landing.clone());
+        if told.is_some() {
+            info!(landing = %variant(&landing), "finished work");
         }
+        self.d.append_all(told)
     }
 
     /// Makes the place ready. Apart from this thread, since git may keep it waiting.
@@ -375,9 +374,8 @@ impl<'d> Runner<'d> {
         debug!(effect = %variant(&effect), "scheduler");
         match effect {
             Effect::Append(event) => {
-                self.history.push(event.clone());
-                let event = Box::new(event);
-                self.d.append(Event::Tasks { event })?;
+                self.history.extend(event.of_tasks().cloned());
+                self.d.append(*event)?;
             }
             Effect::Claim { task } => self.claim(task)?,
             Effect::StartAttempt { slot, tasks } => {
@@ -474,7 +472,7 @@ impl<'d> Runner<'d> {
                     && self.d.left_until(until).is_zero()
                 {
                     (self.waking, self.d.alarm) = (None, None);
-                    self.end_wait(WaitEnd::Elapsed)?;
+                    self.d.input(&step::Input::WaitElapsed)?;
                     // A clock that was put back meanwhile is not there yet.
                     let now = until.max(Timestamp::now());
                     self.inputs.push_back(Input::Wake { now });
@@ -515,54 +513,29 @@ impl<'d> Runner<'d> {
     /// What is left of the time budget for that.
     fn time_to_land(&mut self) -> Option<Duration> {
         let busy = self.busy_landing()?;
-        let limit = self.d.state.config.max_duration_secs?.0;
-        let used = Duration::from_millis(self.d.state.spent.ms) + busy;
         // Once it is told, only the end is waited for.
-        self.fatal.is_none().then(|| limit.saturating_sub(used))
+        let state = (self.fatal.is_none()).then_some(&self.d.state)?;
+        budget::left(&state.config, &budget::with_time(&state.spent, busy)).time
     }
 
     fn mind_time_to_land(&mut self) {
-        let is_used_up = self.time_to_land().is_some_and(|left| left.is_zero());
-        let Some(limit) = self.d.state.config.max_duration_secs.filter(|_| is_used_up) else {
+        let Some(busy) = self.busy_landing() else {
             return;
         };
-        let busy = self.busy_landing().unwrap_or_default();
-        let used = Duration::from_millis(self.d.state.spent.ms) + busy;
-        let (budget, limit, used) = (Budget::Duration, limit.0.as_secs_f64(), used.as_secs_f64());
-        self.fatal = Some(IterativeExitReason::BudgetExhausted {
-            budget,
-            limit,
-            used,
-        });
-        self.stop_all();
-        // A used-up budget lets merges finish; here it is they that take too long.
-        self.inputs.push_back(Input::Cancel);
+        if self.is_time_up(busy).is_some() {
+            self.stop_all();
+            // A used-up budget lets merges finish; here it is they that take too long.
+            self.inputs.push_back(Input::Cancel);
+        }
     }
 
     /// Where nothing runs and a limit is waited for, the views are told.
     fn tell_wait(&mut self) -> Result<(), HostError> {
         let idle = self.live.is_empty() && self.merging.is_empty();
         match self.waking {
-            Some(until) if idle && self.d.state.wait.is_none() => {
-                let words = "the agent's provider told a limit".to_owned();
-                self.d.append(Event::WaitStarted {
-                    until,
-                    reason: WaitReason::Limit(descartes_kernel::event::LimitTold {
-                        kind: descartes_kernel::event::LimitKind::Usage,
-                        until: Some(until),
-                        words,
-                    }),
-                })
-            }
-            _ if !idle => self.end_wait(WaitEnd::Elapsed),
+            Some(until) if idle => self.d.append_all(shown_wait(&self.d.state, until)),
+            _ if !idle => self.d.input(&step::Input::WaitElapsed),
             _ => Ok(()),
-        }
-    }
-
-    fn end_wait(&mut self, by: WaitEnd) -> Result<(), HostError> {
-        match self.d.state.wait {
-            Some(_) => self.d.append(Event::WaitEnded { by }),
-            None => Ok(()),
         }
     }
 
@@ -586,11 +559,7 @@ impl<'d> Runner<'d> {
                     live.opened = true;
                 }
                 self.count_unheard(&task, unheard)?;
-                self.d.append(Event::TaskLoop {
-                    task,
-                    slot,
-                    loop_id,
-                })
+                self.d.append(fact::task_loop(task, slot, loop_id))
             }
             News::Spent(slot, spent) => {
                 self.spent_by(slot, spent);

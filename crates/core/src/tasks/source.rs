@@ -2,50 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use descartes_kernel::finding::{Finding, Severity};
 use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
-use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::roadmap::NewTask;
-use descartes_kernel::spec::{SpecFile, TaskText};
+use descartes_kernel::spec::SpecFile;
+pub use descartes_kernel::tasks::TaskBrief;
 use descartes_store::task_file::TaskFileError;
 use thiserror::Error;
-
-/// What an agent is to know about one task, and what holds for it alone.
-#[derive(Clone, Debug, Default)]
-pub struct TaskBrief {
-    /// The task in words.
-    pub text: TaskText,
-    /// The promise, where it is the task's own.
-    pub promise: Option<String>,
-    /// How it must stand in the output, where the task says so.
-    pub promise_match: Option<PromiseMatch>,
-    /// Time for one attempt.
-    pub timeout: Option<Duration>,
-    /// Gates of its own, before those of the loop.
-    pub gates: Vec<String>,
-    /// Time for each gate.
-    pub gate_timeout: Option<Duration>,
-    /// Where in the tree it is worked on.
-    pub cwd: Option<String>,
-    /// The agent that it asks for: a profile or a command.
-    pub agent: Option<String>,
-    /// Agents that take over where that one is limited or failing.
-    pub fallback: Vec<String>,
-    /// The model that it asks for.
-    pub model: Option<String>,
-    /// Time for all attempts together.
-    pub max_time: Option<Duration>,
-    /// Dollars for all attempts together.
-    pub max_cost: Option<f64>,
-    /// How long its agent may be silent.
-    pub idle_timeout: Option<Duration>,
-    /// What its agent prints when it cannot be done.
-    pub abort_promise: Option<String>,
-    /// Attempts without progress before a nudge; twice as many block it.
-    pub stall_after: Option<u32>,
-}
 
 /// A task file as it was read.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use descartes_kernel::budget::{self, Reached};
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::Input;
 use descartes_kernel::state::Spent;
@@ -57,17 +57,23 @@ impl Runner<'_> {
     pub(super) fn spent_now(&self) -> Spent {
         let mut at_work = self.at_work;
         at_work.count(self.d.mono(), self.is_busy());
-        let time = Spent {
-            ms: u64::try_from(at_work.counted.as_millis()).unwrap_or(u64::MAX),
-            ..Spent::default()
-        };
         let live = self.live.values().map(|live| &live.spent);
-        budget::with_live(&self.d.state.spent, live.chain([&time]))
+        let told = budget::with_live(&self.d.state.spent, live);
+        budget::with_time(&told, at_work.counted)
     }
 
     /// A budget of the whole that is used up.
     pub(super) fn exhausted(&self) -> Option<Reached> {
         budget::reached(&self.d.state.config, &self.spent_now())
+    }
+
+    /// Whether the time is used up, with some in which no agent was at work: that ends the loop.
+    pub(super) fn is_time_up(&mut self, more: Duration) -> Option<Reached> {
+        let state = (self.fatal.is_none()).then_some(&self.d.state)?;
+        let spent = budget::with_time(&state.spent, more);
+        let reached = budget::time_reached(&state.config, &spent)?;
+        self.fatal = Some(reached.exit_reason());
+        Some(reached)
     }
 
     /// The run in a slot has told what it spent so far.
@@ -83,18 +89,8 @@ impl Runner<'_> {
 
     /// Spending of a run that died with its host, and that nobody has heard of.
     pub(super) fn count_unheard(&mut self, task: &TaskId, spent: Spent) -> Result<(), HostError> {
-        let nothing =
-            spent.ms == 0 && spent.tokens.unwrap_or(0) == 0 && spent.cost_micros.unwrap_or(0) == 0;
-        if nothing {
-            return Ok(());
-        }
-        // Runs that were at work at the same time count once, as far as that can be told.
-        let slots = u64::from(self.config.parallel.max(1));
-        self.d.append(Event::TaskSpent {
-            task: task.clone(),
-            spent,
-            wall_ms: spent.ms / slots,
-        })?;
+        let told = fact::task_spent(task.clone(), spent, self.config.parallel);
+        self.d.append_all(told)?;
         if let Some(reached) = self.exhausted() {
             self.inputs.push_back(reached_input(reached));
         }

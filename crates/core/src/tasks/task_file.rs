@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_kernel::event::Event;
+use descartes_kernel::fact;
 use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::Input;
 
 use super::run::Runner;
 use super::source::{Claim, SourceError};
+use super::spending::reached_input;
 use super::watch::FileWatch;
 use crate::host::HostError;
 
@@ -118,7 +118,7 @@ impl Runner<'_> {
             "waiting for the task file {}: {error}",
             self.config.source.path().display()
         );
-        self.d.append(Event::Busy { what })?;
+        self.d.append(fact::busy(what))?;
         self.d.warn(format!(
             "the task file cannot be used now, and is waited for; work under way goes on: {error}"
         ))
@@ -146,8 +146,7 @@ impl Runner<'_> {
             return Ok(());
         }
         self.file.away = None;
-        let what = String::new();
-        self.d.append(Event::Busy { what })?;
+        self.d.append(fact::not_busy())?;
         self.inputs.push_back(Input::FileBack);
         // The folder may be another one, which nobody watches yet.
         self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
@@ -158,24 +157,9 @@ impl Runner<'_> {
 
     /// Time in which nothing is at work, since the file is away, counts for `--max-duration`.
     fn mind_time(&mut self, waited: Duration) {
-        let Some(limit) = self.d.state.config.max_duration_secs else {
-            return;
-        };
-        let used = Duration::from_millis(self.d.state.spent.ms) + waited;
-        if used < limit.0 || self.fatal.is_some() {
-            return;
+        if let Some(reached) = self.is_time_up(waited) {
+            self.inputs.push_back(reached_input(reached));
         }
-        let (budget, limit, used) = (Budget::Duration, limit.0.as_secs_f64(), used.as_secs_f64());
-        self.fatal = Some(IterativeExitReason::BudgetExhausted {
-            budget,
-            limit,
-            used,
-        });
-        self.inputs.push_back(Input::BudgetReached {
-            budget,
-            limit,
-            used,
-        });
     }
 
     fn settle_debts(&mut self) -> Result<(), SourceError> {

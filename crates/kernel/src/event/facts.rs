@@ -306,6 +306,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether the job is proven done by it.
+    pub fn proves(&self) -> bool {
+        matches!(self, Self::Promise | Self::Gates | Self::Success)
+    }
+
     /// Whether the agent of such an iteration had its turn: what its prompt held has been delivered.
     /// One that was stopped may have heard nothing of it.
     pub fn delivers(&self) -> bool {

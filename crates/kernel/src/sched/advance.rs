@@ -2,6 +2,7 @@
 
 use super::decide::Decision;
 use super::{Attempt, Effect, Ended, Event, Input, Scheduler, TaskState};
+use crate::event::Decided;
 use crate::graph::TaskIx;
 
 impl Scheduler {
@@ -65,7 +66,9 @@ impl Scheduler {
             "what is judged and decided is legal: {applied:?}"
         );
         let acts = self.acts_of(&event);
-        effects.push(Effect::Append(event));
+        let event = Box::new(event);
+        let decided = Decided::new(crate::event::Event::Tasks { event });
+        effects.push(Effect::Append(Box::new(decided)));
         effects.extend(acts);
     }
 

@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Event, Evidence, MarkEnd, MergeEnd};
+use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Evidence, MarkEnd, MergeEnd};
+use crate::event::Decided;
 use crate::graph::{TaskId, TaskStatus};
 use crate::outcome::Budget;
 
@@ -106,7 +107,7 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Write to the journal.
-    Append(Event),
+    Append(Box<Decided>),
     /// Set the task to in-progress in the file; where it is neither pending nor in progress,
     /// leave it, leave the task out of the [`Effect::StartAttempt`] that follows, and answer with
     /// [`Input::ClaimRefused`].

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use super::judge::judge;
 use super::{Action, Agents, ClosingFacts, Input, all_away_until, plan, stall_after};
 use crate::config::{ConfigError, check_prompt};
-use crate::control::{Command, CommandId};
+use crate::control::{Command, CommandId, Grace};
 use crate::event::{
-    EndedBy, Event, FORMAT, LimitKind, LimitTold, Progress, Record, RunFacts, StopBy, Verdict,
-    WaitEnd, WaitReason,
+    Decided, EndedBy, Event, FORMAT, LimitKind, LimitTold, Progress, Record, RunFacts, StopBy,
+    Verdict, WaitEnd, WaitReason,
 };
 use crate::limits::{failure_wait, limit_wait};
 use crate::outcome::IterativeExitReason;
@@ -20,7 +20,11 @@ use crate::steering::Sender;
 use crate::transition::apply;
 
 /// Turns what happened into events. Nothing is changed here.
-pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
+pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Decided> {
+    Decided::all(events(state, input, agents, now))
+}
+
+fn events(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> Vec<Event> {
     match input {
         Input::RunEnded(facts) => run_ended(state, facts, agents, now),
         Input::GateEnded(facts) => match state.run() {
@@ -35,7 +39,13 @@ pub fn react(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -
         Input::Closed(closing) => closed(state, closing, agents, now),
         Input::WaitElapsed => wait_over(state, WaitEnd::Elapsed),
         Input::Held => held(state),
-        Input::Stop(by) => stop(state, *by),
+        Input::Stop(by) | Input::Kill(by) => stop(state, *by),
+        // A run under way is ended where it is watched, and what is judged is judged to its end.
+        // Before a run there is nothing to begin it with.
+        Input::BudgetGone => match state.phase {
+            Phase::Ready => stop(state, StopBy::HangUp),
+            _ => Vec::new(),
+        },
         Input::Command { command, from } => command_events(state, command, from.as_ref()),
         Input::Broken(message) => {
             vec![Event::LoopFinished {
@@ -103,6 +113,16 @@ fn limit_wait_event(
 
 /// Whether these events end the loop: nobody waits for what does not come.
 fn ends_after(state: &LoopState, events: &[Event], agents: Agents, now: Timestamp) -> bool {
+    with_events(state, events, now)
+        .is_some_and(|after| matches!(plan(&after, agents, now), Action::Finish(_)))
+}
+
+/// The state behind these events, where they are legal.
+pub(super) fn with_events(
+    state: &LoopState,
+    events: &[Event],
+    now: Timestamp,
+) -> Option<LoopState> {
     let mut after = state.clone();
     for event in events {
         let record = Record {
@@ -111,11 +131,9 @@ fn ends_after(state: &LoopState, events: &[Event], agents: Agents, now: Timestam
             at: now,
             event: event.clone(),
         };
-        if apply(&mut after, &record).is_err() {
-            return false;
-        }
+        apply(&mut after, &record).ok()?;
     }
-    matches!(plan(&after, agents, now), Action::Finish(_))
+    Some(after)
 }
 
 fn later(now: Timestamp, wait: Duration) -> Timestamp {
@@ -177,12 +195,9 @@ fn is_nudge_due(state: &LoopState, still: u32, agents: Agents) -> bool {
 
 /// What has to be written down before an agent is started: a nudge that a host died before it could
 /// write.
-pub fn before_start(state: &LoopState, agents: Agents) -> Vec<Event> {
+pub fn before_start(state: &LoopState, agents: Agents) -> Option<Decided> {
     let iterations = state.still;
-    match is_nudge_due(state, iterations, agents) {
-        true => vec![Event::Nudged { iterations }],
-        false => Vec::new(),
-    }
+    is_nudge_due(state, iterations, agents).then(|| Decided::new(Event::Nudged { iterations }))
 }
 
 fn is_note_waiting(state: &LoopState, id: CommandId) -> bool {
@@ -201,8 +216,8 @@ fn settled(state: &LoopState, told: impl Fn(CommandId) -> bool) -> Vec<Event> {
 }
 
 /// In a task loop: an attempt that had these notes in its prompt is over and counts.
-pub fn settled_by_attempt(state: &LoopState, notes: &[CommandId]) -> Vec<Event> {
-    settled(state, |id| notes.contains(&id))
+pub fn settled_by_attempt(state: &LoopState, notes: &[CommandId]) -> Vec<Decided> {
+    Decided::all(settled(state, |id| notes.contains(&id)))
 }
 
 /// An agent that failed rests, longer each time; where no other can be asked, the loop waits.
@@ -252,12 +267,55 @@ fn effective(state: &LoopState, which: impl Fn(&Command) -> bool) -> Vec<Event> 
 
 fn stop(state: &LoopState, by: StopBy) -> Vec<Event> {
     let mut events = Vec::new();
-    // A stronger wish replaces a weaker one; the same wish twice changes nothing here.
-    if state.stop.is_none() || (state.stop == Some(StopBy::Interrupt) && by != StopBy::Interrupt) {
+    // Every Ctrl-C is on record: the first lets the iteration finish, any after it does not, and one
+    // that meets that wish gives no more time. Of other wishes a stronger one replaces a weaker one.
+    let by = match (state.stop, by) {
+        (Some(_), StopBy::Interrupt) => StopBy::InterruptAgain,
+        _ => by,
+    };
+    let replaces = match state.stop {
+        None => true,
+        Some(StopBy::Interrupt) => by != StopBy::Interrupt,
+        Some(_) => by == StopBy::InterruptAgain,
+    };
+    if replaces {
         events.push(Event::StopRequested { by });
     }
     events.extend(wait_over(state, WaitEnd::Stop));
     events
+}
+
+/// How the process tree that may be running is to be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndRun {
+    /// It is asked to, and has its time for it.
+    Ask,
+    /// At once.
+    Kill,
+}
+
+/// Whether what happened ends the process tree that may be running, and how. To be asked before the
+/// events of it are applied.
+pub fn end_run(state: &LoopState, input: &Input) -> Option<EndRun> {
+    match input {
+        Input::Stop(StopBy::Interrupt) => match state.stop {
+            // This iteration is finished first.
+            None => None,
+            Some(StopBy::InterruptAgain) => Some(EndRun::Kill),
+            Some(_) => Some(EndRun::Ask),
+        },
+        Input::Stop(_) => Some(EndRun::Ask),
+        Input::Kill(_) => Some(EndRun::Kill),
+        Input::BudgetGone if state.phase == Phase::Ready => Some(EndRun::Ask),
+        Input::Command {
+            command: Command::Cancel { grace },
+            ..
+        } => match grace {
+            Grace::Ask => Some(EndRun::Ask),
+            Grace::Skip => Some(EndRun::Kill),
+        },
+        _ => None,
+    }
 }
 
 /// Why a command is not taken, if it is not.
@@ -282,13 +340,30 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
     }
 }
 
-fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -> Vec<Event> {
-    let id = state.next_command;
-    let mut events = vec![Event::CommandAccepted {
-        id,
+/// What a command means for a loop that no host runs; its end is [`super::cancel_stopped`].
+pub fn command_stopped(
+    state: &LoopState,
+    command: &Command,
+    from: Option<&Sender>,
+) -> Vec<Decided> {
+    Decided::all(command_events(state, command, from))
+}
+
+pub(super) fn command_accepted(
+    state: &LoopState,
+    command: &Command,
+    from: Option<&Sender>,
+) -> Event {
+    Event::CommandAccepted {
+        id: state.next_command,
         command: command.clone(),
         from: from.cloned(),
-    }];
+    }
+}
+
+fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -> Vec<Event> {
+    let id = state.next_command;
+    let mut events = vec![command_accepted(state, command, from)];
     match command {
         Command::Pause => {
             let holds = state.pause == Pause::Held;
@@ -323,9 +398,23 @@ fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -
 
 /// Commands that are settled by the loop's end. A note that nobody has had stays: it stands in
 /// the prompts after a resume.
-pub fn settled_by_end(state: &LoopState) -> Vec<Event> {
+pub fn settled_by_end(state: &LoopState) -> Vec<Decided> {
+    Decided::all(settled_by_end_of(state))
+}
+
+pub(super) fn settled_by_end_of(state: &LoopState) -> Vec<Event> {
     let ids = state.pending.iter().map(|(id, _)| *id);
     ids.filter(|id| !is_note_waiting(state, *id))
         .map(|id| Event::CommandEffective { id })
         .collect()
+}
+
+/// The end that was read off the state.
+pub fn finish(reason: IterativeExitReason) -> Decided {
+    Decided::new(Event::LoopFinished { reason })
+}
+
+/// The host leaves without ending the loop.
+pub fn leave(by: StopBy) -> Decided {
+    Decided::new(Event::Interrupted { by })
 }

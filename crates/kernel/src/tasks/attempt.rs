@@ -1,10 +1,23 @@
 //! What the loop of one task has to tell about its last attempt.
 
-use crate::event::{EndedBy, GateEnd, Verdict, WaitReason};
+use jiff::Timestamp;
+
+use crate::event::{Decided, EndedBy, Event, GateEnd, LimitKind, LimitTold, Verdict, WaitReason};
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
 use crate::state::LoopState;
 use crate::step::NOTHING_DONE;
+
+/// Whether the last attempt is proven.
+fn is_proven(state: &LoopState) -> bool {
+    state.verdict.as_ref().is_some_and(Verdict::proves)
+}
+
+/// Whether the last attempt is proven, and its task loop, which has heard of `told` iterations, does
+/// not know it yet: a host died in between. It is told, and not attempted again.
+pub fn is_unheard_proof(state: &LoopState, told: u32) -> bool {
+    state.iterations > told && is_proven(state)
+}
 
 /// How the attempt ended for which a loop was lent until its iteration `until` was over.
 pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
@@ -22,10 +35,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
             None => AttemptEnd::Interrupted,
         };
     }
-    let proven = matches!(
-        state.verdict,
-        Some(Verdict::Promise | Verdict::Gates | Verdict::Success)
-    );
+    let proven = is_proven(state);
     if state.stop.is_some() && !proven {
         return AttemptEnd::Interrupted;
     }
@@ -68,6 +78,21 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
         },
         Some(Verdict::Stopped) | None => AttemptEnd::Interrupted,
     }
+}
+
+/// The wait of a task loop in which nothing is at work, as views are told of it; `None` where they
+/// know.
+pub fn shown_wait(state: &LoopState, until: Timestamp) -> Option<Decided> {
+    if state.wait.is_some() {
+        return None;
+    }
+    let limit = LimitTold {
+        kind: LimitKind::Usage,
+        until: Some(until),
+        words: "the agent's provider told a limit".to_owned(),
+    };
+    let reason = WaitReason::Limit(limit);
+    Some(Decided::new(Event::WaitStarted { until, reason }))
 }
 
 /// A red gate in words: what was run, how it ended, and the last of its output.

@@ -2,15 +2,22 @@
 //! stands as a fold of the journal. What is done next is decided in [`crate::sched`].
 
 mod attempt;
+mod attempt_config;
 mod config;
 mod git_words;
+mod outcome;
 mod ref_name;
 mod state;
 mod statuses;
 
-pub use attempt::{attempt_end, gate_words};
+pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
+pub use attempt_config::{
+    AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks,
+    growth_config,
+};
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches};
 pub use git_words::{git_reason, overwritten, stash_branch};
+pub use outcome::{FailedAttempts, end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt,

@@ -128,10 +128,7 @@ pub(super) fn iteration_finished(
     state.refusal = refusal(&gates, facts.claim.is_some());
     state.limit_runs = 0;
     state.after = Some(after.clone());
-    if matches!(
-        verdict,
-        Verdict::Promise | Verdict::Gates | Verdict::Success
-    ) {
+    if verdict.proves() {
         state.completion = Some((record.at, facts.claim.clone().unwrap_or_default()));
     }
     state.verdict = Some(verdict.clone());

@@ -164,7 +164,7 @@ fn a_nudge_that_a_dead_host_did_not_write_comes_with_the_next_start() {
             ..Default::default()
         };
         let events = react(&sim.state, &Input::Closed(closing), sim.agents, sim.now);
-        sim.append(events[0].clone());
+        sim.append(events[0].clone().into());
     }
     assert!(!sim.state.nudge, "its record is lost");
     sim.start(3, 3, 0);

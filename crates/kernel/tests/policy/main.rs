@@ -5,9 +5,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod budgets;
 mod failures;
 mod journal;
 mod limits;
 mod proof;
 mod steering;
+mod tasks;
+mod unfinished;
 mod world;

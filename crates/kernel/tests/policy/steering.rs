@@ -6,7 +6,7 @@ use descartes_kernel::control::Command;
 use descartes_kernel::control::Grace;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::step::{Action, Input, plan, settled_by_end};
+use descartes_kernel::step::{Action, EndRun, Input, end_run, plan, settled_by_end};
 
 use crate::world::*;
 
@@ -76,7 +76,7 @@ fn a_note_outlives_a_stopped_run_and_the_end_of_the_loop() {
     };
     assert_eq!(sim.end(|_| turn(stopped.clone())), Reason::UserCancelled);
     for event in settled_by_end(&sim.state) {
-        sim.append(event);
+        sim.append(event.into());
     }
     let pending: Vec<u64> = sim.state.pending.iter().map(|(id, _)| *id).collect();
     assert_eq!(pending, [1], "the cancel is settled, the note is not");
@@ -124,6 +124,60 @@ fn one_interrupt_finishes_the_iteration_and_starts_nothing() {
         sim.end(|_| turn(claims())),
         Reason::CompletionPromiseDetected
     );
+}
+
+#[test]
+fn every_interrupt_is_on_record_and_each_ends_more_than_the_one_before() {
+    use StopBy::{Cancel, HangUp, Interrupt, InterruptAgain, Terminate};
+    let (ask, kill) = (Some(EndRun::Ask), Some(EndRun::Kill));
+    // What is asked for one after the other: how the run is ended, and what stands afterwards.
+    let table: [&[(StopBy, Option<EndRun>, StopBy)]; 5] = [
+        &[
+            (Interrupt, None, Interrupt),
+            (Interrupt, ask, InterruptAgain),
+            (Interrupt, kill, InterruptAgain),
+        ],
+        &[(Interrupt, None, Interrupt), (Terminate, ask, Terminate)],
+        &[(Terminate, ask, Terminate), (HangUp, ask, Terminate)],
+        &[
+            (Cancel, ask, Cancel),
+            (Interrupt, ask, InterruptAgain),
+            (Interrupt, kill, InterruptAgain),
+        ],
+        &[(HangUp, ask, HangUp), (HangUp, ask, HangUp)],
+    ];
+    for row in table {
+        let mut sim = Sim::new(config());
+        sim.start(1, 1, 0);
+        for (by, ends, stands) in row {
+            let (input, before) = (Input::Stop(*by), sim.journal.len());
+            assert_eq!(end_run(&sim.state, &input), *ends, "{row:?}");
+            sim.input(&input);
+            assert_eq!(sim.state.stop, Some(*stands), "{row:?}");
+            let told = sim.journal.len() > before;
+            assert!(told || *by != Interrupt, "{row:?}");
+        }
+        let killed = end_run(&sim.state, &Input::Kill(Terminate));
+        assert_eq!(killed, kill);
+    }
+    let cancel = |grace| from_person(Command::Cancel { grace });
+    let sim = Sim::new(config());
+    assert_eq!(end_run(&sim.state, &cancel(Grace::Ask)), ask);
+    assert_eq!(end_run(&sim.state, &cancel(Grace::Skip)), kill);
+    assert_eq!(end_run(&sim.state, &from_person(Command::Pause)), None);
+}
+
+#[test]
+fn without_a_budget_no_run_begins_and_none_is_judged_less() {
+    let mut sim = Sim::new(config());
+    assert_eq!(end_run(&sim.state, &Input::BudgetGone), Some(EndRun::Ask));
+    sim.input(&Input::BudgetGone);
+    assert_eq!(sim.state.stop, Some(StopBy::HangUp));
+    let mut sim = Sim::new(config());
+    sim.start(1, 1, 0);
+    assert_eq!(end_run(&sim.state, &Input::BudgetGone), None);
+    sim.input(&Input::BudgetGone);
+    assert_eq!(sim.state.stop, None);
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Sim {
 
     pub fn input(&mut self, input: &Input) {
         for event in react(&self.state, input, self.agents, self.now) {
-            self.append(event);
+            self.append(event.into());
         }
     }
 
@@ -163,8 +163,8 @@ impl Sim {
 
     pub fn start(&mut self, run: u64, iteration: u32, agent: u32) {
         self.started.push((iteration, agent));
-        for event in before_start(&self.state, self.agents) {
-            self.append(event);
+        if let Some(event) = before_start(&self.state, self.agents) {
+            self.append(event.into());
         }
         let notes: Vec<u64> = self.state.notes.iter().map(|n| n.id).collect();
         let before = self.facts_of_tree();

@@ -56,7 +56,7 @@ impl Desk {
     fn word(&mut self, effect: Effect) -> Option<String> {
         Some(match effect {
             Effect::Append(event) => {
-                self.journal.push(event);
+                self.journal.push(event.of_tasks().unwrap().clone());
                 return None;
             }
             Effect::Claim { .. } => return None,

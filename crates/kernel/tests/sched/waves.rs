@@ -32,8 +32,11 @@ fn the_intent_is_written_before_the_act() {
     let kinds: Vec<&str> = effects
         .iter()
         .map(|effect| match effect {
-            Effect::Append(Event::Began { .. }) => "began",
-            Effect::Append(Event::AttemptStarted { .. }) => "intent",
+            Effect::Append(event) => match event.of_tasks() {
+                Some(Event::Began { .. }) => "began",
+                Some(Event::AttemptStarted { .. }) => "intent",
+                _ => "other",
+            },
             Effect::Claim { .. } => "claim",
             Effect::StartAttempt { .. } => "start",
             _ => "other",

@@ -6,7 +6,7 @@ use super::{JournalError, Recovered, line};
 use crate::debug_log::variant;
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open::{self, Options};
-use descartes_kernel::event::{Durability, Event, Record};
+use descartes_kernel::event::{Decided, Durability, Record};
 use jiff::Timestamp;
 use std::fs::{File, Metadata};
 use std::io::ErrorKind;
@@ -149,7 +149,7 @@ impl Journal {
     pub fn append(
         &mut self,
         at: Timestamp,
-        event: &Event,
+        event: &Decided,
         durability: Durability,
     ) -> Result<u64, JournalError> {
         let seq = self.append_with(at, event, When::Now)?;
@@ -160,7 +160,7 @@ impl Journal {
     }
 
     /// Adds one event that may be lost with this process: it is written with the next one.
-    pub fn append_later(&mut self, at: Timestamp, event: &Event) -> Result<u64, JournalError> {
+    pub fn append_later(&mut self, at: Timestamp, event: &Decided) -> Result<u64, JournalError> {
         self.append_with(at, event, When::Later)
     }
 
@@ -169,7 +169,7 @@ impl Journal {
     pub fn append_from_reserve(
         &mut self,
         at: Timestamp,
-        event: &Event,
+        event: &Decided,
     ) -> Result<u64, JournalError> {
         self.reserve.release()?;
         let trust = self.trust;
@@ -186,7 +186,7 @@ impl Journal {
     fn append_with(
         &mut self,
         at: Timestamp,
-        event: &Event,
+        event: &Decided,
         when: When,
     ) -> Result<u64, JournalError> {
         if self.trust != Trust::Yes {
@@ -196,7 +196,7 @@ impl Journal {
         }
         let seq = self.next_seq;
         let before = self.pending.len();
-        line::encode(&mut self.pending, seq, at, event).map_err(JournalError::Encode)?;
+        line::encode(&mut self.pending, seq, at, &**event).map_err(JournalError::Encode)?;
         let write_now = when == When::Now || self.pending.len() >= BUFFER;
         if write_now && let Err(error) = self.write_pending() {
             self.pending.truncate(before);

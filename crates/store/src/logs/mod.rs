@@ -15,5 +15,5 @@ mod writer;
 pub(crate) use prune::disk_use;
 pub use prune::{LoopLogs, PrunedRun};
 pub use reader::{GapMarks, LogReader, read_log};
-pub use tail::{LogTail, tail};
+pub use tail::{LogTail, last_output, tail};
 pub use writer::{LogFile, LogStatus, Stopped, expect_run};

@@ -2,9 +2,22 @@
 
 use super::gaps::{Gaps, Piece, read_piece};
 use super::reader::{open, words_for};
+use crate::layout::RunDir;
+use crate::safe_open;
+use jiff::Timestamp;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+/// When a run last wrote anything, as far as its logs tell.
+pub fn last_output(run: &RunDir) -> Option<Timestamp> {
+    let logs = [run.stdout(), run.stderr()];
+    let written = logs.iter().filter_map(|log| {
+        let modified = safe_open::metadata(log).and_then(|meta| meta.modified());
+        Timestamp::try_from(modified.ok()?).ok()
+    });
+    written.max()
+}
 
 /// The last `lines` lines of a log, or fewer where they would be more than `most` bytes.
 /// The first one is then cut. Reads no more than that.

@@ -1,0 +1,274 @@
+//! What a task loop decides about its attempts and its end.
+
+use std::time::Duration;
+
+use descartes_kernel::config::{IterativeLoopConfig, Permissions};
+use descartes_kernel::event::*;
+use descartes_kernel::graph::{Proof, Rules};
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::outcome::{Budget, Unlanded};
+use descartes_kernel::sched::{AttemptEnd, Gates};
+use descartes_kernel::state::{IterativeLoopState, Kept, Spent};
+use descartes_kernel::tasks::{
+    AttemptOf, FailedAttempts, Landing, OwnLimits, RoadmapDefaults, TaskBrief, TaskFile,
+    TasksConfig, attempt_change, attempt_config, end_after_landing, ends_all_tasks, growth_config,
+    shown_wait,
+};
+use descartes_kernel::units::Secs;
+
+use crate::world::*;
+
+/// Ends one after the other and whether each left work, tasks that are done; whether that is the end.
+type Case<'a> = (&'a [(AttemptEnd, bool)], usize, bool);
+
+#[test]
+fn an_agent_that_fails_before_anything_was_done_fails_for_every_task() {
+    let failed = || AttemptEnd::Failed {
+        message: "no such model".into(),
+    };
+    let red = || AttemptEnd::Red { tail: "x".into() };
+    let limited = || AttemptEnd::Limited {
+        until: "2026-03-01T12:00:00Z".parse().unwrap(),
+    };
+    let table: [Case<'_>; 7] = [
+        (&[(failed(), false), (failed(), false)], 0, false),
+        (
+            &[(failed(), false), (failed(), false), (failed(), false)],
+            0,
+            true,
+        ),
+        (
+            &[(failed(), false), (failed(), false), (failed(), false)],
+            1,
+            false,
+        ),
+        (
+            &[(failed(), false), (failed(), true), (failed(), false)],
+            0,
+            false,
+        ),
+        (
+            &[
+                (failed(), false),
+                (failed(), false),
+                (red(), false),
+                (failed(), false),
+            ],
+            0,
+            false,
+        ),
+        (
+            &[
+                (failed(), false),
+                (limited(), false),
+                (AttemptEnd::NothingDone, false),
+                (failed(), false),
+                (AttemptEnd::Interrupted, false),
+                (failed(), false),
+            ],
+            0,
+            true,
+        ),
+        (&[(AttemptEnd::NothingDone, false)], 0, false),
+    ];
+    for (row, (ends, done, wanted)) in table.iter().enumerate() {
+        let mut failures = FailedAttempts::default();
+        let mut last = None;
+        for (end, worked) in *ends {
+            last = failures.count(end, *worked, *done, 3);
+        }
+        let over = Reason::AgentFailed {
+            failures: 3,
+            last: "no such model".into(),
+        };
+        assert_eq!(last, wanted.then_some(over), "row {row}");
+    }
+}
+
+fn ready() -> Landing {
+    Landing::Ready {
+        commit: "c".into(),
+        branch: "descartes/auth".into(),
+        why: "dirty".into(),
+        by_hand: None,
+    }
+}
+
+#[test]
+fn a_loop_that_was_taken_up_to_land_ends_as_it_had_and_done_is_what_landed() {
+    let blocked = |tasks: &[&str], unlanded: bool| Reason::TasksBlocked {
+        tasks: tasks.iter().map(|task| (*task).into()).collect(),
+        unlanded: unlanded.then(|| Unlanded {
+            branch: "descartes/auth".into(),
+            why: "dirty".into(),
+        }),
+    };
+    let landed = Landing::Landed {
+        commit: "c".into(),
+        statuses: None,
+    };
+    let table = [
+        (
+            blocked(&[], true),
+            Some(landed.clone()),
+            Reason::GatesPassed,
+        ),
+        (blocked(&[], true), Some(ready()), blocked(&[], true)),
+        (
+            blocked(&["1"], true),
+            Some(landed.clone()),
+            blocked(&["1"], false),
+        ),
+        (Reason::GatesPassed, Some(ready()), blocked(&[], true)),
+        (Reason::UserCancelled, Some(ready()), Reason::UserCancelled),
+        (
+            Reason::MaxIterationsReached,
+            None,
+            Reason::MaxIterationsReached,
+        ),
+    ];
+    for (before, landing, wanted) in table {
+        let reason = end_after_landing(&before, Gates::Some, landing.as_ref());
+        assert_eq!(reason, wanted, "{before:?} {landing:?}");
+    }
+    let promised = end_after_landing(&blocked(&[], true), Gates::None, None);
+    assert_eq!(promised, Reason::CompletionPromiseDetected);
+}
+
+fn tasks(source: TaskFile) -> TasksConfig {
+    let json = serde_json::json!({ "source": source });
+    serde_json::from_value(json).unwrap()
+}
+
+fn roadmap() -> TasksConfig {
+    tasks(TaskFile::Roadmap {
+        file: "ROADMAP.md".into(),
+        defaults: RoadmapDefaults::default(),
+    })
+}
+
+fn parent() -> IterativeLoopConfig {
+    IterativeLoopConfig {
+        verify: vec!["make".into(), "lint".into()],
+        max_cost_usd: Some(2.0),
+        max_tokens: Some(100),
+        max_duration_secs: Some(Secs::new(60)),
+        tasks: Some(Box::new(roadmap())),
+        ..config()
+    }
+}
+
+fn used() -> Spent {
+    Spent {
+        ms: 10_000,
+        tokens: Some(150),
+        cost_micros: Some(500_000),
+        estimated: false,
+    }
+}
+
+#[test]
+fn an_attempt_has_the_wishes_of_its_task_and_what_is_left_of_the_whole() {
+    let (parent, roadmap) = (parent(), roadmap());
+    let brief = TaskBrief {
+        gates: vec!["make".into(), "own".into()],
+        promise: Some("OWN".into()),
+        gate_timeout: Some(Duration::from_secs(7)),
+        model: Some("small".into()),
+        ..TaskBrief::default()
+    };
+    let of = AttemptOf {
+        parent: &parent,
+        tasks: &roadmap,
+        briefs: &[brief],
+        rules: Rules {
+            max_attempts: Some(2),
+            ..Rules::default()
+        },
+        attempt: 3,
+        spent: &used(),
+    };
+    let config = attempt_config(&of, "do 1".into(), "tasks/1.json".into());
+    assert_eq!(config.verify, ["make", "own", "lint"]);
+    assert_eq!(config.completion_promise.as_deref(), Some("OWN"));
+    assert_eq!(config.verify_timeout_secs, Secs::new(7));
+    assert_eq!(config.model.as_deref(), Some("small"));
+    assert_eq!(config.max_iterations, Some(3), "never less than this one");
+    assert_eq!(config.max_duration_secs, Some(Secs::new(50)));
+    assert_eq!(
+        (config.max_cost_usd, config.max_tokens),
+        (Some(1.5), Some(0))
+    );
+    assert_eq!(config.max_failures, u32::MAX);
+    assert!(config.tasks.is_none() && config.prompt == "do 1");
+    let exit = AttemptOf {
+        rules: Rules {
+            proof: Proof::Exit,
+            ..Rules::default()
+        },
+        ..of.clone()
+    };
+    let config = attempt_config(&exit, String::new(), "x".into());
+    assert_eq!(
+        (config.completion_promise, config.proof),
+        (None, Some(Proof::Exit))
+    );
+    let scud = tasks(TaskFile::Scud {
+        tag: "auth".into(),
+        file: "tasks.scg".into(),
+    });
+    let tagged = AttemptOf { tasks: &scud, ..of };
+    let config = attempt_config(&tagged, String::new(), "x".into());
+    assert_eq!(config.completion_promise.as_deref(), Some("COMPLETE"));
+    let growth = growth_config(&parent, &used(), "more?".into(), "x".into());
+    assert_eq!((growth.verify.len(), growth.max_iterations), (0, Some(1)));
+    assert_eq!(growth.max_cost_usd, Some(1.5), "a question costs, too");
+}
+
+#[test]
+fn the_next_attempt_gets_what_is_left_on_top_of_what_its_loop_used() {
+    let sim = Sim::new(config());
+    let before = IterativeLoopState {
+        spent: Some(used()),
+        ..sim.state.project(&Kept::default())
+    };
+    let left = IterativeLoopConfig {
+        max_cost_usd: Some(1.5),
+        max_duration_secs: Some(Secs::new(50)),
+        permissions: Permissions::All,
+        ..config()
+    };
+    let own = |cost| OwnLimits { time: None, cost };
+    let change = attempt_change(&left, &own(None), Some(&before));
+    assert_eq!(change.max_cost_usd, Some(2.0));
+    assert_eq!(change.max_duration_secs, Some(Secs::new(60)));
+    assert_eq!(change.max_tokens, None);
+    let same = attempt_change(&before.config, &own(None), Some(&before));
+    assert_eq!((same.permissions, same.agent), (None, None));
+    let tight = attempt_change(&left, &own(Some(0.75)), Some(&before));
+    assert_eq!(tight.max_cost_usd, Some(0.75));
+    // A limit of the task's own blocks the task; one of the whole ends all.
+    let over = |limit| Reason::BudgetExhausted {
+        budget: Budget::Cost,
+        limit,
+        used: 3.0,
+    };
+    for (limit, ends) in [(0.75, false), (0.5, true)] {
+        let mut sim = Sim::new(config());
+        let reason = over(limit);
+        sim.append(Event::LoopFinished {
+            reason: reason.clone(),
+        });
+        let ended = ends_all_tasks(&sim.state, &own(Some(0.75)));
+        assert_eq!(ended, ends.then_some(reason));
+    }
+}
+
+#[test]
+fn a_wait_is_shown_once() {
+    let mut sim = Sim::new(parent());
+    let until = "2026-03-01T15:00:00Z".parse().unwrap();
+    sim.append(shown_wait(&sim.state, until).unwrap().into());
+    assert_eq!(sim.state.wait.as_ref().unwrap().until, until);
+    assert!(shown_wait(&sim.state, until).is_none());
+}

@@ -1,0 +1,240 @@
+//! Loops that were left in the middle of something.
+
+use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
+use descartes_kernel::control::{Command, Grace};
+use descartes_kernel::event::*;
+use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::state::{Phase, RunInfo};
+use descartes_kernel::step::{
+    Action, Input, LastSeen, Standstill, TakeUp, cancel_stopped, close_unfinished, plan,
+    standstill, take_up,
+};
+use jiff::Timestamp;
+
+use crate::world::*;
+
+fn tokens(output: u64) -> Option<Tokens> {
+    Some(Tokens {
+        output: Some(output),
+        ..Tokens::default()
+    })
+}
+
+const PAID: Option<Cost> = Some(Cost {
+    micros: 300,
+    estimated: false,
+});
+
+/// A run that was last seen after so many seconds, and that told what it spent.
+fn seen(run: &RunInfo, seconds: i64) -> LastSeen {
+    LastSeen {
+        at: Timestamp::from_second(run.started_at.as_second() + seconds).ok(),
+        tokens: tokens(40),
+        cost: PAID,
+    }
+}
+
+/// Where a host can die or give up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Left {
+    BeforeTheFirst,
+    Running,
+    AgentGone,
+    BetweenGates,
+    Over,
+}
+
+fn left(at: Left) -> Sim {
+    let mut sim = Sim::new(IterativeLoopConfig {
+        verify: vec!["a".into(), "b".into()],
+        ..config()
+    });
+    if at == Left::BeforeTheFirst {
+        return sim;
+    }
+    sim.start(1, 1, 0);
+    if at == Left::Running {
+        return sim;
+    }
+    let facts = RunFacts {
+        tokens: tokens(50),
+        cost: PAID,
+        ..claims()
+    };
+    sim.input(&Input::RunEnded(Box::new(facts)));
+    if at == Left::AgentGone {
+        return sim;
+    }
+    sim.input(&Input::GateEnded(Box::new(gate(0, "a", 0))));
+    if at == Left::Over {
+        sim.input(&Input::Broken("no room".into()));
+    }
+    sim
+}
+
+#[test]
+fn an_iteration_that_cannot_be_finished_is_closed_by_one_rule() {
+    // Where it was left; the time that counts and the tokens, where there is something to close.
+    let table = [
+        (Left::BeforeTheFirst, None),
+        (Left::Running, Some((7_000, Some(40)))),
+        (Left::AgentGone, Some((1_000, Some(50)))),
+        (Left::BetweenGates, Some((1_010, Some(50)))),
+        (Left::Over, None),
+    ];
+    for (at, wanted) in table {
+        let mut sim = left(at);
+        let closed = close_unfinished(&sim.state, |run| seen(run, 7));
+        assert_eq!(closed.is_some(), wanted.is_some(), "{at:?}");
+        let (Some(event), Some((ms, tokens))) = (closed, wanted) else {
+            continue;
+        };
+        sim.append(event.into());
+        let spent = sim.state.spent;
+        assert_eq!((spent.ms, spent.tokens), (ms, tokens), "{at:?}");
+        assert_eq!(spent.cost_micros, Some(300), "{at:?}");
+        assert_eq!(sim.state.iterations, 1, "its number is used up");
+        assert_eq!(sim.state.phase, Phase::Ready);
+        assert!(close_unfinished(&sim.state, |run| seen(run, 7)).is_none());
+    }
+}
+
+#[test]
+fn a_run_of_which_nothing_is_known_costs_nothing() {
+    let mut sim = left(Left::Running);
+    let closed = close_unfinished(&sim.state, |run| LastSeen {
+        // A clock that was put back.
+        at: Timestamp::from_second(run.started_at.as_second() - 60).ok(),
+        tokens: Some(Tokens::default()),
+        cost: None,
+    });
+    sim.append(closed.unwrap().into());
+    assert_eq!(sim.state.spent, Default::default());
+}
+
+fn taken_up(sim: &mut Sim, change: &ConfigChange, told: Option<u32>) -> Vec<&'static str> {
+    let from = None;
+    let taken = TakeUp { change, from, told };
+    let events = take_up(&sim.state, taken, |run| seen(run, 7));
+    let kind = |event: &Decided| match **event {
+        Event::IterationInterrupted { .. } => "interrupted",
+        Event::LoopReopened => "reopened",
+        Event::ConfigChanged { .. } => "changed",
+        _ => "other",
+    };
+    let kinds = events.iter().map(kind).collect();
+    events
+        .into_iter()
+        .for_each(|event| sim.append(event.into()));
+    kinds
+}
+
+#[test]
+fn what_is_judged_goes_on_where_it_was_and_what_ran_is_closed() {
+    let none = ConfigChange::default();
+    let more = ConfigChange {
+        max_iterations: Some(Some(30)),
+        ..Default::default()
+    };
+    let table: [(Left, &ConfigChange, &[&str]); 6] = [
+        (Left::BeforeTheFirst, &none, &[]),
+        (Left::Running, &none, &["interrupted"]),
+        (Left::Running, &more, &["interrupted", "changed"]),
+        (Left::AgentGone, &none, &[]),
+        (Left::BetweenGates, &more, &["changed"]),
+        (Left::Over, &none, &["reopened"]),
+    ];
+    for (at, change, wanted) in table {
+        let mut sim = left(at);
+        assert_eq!(taken_up(&mut sim, change, None), wanted, "{at:?}");
+        let next = plan(&sim.state, sim.agents, sim.now);
+        let goes_on = match at {
+            Left::AgentGone => matches!(next, Action::Gate { index: 0, .. }),
+            Left::BetweenGates => matches!(next, Action::Gate { index: 1, .. }),
+            _ => matches!(next, Action::Start { .. }),
+        };
+        assert!(goes_on, "{at:?}: {next:?}");
+    }
+}
+
+#[test]
+fn a_proof_that_the_task_loop_has_not_heard_of_stays_as_it_is() {
+    let done = || {
+        let mut sim = Sim::new(config());
+        sim.end(|_| turn(claims()));
+        sim
+    };
+    let none = ConfigChange::default();
+    assert_eq!(taken_up(&mut done(), &none, None), ["reopened"]);
+    assert_eq!(taken_up(&mut done(), &none, Some(1)), ["reopened"]);
+    let unheard: [&str; 0] = [];
+    assert_eq!(taken_up(&mut done(), &none, Some(0)), unheard);
+}
+
+#[test]
+fn a_loop_stands_still_where_it_is_done_or_at_a_limit_that_nobody_raised() {
+    let limit = |limit| ConfigChange {
+        max_iterations: Some(Some(limit)),
+        ..Default::default()
+    };
+    let none = ConfigChange::default();
+    let at_limit = |flags: &str| {
+        Some(Standstill::AtLimit {
+            reason: Reason::MaxIterationsReached,
+            resume_flags: flags.to_owned(),
+        })
+    };
+    let mut two = Sim::new(IterativeLoopConfig {
+        max_iterations: Some(2),
+        ..config()
+    });
+    two.end(|_| turn(facts()));
+    let same = standstill(&two.state, &none);
+    assert!(
+        matches!(&same, Some(Standstill::AtLimit { reason, .. }) if *reason == Reason::MaxIterationsReached),
+        "{same:?}"
+    );
+    let Some(Standstill::AtLimit { resume_flags, .. }) = same else {
+        panic!("not at its limit");
+    };
+    assert_eq!(standstill(&two.state, &limit(1)), at_limit(&resume_flags));
+    assert_eq!(standstill(&two.state, &limit(3)), None);
+    // Failures in a row begin anew with a resume; a proof does not.
+    let mut failed = Sim::new(config());
+    failed.end(|_| Turn {
+        moved: false,
+        ..turn(fails())
+    });
+    assert_eq!(standstill(&failed.state, &none), None);
+    let mut done = Sim::new(config());
+    done.end(|_| turn(claims()));
+    let is_done = Some(Standstill::Done(Reason::CompletionPromiseDetected));
+    assert_eq!(standstill(&done.state, &limit(99)), is_done);
+    // What is under way is closed or judged first.
+    let mut running = left(Left::Running);
+    running.state.config.max_iterations = Some(0);
+    assert_eq!(standstill(&running.state, &none), None);
+}
+
+#[test]
+fn a_loop_that_nobody_runs_is_cancelled_as_its_host_would_have() {
+    let cancel = Command::Cancel { grace: Grace::Ask };
+    for at in [Left::BeforeTheFirst, Left::Running, Left::BetweenGates] {
+        let mut sim = left(at);
+        sim.input(&from_person(Command::Pause));
+        let text = "use jiff".to_owned();
+        sim.input(&from_person(Command::Say { text }));
+        let events = cancel_stopped(&sim.state, &cancel, None, sim.now, |run| seen(run, 7));
+        events
+            .into_iter()
+            .for_each(|event| sim.append(event.into()));
+        assert_eq!(sim.state.exit_reason(), Reason::UserCancelled, "{at:?}");
+        let pending: Vec<u64> = sim.state.pending.iter().map(|(id, _)| *id).collect();
+        assert_eq!(pending, [2], "the note stays, pause and cancel are settled");
+        let begun = u32::from(at != Left::BeforeTheFirst);
+        assert_eq!(sim.state.iterations, begun, "{at:?}");
+        assert_eq!(sim.state.spent.cost_micros.is_some(), begun == 1, "{at:?}");
+        let again = cancel_stopped(&sim.state, &cancel, None, sim.now, |run| seen(run, 7));
+        assert!(again.is_empty(), "it is over");
+    }
+}
