@@ -11,6 +11,7 @@ use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MarkEnd, MergeEnd,
     Outcome, SchedConfig, Scheduler, TaskState,
 };
+use descartes_kernel::tasks::{PlannedTask, TasksState};
 use jiff::Timestamp;
 use proptest::prelude::*;
 
@@ -306,8 +307,38 @@ impl World {
         self.put(input);
     }
 
+    /// The fold that views, the state file and `query` tell tells of every task what the scheduler does.
+    fn check_fold(&self) {
+        let plan = self.scheduler.plan();
+        let graph = plan.graph();
+        let work = (0..graph.nodes().len() as TaskIx).filter(|task| graph.is_work(*task));
+        let planned = work.clone().map(|task| PlannedTask {
+            id: graph.node(task).id.clone(),
+            title: String::new(),
+            wave: plan.wave_of(task),
+            complexity: 0,
+            after: Vec::new(),
+            commands: None,
+        });
+        let mut folded = TasksState::default();
+        folded.plan("tag", &planned.collect::<Vec<_>>());
+        for event in &self.journal {
+            folded.apply(event, Timestamp::UNIX_EPOCH);
+        }
+        let statuses = self.scheduler.statuses();
+        for task in work.filter(|_| folded.begun()) {
+            let id = &graph.node(task).id;
+            let (entry, ours) = (&folded.tasks[id], statuses[task as usize]);
+            // What a file says of a task that nobody works on is told as it stands there.
+            let resting = ours == TaskStatus::Pending && entry.status == TaskStatus::InProgress;
+            let told = if resting { ours } else { entry.status };
+            assert_eq!(told, ours, "task {id}: {:?}", self.journal);
+        }
+    }
+
     /// The host dies between two inputs; another one folds the journal and goes on.
     fn die(&mut self) {
+        self.check_fold();
         let recovered =
             Scheduler::recover(plan_of(&self.nodes), self.config, &self.journal).unwrap();
         assert_eq!(recovered.account(), self.scheduler.account());
@@ -517,6 +548,7 @@ proptest! {
         // An ended loop hears nothing any more, and is the same for whoever reads its journal.
         let ended = world.ended.clone();
         world.put(Input::Wake { now: Timestamp::from_second(9999).unwrap() });
+        world.check_fold();
         let again = Scheduler::recover(plan_of(&world.nodes), world.config, &world.journal).unwrap();
         prop_assert_eq!(again.outcome(), ended.as_ref().map(|ended| &ended.outcome));
     }

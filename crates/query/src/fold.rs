@@ -1,6 +1,5 @@
 //! One record of a journal as changes of the tables.
 
-use std::fmt::Display;
 use std::io::{Read, Seek, SeekFrom};
 
 use descartes_kernel::event::{Event, GateEnd, GateFacts, Record, RunFacts, WaitReason};
@@ -388,13 +387,13 @@ impl<'c> Fold<'c> {
 
     fn task(&self, event: &sched::Event, at: &str) -> Done {
         let id = self.id();
+        for (task, status) in event.statuses() {
+            self.run(
+                "update tasks set status = ?3, reason = null where loop_id = ?1 and task = ?2",
+                params![id, &**task, status.to_string()],
+            )?;
+        }
         match event {
-            sched::Event::Began { statuses } | sched::Event::Replanned { statuses, .. } => {
-                for (task, status) in statuses {
-                    self.status(task, status, None)?;
-                }
-                Ok(())
-            }
             sched::Event::AttemptStarted {
                 task,
                 slot,
@@ -406,7 +405,7 @@ impl<'c> Fold<'c> {
                     params![id, &**task, attempt, slot, at],
                 )?;
                 self.run(
-                    "update tasks set status = 'in-progress', attempts = attempts + 1, \
+                    "update tasks set attempts = attempts + 1, \
                      started_at = coalesce(started_at, ?3) where loop_id = ?1 and task = ?2",
                     params![id, &**task, at],
                 )
@@ -420,9 +419,17 @@ impl<'c> Fold<'c> {
                 self.next(task, next, at)
             }
             sched::Event::MergeEnded { task, next, .. } => self.next(task, next, at),
-            sched::Event::ClaimRefused { task, found } => self.status(task, found, None),
-            sched::Event::StatusSeen { task, status, seen } if *seen != sched::Seen::Note => {
-                self.status(task, status, None)
+            // No attempt was made.
+            sched::Event::ClaimRefused { task, .. } => {
+                self.run(
+                    "delete from attempts where loop_id = ?1 and task = ?2 and ended_at is null",
+                    params![id, &**task],
+                )?;
+                self.run(
+                    "update tasks set attempts = attempts - 1 \
+                     where loop_id = ?1 and task = ?2 and attempts > 0",
+                    params![id, &**task],
+                )
             }
             sched::Event::WaveCommitEnded { wave, end } => {
                 let commit = match end {
@@ -440,25 +447,14 @@ impl<'c> Fold<'c> {
     }
 
     fn next(&self, task: &str, next: &Next, at: &str) -> Done {
-        let (status, reason) = match next {
-            Next::Land => ("in-progress".to_owned(), None),
-            Next::Done => ("done".to_owned(), None),
-            Next::Retry { .. } | Next::Again | Next::Pass { .. } => ("pending".to_owned(), None),
-            Next::Block { reason } => ("blocked".to_owned(), Some(reason.words())),
-            Next::Yield { status } => (status.to_string(), None),
+        let reason = match next {
+            Next::Block { reason } => Some(reason.words()),
+            _ => None,
         };
         let over = matches!(next, Next::Done | Next::Block { .. } | Next::Pass { .. });
-        self.status(task, &status, reason)?;
         self.run(
-            "update tasks set ended_at = ?3 where loop_id = ?1 and task = ?2",
-            params![self.id(), task, over.then_some(at)],
-        )
-    }
-
-    fn status(&self, task: &str, status: &impl Display, reason: Option<String>) -> Done {
-        self.run(
-            "update tasks set status = ?3, reason = ?4 where loop_id = ?1 and task = ?2",
-            params![self.id(), task, status.to_string(), reason],
+            "update tasks set ended_at = ?3, reason = ?4 where loop_id = ?1 and task = ?2",
+            params![self.id(), task, over.then_some(at), reason],
         )
     }
 }

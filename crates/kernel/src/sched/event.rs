@@ -219,6 +219,19 @@ pub enum Next {
     },
 }
 
+impl Next {
+    /// The status that a task has with it.
+    pub fn status(&self) -> TaskStatus {
+        match self {
+            Self::Land => TaskStatus::InProgress,
+            Self::Done => TaskStatus::Done,
+            Self::Retry { .. } | Self::Again | Self::Pass { .. } => TaskStatus::Pending,
+            Self::Block { .. } => TaskStatus::Blocked,
+            Self::Yield { status } => *status,
+        }
+    }
+}
+
 /// What a status seen in the task file means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -401,4 +414,34 @@ pub enum Event {
         /// Why.
         outcome: Outcome,
     },
+}
+
+impl Event {
+    /// The statuses that tasks have from this event on, as everybody who folds a journal tells them.
+    pub fn statuses(&self) -> Vec<(&TaskId, TaskStatus)> {
+        match self {
+            Self::Began { statuses } | Self::Replanned { statuses, .. } => statuses
+                .iter()
+                .map(|(task, status)| (task, *status))
+                .collect(),
+            Self::AttemptStarted { task, .. } => vec![(task, TaskStatus::InProgress)],
+            Self::ClaimRefused { task, found } => vec![(task, *found)],
+            Self::AttemptEnded { task, next, .. } | Self::MergeEnded { task, next, .. } => {
+                vec![(task, next.status())]
+            }
+            Self::StatusSeen { task, status, seen } if *seen != Seen::Note => {
+                vec![(task, *status)]
+            }
+            Self::MarkChecked {
+                task,
+                set_back: true,
+                ..
+            } => vec![(task, TaskStatus::Pending)],
+            Self::Retried { tasks } => {
+                let pending = |task| (task, TaskStatus::Pending);
+                tasks.iter().map(pending).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }

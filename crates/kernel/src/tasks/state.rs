@@ -368,18 +368,13 @@ impl TasksState {
 
     /// Takes an event of the scheduler; tells whether it ends an attempt that counts.
     pub fn apply(&mut self, event: &Event, at: Timestamp) -> Counted {
+        for (task, status) in event.statuses() {
+            self.set(task, status);
+        }
         match event {
-            Event::Began { statuses } => {
+            Event::Began { .. } => self.has_begun = true,
+            Event::Replanned { removed, .. } => {
                 self.has_begun = true;
-                for (task, status) in statuses {
-                    self.set(task, *status);
-                }
-            }
-            Event::Replanned { statuses, removed } => {
-                self.has_begun = true;
-                for (task, status) in statuses {
-                    self.set(task, *status);
-                }
                 for task in removed {
                     self.mark(task, None, at);
                 }
@@ -389,7 +384,6 @@ impl TasksState {
                 slot,
                 attempt,
             } => {
-                self.set(task, TaskStatus::InProgress);
                 if let Some(entry) = self.tasks.get_mut(task) {
                     entry.attempts += 1;
                 }
@@ -405,7 +399,6 @@ impl TasksState {
                 if let Some(entry) = self.tasks.get_mut(task) {
                     entry.attempts = entry.attempts.saturating_sub(1);
                 }
-                self.set(task, *found);
                 self.mark(task, Some(*found), at);
             }
             Event::AttemptEnded { task, end, next } => {
@@ -423,15 +416,15 @@ impl TasksState {
             }
             Event::StatusSeen { task, status, seen } if *seen != Seen::Note => {
                 self.blocked.retain(|entry| entry.task_id != *task);
-                self.set(task, *status);
                 if *seen == Seen::Mark {
                     self.mark(task, Some(*status), at);
                 }
             }
-            Event::MarkChecked { task, set_back, .. } if *set_back => {
-                self.set(task, TaskStatus::Pending);
-            }
-            Event::MarkChecked { task, end, .. } => {
+            Event::MarkChecked {
+                task,
+                end,
+                set_back: false,
+            } => {
                 let check = match end {
                     MarkEnd::Green => MarkCheck::Green,
                     MarkEnd::NoGate => MarkCheck::NoGate,
@@ -445,10 +438,7 @@ impl TasksState {
                 }
             }
             Event::Retried { tasks } => {
-                for task in tasks {
-                    self.blocked.retain(|entry| entry.task_id != *task);
-                    self.set(task, TaskStatus::Pending);
-                }
+                self.blocked.retain(|entry| !tasks.contains(&entry.task_id));
             }
             Event::WaveCommitStarted { wave, tasks } => {
                 self.committing = Some((*wave, tasks.clone()));
@@ -503,14 +493,6 @@ impl TasksState {
     }
 
     fn next(&mut self, task: &TaskId, next: &Next, at: Timestamp) {
-        let status = match next {
-            Next::Land => TaskStatus::InProgress,
-            Next::Done => TaskStatus::Done,
-            Next::Retry { .. } | Next::Again | Next::Pass { .. } => TaskStatus::Pending,
-            Next::Block { .. } => TaskStatus::Blocked,
-            Next::Yield { status } => *status,
-        };
-        self.set(task, status);
         if let Next::Yield { status } = next {
             self.mark(task, Some(*status), at);
         }
