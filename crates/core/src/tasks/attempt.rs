@@ -212,9 +212,10 @@ impl Job {
                 info!(dir = %ready.dir.display(), ms, "place to work prepared");
                 ready
             }
-            Err(words) => {
+            Err(error) => {
+                error.log("preparing a place to work");
                 news.fatal = Some(IterativeExitReason::Error {
-                    message: format!("no place to work on task {}: {words}", self.work.id),
+                    message: format!("no place to work on task {}: {error}", self.work.id),
                 });
                 return news;
             }
@@ -248,7 +249,10 @@ impl Job {
                 news.end = AttemptEnd::Interrupted;
                 news.run = None;
             }
-            (Err(words), _) => news.no_commit = Some(words),
+            (Err(error), _) => {
+                error.log("committing an attempt");
+                news.no_commit = Some(error.to_string());
+            }
         }
         news
     }
@@ -265,8 +269,8 @@ impl Job {
                 news.end = AttemptEnd::OutOfScope { tail };
             }
             // Nobody knows whether it kept to its files, so it does not land.
-            Err(words) => {
-                news.no_commit = Some(format!("cannot tell which files it changed: {words}"));
+            Err(error) => {
+                news.no_commit = Some(format!("cannot tell which files it changed: {error}"));
             }
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use descartes_proc::Ending;
 
+use super::git_error::GitError;
 use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
@@ -18,9 +19,6 @@ use crate::worktree::git::{Answer, Call};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
 const HOOKS: Duration = Duration::from_secs(20 * 60);
-
-/// What is said of a git that somebody killed.
-pub(super) const KILLED: &str = "git was killed";
 
 /// A merge that does what it is told, whatever a branch is configured to do.
 const MERGE: [&str; 7] = [
@@ -54,12 +52,16 @@ enum Need {
     May,
 }
 
-type Asked<T> = Result<T, String>;
+type Asked<T> = Result<T, GitError>;
 
 /// A path as git prints it, without the end of its line.
 pub(super) fn path_of(printed: &[u8]) -> PathBuf {
     let bytes = printed.strip_suffix(b"\n").unwrap_or(printed);
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
+}
+
+fn command_of(args: &[&str]) -> String {
+    args.first().copied().unwrap_or_default().to_owned()
 }
 
 impl Repo {
@@ -134,8 +136,7 @@ impl Repo {
     /// is an error, whatever else a failure would mean.
     fn change(&self, need: Need, limit: Duration, call: impl Fn() -> Call) -> Asked<Answer> {
         loop {
-            let answer = call().run(Deadline::after(limit));
-            let answer = answer.map_err(|error| error.to_string())?;
+            let answer = call().run(Deadline::after(limit))?;
             let met = match answer.code {
                 Some(0) => None,
                 _ => named_in(&answer.words(), &self.dir),
@@ -151,7 +152,7 @@ impl Repo {
                 if need == Need::Must {
                     self.locks.give_up(&words);
                 }
-                return Err(words);
+                return Err(GitError::Locked(words));
             }
         }
     }
@@ -161,13 +162,12 @@ impl Repo {
             Some(0) => Ok(String::from_utf8_lossy(&answer.stdout)
                 .trim_end()
                 .to_owned()),
-            _ => Err(answer.error().to_string()),
+            _ => Err(answer.error().into()),
         }
     }
 
     fn answer(call: Call) -> Asked<Answer> {
-        call.run(Deadline::after(HOOKS))
-            .map_err(|error| error.to_string())
+        Ok(call.run(Deadline::after(HOOKS))?)
     }
 
     /// The top of the work tree, whatever bytes its name has.
@@ -176,8 +176,7 @@ impl Repo {
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
-        let answer = self.reading(args).run(Deadline::after(PATIENCE));
-        Self::output(answer.map_err(|error| error.to_string())?)
+        Self::output(self.reading(args).run(Deadline::after(PATIENCE))?)
     }
 
     pub(super) fn act(&self, args: &[&str]) -> Asked<String> {
@@ -265,12 +264,7 @@ impl Repo {
     /// What a call that only reads prints, byte by byte.
     pub(super) fn bytes(&self, args: &[&str]) -> Asked<Vec<u8>> {
         let call = self.call(Git::read).args(args);
-        let answer = call.run(Deadline::after(PATIENCE));
-        let answer = answer.map_err(|error| error.to_string())?;
-        match answer.code {
-            Some(0) => Ok(answer.stdout),
-            _ => Err(answer.error().to_string()),
-        }
+        Ok(call.output(Deadline::after(PATIENCE))?)
     }
 
     /// Paths that a call lists with a NUL after each.
@@ -295,23 +289,28 @@ impl Repo {
         match answer.code {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
-            _ => Err(answer.words()),
+            _ => Err(GitError::SaidNo {
+                command: command_of(args),
+                words: answer.words(),
+            }),
         }
     }
 
     /// A call that changes something, and may say no; its words.
-    pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), String>> {
+    pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), GitError>> {
         let call = || self.hookless(args);
         let answer = self.change(Need::Must, HOOKS, call)?;
         Ok(match answer.code {
             Some(0) => Ok(()),
-            None => Err(KILLED.to_owned()),
+            None => Err(GitError::Killed {
+                command: command_of(args),
+            }),
             _ => {
-                let out = answer.said().trim().to_owned();
-                Err([out, answer.stderr.trim().to_owned()]
-                    .join("\n")
-                    .trim()
-                    .to_owned())
+                let said = [answer.said().trim(), answer.stderr.trim()].join("\n");
+                Err(GitError::SaidNo {
+                    command: command_of(args),
+                    words: said.trim().to_owned(),
+                })
             }
         })
     }
@@ -372,11 +371,13 @@ impl Repo {
                 continue;
             }
             if !self.locks.await_gits(&self.dir) {
-                return Err(format!("a git is still at work in {}", self.dir.display()));
+                let folder = self.dir.display();
+                let words = format!("a git is still at work in {folder}");
+                return Err(GitError::Locked(words));
             }
             match fs_err::remove_file(&lock) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error.to_string());
+                    return Err(error.into());
                 }
                 _ => {}
             }
@@ -392,7 +393,7 @@ impl Repo {
             return Ok(());
         }
         for index in self.git_paths(&["index"])? {
-            fs_err::remove_file(index).map_err(|error| error.to_string())?;
+            fs_err::remove_file(index)?;
         }
         self.quiet(&["reset", "--quiet"]).map(drop)
     }

@@ -8,6 +8,7 @@ use descartes_kernel::tasks::{ProvenAt, ProvenTree, TaskMarks, TasksConfig};
 use descartes_proc::Ending;
 
 use super::git::path_of;
+use super::git_error::GitError;
 use super::locks::{Locks, Ours, Passed, named_in};
 use super::place::{
     Finished, Fresh, GateFailure, Gates, MergeDone, Proven, Ready, Wave, WaveDone, Work, Workplace,
@@ -15,7 +16,7 @@ use super::place::{
 use crate::host::HostError;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
-use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions};
+use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions, WorktreeError};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between asking a git to end and killing it.
@@ -109,12 +110,11 @@ pub(super) fn changed_files(
     git: &Git,
     dir: &Path,
     apart: &[PathBuf],
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, WorktreeError> {
     let top = git
         .read(dir)
         .args(["rev-parse", "--show-toplevel"])
-        .output(Deadline::after(PATIENCE))
-        .map_err(|error| error.to_string())?;
+        .output(Deadline::after(PATIENCE))?;
     let top = path_of(&top);
     let asked = git
         .read(dir)
@@ -126,8 +126,7 @@ pub(super) fn changed_files(
             "--no-renames",
         ])
         .guarded(Manner::End)
-        .output(Deadline::after(PATIENCE))
-        .map_err(|error| error.to_string())?;
+        .output(Deadline::after(PATIENCE))?;
     let text = String::from_utf8_lossy(&asked);
     let theirs = |name: &&str| {
         let path = top.join(name);
@@ -155,14 +154,14 @@ impl Workplace for InPlace {
         self.git.end_calls(Ending::Kill);
     }
 
-    fn prepare(&self, _: u32, _: &Work) -> Result<Ready, String> {
+    fn prepare(&self, _: u32, _: &Work) -> Result<Ready, GitError> {
         Ok(Ready {
             dir: self.dir.clone(),
             note: None,
         })
     }
 
-    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<Finished, String> {
+    fn finish(&self, _: u32, _: &Work, _: Proven) -> Result<Finished, GitError> {
         Ok(Finished::Safe)
     }
 
@@ -183,7 +182,7 @@ impl Workplace for InPlace {
         }
     }
 
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String> {
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, GitError> {
         Ok(gates.run(&self.dir))
     }
 

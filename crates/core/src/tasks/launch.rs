@@ -496,8 +496,8 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
             Ok(Ok(())) => MarkEnd::Green,
             Ok(Err(GateFailure::Stopped)) => MarkEnd::Interrupted,
             Ok(Err(GateFailure::Red(tail))) => MarkEnd::Red { tail },
-            Err(words) => MarkEnd::Red {
-                tail: format!("the gates could not be run: {words}"),
+            Err(error) => MarkEnd::Red {
+                tail: format!("the gates could not be run: {error}"),
             },
         });
     })

@@ -10,6 +10,7 @@ mod ending;
 mod found;
 mod gate_baseline;
 mod git;
+mod git_error;
 mod growth;
 mod in_place;
 mod launch;
@@ -69,7 +70,7 @@ pub(crate) enum News {
     /// An attempt is over.
     Attempt(Box<attempt::AttemptNews>),
     /// The place is ready to be worked in, or cannot be.
-    Begun(Result<(), String>),
+    Begun(Result<(), git_error::GitError>),
     /// The place has something to say.
     Said,
     /// A merge is over.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
 
+use super::git_error::GitError;
 use super::locks::Locks;
 
 /// A piece of work: a task, or the tasks of a wave in one agent's hands.
@@ -128,7 +129,7 @@ pub(super) trait Workplace: Send + Sync {
         let _ = branch;
     }
     /// Before the first attempt of a host, with the number of tasks that may run at once.
-    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
+    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), GitError> {
         let _ = (fresh, slots);
         Ok(())
     }
@@ -146,12 +147,12 @@ pub(super) trait Workplace: Send + Sync {
     }
     /// Makes a slot ready for a piece of work; gives the folder to work in, and what its agent
     /// has to know.
-    fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String>;
-    /// Takes what an attempt left behind into safety; git's words where that fails.
-    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, String>;
+    fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, GitError>;
+    /// Takes what an attempt left behind into safety.
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, GitError>;
     /// Files that a piece of work changed, other than these; none where it cannot be told apart
     /// from the work of others.
-    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
+    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, GitError> {
         let _ = (work, files);
         Ok(Vec::new())
     }
@@ -164,7 +165,7 @@ pub(super) trait Workplace: Send + Sync {
     fn merge(&self, work: &Work, gates: Gates<'_>, marks: &TaskMarks) -> MergeDone;
     /// Runs the gates on the merged tree as it is; the evidence of the first red one. An error is
     /// git's words where there is no such tree.
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String>;
+    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, GitError>;
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, marks: &TaskMarks) -> WaveDone;
     /// Ends what is run to make slots ready, and gits that are under way.

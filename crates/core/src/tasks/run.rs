@@ -306,9 +306,11 @@ impl<'d> Runner<'d> {
                     News::Begun(Ok(())) => return self.append_base(),
                     // Somebody wants it to end: there is nothing to be ready for.
                     News::Begun(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
-                    News::Begun(Err(words)) => {
+                    News::Begun(Err(error)) => {
+                        error.log("preparing worktrees");
                         self.say()?;
-                        return Err(HostError::refused(words, "mend it in git"));
+                        let hint = error.hint().unwrap_or_else(|| "mend it in git".to_owned());
+                        return Err(HostError::refused(error.to_string(), hint));
                     }
                     News::Said => self.say()?,
                     other => self.d.news.push_back(other),

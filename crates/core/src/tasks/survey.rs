@@ -7,6 +7,7 @@ use descartes_store::layout::StateRoot;
 use serde::Serialize;
 
 use super::git::Repo;
+use super::git_error::GitError;
 use super::source::SourceError;
 use super::trees::{folders_of, kept_in};
 use crate::worktree::Git;
@@ -60,14 +61,14 @@ pub enum Whereabouts {
 
 /// Looks at the repository around `dir`.
 pub fn survey(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, SourceError> {
-    look(dir, root).map_err(|message| SourceError::Content {
+    look(dir, root).map_err(|error| SourceError::Content {
         path: dir.to_owned(),
-        message,
+        message: error.to_string(),
         hint: "work of task loops is kept in git".to_owned(),
     })
 }
 
-fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
+fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, GitError> {
     let repo = Repo::at(dir, &Git::default());
     let refs = repo.ask(&[
         "for-each-ref",
@@ -77,7 +78,7 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, String> {
         "refs/heads/descartes-kept-[0-9]*/**",
         "refs/descartes",
     ])?;
-    let ahead = |name: &str| -> Result<u32, String> {
+    let ahead = |name: &str| -> Result<u32, GitError> {
         let count = repo.ask(&["rev-list", "--count", &format!("HEAD..{name}")])?;
         Ok(count.parse().unwrap_or(0))
     };

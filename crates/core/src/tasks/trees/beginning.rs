@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::files::{copy_all, remove_all};
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 
 /// A folder around the hooks is taken along, for what they call there, unless it holds more.
 const FILES: usize = 2_000;
@@ -44,13 +44,13 @@ impl Trees {
 
     /// Copies the user's hooks as they are now.
     pub(super) fn take_hooks(&self, common: &Path) -> Done<()> {
-        let io = |error: std::io::Error| error.to_string();
         let (from, to) = (self.hooks_now(common), self.control_folder().join("hooks"));
         drop(fs_err::remove_file(self.hooks_mark()));
-        remove_all(&to).map_err(io)?;
-        fs_err::create_dir_all(&to).map_err(io)?;
+        remove_all(&to)?;
+        fs_err::create_dir_all(&to)?;
         if !from.is_dir() {
-            return fs_err::write(self.hooks_mark(), to.to_string_lossy().as_bytes()).map_err(io);
+            return fs_err::write(self.hooks_mark(), to.to_string_lossy().as_bytes())
+                .map_err(GitError::from);
         }
         // Hooks in the user's tree call what lies beside them.
         let inside = from.strip_prefix(&self.user.dir).ok();
@@ -64,8 +64,8 @@ impl Trees {
             Some(around) => (around.to_owned(), to.join("around").join(name)),
             None => (from.clone(), to.join("around")),
         };
-        copy_all(&source, &to.join("around")).map_err(io)?;
-        fs_err::write(self.hooks_mark(), at.to_string_lossy().as_bytes()).map_err(io)
+        copy_all(&source, &to.join("around"))?;
+        fs_err::write(self.hooks_mark(), at.to_string_lossy().as_bytes()).map_err(GitError::from)
     }
 
     /// Which part of the tree is checked out in the user's checkout, as settings; its patterns are
@@ -76,12 +76,12 @@ impl Trees {
             self.user.ask(&asked).is_ok_and(|value| value == "true")
         };
         let to = self.control_folder().join("info").join("sparse-checkout");
-        remove_all(&to).map_err(|error| error.to_string())?;
+        remove_all(&to)?;
         if !is_set("core.sparseCheckout") {
             return Ok(Vec::new());
         }
         for from in self.user.git_paths(&["info/sparse-checkout"])? {
-            fs_err::copy(from, &to).map_err(|error| error.to_string())?;
+            fs_err::copy(from, &to)?;
         }
         let cone = match is_set("core.sparseCheckoutCone") {
             true => "true",

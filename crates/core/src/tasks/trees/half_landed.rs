@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::units::plural;
 
-use super::{Done, Trees};
-use crate::tasks::git::KILLED;
+use super::{Done, GitError, Trees};
+use crate::tasks::git_error::GitErrorKind;
 
 /// Mode and object of a file, as git has it; none where it has none.
 pub(super) type Entry = Option<(String, String)>;
@@ -46,20 +46,20 @@ impl Trees {
     }
 
     /// Moves the user's checkout and branch onwards, or leaves both as they are: git's words.
-    pub(super) fn fast_forward(&self, head: &str, commit: &str) -> Done<Result<(), String>> {
-        let io = |error: std::io::Error| error.to_string();
+    pub(super) fn fast_forward(&self, head: &str, commit: &str) -> Done<Result<(), GitError>> {
         let cut_short = self.cut_short(head);
         let mark = |to: &str| fs_err::write(self.landing_mark(), format!("{head} {to}\n"));
         if cut_short.is_none() {
-            mark(commit).map_err(io)?;
+            mark(commit)?;
         }
         let ff = ["merge", "--ff-only", "--quiet", commit];
         let mut moved = self.user.attempt(&ff)?;
-        if moved.as_ref().is_err_and(|words| words != KILLED) {
+        let is_answer = |error: &GitError| error.kind() != GitErrorKind::Killed;
+        if moved.as_ref().is_err_and(is_answer) {
             let mended = self.mend_checkout(head, commit, cut_short.as_deref())?;
             if !mended.told.is_empty() || mended.removed > 0 {
                 if cut_short.is_some() {
-                    mark(commit).map_err(io)?;
+                    mark(commit)?;
                 }
                 moved = self.user.attempt(&ff)?;
             }
@@ -69,7 +69,7 @@ impl Trees {
         }
         let is_over = match &moved {
             Ok(()) => true,
-            Err(words) => words != KILLED && cut_short.is_none(),
+            Err(error) => is_answer(error) && cut_short.is_none(),
         };
         if is_over {
             drop(fs_err::remove_file(self.landing_mark()));
@@ -104,7 +104,7 @@ impl Trees {
         self.set_entries(told.iter().map(|file| (&file.name, &file.new)))?;
         for file in &left {
             let path = self.user.dir.join(&file.name);
-            fs_err::remove_file(path).map_err(|error| error.to_string())?;
+            fs_err::remove_file(path)?;
         }
         if !told.is_empty() {
             self.user.locks.tell(format!(
@@ -245,6 +245,6 @@ fn read(path: &Path) -> Done<Option<Vec<u8>>> {
     match fs_err::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -12,7 +12,7 @@ use descartes_kernel::tasks::{ProvenAt, ProvenTree};
 
 use super::beginning::{FETCHING, FETCHING_KEYS};
 use super::files::{copy_all, fresher, link_above, remove_all};
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::{GateFailure, Gates};
 
@@ -73,9 +73,8 @@ impl Trees {
     /// Writes down configuration, excludes and attributes as they are now.
     pub(super) fn take_control(&self) -> Done<()> {
         let folder = self.control_folder();
-        let io = |error: std::io::Error| error.to_string();
         for name in ["info", "refs", "objects"] {
-            fs_err::create_dir_all(folder.join(name)).map_err(io)?;
+            fs_err::create_dir_all(folder.join(name))?;
         }
         let common = self.common_dir()?;
         let home_file = |key: &str, default: &str| -> Option<PathBuf> {
@@ -90,7 +89,8 @@ impl Trees {
         };
         let take = |from: Option<PathBuf>, to: &str| {
             let text = from.and_then(|from| fs_err::read(from).ok());
-            fs_err::write(folder.join("info").join(to), text.unwrap_or_default()).map_err(io)
+            fs_err::write(folder.join("info").join(to), text.unwrap_or_default())
+                .map_err(GitError::from)
         };
         take(Some(common.join("info/exclude")), "exclude")?;
         take(Some(common.join("info/attributes")), "attributes")?;
@@ -101,9 +101,9 @@ impl Trees {
         )?;
         self.take_hooks(&common)?;
         let config = self.control_config(&common)?;
-        fs_err::write(folder.join("config"), config).map_err(io)?;
+        fs_err::write(folder.join("config"), config)?;
         if !folder.join("HEAD").exists() {
-            fs_err::write(folder.join("HEAD"), "ref: refs/heads/none\n").map_err(io)?;
+            fs_err::write(folder.join("HEAD"), "ref: refs/heads/none\n")?;
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl Trees {
             true => fs_err::copy(&from, &to).map(drop),
             false => super::files::remove_all(&to),
         };
-        ends.map_err(|error| error.to_string())?;
+        ends?;
         let objects = common.join("objects");
         Ok(self
             .user
@@ -308,9 +308,9 @@ impl Trees {
                 continue;
             }
             let to = place.face.dir.join(&path);
-            remove_all(&to).map_err(|error| error.to_string())?;
+            remove_all(&to)?;
             if let Some(parent) = to.parent() {
-                fs_err::create_dir_all(parent).map_err(|error| error.to_string())?;
+                fs_err::create_dir_all(parent)?;
             }
             copy_all(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
             taken.push(name.to_owned());
@@ -330,7 +330,6 @@ impl Trees {
     /// Copies what git does not bring and runs the setup, where that is due. The evidence where
     /// the setup fails.
     pub(super) fn furnish(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
-        let io = |error: std::io::Error| error.to_string();
         for name in &self.copy {
             let (from, to) = (self.user.dir.join(name), dir.join(name));
             let spec = format!(":(literal){name}");
@@ -351,7 +350,7 @@ impl Trees {
                 continue;
             }
             if let Some(parent) = to.parent() {
-                fs_err::create_dir_all(parent).map_err(io)?;
+                fs_err::create_dir_all(parent)?;
             }
             fresher(&from, &to).map_err(|error| format!("cannot copy {name}: {error}"))?;
         }
@@ -434,8 +433,8 @@ impl Integration {
         let [index] = <[PathBuf; 1]>::try_from(self.face.git_paths(&["index"])?)
             .map_err(|_| "git did not say where its index is".to_owned())?;
         let new = index.with_extension("descartes");
-        fs_err::copy(self.folder.join("index"), &new).map_err(|error| error.to_string())?;
-        fs_err::rename(&new, &index).map_err(|error| error.to_string())
+        fs_err::copy(self.folder.join("index"), &new)?;
+        fs_err::rename(&new, &index).map_err(GitError::from)
     }
 
     /// Locks of a git that was killed; nobody but us works with this folder.
@@ -489,19 +488,20 @@ impl Integration {
                 self.control.attempt(&pick)?
             }
         };
-        if let Err(words) = merged {
+        if let Err(error) = merged {
             let files = self.control.unmerged()?;
             self.check_out(trees, base)?;
+            let words = error.to_string();
             return Ok(Squashed::Conflict { words, files });
         }
         trees.put_back(&self.control)?;
         if self.control.holds(&["diff", "--cached", "--quiet"])? {
             return Ok(match self.left_out(trees, base, theirs)? {
                 None => Squashed::Nothing,
-                Some(path) => Squashed::Refused(format!(
+                Some(path) => Squashed::Refused(GitError::Refused(format!(
                     "git says that there is nothing to merge, but {} of the work is not there",
                     path.display()
-                )),
+                ))),
             });
         }
         self.show(base)?;
@@ -517,9 +517,9 @@ impl Integration {
             },
             Hooks::Skip => self.face.quiet(&commit),
         };
-        if let Err(words) = made {
+        if let Err(error) = made {
             self.check_out(trees, base)?;
-            return Ok(Squashed::Refused(words));
+            return Ok(Squashed::Refused(error));
         }
         let commit = self.face.commit_of("HEAD")?.ok_or("there is no commit")?;
         Ok(Squashed::Commit(commit))
@@ -551,6 +551,6 @@ pub(super) enum Squashed {
         words: String,
         files: Vec<String>,
     },
-    /// It could not be committed: git's words.
-    Refused(String),
+    /// It could not be committed.
+    Refused(GitError),
 }

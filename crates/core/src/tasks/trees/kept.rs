@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::tasks::KeptTree;
 
 use super::files::write_note;
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
 /// How the file beside a kept tree ends.
@@ -18,7 +18,7 @@ impl Trees {
 
     pub(super) fn mark_kept(&self, name: &str, holds: &[String]) -> Done<()> {
         let text = holds.join("\n");
-        write_note(&self.kept_mark(name), text).map_err(|error| error.to_string())
+        write_note(&self.kept_mark(name), text).map_err(GitError::from)
     }
 
     /// Leaves a tree as it is from now on.

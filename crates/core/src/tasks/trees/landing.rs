@@ -7,7 +7,7 @@ use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
 use tracing::{debug, info};
 
 use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Wave, Work};
 
@@ -42,10 +42,10 @@ impl Trees {
         };
         let listed = self.user.ask(&["worktree", "list", "--porcelain"])?;
         if listed.lines().any(|line| line == format!("branch {name}")) {
-            return Err(format!(
+            return Err(GitError::Refused(format!(
                 "the branch {whole} is checked out, and git has no room for the branches of tasks beside it: check \
                  out another one, or rename it: git branch -m {whole} NAME"
-            ));
+            )));
         }
         let is_ours = self.put_by_us(&whole)?.as_deref() == Some(&*commit);
         if is_ours {
@@ -97,7 +97,7 @@ impl Trees {
             None => self.user.commit_of(&format!("refs/heads/{branch}"))?,
         };
         let Some(theirs) = theirs else {
-            return Err(format!("the branch {branch} is gone"));
+            return Err(format!("the branch {branch} is gone").into());
         };
         let merged = self.caught_up()?;
         let place = self.integration()?;
@@ -120,7 +120,11 @@ impl Trees {
             }
             // Ended with everything else, while a hook was at it.
             Squashed::Refused(_) if self.is_stopped() => return Ok(MergeEnd::Interrupted),
-            Squashed::Refused(message) => return Ok(MergeEnd::Failed { message }),
+            Squashed::Refused(error) => {
+                error.log("commit of merged work");
+                let message = error.to_string();
+                return Ok(MergeEnd::Failed { message });
+            }
         };
         let slot = self.slot_of(work);
         let tasks = [work.id.clone()];
@@ -174,7 +178,10 @@ impl Trees {
         // The wave is committed: what keeps it from landing is told, and it lands later.
         let (landed, landing) = match self.land(&message, gates, marks) {
             Ok(landed) => landed,
-            Err(why) => self.wait_to_land(&self.merged()?, &why)?,
+            Err(error) => {
+                error.log("landing");
+                self.wait_to_land(&self.merged()?, &error.to_string())?
+            }
         };
         let commit = commit.map(|commit| landed.unwrap_or(commit));
         Ok((commit, landing))
@@ -226,14 +233,14 @@ impl Trees {
             }
             let moved = self.fast_forward(&head, last)?;
             self.unstage_statuses()?;
-            let Err(words) = moved else {
+            let Err(error) = moved else {
                 self.set_waves(last)?;
                 self.stands_on(last);
                 let statuses = statuses.map(|statuses| statuses.commit);
                 return self.has_landed(&commit, true, statuses);
             };
             if self.user.commit_of("HEAD")?.as_ref() == Some(&head) {
-                return self.wait_to_land(&merged, &git_reason(&words));
+                return self.wait_to_land(&merged, &git_reason(&error.to_string()));
             }
             tries += 1;
             debug!(tries, "the user's branch moved while work was landing");
@@ -328,7 +335,7 @@ impl Trees {
         match place.squash(self, head, merged, message, Hooks::Skip)? {
             Squashed::Commit(commit) => Ok(Ok(commit)),
             Squashed::Nothing => Ok(Ok(head.to_owned())),
-            Squashed::Refused(words) => Err(words),
+            Squashed::Refused(error) => Err(error),
             Squashed::Conflict { words, files } => {
                 let where_ = match files.is_empty() {
                     true => git_reason(&words),

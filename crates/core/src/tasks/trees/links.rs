@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::files::{remove_all, write_note};
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
 
@@ -16,10 +16,6 @@ const SETTINGS: [(&str, &str); 2] = [
     ("config.worktree", "config"),
     ("info/sparse-checkout", "sparse"),
 ];
-
-fn io(error: std::io::Error) -> String {
-    error.to_string()
-}
 
 fn real(path: &Path) -> PathBuf {
     fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())
@@ -38,7 +34,7 @@ fn write_path(file: &Path, words: &str, path: &Path) -> Done<()> {
     let mut text = words.as_bytes().to_vec();
     text.extend_from_slice(path.as_os_str().as_bytes());
     text.push(b'\n');
-    write_note(file, text).map_err(io)
+    write_note(file, text).map_err(GitError::from)
 }
 
 /// Whether the `.git` of a worktree is a file that names this folder of git's.
@@ -137,7 +133,7 @@ impl Trees {
         write_path(&self.admin_mark(name), "", folder)?;
         for (file, end) in SETTINGS {
             let text = fs_err::read(admin.join(file)).unwrap_or_default();
-            write_note(&self.settings_mark(name, end), text).map_err(io)?;
+            write_note(&self.settings_mark(name, end), text)?;
         }
         Ok(())
     }
@@ -159,8 +155,8 @@ impl Trees {
                 continue;
             }
             match text.is_empty() {
-                true => remove_all(&file).map_err(io)?,
-                false => write_note(&file, text).map_err(io)?,
+                true => remove_all(&file)?,
+                false => write_note(&file, text)?,
             }
         }
         Ok(())
@@ -173,10 +169,10 @@ impl Trees {
         };
         let nothing = entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == ".git"));
         if nothing && !path.join(".git").is_dir() {
-            return fs_err::remove_dir_all(path).map_err(io);
+            return fs_err::remove_dir_all(path).map_err(GitError::from);
         }
         let apart = self.free_name(&format!("{}.was", name_of(path)));
-        fs_err::rename(path, self.folder.join(&apart)).map_err(io)?;
+        fs_err::rename(path, self.folder.join(&apart))?;
         self.mark_kept(
             &apart,
             &["a folder that was a worktree, and is none any more".to_owned()],
@@ -203,8 +199,8 @@ impl Trees {
         let name = name_of(path);
         if fs_err::symlink_metadata(&link).is_ok_and(|meta| meta.is_dir()) {
             let apart = self.free_name(&format!("{name}.repository"));
-            fs_err::create_dir_all(self.folder.join(&apart)).map_err(io)?;
-            fs_err::rename(&link, self.folder.join(&apart).join(".git")).map_err(io)?;
+            fs_err::create_dir_all(self.folder.join(&apart))?;
+            fs_err::rename(&link, self.folder.join(&apart).join(".git"))?;
             let holds = "a repository that an agent made in place of the worktree's own .git";
             self.mark_kept(&apart, &[holds.to_owned()])?;
             self.user.locks.tell(format!(
@@ -236,7 +232,7 @@ impl Trees {
             return Ok(());
         };
         if let Some(broken) = self.admin_of(path)? {
-            fs_err::remove_dir_all(broken).map_err(io)?;
+            fs_err::remove_dir_all(broken)?;
         }
         let apart = self.folder.join(format!("{name}.link"));
         drop(fs_err::remove_dir_all(&apart));
@@ -257,9 +253,9 @@ impl Trees {
         let admin = path_in(&apart.join(".git"), "gitdir: ").ok_or("git made no worktree")?;
         let link = path.join(".git");
         if link.symlink_metadata().is_ok() {
-            fs_err::remove_file(&link).map_err(io)?;
+            fs_err::remove_file(&link)?;
         }
-        fs_err::rename(apart.join(".git"), &link).map_err(io)?;
+        fs_err::rename(apart.join(".git"), &link)?;
         write_path(&admin.join("gitdir"), "", &link)?;
         self.note_admin(name, &admin)?;
         drop(fs_err::remove_dir_all(&apart));
@@ -284,7 +280,7 @@ impl Trees {
         if !leads_to(&link, &admin) {
             return Ok(());
         }
-        fs_err::rename(there, path).map_err(io)?;
+        fs_err::rename(there, path)?;
         write_path(&admin.join("gitdir"), "", &path.join(".git"))?;
         self.user.locks.tell(format!(
             "the worktree {} had been moved to {}: it is back",
@@ -335,7 +331,7 @@ impl Trees {
                 self.take_over(&admin, &tree)?;
             } else if real(&leads) != real(&admin) {
                 // What is in it is the original's; what is in commits is here as well.
-                fs_err::remove_dir_all(&admin).map_err(io)?;
+                fs_err::remove_dir_all(&admin)?;
             }
         }
         Ok(())
@@ -348,18 +344,18 @@ impl Trees {
         let mut home = self.folder.join(&name);
         if !self.folder.exists() {
             // Everything that belongs to it: notes, other trees, the settings of the beginning.
-            fs_err::rename(folder, &self.folder).map_err(io)?;
+            fs_err::rename(folder, &self.folder)?;
         } else if home.symlink_metadata().is_err() && tree.exists() {
-            fs_err::rename(tree, &home).map_err(io)?;
-            for entry in fs_err::read_dir(folder).map_err(io)?.flatten() {
+            fs_err::rename(tree, &home)?;
+            for entry in fs_err::read_dir(folder)?.flatten() {
                 let note = entry.file_name();
                 if note.to_string_lossy().starts_with(&format!("{name}.")) {
-                    fs_err::rename(entry.path(), self.folder.join(note)).map_err(io)?;
+                    fs_err::rename(entry.path(), self.folder.join(note))?;
                 }
             }
         } else if tree.exists() {
             home = self.folder.join(self.free_name(&format!("{name}.moved")));
-            fs_err::rename(tree, &home).map_err(io)?;
+            fs_err::rename(tree, &home)?;
             self.mark_kept(
                 &name_of(&home),
                 &["work of before the project was moved".to_owned()],

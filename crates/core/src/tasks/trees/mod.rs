@@ -37,6 +37,7 @@ use descartes_kernel::tasks::{
 };
 
 use super::git::Repo;
+use super::git_error::GitError;
 use super::launch::file_name;
 use super::locks::{Locks, Ours};
 use super::place::{Gates, Work};
@@ -46,7 +47,7 @@ use crate::host::{HostError, HostSettings, git_of};
 pub(in crate::tasks) use kept::kept_in;
 use stashes::Stashes;
 
-type Done<T> = Result<T, String>;
+type Done<T> = Result<T, GitError>;
 
 /// How often waits look whether somebody wants the loop to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -117,17 +118,17 @@ impl Trees {
         config: &TasksConfig,
     ) -> Result<Self, HostError> {
         let here = Repo::at(dir, &git_of(settings));
-        let top = here.top().map_err(|words| {
+        let top = here.top().map_err(|error| {
             HostError::refused(
-                format!(
-                    "worktrees need git: {}",
-                    words.trim_start_matches("git rev-parse: ")
-                ),
+                format!("worktrees need git: {error}"),
                 "give --in-place to work in this folder without git",
             )
         })?;
-        let refuse =
-            |words: String| HostError::refused(words, "give --in-place, or mend it in git");
+        let refuse = |error: GitError| {
+            let hint = error.hint();
+            let hint = hint.unwrap_or_else(|| "give --in-place, or mend it in git".to_owned());
+            HostError::refused(error.to_string(), hint)
+        };
         let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !real(dir).starts_with(real(&top)) {
             return Err(HostError::refused(
@@ -316,9 +317,10 @@ impl Trees {
         gates: Gates<'_>,
         marks: &TaskMarks,
     ) -> Option<Landing> {
-        let landed = self.land(message, gates, marks).or_else(|why| {
+        let landed = self.land(message, gates, marks).or_else(|error| {
+            error.log("landing");
             let merged = self.merged()?;
-            self.wait_to_land(&merged, &why)
+            self.wait_to_land(&merged, &error.to_string())
         });
         landed.ok().and_then(|(_, landing)| landing)
     }

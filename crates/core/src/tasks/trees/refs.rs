@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{MutexGuard, PoisonError};
 
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::Work;
 
@@ -108,7 +108,7 @@ impl Trees {
         for commit in self.made_elsewhere(tree, branch, tip)? {
             let mut names = kept.iter();
             if names.try_fold(false, |below, kept| {
-                Ok::<bool, String>(below || self.user.is_ancestor(&commit, kept)?)
+                Ok::<bool, GitError>(below || self.user.is_ancestor(&commit, kept)?)
             })? {
                 continue;
             }

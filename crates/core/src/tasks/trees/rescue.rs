@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::files::remove_all;
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::place::{Proven, Work};
 
@@ -156,7 +156,7 @@ impl Trees {
     fn end_under_way(&self, repo: &Repo) -> Done<()> {
         let folder = repo.path(&["rev-parse", "--absolute-git-dir"])?;
         for name in UNDER_WAY {
-            remove_all(&folder.join(name)).map_err(|error| error.to_string())?;
+            remove_all(&folder.join(name))?;
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Trees {
             // What the last task had git ignore, and this one has not.
             let folder = &repo.dir;
             for path in self.hidden(repo)? {
-                remove_with_folders(folder, &path).map_err(|error| error.to_string())?;
+                remove_with_folders(folder, &path)?;
             }
         }
         Ok(())
@@ -202,19 +202,19 @@ impl Trees {
             }
         }
         if self.user.branch()?.as_deref() == Some(branch) {
-            return Err(format!(
+            return Err(GitError::Refused(format!(
                 "the branch {branch} is checked out in {}, and its task is to be worked on: check out another one",
                 self.user.dir.display()
-            ));
+            )));
         }
         let loops = self.settings.root.worktrees();
         for (admin, tree) in self.others_with(branch)? {
             if tree.starts_with(&loops) {
-                return Err(format!(
+                return Err(GitError::Refused(format!(
                     "a loop of the same tag in another checkout of this repository has {branch} in {0}: let it end, or \
                      where it is over: git worktree remove --force {0}",
                     tree.display()
-                ));
+                )));
             }
             // Its files, index and commit stay as they are.
             let other = self.user.with_env("GIT_DIR", &admin);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::files::{write_note, zero_ended};
 use super::rescue::Before;
 use super::unsaved::FROM_STDIN;
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 use crate::tasks::launch::file_name;
 use crate::tasks::place::{Finished, Proven, Ready, Work};
@@ -97,7 +97,7 @@ impl Trees {
         // What a dead host made half of, or an earlier repository of the same path left.
         self.put_out_of_the_way(&path)?;
         self.unregister(&path);
-        fs_err::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
+        fs_err::create_dir_all(&self.folder)?;
         let merged = self.merged()?;
         self.drop_marks(name);
         self.add_worktree(&path, &merged)?;
@@ -179,8 +179,7 @@ impl Trees {
             return Ok(Ok(()));
         }
         drop(fs_err::remove_file(&mark));
-        let mut shell =
-            Shell::new(&self.settings, &self.settings.mark()).map_err(|error| error.to_string())?;
+        let mut shell = Shell::new(&self.settings, &self.settings.mark())?;
         let log = self.folder.join(format!("{name}-setup.log"));
         let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups().push(shell.stopper());
@@ -191,7 +190,7 @@ impl Trees {
                 ran.tail
             )));
         }
-        write_note(&mark, due).map_err(|error| error.to_string())?;
+        write_note(&mark, due)?;
         Ok(Ok(()))
     }
 
@@ -233,7 +232,7 @@ impl Trees {
         let fresh = !self.task_mark(&name).exists();
         // What lay there is safe.
         drop(fs_err::remove_file(self.at_work_mark(&name)));
-        write_note(&self.task_mark(&name), &work.id).map_err(|error| error.to_string())?;
+        write_note(&self.task_mark(&name), &work.id)?;
         let merged = self.merged()?;
         let branch = self.branch_of(work);
         let mut alone = None;
@@ -260,10 +259,10 @@ impl Trees {
             // Whoever else had it was seen to.
             repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
-        write_note(&self.at_work_mark(&name), "").map_err(|error| error.to_string())?;
+        write_note(&self.at_work_mark(&name), "")?;
         if fresh && let Err(tail) = self.furnish(&repo.dir, &merged)? {
             drop(fs_err::remove_file(self.task_mark(&name)));
-            return Err(tail);
+            return Err(GitError::Refused(tail));
         }
         let conflict = match &alone {
             None => self.catch_up(&repo, &merged, work)?,
@@ -323,38 +322,31 @@ impl Trees {
         if repo.is_ancestor(merged, "HEAD")? {
             return Ok(None);
         }
-        let words = repo.attempt(&["merge", "--no-edit", "--quiet", merged])?;
-        if words.is_ok() {
-            return Ok(None);
+        match repo.attempt(&["merge", "--no-edit", "--quiet", merged])? {
+            Ok(()) => Ok(None),
+            Err(error) => self.conflict_note(repo, error, work),
         }
-        self.conflict_note(repo, words, work)
     }
 
     /// Puts the changes of an earlier attempt onto what is checked out. Conflicts stay in the files,
     /// for the agent to resolve.
     fn replay(&self, repo: &Repo, alone: &str, work: &Work) -> Done<Option<String>> {
-        let words = repo.attempt(&["cherry-pick", "--no-commit", alone])?;
-        if words.is_ok() {
+        let Err(error) = repo.attempt(&["cherry-pick", "--no-commit", alone])? else {
             self.commit_all(repo, &format!("{} (unproven)", work.title), Proven::No)?;
             let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
             self.take_as_ours(&self.branch_of(work), &tip)?;
             return Ok(None);
-        }
+        };
         // Until it is resolved, the earlier attempt is in no other ref.
         self.keep_commit(alone)?;
-        self.conflict_note(repo, words, work)
+        self.conflict_note(repo, error, work)
     }
 
     /// What an agent is told of conflicts in its tree.
-    fn conflict_note(
-        &self,
-        repo: &Repo,
-        words: Result<(), String>,
-        work: &Work,
-    ) -> Done<Option<String>> {
+    fn conflict_note(&self, repo: &Repo, error: GitError, work: &Work) -> Done<Option<String>> {
         let files = repo.unmerged()?;
         if files.is_empty() {
-            return Err(words.err().unwrap_or_default());
+            return Err(error);
         }
         self.note_conflicts(work, &files)?;
         let list: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
@@ -460,7 +452,7 @@ impl Trees {
         let mut all = self.noted_conflicts(work);
         all.extend(files.iter().cloned());
         let text: Vec<&str> = all.iter().map(String::as_str).collect();
-        write_note(&self.conflict_mark(work), text.join("\0")).map_err(|error| error.to_string())
+        write_note(&self.conflict_mark(work), text.join("\0")).map_err(GitError::from)
     }
 
     fn noted_conflicts(&self, work: &Work) -> BTreeSet<String> {

@@ -17,7 +17,7 @@ use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
 /// Files of a stash that are named.
@@ -253,7 +253,7 @@ impl Trees {
     pub(super) fn note_stashes(&self) -> Done<()> {
         let list = self.stashes.looker.list()?;
         let text: Vec<String> = list.into_iter().map(|stash| stash.commit).collect();
-        fs_err::write(self.stashes_before(), text.join("\n")).map_err(|error| error.to_string())
+        fs_err::write(self.stashes_before(), text.join("\n")).map_err(GitError::from)
     }
 
     pub(super) fn has_noted_stashes(&self) -> bool {

@@ -14,7 +14,7 @@ use descartes_kernel::units::plural;
 use jiff::Timestamp;
 
 use super::half_landed::Entry;
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
 /// Tasks that are named in the message of such a commit.
@@ -61,10 +61,12 @@ impl Trees {
             // It is nobody's wish to have it in a commit.
             return Ok(None);
         };
-        let (text, tasks) = match self.status_text(head, commit, (&mode, &blob), marks) {
-            Ok(StatusText::New { text, tasks }) => (text, tasks),
-            Ok(StatusText::Same) => return Ok(None),
-            Ok(StatusText::LeftAlone(why)) | Err(why) => {
+        let found = self.status_text(head, commit, (&mode, &blob), marks);
+        let found = found.unwrap_or_else(|error| StatusText::LeftAlone(error.to_string()));
+        let (text, tasks) = match found {
+            StatusText::New { text, tasks } => (text, tasks),
+            StatusText::Same => return Ok(None),
+            StatusText::LeftAlone(why) => {
                 if !self.said_statuses.swap(true, Ordering::SeqCst) {
                     self.user.locks.tell(format!(
                         "the new statuses in {path} are left uncommitted: {why}"
@@ -75,7 +77,7 @@ impl Trees {
         };
         let folder = self.folder.join("control");
         let (file, index) = (folder.join("statuses"), folder.join("statuses-index"));
-        fs_err::write(&file, text).map_err(|error| error.to_string())?;
+        fs_err::write(&file, text)?;
         let name = file.to_string_lossy();
         let new = self
             .user
@@ -130,7 +132,7 @@ impl Trees {
         }
         let at = format!("{head}:{path}");
         let committed = self.user.bytes(&["cat-file", "blob", &at])?;
-        let working = fs_err::read(self.user.dir.join(path)).map_err(|error| error.to_string())?;
+        let working = fs_err::read(self.user.dir.join(path))?;
         let (Ok(committed), Ok(working)) =
             (String::from_utf8(committed), String::from_utf8(working))
         else {
@@ -160,7 +162,7 @@ impl Trees {
         // First the file: whoever finds it puts the entry back.
         if let Some((mode, blob)) = &statuses.new {
             let text = format!("{mode} {blob}");
-            fs_err::write(self.staged_mark(), text).map_err(|error| error.to_string())?;
+            fs_err::write(self.staged_mark(), text)?;
         }
         self.set_entries([(path, &statuses.new)].into_iter())
     }
@@ -173,8 +175,8 @@ impl Trees {
         };
         let new = text.split_once(' ');
         let new: Entry = new.map(|(mode, blob)| (mode.to_owned(), blob.to_owned()));
-        let is_staged = || Ok::<bool, String>(entry_staged(&self.user, path)? == new);
-        let in_branch = || Ok::<bool, String>(entry_in(&self.user, "HEAD", path)? == new);
+        let is_staged = || Ok::<bool, GitError>(entry_staged(&self.user, path)? == new);
+        let in_branch = || Ok::<bool, GitError>(entry_in(&self.user, "HEAD", path)? == new);
         if is_staged()? && !in_branch()? {
             // A fast-forward that outlived its host may be about to move the branch.
             self.user.locks.await_gits(&self.user.dir);
@@ -183,7 +185,7 @@ impl Trees {
                 self.set_entries([(path, &old)].into_iter())?;
             }
         }
-        fs_err::remove_file(&mark).map_err(|error| error.to_string())
+        fs_err::remove_file(&mark).map_err(GitError::from)
     }
 
     /// Statuses of tasks that brought nothing else land alone.
@@ -201,10 +203,10 @@ impl Trees {
                 self.stands_on(&statuses.commit);
                 Ok(Some(statuses.commit))
             }
-            Err(words) => {
+            Err(error) => {
                 self.user.locks.tell(format!(
                     "the new statuses of tasks are left uncommitted: {}",
-                    git_reason(&words)
+                    git_reason(&error.to_string())
                 ));
                 Ok(None)
             }

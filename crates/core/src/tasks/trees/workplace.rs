@@ -8,7 +8,7 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
-use super::Trees;
+use super::{Done, Trees};
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{
     Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, Wave,
@@ -36,7 +36,7 @@ impl Workplace for Trees {
         *self.branch.lock().unwrap_or_else(PoisonError::into_inner) = Some(branch.to_owned());
     }
 
-    fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), String> {
+    fn begin(&self, fresh: Fresh, slots: u32) -> Done<()> {
         self.user.locks.look_around();
         for lock in self.user.git_paths(&["packed-refs.lock"])? {
             // It keeps little from being done, but makes every git wait: better said at once.
@@ -86,7 +86,7 @@ impl Workplace for Trees {
         self.proofs().known.extend_from_slice(proven);
     }
 
-    fn prepare(&self, slot: u32, work: &Work) -> Result<Ready, String> {
+    fn prepare(&self, slot: u32, work: &Work) -> Done<Ready> {
         let mut tries = 1;
         loop {
             let made = self.ready(slot, work);
@@ -98,7 +98,7 @@ impl Workplace for Trees {
         }
     }
 
-    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Result<Finished, String> {
+    fn finish(&self, slot: u32, work: &Work, proven: Proven) -> Done<Finished> {
         self.slots_of()
             .insert(work.id.clone(), self.folder.join(self.slot_name(slot)));
         let name = self.slot_name(slot);
@@ -108,7 +108,7 @@ impl Workplace for Trees {
         Ok(finished)
     }
 
-    fn outside(&self, work: &Work, files: &[String]) -> Result<Vec<String>, String> {
+    fn outside(&self, work: &Work, files: &[String]) -> Done<Vec<String>> {
         let theirs = format!("refs/heads/{}", self.branch_of(work));
         let range = format!("{}...{theirs}", self.merged()?);
         let inside: Vec<String> = files
@@ -143,7 +143,11 @@ impl Workplace for Trees {
         let end = match self.bring_together(work, gates) {
             Ok(end) => end,
             Err(_) if self.is_stopped() => MergeEnd::Interrupted,
-            Err(message) => MergeEnd::Failed { message },
+            Err(error) => {
+                error.log("merge");
+                let message = error.to_string();
+                MergeEnd::Failed { message }
+            }
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
@@ -156,7 +160,7 @@ impl Workplace for Trees {
         }
     }
 
-    fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, String> {
+    fn gate_merged(&self, gates: Gates<'_>) -> Done<Result<(), GateFailure>> {
         self.gate_integration(gates)
     }
 
@@ -164,7 +168,11 @@ impl Workplace for Trees {
         let _one = self.integrating();
         let (end, landing) = match self.close_wave(wave, gates, marks) {
             Ok((commit, landing)) => (CommitEnd::Committed { commit }, landing),
-            Err(message) => (CommitEnd::Failed { message }, None),
+            Err(error) => {
+                error.log("commit of a wave");
+                let message = error.to_string();
+                (CommitEnd::Failed { message }, None)
+            }
         };
         WaveDone {
             end,

@@ -1,0 +1,199 @@
+//! Why something that a task loop does in git did not come off.
+
+use std::io;
+
+use crate::worktree::WorktreeError;
+
+/// What went wrong; its words are what people are shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GitError {
+    /// A call of git could not be made, did not end in time, or failed.
+    #[error(transparent)]
+    Call(#[from] WorktreeError),
+    /// git said no, where that is an answer; its words.
+    #[error("{words}")]
+    SaidNo {
+        /// The subcommand.
+        command: String,
+        /// What it said.
+        words: String,
+    },
+    /// Somebody killed git.
+    #[error("git was killed")]
+    Killed {
+        /// The subcommand.
+        command: String,
+    },
+    /// A lock of git stays in the way; what a person can do.
+    #[error("{0}")]
+    Locked(String),
+    /// A file of ours, or of git's that we write.
+    #[error(transparent)]
+    File(#[from] io::Error),
+    /// The repository is not as it has to be, or a worktree could not be set up; in words.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The same in one word, for logs and for those who act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GitErrorKind {
+    /// git said no.
+    Failed,
+    /// It took too long and was ended.
+    TimedOut,
+    /// It was ended, since the loop was told to stop.
+    Stopped,
+    /// Somebody killed it.
+    Killed,
+    /// A lock stays in the way.
+    Locked,
+    /// There is no git, no repository or no folder.
+    NotARepository,
+    /// A file could not be read or written.
+    File,
+    /// The repository or a worktree is not as it has to be.
+    Refused,
+}
+
+impl GitError {
+    pub(crate) fn kind(&self) -> GitErrorKind {
+        match self {
+            Self::Call(WorktreeError::Late { .. }) => GitErrorKind::TimedOut,
+            Self::Call(WorktreeError::Stopped { .. }) => GitErrorKind::Stopped,
+            Self::Killed { .. } => GitErrorKind::Killed,
+            Self::Call(
+                WorktreeError::NotGit { .. }
+                | WorktreeError::GitMissing
+                | WorktreeError::NoFolder(_),
+            ) => GitErrorKind::NotARepository,
+            Self::Call(WorktreeError::Io { .. }) | Self::File(_) => GitErrorKind::File,
+            Self::Call(_) | Self::SaidNo { .. } => GitErrorKind::Failed,
+            Self::Locked(_) => GitErrorKind::Locked,
+            Self::Refused(_) => GitErrorKind::Refused,
+        }
+    }
+
+    /// The subcommand, where one is to blame.
+    pub(crate) fn command(&self) -> Option<&str> {
+        match self {
+            Self::Call(
+                WorktreeError::Git { verb, .. }
+                | WorktreeError::Late { verb, .. }
+                | WorktreeError::Stopped { verb },
+            ) => Some(verb),
+            Self::SaidNo { command, .. } | Self::Killed { command } => Some(command),
+            _ => None,
+        }
+    }
+
+    /// What to type or do next, where that is known.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Call(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    /// Says in the log what went wrong, without git's words: those may quote files.
+    pub(crate) fn log(&self, doing: &'static str) {
+        tracing::warn!(doing, kind = ?self.kind(), command = self.command(), "git error");
+    }
+}
+
+impl From<&str> for GitError {
+    fn from(words: &str) -> Self {
+        Self::Refused(words.to_owned())
+    }
+}
+
+impl From<String> for GitError {
+    fn from(words: String) -> Self {
+        Self::Refused(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn errors_keep_their_words_and_know_kind_command_and_hint() {
+        let verb = || "merge".to_owned();
+        let git = WorktreeError::Git {
+            verb: verb(),
+            code: Some(128),
+            words: "fatal: bad object 12".to_owned(),
+        };
+        let late = WorktreeError::Late {
+            verb: verb(),
+            limit: Duration::from_secs(300),
+        };
+        let said_no = GitError::SaidNo {
+            command: verb(),
+            words: "CONFLICT".to_owned(),
+        };
+        for (error, kind, command, words) in [
+            (
+                GitError::from(git),
+                GitErrorKind::Failed,
+                Some("merge"),
+                "git merge failed: fatal: bad object 12",
+            ),
+            (
+                late.into(),
+                GitErrorKind::TimedOut,
+                Some("merge"),
+                "git merge took over 300s and was ended",
+            ),
+            (
+                WorktreeError::Stopped { verb: verb() }.into(),
+                GitErrorKind::Stopped,
+                Some("merge"),
+                "git merge was ended, since the loop was told to stop",
+            ),
+            (
+                WorktreeError::GitMissing.into(),
+                GitErrorKind::NotARepository,
+                None,
+                "git is not installed, or not on PATH",
+            ),
+            (said_no, GitErrorKind::Failed, Some("merge"), "CONFLICT"),
+            (
+                GitError::Killed { command: verb() },
+                GitErrorKind::Killed,
+                Some("merge"),
+                "git was killed",
+            ),
+            (
+                GitError::Locked("it is locked".to_owned()),
+                GitErrorKind::Locked,
+                None,
+                "it is locked",
+            ),
+            (
+                io::Error::other("no room").into(),
+                GitErrorKind::File,
+                None,
+                "no room",
+            ),
+            (
+                "there is no commit".into(),
+                GitErrorKind::Refused,
+                None,
+                "there is no commit",
+            ),
+        ] {
+            assert_eq!((error.kind(), error.command()), (kind, command), "{error}");
+            assert_eq!(error.to_string(), words);
+        }
+        assert!(GitError::from(WorktreeError::GitMissing).hint().is_some());
+        let path = "/x".into();
+        let io = io::Error::other("why");
+        let file = GitError::from(WorktreeError::Io { path, source: io });
+        assert_eq!(file.source().unwrap().to_string(), "why");
+    }
+}
