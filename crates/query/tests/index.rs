@@ -5,7 +5,10 @@ use std::fs;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Decided, Durability, Event};
+use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched::{self, AttemptEnd, BlockReason, MarkEnd, Next};
+use descartes_kernel::tasks::PlannedTask;
 use descartes_query::{Cell, Index, QueryError};
 use descartes_store::catalog::{LoopMeta, register};
 use descartes_store::journal::Journal;
@@ -212,4 +215,94 @@ fn two_at_once_wait_for_each_other() {
     for other in others {
         assert_eq!(other.join().unwrap(), [[Cell::Integer(501)]]);
     }
+}
+
+#[test]
+fn a_task_has_the_status_that_every_view_tells() {
+    let world = World::new();
+    let mut journal = world.add("0192-a");
+    let mut second = 0;
+    let mut told = |event: &Event| {
+        second += 1;
+        append(&mut journal, second, event);
+        world.ask("select status, attempts, reason from tasks")
+    };
+    let task = PlannedTask {
+        id: "1".into(),
+        title: "First".into(),
+        wave: 1,
+        complexity: 0,
+        after: Vec::new(),
+        commands: None,
+    };
+    told(&Event::TasksPlanned {
+        tag: "auth".into(),
+        tasks: vec![task],
+        held: Vec::new(),
+    });
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let started = |attempt| sched::Event::AttemptStarted {
+        task: "1".into(),
+        slot: 0,
+        attempt,
+    };
+    let message = "no way".to_owned();
+    let reason = BlockReason::Agent {
+        message: message.clone(),
+    };
+    let words = reason.words();
+    // What happens to the task; its status and its attempts from then on, and why it is blocked.
+    let table = [
+        (started(1), ("in-progress", 1), Cell::Null),
+        (
+            sched::Event::ClaimRefused {
+                task: "1".into(),
+                found: TaskStatus::Pending,
+            },
+            ("pending", 0),
+            Cell::Null,
+        ),
+        (started(1), ("in-progress", 1), Cell::Null),
+        (
+            sched::Event::AttemptEnded {
+                task: "1".into(),
+                end: AttemptEnd::BlockedByAgent { message },
+                next: Next::Block { reason },
+            },
+            ("blocked", 1),
+            text(&words),
+        ),
+        (
+            sched::Event::Retried {
+                tasks: vec!["1".into()],
+            },
+            ("pending", 1),
+            Cell::Null,
+        ),
+        (
+            sched::Event::StatusSeen {
+                task: "1".into(),
+                status: TaskStatus::Done,
+                seen: sched::Seen::Mark,
+            },
+            ("done", 1),
+            Cell::Null,
+        ),
+        (
+            sched::Event::MarkChecked {
+                task: "1".into(),
+                end: MarkEnd::Red { tail: "red".into() },
+                set_back: true,
+            },
+            ("pending", 1),
+            Cell::Null,
+        ),
+    ];
+    for (event, (status, attempts), why) in table {
+        let row = vec![text(status), Cell::Integer(attempts), why];
+        let event = Box::new(event);
+        assert_eq!(told(&Event::Tasks { event }), [row]);
+    }
+    let open = "select count(*) from attempts where ended_at is null";
+    assert_eq!(world.number(open), 0, "no attempt is left open");
 }
