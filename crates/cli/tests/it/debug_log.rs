@@ -55,7 +55,7 @@ fn no_log_holds_the_prompt_the_environment_or_what_agents_and_gates_print() {
     let world = World::new();
     world.git_init();
     let script = format!(
-        "print OUTPUT-WORD {KEY}\nsh echo ERROR-WORD {KEY} >&2\n@1 wait-file go 60s\n@2 promise"
+        "print OUTPUT-WORD {KEY}\nsh echo ERROR-WORD {KEY} >&2\n@1 wait-file go 60s\n@2-9 promise"
     );
     let flags = [
         "--prompt",

@@ -203,7 +203,7 @@ impl Journal {
             return Err(error);
         }
         self.next_seq = seq + 1;
-        debug!(seq, event = %variant(event), "event appended");
+        debug!(seq, event = %variant(&**event), "event appended");
         Ok(seq)
     }
 
