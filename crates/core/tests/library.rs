@@ -269,7 +269,7 @@ async fn a_timed_out_iteration_is_searched_for_the_promise_all_the_same() {
         result.exit_reason,
         IterativeExitReason::CompletionPromiseDetected
     );
-    assert!(began.elapsed() < Duration::from_secs(8));
+    assert!(began.elapsed() < Duration::from_secs(60));
     world.assert_no_survivors();
 }
 

@@ -9,6 +9,10 @@ use descartes_proc::{Ending, Exit, TreeEvent};
 
 const GRACE: Duration = Duration::from_millis(300);
 
+/// Only something that waits for the agent or for a long grace takes this long; how long it takes on a quiet
+/// machine is measured elsewhere (`cargo xtask bench stop`).
+const LATE: Duration = Duration::from_secs(15);
+
 fn every_shape(mut watched: Watched, mark: &str, end: impl Fn(&mut Watched, u64, &Processes)) {
     for ((name, count), run) in SHAPES.into_iter().zip(10..) {
         watched.start(run, &shape(name, mark));
@@ -31,11 +35,7 @@ fn leaves(mut watched: Watched, mark: &str) {
         let (exit, killed) = watched.end(run);
         assert_eq!(exit, Exit::Code(0), "{name}");
         assert!(killed > 0, "{name}");
-        assert!(
-            begun.elapsed() < Duration::from_secs(2),
-            "{name}: {:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < LATE, "{name}: {:?}", begun.elapsed());
         assert_eq!(processes.left_after(Duration::ZERO), 0, "{name}");
     }
 }
@@ -45,22 +45,14 @@ fn asked(watched: &mut Watched, run: u64, _: &Processes) {
     watched.supervisor.terminate(Ending::Ask { grace: GRACE });
     let (exit, _) = watched.end(run);
     assert!(matches!(exit, Exit::Signal(15 | 9)), "{exit}");
-    assert!(
-        begun.elapsed() < GRACE + Duration::from_secs(2),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < GRACE + LATE, "{:?}", begun.elapsed());
 }
 
 fn killed(watched: &mut Watched, run: u64, _: &Processes) {
     let begun = Instant::now();
     watched.supervisor.terminate(Ending::Kill);
     assert_eq!(watched.end(run).0, Exit::Signal(9));
-    assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < LATE, "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -140,11 +132,7 @@ fn a_child_that_holds_the_pipe_does_not_hold_the_run() {
         let begun = Instant::now();
         assert_eq!(exit, Exit::Code(7));
         assert_eq!(watched.swept(1), 1);
-        assert!(
-            begun.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < LATE, "{:?}", begun.elapsed());
         let (record, report) = watched.collect();
         assert_eq!(record.text(), "out\n");
         assert!(report.stdout.ended && report.stderr.ended);
@@ -163,11 +151,7 @@ fn an_agent_that_obeys_sigterm_ends_long_before_its_grace_and_with_its_own_code(
         let begun = Instant::now();
         watched.supervisor.terminate(Ending::Ask { grace: LONG });
         assert_eq!(watched.end(1).0, Exit::Code(42));
-        assert!(
-            begun.elapsed() < Duration::from_secs(5),
-            "{:?}",
-            begun.elapsed()
-        );
+        assert!(begun.elapsed() < LATE, "{:?}", begun.elapsed());
         assert_eq!(watched.collect().0.text(), "1\nbye\n");
     }
 }
@@ -190,7 +174,7 @@ fn an_agent_that_ignores_sigterm_is_killed_after_its_grace_or_at_once_when_told_
             }
             assert_eq!(watched.end(1).0, Exit::Signal(9));
             let took = begun.elapsed();
-            assert!(took < GRACE + Duration::from_secs(2), "{took:?}");
+            assert!(took < GRACE + LATE, "{took:?}");
             assert!(then == Some(Ending::Kill) || took >= GRACE, "{took:?}");
         }
     }
