@@ -65,3 +65,36 @@ fn the_table_of_flags_has_every_flag_of_every_verb_and_no_other() {
         "not in tests/it/flags.txt: {missing:#?}\nonly there: {gone:#?}"
     );
 }
+
+/// All verbs that do something, hidden ones apart.
+fn verbs(command: &Command, path: &str, out: &mut BTreeSet<String>) {
+    let below: Vec<&Command> = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set() && below.get_name() != "help")
+        .collect();
+    if !path.is_empty() && (below.is_empty() || !command.is_subcommand_required_set()) {
+        out.insert(path.to_owned());
+    }
+    for below in below {
+        verbs(below, format!("{path} {}", below.get_name()).trim(), out);
+    }
+}
+
+#[test]
+fn every_verb_has_a_snapshot_of_its_usual_and_wrong_use_and_there_is_no_other() {
+    let mut defined = BTreeSet::new();
+    let mut command = Cli::command();
+    command.build();
+    verbs(&command, "", &mut defined);
+    let defined: BTreeSet<String> = defined.iter().map(|verb| verb.replace(' ', "-")).collect();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/snapshots");
+    let files = std::fs::read_dir(folder).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let kept: BTreeSet<String> = names
+        .filter_map(|name| name.strip_suffix(".snap").map(str::to_owned))
+        .collect();
+    assert_eq!(
+        defined, kept,
+        "tests/it/verb_snapshots.rs has a list of them"
+    );
+}

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(180);
 
 /// Where a command is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Situation {
+pub enum Situation {
     /// A repository with a prompt file, a roadmap and a SCUD tag; agents are installed.
     Project,
     /// The same after `descartes init`.
@@ -362,7 +362,7 @@ fn agent(world: &World, name: &str, version: &str) {
 
 impl Situation {
     /// A world in which it is so.
-    fn world(self) -> World {
+    pub fn world(self) -> World {
         let world = World::new();
         agent(&world, "claude", "2.1.34 (Claude Code)");
         agent(&world, "codex", "codex-cli 0.99.0");

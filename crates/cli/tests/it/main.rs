@@ -70,6 +70,7 @@ mod tasks_marked;
 mod tasks_seen;
 mod terminal;
 mod trust;
+mod verb_snapshots;
 mod verbs_look;
 mod verbs_steer;
 mod verbs_work;
