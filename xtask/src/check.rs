@@ -1,74 +1,17 @@
-//! Tests and checks.
+//! What a change must pass.
 
-use crate::shell::{Step, answers, run};
+use crate::shell::{Step, run};
+use crate::{deny, lines, suite, typos};
 
 /// Everything is built once, in the `ci` profile.
 pub const PROFILE: &str = "ci";
 
-/// The everyday suite.
-pub fn test(rest: &[String]) -> Step {
-    suite(rest, &[])
-}
-
-/// The suite; `tolerance` is for nextest alone.
-fn suite(rest: &[String], tolerance: &[&str]) -> Step {
-    // Tests start the real binaries, which `cargo test` does not build for other packages.
-    run(
-        "cargo",
-        &["build", "--profile", PROFILE, "--workspace", "--bins"],
-    )?;
-    let extra: Vec<&str> = rest.iter().map(String::as_str).collect();
-    if answers("cargo", &["nextest", "--version"]) {
-        // Most tests wait for a process or a grace: twice the processors are busy, not overloaded.
-        let threads = std::thread::available_parallelism().map_or(2, usize::from) * 2;
-        let threads = threads.to_string();
-        let mut args = vec!["nextest", "run", "--cargo-profile", PROFILE, "--workspace"];
-        if !extra
-            .iter()
-            .any(|arg| arg.starts_with("-j") || arg.starts_with("--test-threads"))
-        {
-            args.extend(["--test-threads", &threads]);
-        }
-        args.extend(tolerance);
-        args.extend(extra);
-        run("cargo", &args)?;
-    } else {
-        let mut args = vec![
-            "test",
-            "--profile",
-            PROFILE,
-            "--workspace",
-            "--bins",
-            "--lib",
-            "--tests",
-        ];
-        args.extend(extra);
-        run("cargo", &args)?;
-    }
-    // Fault points are compiled in for these alone.
-    run(
-        "cargo",
-        &[
-            "test",
-            "--profile",
-            PROFILE,
-            "-p",
-            "descartes-store",
-            "--features",
-            "faults",
-            "--test",
-            "faults",
-        ],
-    )?;
-    run(
-        "cargo",
-        &["test", "--profile", PROFILE, "--workspace", "--doc"],
-    )
-}
-
-/// Format, lints, documentation.
+/// Format, spelling, dependencies, structure, lints, documentation: the quick ones first.
 pub fn check() -> Step {
     run("cargo", &["fmt", "--all", "--check"])?;
+    typos::check()?;
+    deny::check()?;
+    lines::check()?;
     run(
         "cargo",
         &[
@@ -100,10 +43,7 @@ pub fn ci() -> Step {
     check()?;
     let short = ["--short".to_owned()];
     let parts: [(&str, &dyn Fn() -> Step); 8] = [
-        // A test that fails and then passes is listed as flaky at the end of the run.
-        ("test", &|| {
-            suite(&[], &["--no-fail-fast", "--retries", "2"])
-        }),
+        ("test", &|| suite::run_all(&[], suite::Extent::All)),
         ("fuzz", &|| {
             crate::fuzz::run(&["--seconds", "1", "--seed", "1"].map(str::to_owned))
         }),
@@ -112,12 +52,7 @@ pub fn ci() -> Step {
         ("tasks", &|| crate::tasks::run(&short)),
         // Those that are installed; the others cannot.
         ("peers", &|| crate::peers::run(&short)),
-        ("agents", &|| {
-            crate::agents::run_all(&short).or_else(|missed| {
-                println!("{missed}\nmissed, and taken once more:");
-                crate::agents::run_all(&short)
-            })
-        }),
+        ("agents", &|| crate::agents::run_all(&short)),
         ("gui", &|| crate::gui::run(&short)),
     ];
     let mut failed = Vec::new();

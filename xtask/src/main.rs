@@ -8,14 +8,19 @@
 mod agents;
 mod bench;
 mod check;
+mod deny;
 mod faults;
 mod fuzz;
 mod gui;
 mod lab;
+mod lines;
+mod one_by_one;
 mod page;
 mod peers;
 mod shell;
+mod suite;
 mod tasks;
+mod typos;
 
 use std::process::ExitCode;
 
@@ -23,7 +28,9 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test      the everyday suite: builds, then every test and documentation example
-  check     format, lints, documentation
+  check     format, spelling, licences and sources of dependencies, structure, lints, documentation
+  lines     product code in lines, files that import each other in a circle, crowded type names
+              [--shrink] [FOLDER]
   bench     measures against their floors
               [--short] [MEASURE…]
   faults    everything that can go wrong, tried, and what was lost
@@ -51,7 +58,9 @@ fn main() -> ExitCode {
         None => ("help", &[][..]),
     };
     let done = match command {
-        "test" => check::test(rest),
+        "test" => suite::run_all(rest, suite::Extent::Everyday),
+        one_by_one::VERB => one_by_one::run(rest),
+        "lines" => lines::run(rest),
         "check" => check::check(),
         "bench" => bench::run(rest),
         "faults" => faults::run(rest),

@@ -14,9 +14,15 @@ pub fn root() -> PathBuf {
 
 /// Runs a program in the repository's root.
 pub fn run(program: &str, args: &[&str]) -> Step {
+    run_with(program, args, &[])
+}
+
+/// The same, with these variables.
+pub fn run_with(program: &str, args: &[&str], variables: &[(&str, String)]) -> Step {
     println!("$ {program} {}", args.join(" "));
     let status = Command::new(program)
         .args(args)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
         .current_dir(root())
         .status()
         .map_err(|error| format!("cannot run {program}: {error}"))?;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Build, PATIENCE, Stage, must};
 use super::table::Table;
+use crate::lab::Form;
 
 const ROUNDS: usize = 3;
 /// Iterations after the first.
@@ -21,7 +22,7 @@ const FURTHER: u32 = 5;
 const BAR: f64 = 0.02;
 
 /// Runs it.
-pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
+pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), String> {
     let mut seen = Vec::new();
     let mut agent = "";
     for round in 0..ROUNDS {
@@ -51,11 +52,8 @@ pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
         ms(median.further.agents),
         median.start.as_secs_f64() * 1e3,
     );
-    let seen = match median.further.share() < BAR {
-        true => Ok(told),
-        false => Err(told),
-    };
-    table.add(agent, "cpu over the bare CLI", seen);
+    let share = form.judge(median.further.share() < BAR, || told.clone());
+    table.judged(agent, "cpu over the bare CLI", Ok(told), share);
     Ok(())
 }
 

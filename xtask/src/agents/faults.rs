@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::stage::{Build, PATIENCE, Stage, must};
 use super::table::{Table, seconds};
+use crate::lab::Form;
 
 /// An agent that neither prints nor works for so long is hung, where it will never come back.
 const SOON_HUNG: &str = "10s";
@@ -119,7 +120,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Runs all of them.
-pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
+pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), String> {
     for case in cases() {
         let mut stage = stage(&format!("fault-{}", case.name.replace([' ', ','], "-")));
         let options = Options {
@@ -127,7 +128,7 @@ pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
             ..Options::default()
         };
         stage.script(case.turns, &options)?;
-        let seen = once(&stage, (case.want)(stage.cli));
+        let seen = once(&stage, form, (case.want)(stage.cli));
         table.add(stage.cli.name(), case.name, seen);
     }
     let mut stage = stage("fault-dead-port");
@@ -136,7 +137,7 @@ pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
         .and_then(|listener| listener.local_addr())
         .map_err(|error| error.to_string())?;
     stage.point_at(&format!("http://{port}"), &Options::default())?;
-    let seen = once(&stage, Want::Limit(&["network"]))
+    let seen = once(&stage, form, Want::Limit(&["network"]))
         .or_else(|_| once_more(&stage, Want::Failed(&["hung"])));
     table.add(stage.cli.name(), "nobody listens", seen);
     Ok(())
@@ -150,7 +151,7 @@ fn once_more(stage: &Stage<'_>, want: Want) -> Result<String, String> {
     Ok("hung, and ended".to_owned())
 }
 
-fn once(stage: &Stage<'_>, want: Want) -> Result<String, String> {
+fn once(stage: &Stage<'_>, form: Form, want: Want) -> Result<String, String> {
     let program = stage.program()?;
     let idle = match want {
         Want::Failed(&["hung", ..]) | Want::Limit(&["network"]) => SOON_HUNG,
@@ -166,7 +167,7 @@ fn once(stage: &Stage<'_>, want: Want) -> Result<String, String> {
         Some(ended) => judge(stage, ended, want),
     };
     let code = finish(&mut child, want);
-    let gone = stage.gone(Duration::from_secs(5));
+    let gone = stage.gone(form.deadline(Duration::from_secs(5)));
     let requests = stage.requests();
     let told = seen
         .and_then(|told| gone.map(|()| told))

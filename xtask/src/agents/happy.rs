@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::stage::{Build, PATIENCE, Stage, must};
 use super::table::{Table, seconds};
+use crate::lab::Form;
 
 /// Runs it.
-pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
+pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), String> {
     let mut stage = stage("loop");
     let turns = json!([
         {"text": "I begin.", "tool": {"shell": "echo one > work.txt"}, "usage": {"input": 900, "output": 40}},
@@ -22,16 +23,20 @@ pub fn run(stage: &Build<'_>, table: &mut Table) -> Result<(), String> {
     let command = stage.start(&program, &["--verify", "grep two work.txt", "-m", "5"])?;
     let began = Instant::now();
     let seen = match stage.world.watch(command, PATIENCE * 2) {
-        Ok(run) => {
-            judge(&stage, run.code(), began.elapsed()).map_err(|wrong| format!("{wrong}\n{run}"))
-        }
+        Ok(run) => judge(&stage, form, run.code(), began.elapsed())
+            .map_err(|wrong| format!("{wrong}\n{run}")),
         Err(so_far) => Err(format!("did not end\n{so_far}")),
     };
     table.add(stage.cli.name(), "loop", seen);
     Ok(())
 }
 
-fn judge(stage: &Stage<'_>, code: Option<i32>, time: Duration) -> Result<String, String> {
+fn judge(
+    stage: &Stage<'_>,
+    form: Form,
+    code: Option<i32>,
+    time: Duration,
+) -> Result<String, String> {
     must(code == Some(0), || format!("exit code {code:?}"))?;
     let verdicts: Vec<Value> = stage
         .records("iteration_finished")
@@ -55,7 +60,7 @@ fn judge(stage: &Stage<'_>, code: Option<i32>, time: Duration) -> Result<String,
     for record in stage.records("agent_ended") {
         judge_receipt(stage.cli, &record)?;
     }
-    stage.gone(Duration::from_secs(2))?;
+    stage.gone(form.deadline(Duration::from_secs(2)))?;
     Ok(format!("2 iterations in {}", seconds(time)))
 }
 

@@ -45,27 +45,14 @@ impl Part {
 
 /// What was asked for on the command line.
 struct Chosen {
-    extent: Extent,
+    form: Form,
     parts: Vec<Part>,
     clis: Vec<RealCli>,
 }
 
-/// How much is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// A loop and two stops of each kind: what CI runs.
-    Short,
-    /// Everything.
-    Whole,
-}
-
 /// Runs the campaign.
 pub fn run_all(args: &[String]) -> Step {
-    let Chosen {
-        extent,
-        parts,
-        clis,
-    } = chosen(args)?;
+    let Chosen { form, parts, clis } = chosen(args)?;
     let missing: Vec<RealCli> = clis
         .iter()
         .copied()
@@ -89,48 +76,41 @@ pub fn run_all(args: &[String]) -> Step {
         let stage = |case: &str| Stage::new(&binary, &server, cli, case);
         for part in &parts {
             match part {
-                Part::Loop => happy::run(&stage, &mut table)?,
-                Part::Stops => stops::run(&stage, extent, &mut table)?,
-                Part::Faults => faults::run(&stage, &mut table)?,
-                Part::Cpu => cpu::run(&stage, &mut table)?,
+                Part::Loop => happy::run(&stage, form, &mut table)?,
+                Part::Stops => stops::run(&stage, form, &mut table)?,
+                Part::Faults => faults::run(&stage, form, &mut table)?,
+                Part::Cpu => cpu::run(&stage, form, &mut table)?,
             }
         }
     }
-    table.finish(match extent {
-        Extent::Short => Form::Short,
-        Extent::Whole => Form::Long,
-    })
+    table.finish(form)
 }
 
 fn chosen(args: &[String]) -> Result<Chosen, String> {
-    let mut extent = Extent::Whole;
+    let mut form = Form::Long;
     let (mut parts, mut clis) = (Vec::new(), Vec::new());
     for arg in args {
         match (arg.as_str(), RealCli::from_name(arg), Part::from_name(arg)) {
-            ("--short", ..) => extent = Extent::Short,
+            ("--short", ..) => form = Form::Short,
             (_, Some(cli), _) => clis.push(cli),
             (_, None, Some(part)) => parts.push(part),
             (other, None, None) => return Err(format!("no agent `{other}`\nusage: {USAGE}")),
         }
     }
     if clis.is_empty() {
-        clis = match extent {
+        clis = match form {
             // The others take long to start.
-            Extent::Short => vec![RealCli::Claude, RealCli::Codex],
-            Extent::Whole => RealCli::ALL.to_vec(),
+            Form::Short => vec![RealCli::Claude, RealCli::Codex],
+            Form::Long => RealCli::ALL.to_vec(),
         };
     }
     if parts.is_empty() {
-        parts = match extent {
-            Extent::Short => vec![Part::Loop, Part::Stops],
-            Extent::Whole => Part::ALL.to_vec(),
+        parts = match form {
+            Form::Short => vec![Part::Loop, Part::Stops],
+            Form::Long => Part::ALL.to_vec(),
         };
     }
-    Ok(Chosen {
-        extent,
-        parts,
-        clis,
-    })
+    Ok(Chosen { form, parts, clis })
 }
 
 fn names(clis: &[RealCli]) -> String {

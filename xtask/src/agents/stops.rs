@@ -9,9 +9,9 @@ use descartes_testkit::wait::poll;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::Extent;
 use super::stage::{Build, PATIENCE, Stage, must};
 use super::table::{Table, seconds};
+use crate::lab::Form;
 
 /// From the stop until the last process is gone.
 const BAR: Duration = Duration::from_secs(2);
@@ -28,11 +28,8 @@ enum How {
 }
 
 /// Runs both.
-pub fn run(stage: &Build<'_>, extent: Extent, table: &mut Table) -> Result<(), String> {
-    let times = match extent {
-        Extent::Short => 2,
-        Extent::Whole => 20,
-    };
+pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), String> {
+    let times = form.pick(2, 20);
     let ways = [
         (How::Cancel, "cancel in tool"),
         (How::Terminate, "SIGTERM in tool"),
@@ -53,14 +50,9 @@ pub fn run(stage: &Build<'_>, extent: Extent, table: &mut Table) -> Result<(), S
                 break;
             }
         }
-        let told = seen.and_then(|()| {
-            must(worst <= BAR, || format!("worst {}", seconds(worst)))?;
-            Ok(format!(
-                "{times} times, 0 survivors, worst {}",
-                seconds(worst)
-            ))
-        });
-        table.add(agent, name, told);
+        let told = format!("{times} times, 0 survivors, worst {}", seconds(worst));
+        let late = form.judge(worst <= BAR, || format!("worst {}", seconds(worst)));
+        table.judged(agent, name, seen.map(|()| told), late);
     }
     Ok(())
 }

@@ -21,9 +21,24 @@ impl Table {
         }
     }
 
-    /// Adds a case: what was measured, or what was wrong.
+    /// Adds a case: what was seen, or what was wrong.
     pub fn add(&mut self, agent: &'static str, case: &str, seen: Result<String, String>) {
-        let mark = if seen.is_err() { "MISS" } else { "ok" };
+        self.judged(agent, case, seen, Verdict::Met);
+    }
+
+    /// Adds a case with a time or a cost, and the verdict on that; what was wrong comes before it.
+    pub fn judged(
+        &mut self,
+        agent: &'static str,
+        case: &str,
+        seen: Result<String, String>,
+        cost: Verdict,
+    ) {
+        let mark = match (&seen, &cost) {
+            (Err(_), _) | (_, Verdict::Missed(_)) => "MISS",
+            (_, Verdict::Over(_)) => "over",
+            _ => "ok",
+        };
         let (Ok(told) | Err(told)) = &seen;
         println!("  {mark:4} {agent:8} {case:22} {told}");
         let lost: Vec<String> = seen.as_ref().err().cloned().into_iter().collect();
@@ -31,6 +46,9 @@ impl Table {
         row.ours = seen.unwrap_or_else(|_| "missed".to_owned());
         "–".clone_into(&mut row.floor);
         "as it should be".clone_into(&mut row.bar);
+        if row.verdict == Verdict::Met {
+            row.verdict = cost;
+        }
         self.rows.push(row);
     }
 

@@ -91,15 +91,17 @@ pub fn take(lab: &Lab) -> Rows {
             (cpu, "%"),
             10.0,
         ),
-        Row::at_most(
-            lab.form,
+        Row::count(
             MEASURE,
             format!(
                 "{what}, and {} × {} MiB more while the view is open: bytes lost",
                 crowd.told, crowd.mib
             ),
-            (lost_bytes(&trial, crowd)? as f64, "bytes"),
-            0.0,
+            crowd.told as u64,
+            &match lost_bytes(&trial, crowd)? {
+                0 => Vec::new(),
+                bytes => vec![format!("{bytes} bytes")],
+            },
         ),
         Row::count(
             MEASURE,

@@ -186,10 +186,6 @@ fn status(lab: &Lab, trial: &Trial<'_>) -> Result<Row, Trouble> {
     // The middle one is judged: one look that met a busy machine says nothing about the history.
     let median = crate::lab::stats::median(&ours);
     row.bar = "p50 20 ms".to_owned();
-    row.verdict = if median <= 20.0 * lab.form.slack() {
-        crate::lab::Verdict::Met
-    } else {
-        crate::lab::Verdict::Missed(format!("{median:.1} ms"))
-    };
+    row.verdict = lab.form.judge(median <= 20.0, || format!("{median:.1} ms"));
     Ok(row)
 }

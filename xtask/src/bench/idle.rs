@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble, Verdict, proc};
+use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble, proc};
 
 /// The second iteration is the silent one: the first has made every file that can be watched.
 const SILENT: &str = "@1 print begun\n@2 touch up\n   hang";
@@ -104,11 +104,7 @@ fn version(lab: &Lab) -> Result<Row, Trouble> {
     if lab.form == Form::Long {
         let median = crate::lab::stats::median(&ours);
         row.bar = "5 ms".to_owned();
-        row.verdict = if median <= 5.0 {
-            Verdict::Met
-        } else {
-            Verdict::Missed(format!("{median:.1} ms"))
-        };
+        row.verdict = lab.form.judge(median <= 5.0, || format!("{median:.1} ms"));
     }
     Ok(row)
 }

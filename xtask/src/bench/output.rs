@@ -11,7 +11,7 @@ use descartes_testkit::agent::flood::{BLOCK, Pattern};
 use descartes_testkit::stamp;
 use serde_json::json;
 
-use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble, Verdict, proc};
+use crate::lab::{Form, Lab, Row, Rows, Trial, Trouble, proc};
 
 const MIB: u64 = 1 << 20;
 
@@ -109,11 +109,9 @@ fn one(lab: &Lab, flood: &Flood) -> Rows {
 
 fn speed(lab: &Lab, what: &str, mib: f64, seconds: f64, floor: f64) -> Row {
     let share = floor / seconds;
-    let verdict = if share >= 0.8 / lab.form.slack() {
-        Verdict::Met
-    } else {
-        Verdict::Missed(format!("{share:.2} of the bare pump's speed"))
-    };
+    let verdict = lab.form.judge(share >= 0.8, || {
+        format!("{share:.2} of the bare pump's speed")
+    });
     Row {
         measure: "M2",
         what: format!("{what}: speed"),

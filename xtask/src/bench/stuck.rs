@@ -211,11 +211,16 @@ fn limited(lab: &Lab, cli: &str, rounds: u64) -> Result<Row, Trouble> {
         }
     }
     let worst = late.iter().copied().fold(0.0, f64::max);
-    if worst > 1.0 || late.iter().any(|late| *late < 0.0) {
-        lost.push(format!("asked again {worst:.2} s after the reset"));
+    if late.iter().any(|late| *late < 0.0) {
+        lost.push(format!("asked again before the reset: {late:?}"));
     }
     let what = format!("{cli} meets its provider's limit for 3 s");
     let mut row = Row::count("M13", what, rounds, &lost);
+    if row.verdict == Verdict::Met {
+        row.verdict = lab.form.judge(worst <= 1.0, || {
+            format!("asked again {worst:.2} s after the reset")
+        });
+    }
     row.ours = format!("0 iterations counted, asked again {worst:.2} s after the reset");
     (row.floor, row.bar) = ("0 s".to_owned(), "0 counted, within 1 s".to_owned());
     row.raw = json!({ "late_s": late, "lost": lost });

@@ -101,12 +101,13 @@ fn one(lab: &Lab, bomb: &Bomb, size: u32, ending: Ending) -> Result<f64, Trouble
     }
     host.code()?;
     // Those that were born meanwhile are looked for as well: the world's mark is in all of them.
-    while since.elapsed() < LIMIT {
+    let limit = lab.form.deadline(LIMIT);
+    while since.elapsed() < limit {
         let left = trial.world.processes();
         if left.is_empty() {
             return Ok(since.elapsed().as_secs_f64() * 1e3);
         }
-        gone_ms(&left, since, LIMIT)?;
+        gone_ms(&left, since, limit)?;
     }
     Err(format!("survivors: {}", trial.world.processes().len()))
 }

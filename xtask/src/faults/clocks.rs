@@ -112,7 +112,7 @@ fn limited(trial: &Trial<'_>, limit: &str) -> Command {
 /// Waits for the second agent, which must not be asked later than this.
 fn asked_again(trial: &Trial<'_>, mut host: Running, within: Duration) -> Result<(), Trouble> {
     let since = Instant::now();
-    let code = host.code_within(within)?;
+    let code = host.code_within(trial.lab.form.deadline(within))?;
     let (runs, done) = (
         trial.events("run_started").len(),
         seen::iterations(&trial.journal(), "iteration_finished"),
@@ -228,6 +228,6 @@ fn all_well_but_numbers(trial: &Trial<'_>) -> Result<(), Trouble> {
 }
 
 fn nobody_left(trial: &Trial<'_>) -> Result<(), Trouble> {
-    let end = Duration::from_secs(2);
+    let end = trial.lab.form.deadline(Duration::from_secs(2));
     crate::lab::trial::gone_ms(&trial.world.processes(), Instant::now(), end).map(drop)
 }

@@ -135,9 +135,10 @@ fn one(lab: &Lab, ending: Ending, shape: &str) -> Result<(), Trouble> {
         }
     }
     let ended = Instant::now();
-    gone_ms(&kids, ended, LIMIT)?;
+    let limit = lab.form.deadline(LIMIT);
+    gone_ms(&kids, ended, limit)?;
     // The guard too: it ends a moment after the last of those it swept.
-    gone_ms(&trial.world.processes(), ended, LIMIT)?;
+    gone_ms(&trial.world.processes(), ended, limit)?;
     let left = trial.world.processes();
     if left.is_empty() {
         Ok(())

@@ -14,7 +14,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 
 /// Resumes until it is not held any more.
 pub fn resume(trial: &Trial<'_>, words: &[&str]) -> Result<Ended, Trouble> {
-    let end = Instant::now() + SWEEP;
+    let end = Instant::now() + trial.lab.form.deadline(SWEEP);
     loop {
         let words = [&["loop", "resume"], words].concat();
         let finished = trial.run(trial.descartes(&words))?;

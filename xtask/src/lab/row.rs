@@ -15,6 +15,8 @@ pub enum Verdict {
     Met,
     /// Not within it, and why.
     Missed(String),
+    /// Not within it in the short form, which reports it and does not fail.
+    Over(String),
     /// Shown without a bar.
     Shown,
     /// Could not be taken here, and why.
@@ -84,10 +86,10 @@ impl Row {
         let share = worst / bar_ms;
         let verdict = if ours.is_empty() {
             Verdict::Missed("nothing was measured".to_owned())
-        } else if share <= form.slack() {
-            Verdict::Met
         } else {
-            Verdict::Missed(format!("{worst:.1} ms is {share:.2} of the bar"))
+            form.judge(share <= 1.0, || {
+                format!("{worst:.1} ms is {share:.2} of the bar")
+            })
         };
         Self {
             measure,
@@ -115,10 +117,8 @@ impl Row {
         let ratio = mine / least;
         let verdict = if !ratio.is_finite() {
             Verdict::Missed("nothing was measured".to_owned())
-        } else if ratio <= at_most * form.slack() {
-            Verdict::Met
         } else {
-            Verdict::Missed(format!("ratio {ratio:.2}"))
+            form.judge(ratio <= at_most, || format!("ratio {ratio:.2}"))
         };
         Self {
             measure,
@@ -144,11 +144,7 @@ impl Row {
         (value, unit): (f64, &str),
         most: f64,
     ) -> Self {
-        let verdict = if value <= most * form.slack() {
-            Verdict::Met
-        } else {
-            Verdict::Missed(format!("{value:.2} {unit}"))
-        };
+        let verdict = form.judge(value <= most, || format!("{value:.2} {unit}"));
         Self {
             measure,
             what: what.into(),
@@ -192,6 +188,7 @@ impl Row {
         let verdict = match &self.verdict {
             Verdict::Met => "ok".to_owned(),
             Verdict::Missed(why) => format!("MISSED: {why}"),
+            Verdict::Over(why) => format!("over, reported: {why}"),
             Verdict::Shown => "shown".to_owned(),
             Verdict::Cannot(why) => format!("not measured: {why}"),
         };
@@ -206,6 +203,7 @@ impl Row {
         let (verdict, why) = match &self.verdict {
             Verdict::Met => ("met", ""),
             Verdict::Missed(why) => ("missed", why.as_str()),
+            Verdict::Over(why) => ("over", why.as_str()),
             Verdict::Shown => ("shown", ""),
             Verdict::Cannot(why) => ("not measured", why.as_str()),
         };
@@ -257,4 +255,20 @@ pub fn read(form: Form, name: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_form_reports_times_and_fails_on_what_was_lost() {
+        let slow = |form| Row::times(form, "M6", "stop", &[9.0], ("floor", &[1.0]), 5.0).verdict;
+        assert!(matches!(slow(Form::Short), Verdict::Over(_)));
+        assert!(matches!(slow(Form::Long), Verdict::Missed(_)));
+        let none = Row::times(Form::Short, "M6", "stop", &[], ("floor", &[]), 5.0);
+        assert!(matches!(none.verdict, Verdict::Missed(_)));
+        let lost = Row::count("M7", "orphans", 3, &["one".to_owned()]);
+        assert!(matches!(lost.verdict, Verdict::Missed(_)));
+    }
 }

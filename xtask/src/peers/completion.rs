@@ -220,7 +220,11 @@ fn held(stage: &Stage<'_>) -> Result<Cell, Trouble> {
     let script = format!("read-stdin-to got\nspawn-child setsid pipe kids\nprint {says}");
     let mut host = stage.trial.spawn(stage.begin(&Work::new(&script, 2)))?;
     let since = Instant::now();
-    let code = host.wait_at_most(HELD + Duration::from_secs(3));
+    let limit = match stage.tool {
+        Tool::Descartes => stage.trial.lab.form.deadline(HELD),
+        _ => HELD,
+    };
+    let code = host.wait_at_most(limit + Duration::from_secs(3));
     let ended = stamp::now_ns();
     let agent = stage
         .stamps()
@@ -229,10 +233,10 @@ fn held(stage: &Stage<'_>) -> Result<Cell, Trouble> {
         .map(|stamp| stamp.ns)
         .ok_or("the agent did not end")?;
     Ok(match code {
-        Some(_) if since.elapsed() < HELD => {
+        Some(_) if since.elapsed() < limit => {
             let seconds = ended.saturating_sub(agent) as f64 / 1e9;
             Cell::Right(format!("{seconds:.2} s"))
         }
-        _ => Cell::Wrong(format!("more than {} s", HELD.as_secs())),
+        _ => Cell::Wrong(format!("more than {} s", limit.as_secs())),
     })
 }

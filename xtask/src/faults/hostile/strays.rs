@@ -10,6 +10,9 @@ use super::world::{ensure, shell, start};
 use crate::lab::trial::{LONG, gone_ms};
 use crate::lab::{Lab, Trial, Trouble};
 
+/// All must be gone so soon after the end.
+const GONE: Duration = Duration::from_secs(2);
+
 pub const CASES: &[(&str, Case)] = &[
     (
         "`start --force` over a loop whose host and guard were killed",
@@ -39,7 +42,7 @@ fn start_over_dead(lab: &Lab) -> Result<(), Trouble> {
     host.code()?;
     trial.world.write("second", "");
     let ended = trial.run(start(&trial, agent, &["--max-iterations", "1", "--force"]))?;
-    gone_ms(&agents, Instant::now(), Duration::from_secs(2))
+    gone_ms(&agents, Instant::now(), lab.form.deadline(GONE))
         .map_err(|trouble| format!("{trouble}; {ended}"))?;
     Ok(())
 }
@@ -64,7 +67,7 @@ fn no_survivor(trial: &Trial<'_>, flags: &[&str], prepare: &str) -> Result<(), T
             .filter(|one| one.command.contains("7777"))
             .collect()
     };
-    gone_ms(&strays(trial), since, Duration::from_secs(2))
+    gone_ms(&strays(trial), since, trial.lab.form.deadline(GONE))
         .map_err(|trouble| format!("{trouble}; {ended}"))?;
     ensure(ended.code() == Some(2), || format!("{ended}"))
 }
