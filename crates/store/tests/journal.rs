@@ -1,7 +1,7 @@
 //! The journal keeps every whole line, whatever happens to the file.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_kernel::event::{Decided, Durability, Event, Record};
+use descartes_kernel::event::{Decided, Durability, Event, Record, TreeFacts};
 use descartes_kernel::fact;
 use descartes_store::journal::{
     Journal, JournalError, JournalReader, end_from, find_last, last_records, repair, seek,
@@ -136,36 +136,101 @@ fn with_every_bit_flipped_a_journal_recovers_everything_or_names_the_byte() {
     }
 }
 
+/// A journal as a loop writes it: created, a warning, a run that started, another warning.
+fn of_a_loop() -> (TempDir, PathBuf, Vec<u8>) {
+    let (dir, path) = world();
+    let mut journal = Journal::create(&path).unwrap();
+    let created = Event::LoopCreated {
+        loop_id: "one".to_owned(),
+        name: "one".to_owned(),
+        config: Box::default(),
+        started_at: at(0),
+        iterations: 0,
+        summaries: Vec::new(),
+        spent: None,
+        ended: None,
+    };
+    let started = Event::RunStarted {
+        run: 1,
+        iteration: 1,
+        agent: 0,
+        guard_pid: None,
+        prompt: "p".to_owned(),
+        prompt_bytes: 1,
+        before: TreeFacts::default(),
+        notes: Vec::new(),
+    };
+    let interrupted = Event::IterationInterrupted {
+        run: 1,
+        iteration: 1,
+        spent_ms: 1,
+        tokens: None,
+        cost: None,
+    };
+    let [created, started, interrupted] = [created, started, interrupted].map(Decided::for_test);
+    for event in [created, warning("a"), started, interrupted, warning("b")] {
+        journal.append(at(1), &event, Durability::Process).unwrap();
+    }
+    let bytes = fs::read(&path).unwrap();
+    (dir, path, bytes)
+}
+
 #[test]
-fn repair_brings_back_every_single_flipped_bit_and_keeps_the_damaged_file() {
-    let (_dir, path, bytes) = small();
+fn repair_drops_the_damaged_line_and_keeps_the_damaged_file() {
+    let (_dir, path, bytes) = of_a_loop();
     let whole = reopen(&path).unwrap();
-    for bit in (0..bytes.len() * 8).step_by(7) {
+    let ends = line_ends(&bytes);
+    for bit in (ends[0] * 8..(ends[1] - 1) * 8).step_by(7) {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &flipped).unwrap();
+        assert!(matches!(reopen(&path), Err(JournalError::Damaged { .. })));
         let done = repair(&path).unwrap();
-        assert_eq!(done.lost, [] as [u64; 0], "bit {bit}");
-        assert_eq!(reopen(&path).unwrap(), whole, "bit {bit}");
-        assert_eq!(fs::read(&done.copy).unwrap(), flipped);
-        fs::remove_file(&done.copy).unwrap();
+        assert_eq!((done.kept, done.damaged, done.dependent), (4, 1, 0));
+        let records = reopen(&path).unwrap();
+        assert_eq!(records[1].event, Event::Unknown, "bit {bit}");
+        assert_eq!(records[0], whole[0]);
+        assert_eq!(records[2..], whole[2..]);
+        let copy = done.copy.unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), flipped);
+        fs::remove_file(&copy).unwrap();
     }
 }
 
 #[test]
-fn repair_marks_a_line_that_cannot_be_proven_and_keeps_the_others() {
-    let (_dir, path, mut bytes) = small();
+fn repair_drops_what_follows_only_where_it_cannot_follow() {
+    let (_dir, path, bytes) = of_a_loop();
     let ends = line_ends(&bytes);
-    bytes[ends[0] + 30..ends[1] - 10].fill(b'#');
-    fs::write(&path, &bytes).unwrap();
-    assert!(
-        matches!(reopen(&path), Err(JournalError::Damaged { byte, .. }) if byte == ends[0] as u64)
-    );
-    assert_eq!(repair(&path).unwrap().lost, [1]);
-    let records = reopen(&path).unwrap();
-    assert_eq!(records.len(), 3);
-    assert_eq!(records[1].event, Event::Unknown);
-    assert_eq!(records[2].seq, 2);
+    let damage = |line: usize| {
+        let mut bytes = bytes.clone();
+        bytes[ends[line] - 3] = b'#';
+        fs::write(&path, &bytes).unwrap();
+        let done = repair(&path).unwrap();
+        (done.kept, done.damaged, done.dependent)
+    };
+    // Without its start a run cannot be interrupted.
+    assert_eq!(damage(2), (2, 1, 2));
+    assert_eq!(fs::read(&path).unwrap(), bytes[..ends[1]]);
+    assert_eq!(damage(4), (4, 1, 0));
+    assert_eq!(fs::read(&path).unwrap(), bytes[..ends[3]]);
+    // Without its first line nothing can be told.
+    assert_eq!(damage(0), (0, 1, 4));
+    assert!(!path.exists());
+    // A damaged line end makes one line of two.
+    let mut joined = bytes.clone();
+    joined[ends[2] - 1] = b' ';
+    fs::write(&path, &joined).unwrap();
+    let done = repair(&path).unwrap();
+    assert_eq!((done.kept, done.damaged, done.dependent), (3, 2, 0));
+    assert_eq!(reopen(&path).unwrap().len(), 5);
+}
+
+#[test]
+fn repair_leaves_a_whole_journal_as_it_is() {
+    let (_dir, path, bytes) = of_a_loop();
+    let done = repair(&path).unwrap();
+    assert_eq!((done.copy, done.kept), (None, 5));
+    assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub struct ResumeArgs {
     /// In a task loop: count tasks that others marked while it ran as the mark says
     #[arg(long)]
     pub trust_marks: bool,
-    /// Mend a damaged journal first; a copy of it is kept
+    /// Drop damaged lines of the journal first; a copy of it is kept
     #[arg(long)]
     pub repair: bool,
     /// Take an edited state file as it is, also where it loosens gates, limits or rights

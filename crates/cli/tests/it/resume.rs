@@ -242,27 +242,64 @@ fn detach_resumes_in_the_background() {
     assert!(done.stderr().contains("done already"), "{done}");
 }
 
-#[test]
-fn repair_mends_a_damaged_journal_and_keeps_a_copy() {
-    let world = stopped("@1 print hm\n@2- promise", &[]);
-    let path = loop_dir(&world).join("journal.jsonl");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
+/// Turns one bit in the first journal line that holds `text`.
+fn damage(world: &World, text: &str) {
+    let path = loop_dir(world).join("journal.jsonl");
+    let mut bytes = std::fs::read_to_string(&path).unwrap().into_bytes();
+    let place = bytes
+        .windows(text.len())
+        .position(|at| at == text.as_bytes());
+    bytes[place.unwrap() + 1] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
+}
+
+#[test]
+fn repair_drops_a_damaged_journal_line_and_keeps_a_copy() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    damage(&world, "\"kind\":\"host_started\"");
+    let damaged = std::fs::read(loop_dir(&world).join("journal.jsonl")).unwrap();
     let refused = resume(&world, &["--max-iterations", "2"]);
     refused.assert_code(65);
-    assert!(refused.stderr().contains("--repair"), "{refused}");
-    let mended = resume(&world, &["--max-iterations", "2", "--repair"]);
-    mended.assert_code(0);
-    assert!(mended.stderr().contains("mended"), "{mended}");
-    let copies = std::fs::read_dir(loop_dir(&world)).unwrap().flatten();
-    let copies = copies.filter(|file| {
-        file.file_name()
-            .to_string_lossy()
-            .starts_with("journal.jsonl.")
-    });
-    assert!(copies.count() >= 1);
+    assert!(refused.stderr().contains("resume --repair"), "{refused}");
+    let repaired = resume(&world, &["--max-iterations", "2", "--repair"]);
+    repaired.assert_code(0);
+    let said = repaired.stderr();
+    assert!(said.contains("dropped 1 damaged line, kept "), "{repaired}");
+    assert_eq!(state(&world)["iteration"], 2);
+    let copy = loop_dir(&world).join("journal.jsonl.damaged");
+    assert_eq!(std::fs::read(copy).unwrap(), damaged);
+    let again = resume(&world, &["--repair"]);
+    again.assert_code(0);
+    assert!(again.stderr().contains("not damaged"), "{again}");
+}
+
+#[test]
+fn repair_never_forgets_iterations_that_the_state_file_tells_of() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    damage(&world, "\"kind\":\"run_started\"");
+    let cut = resume(&world, &["--max-iterations", "2", "--repair"]);
+    cut.assert_code(65);
+    let said = cut.stderr();
+    assert!(said.contains("dropped 1 damaged line and "), "{cut}");
+    assert!(said.contains("the state file tells of 1"), "{cut}");
+    // What the hint says works.
+    let folder = loop_dir(&world);
+    std::fs::rename(&folder, folder.with_extension("damaged")).unwrap();
+    resume(&world, &["--max-iterations", "2"]).assert_code(0);
+    assert_eq!(state(&world)["iteration"], 2);
+}
+
+#[test]
+fn repair_goes_on_from_the_state_file_without_the_first_journal_line() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    damage(&world, "\"kind\":\"loop_created\"");
+    resume(&world, &["--max-iterations", "2"]).assert_code(65);
+    let repaired = resume(&world, &["--max-iterations", "2", "--repair"]);
+    repaired.assert_code(0);
+    let said = repaired.stderr();
+    assert!(said.contains("kept 0 lines"), "{repaired}");
+    assert!(said.contains("going on from the state file"), "{repaired}");
+    assert_eq!(state(&world)["iteration"], 2);
 }
 
 #[test]

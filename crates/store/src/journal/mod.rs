@@ -115,7 +115,7 @@ impl JournalError {
         Some(match self {
             Self::Full(_) => "make room on the disk, then resume the loop",
             Self::Damaged { .. } => {
-                "the damaged file can be mended, keeping a copy of it: descartes loop resume --repair"
+                "descartes loop resume --repair drops the damaged line and keeps a copy of the file"
             }
             Self::Newer { .. } | Self::Unreadable { .. } => {
                 "update descartes to the version that wrote it; nothing was changed"

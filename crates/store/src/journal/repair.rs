@@ -1,36 +1,26 @@
-//! Mending a damaged journal, on a person's request and with the damaged file kept.
+//! Repairs a damaged journal on a person's request. The damaged file is kept.
 
-use super::JournalError;
-use super::line::{self, Head};
+use super::line::{self, BadLine};
+use super::{JournalError, scan};
 use crate::ops::{self, Sync};
-use descartes_kernel::event::FORMAT;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use descartes_kernel::event::{Event, FORMAT, Record};
+use descartes_kernel::state::LoopState;
+use descartes_kernel::transition::{IllegalEvent, apply, begin};
+use serde::Serialize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// What a repair did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
-    /// Where the damaged file was kept.
-    pub copy: PathBuf,
+    /// Where the damaged file was kept; `None` where nothing was damaged and nothing was changed.
+    pub copy: Option<PathBuf>,
     /// Lines as they were.
     pub kept: u64,
-    /// Lines in which one flipped bit was set right again, with the checksum as proof.
-    pub corrected: u64,
-    /// Numbers whose lines are lost; each is marked by a `line_lost` event in their place.
-    pub lost: Vec<u64>,
-}
-
-/// Longer lines are not searched for a flipped bit: that takes the square of their length.
-const CORRECTABLE: usize = 8 << 10;
-
-#[derive(Deserialize)]
-struct Place {
-    #[serde(flatten)]
-    head: Head,
-    at: Timestamp,
+    /// Damaged and missing lines.
+    pub damaged: u64,
+    /// Whole lines that were dropped too, since they cannot follow without the damaged ones.
+    pub dependent: u64,
 }
 
 #[derive(Serialize)]
@@ -38,106 +28,93 @@ struct LineLost {
     kind: &'static str,
 }
 
-/// Rewrites the journal with every line that is whole or can be proven, and keeps the damaged
-/// file beside it. The caller holds the loop's lock.
+/// Rewrites the journal without its damaged lines. Each lost number is marked by a `line_lost`
+/// event. Where the loop's state cannot be told without a lost line, the journal ends before it; a
+/// journal without its first line is removed. The caller holds the loop's lock.
 pub fn repair(path: &Path) -> Result<Repaired, JournalError> {
     let raw = ops::read(path)?;
     let mut done = Repaired {
-        copy: free_name(path),
+        copy: None,
         kept: 0,
-        corrected: 0,
-        lost: Vec::new(),
+        damaged: 0,
+        dependent: 0,
     };
-    let (mut out, mut next, mut last_at) = (Vec::with_capacity(raw.len()), 0, None);
-    for text in provable_lines(&raw, &mut done) {
-        let Some(place) = place(&text) else { continue };
-        if place.head.v > FORMAT {
-            return Err(JournalError::Newer {
-                path: path.to_owned(),
-                found: place.head.v,
-            });
-        }
-        if place.head.seq < next {
+    let (mut out, mut scratch) = (Vec::with_capacity(raw.len()), Vec::new());
+    let (mut state, mut byte, mut marks) = (None, 0, 0);
+    for text in raw.split(|byte| *byte == b'\n') {
+        let start = byte;
+        byte += text.len() as u64 + 1;
+        let record = match line::decode(text, &mut scratch) {
+            Ok((head, _)) if head.v > FORMAT => return Err(newer(path, head.v)),
+            Ok((_, record)) => record,
+            Err(BadLine::Unreadable { v, why }) => {
+                return Err(scan::unreadable(path, start, v, why));
+            }
+            Err(BadLine::Damaged(_)) => {
+                done.damaged += u64::from(!text.is_empty());
+                continue;
+            }
+        };
+        let next_seq = state.as_ref().map_or(0, |state: &LoopState| state.seq + 1);
+        if record.seq < next_seq {
             continue; // a line twice: the first one counts
         }
-        for seq in next..place.head.seq {
-            let at = last_at.unwrap_or(place.at);
-            let event = LineLost { kind: "line_lost" };
-            line::encode(&mut out, seq, at, &event).map_err(JournalError::Encode)?;
-            done.lost.push(seq);
+        let lost = next_seq..record.seq;
+        if done.dependent == 0 {
+            marks += record.seq - next_seq;
         }
-        out.extend_from_slice(&text);
+        if done.dependent > 0 || fold(&mut state, lost.clone(), &record).is_err() {
+            done.dependent += 1;
+            continue;
+        }
+        for seq in lost {
+            let event = LineLost { kind: "line_lost" };
+            line::encode(&mut out, seq, record.at, &event).map_err(JournalError::Encode)?;
+        }
+        out.extend_from_slice(text);
         out.push(b'\n');
-        (next, last_at) = (place.head.seq + 1, Some(place.at));
+        done.kept += 1;
     }
-    ops::replace(&done.copy, &raw, Sync::Durable)?;
-    ops::replace(path, &out, Sync::Durable)?;
+    // A damaged line end joins two lines, a removed line leaves nothing: the numbers tell.
+    done.damaged = done.damaged.max(marks);
+    if done.damaged > 0 {
+        let copy = done.copy.insert(free_name(path));
+        ops::replace(copy, &raw, Sync::Durable)?;
+        match out.is_empty() {
+            true => ops::remove_file(path)?,
+            false => ops::replace(path, &out, Sync::Durable)?,
+        }
+    }
     Ok(done)
 }
 
-/// Whole lines as they are, and between them whatever one flipped bit can explain.
-fn provable_lines<'a>(raw: &'a [u8], done: &mut Repaired) -> Vec<Cow<'a, [u8]>> {
-    let mut lines = Vec::new();
-    let mut bad: Option<Range<usize>> = None;
-    let mut begin = 0;
-    for text in raw.split(|byte| *byte == b'\n') {
-        let end = begin + text.len();
-        if place(text).is_some() {
-            lines.extend(
-                bad.take()
-                    .into_iter()
-                    .flat_map(|bad| correct(&raw[bad], done)),
-            );
-            lines.push(Cow::Borrowed(text));
-            done.kept += 1;
-        } else if !text.is_empty() {
-            // A bit flipped in a line end joins two lines, one flipped into it parts one:
-            // neighbours are looked at together.
-            bad = Some(bad.map_or(begin, |bad| bad.start)..end);
-        }
-        begin = end + 1;
+/// Whether a record can follow when those before it are lost.
+fn fold(
+    state: &mut Option<LoopState>,
+    lost: Range<u64>,
+    record: &Record,
+) -> Result<(), IllegalEvent> {
+    let unknown = |seq| Record {
+        v: record.v,
+        seq,
+        at: record.at,
+        event: Event::Unknown,
+    };
+    let Some(state) = state else {
+        *state = Some(begin(record)?);
+        return Ok(());
+    };
+    for seq in lost {
+        apply(state, &unknown(seq))?;
     }
-    lines.extend(bad.into_iter().flat_map(|bad| correct(&raw[bad], done)));
-    lines
+    apply(state, record)
 }
 
-fn correct(bad: &[u8], done: &mut Repaired) -> Vec<Cow<'static, [u8]>> {
-    let together = unflip(bad);
-    let lines = together.unwrap_or_else(|| {
-        bad.split(|byte| *byte == b'\n')
-            .filter_map(unflip)
-            .flatten()
-            .collect()
-    });
-    done.corrected += lines.len() as u64;
-    lines.into_iter().map(Cow::Owned).collect()
-}
-
-/// The lines that `text` is but for one bit. A checksum of 32 bits tells every single flipped
-/// bit of a line this short from any other.
-fn unflip(text: &[u8]) -> Option<Vec<Vec<u8>>> {
-    if text.len() > CORRECTABLE {
-        return None;
+fn newer(path: &Path, found: u32) -> JournalError {
+    JournalError::Newer {
+        path: path.to_owned(),
+        found,
     }
-    let mut text = text.to_vec();
-    for bit in 0..text.len() * 8 {
-        let mask = 1u8 << (bit % 8);
-        text[bit / 8] ^= mask;
-        let lines = text
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        if lines.clone().all(|line| place(line).is_some()) {
-            return Some(lines.map(<[u8]>::to_vec).collect());
-        }
-        text[bit / 8] ^= mask;
-    }
-    None
-}
-
-fn place(text: &[u8]) -> Option<Place> {
-    let mut object = line::checked(text).ok()?.to_vec();
-    object.push(b'}');
-    serde_json::from_slice(&object).ok()
 }
 
 fn free_name(path: &Path) -> PathBuf {

@@ -312,7 +312,7 @@ fn config_of(found: &Found, around: &Surroundings, known: &Known) -> Option<Iter
     }
 }
 
-/// `--repair`: the journal is rewritten with what can be proven, under the loop's lock.
+/// `--repair`: the journal is rewritten without its damaged lines, under the loop's lock.
 fn mend(found: &Found, root: &StateRoot, printer: &Printer) -> Result<(), CliError> {
     let query = found
         .id
@@ -327,12 +327,19 @@ fn mend(found: &Found, root: &StateRoot, printer: &Printer) -> Result<(), CliErr
     let _lock = StateLock::acquire(root, &entry.meta.state_file, &holder)
         .map_err(descartes_core::host::HostError::from)?;
     let done = repair(&entry.dir.journal())?;
+    let Some(copy) = &done.copy else {
+        printer.note("the journal is not damaged: nothing was repaired");
+        return Ok(());
+    };
+    let mut dropped = format!("dropped {}", plural(done.damaged, "damaged line"));
+    if done.dependent > 0 {
+        let dependent = plural(done.dependent, "later line");
+        dropped.push_str(&format!(" and {dependent} that cannot follow without it"));
+    }
     printer.note(&format!(
-        "the journal was mended: {} kept, {} corrected, {} lost; the damaged one is {}",
+        "repaired the journal: {dropped}, kept {}; the damaged file is now {}",
         plural(done.kept, "line"),
-        done.corrected,
-        done.lost.len(),
-        done.copy.display()
+        copy.display()
     ));
     Ok(())
 }
