@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strsim::levenshtein;
 
 /// A place in a text file, counted from 1; line 0 is the file as a whole.
 #[derive(
@@ -148,30 +149,14 @@ pub fn has_errors(findings: &[Finding]) -> bool {
 /// The candidate nearest to a mistyped word, when it is near enough to be meant.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).clamp(1, 4);
+    let word = word.to_lowercase();
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= limit * 4)
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (levenshtein(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
-}
-
-/// Edits between two words, ignoring case (Levenshtein, two rows).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().flat_map(char::to_lowercase).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let cost = usize::from(left != *right);
-            let next = (diagonal + cost).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -118,9 +118,9 @@ pub struct AgentChangeArgs {
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
     /// What the agent may do without asking
-    #[arg(long, value_name = "WHAT", value_parser = values::one_of(&values::PERMISSIONS, values::permissions))]
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>(Permissions::NAMES))]
     pub permissions: Option<Permissions>,
     /// How the prompt reaches the agent
-    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::PROMPT_MODES, values::prompt_mode))]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>(PromptMode::NAMES))]
     pub prompt_mode: Option<PromptMode>,
 }

@@ -68,10 +68,10 @@ pub struct DoneArgs {
     #[arg(long)]
     pub no_promise: bool,
     /// How the promise must stand in the output [default: by backend]
-    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::MATCHES, values::promise_match))]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromiseMatch>(PromiseMatch::NAMES))]
     pub promise_match: Option<PromiseMatch>,
     /// Whether the first prompt tells the agent how to say it [default: by backend]
-    #[arg(long, value_name = "WHEN", value_parser = values::one_of(&values::SWITCH, values::switch))]
+    #[arg(long, value_name = "WHEN", value_parser = values::switch())]
     pub promise_hint: Option<bool>,
     /// Silence after the promise that ends an iteration [default: 10s]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
@@ -131,7 +131,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// What the agent may do without asking [default: agent]
-    #[arg(long, value_name = "WHAT", value_parser = values::one_of(&values::PERMISSIONS, values::permissions))]
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>(Permissions::NAMES))]
     pub permissions: Option<Permissions>,
     /// An agent that takes over when those before it are limited or failing; repeatable
     #[arg(long, value_name = "AGENT")]
@@ -141,7 +141,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<Variable>,
     /// How the prompt reaches the agent [default: by backend]
-    #[arg(long, value_name = "HOW", value_parser = values::one_of(&values::PROMPT_MODES, values::prompt_mode))]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>(PromptMode::NAMES))]
     pub prompt_mode: Option<PromptMode>,
 }
 

@@ -2,10 +2,9 @@
 //! files, so that `30m` means the same everywhere.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use descartes_kernel::config::{Permissions, PromptMode};
-use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::units::{self, Secs};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::env::Environment;
 use crate::error::CliError;
@@ -54,15 +53,6 @@ impl Variable {
         Ok((name.clone(), value))
     }
 }
-
-/// Names of [`PromptMode`].
-pub const PROMPT_MODES: [&str; 5] = ["arg", "stdin", "env", "file", "none"];
-/// Names of [`PromiseMatch`].
-pub const MATCHES: [&str; 3] = ["tagged", "line", "anywhere"];
-/// Names of [`Permissions`].
-pub const PERMISSIONS: [&str; 3] = ["agent", "edit", "all"];
-/// Names of a switch that is on or off.
-pub const SWITCH: [&str; 2] = ["on", "off"];
 
 /// Reads `90s`, `30m`, or a number of seconds.
 pub fn duration(text: &str) -> Result<Secs, String> {
@@ -145,51 +135,24 @@ pub fn variable(text: &str) -> Result<Variable, String> {
     })
 }
 
-/// Reads one of the named choices of a kernel type.
-pub fn choice<T: DeserializeOwned>(text: &str, names: &[&str]) -> Result<T, String> {
-    let name = text.trim().to_ascii_lowercase();
-    let wrong = || format!("`{text}` is not one of {}", names.join(", "));
-    if !names.contains(&name.as_str()) {
-        return Err(wrong());
-    }
-    serde_json::from_value(serde_json::Value::String(name)).map_err(|_| wrong())
-}
-
-/// Reads a prompt mode.
-pub fn prompt_mode(text: &str) -> Result<PromptMode, String> {
-    choice(text, &PROMPT_MODES)
-}
-
-/// Reads how a promise must stand.
-pub fn promise_match(text: &str) -> Result<PromiseMatch, String> {
-    choice(text, &MATCHES)
-}
-
-/// Reads what the agent may do.
-pub fn permissions(text: &str) -> Result<Permissions, String> {
-    choice(text, &PERMISSIONS)
-}
-
-/// Reads `on` or `off`, and what people write instead.
-pub fn switch(text: &str) -> Result<bool, String> {
-    match text.trim().to_ascii_lowercase().as_str() {
-        "on" | "true" | "yes" | "1" => Ok(true),
-        "off" | "false" | "no" | "0" => Ok(false),
-        _ => Err(format!("`{text}` is not one of on, off")),
-    }
-}
-
-/// The parser of a flag with named choices, which help and completions then know.
-pub fn one_of<T: Clone + Send + Sync + 'static>(
+/// The parser of a flag with named choices, which help and completions then know. The names are
+/// those that the type has in JSON.
+pub fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
     names: &'static [&'static str],
-    read: fn(&str) -> Result<T, String>,
 ) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(move |text| read(&text))
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
+}
+
+/// The parser of `on` and `off`.
+pub fn switch() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|name| name == "on")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use descartes_kernel::config::{Permissions, PromptMode};
+    use descartes_kernel::promise::PromiseMatch;
 
     #[test]
     fn limits_are_numbers_or_spelled_out() {
@@ -201,16 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn choices_name_what_is_known() {
-        assert_eq!(prompt_mode("stdin"), Ok(PromptMode::Stdin));
-        assert_eq!(promise_match("Line"), Ok(PromiseMatch::Line));
-        assert!(
-            permissions("root")
-                .unwrap_err()
-                .contains("agent, edit, all")
-        );
-        assert_eq!(switch("off"), Ok(false));
-        assert!(switch("maybe").is_err());
+    fn every_named_choice_can_be_read() {
+        fn all<T: DeserializeOwned + Clone + Send + Sync + 'static>(names: &'static [&str]) {
+            let command = clap::Command::new("x");
+            for name in names {
+                let read = one_of::<T>(names).parse_ref(&command, None, name.as_ref());
+                assert!(read.is_ok(), "{name}");
+            }
+        }
+        all::<PromptMode>(PromptMode::NAMES);
+        all::<PromiseMatch>(PromiseMatch::NAMES);
+        all::<Permissions>(Permissions::NAMES);
     }
 
     #[test]

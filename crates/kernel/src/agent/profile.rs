@@ -161,6 +161,11 @@ pub enum PromptMode {
     None,
 }
 
+impl PromptMode {
+    /// What a flag or a config file may say.
+    pub const NAMES: &'static [&'static str] = &["arg", "stdin", "env", "file", "none"];
+}
+
 /// The longest prompt that an agent takes, and what it does with a longer one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -182,6 +187,11 @@ pub enum Permissions {
     Edit,
     /// Everything.
     All,
+}
+
+impl Permissions {
+    /// What a flag or a config file may say.
+    pub const NAMES: &'static [&'static str] = &["agent", "edit", "all"];
 }
 
 /// How an agent is told what it may do, and what happens when it is not.

@@ -1,7 +1,6 @@
 //! What to look for, and how it must stand.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +42,9 @@ pub enum PromiseMatch {
 }
 
 impl PromiseMatch {
+    /// What a flag or a config file may say.
+    pub const NAMES: &'static [&'static str] = &["tagged", "line", "anywhere"];
+
     /// What `require_xml_format` means.
     pub fn of_xml_format(required: bool) -> Self {
         match required {
@@ -60,19 +62,6 @@ impl fmt::Display for PromiseMatch {
             Self::LineAnyCase => "line_any_case",
             Self::Anywhere => "anywhere",
         })
-    }
-}
-
-impl FromStr for PromiseMatch {
-    type Err = PromiseError;
-
-    fn from_str(text: &str) -> Result<Self, PromiseError> {
-        match text {
-            "tagged" => Ok(Self::Tagged),
-            "line" => Ok(Self::Line),
-            "anywhere" => Ok(Self::Anywhere),
-            other => Err(PromiseError::UnknownMatch(other.to_owned())),
-        }
     }
 }
 
@@ -94,9 +83,6 @@ pub enum PromiseError {
     /// Done and abort cannot be told apart.
     #[error("promise and abort promise are both {0:?}; give one of them another text")]
     Same(String),
-    /// Not one of the three ways.
-    #[error("unknown promise match {0:?}; use tagged, line or anywhere")]
-    UnknownMatch(String),
 }
 
 /// The promises of a loop and how they must stand.
@@ -205,17 +191,5 @@ mod tests {
             assert_eq!(spec(weak, PromiseMatch::Tagged).weak_warning(), None);
         }
         assert_eq!(spec("COMPLETE", PromiseMatch::Line).weak_warning(), None);
-    }
-
-    #[test]
-    fn the_three_ways_are_read_as_they_are_written() {
-        for mode in [
-            PromiseMatch::Tagged,
-            PromiseMatch::Line,
-            PromiseMatch::Anywhere,
-        ] {
-            assert_eq!(mode.to_string().parse(), Ok(mode));
-        }
-        assert!("tag".parse::<PromiseMatch>().is_err());
     }
 }

@@ -1,5 +1,8 @@
 //! The keys that a config file may hold, and what their values must be.
 
+use descartes_kernel::config::{Permissions, PromptMode};
+use descartes_kernel::finding;
+use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::units::{parse_count, parse_duration, parse_size, parse_usd};
 use std::time::Duration;
 use toml::Value;
@@ -85,7 +88,7 @@ pub const KEYS: &[(&str, Kind, Trust)] = &[
     ("pass_env", Kind::Texts, Trust::Always),
     (
         "permissions",
-        Kind::Choice(&["agent", "edit", "all"]),
+        Kind::Choice(Permissions::NAMES),
         Trust::Always,
     ),
     ("prices", Kind::Tables, Trust::Never),
@@ -93,15 +96,11 @@ pub const KEYS: &[(&str, Kind, Trust)] = &[
     ("promise_hint", Kind::Switch, Trust::Never),
     (
         "promise_match",
-        Kind::Choice(&["tagged", "line", "anywhere"]),
+        Kind::Choice(PromiseMatch::NAMES),
         Trust::Never,
     ),
     ("prompt_file", Kind::Text, Trust::OutsideProject),
-    (
-        "prompt_mode",
-        Kind::Choice(&["arg", "stdin", "env", "file", "none"]),
-        Trust::Never,
-    ),
+    ("prompt_mode", Kind::Choice(PromptMode::NAMES), Trust::Never),
     ("require_xml_format", Kind::Switch, Trust::Never),
     ("spec_file", Kind::Texts, Trust::OutsideProject),
     ("spec_template", Kind::Text, Trust::OutsideProject),
@@ -173,31 +172,8 @@ pub fn trust_of(key: &str) -> Trust {
 
 /// The known key that was probably meant.
 pub(super) fn nearest(key: &str) -> Option<&'static str> {
-    // Nobody mistypes one of ours at such length.
-    if key.len() > 64 {
-        return None;
-    }
-    let key = key.replace('-', "_").to_ascii_lowercase();
-    let (name, away) = KEYS
-        .iter()
-        .map(|(name, ..)| (*name, distance(&key, name)))
-        .min_by_key(|(_, away)| *away)?;
-    (away <= 1 + key.len() / 5).then_some(name)
-}
-
-/// How many letters must be changed, added or taken away.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    let key = key.replace('-', "_");
+    finding::nearest(&key, KEYS.iter().map(|(name, ..)| *name))
 }
 
 impl Kind {
