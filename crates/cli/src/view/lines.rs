@@ -3,7 +3,7 @@
 //!
 //! A push machine with bounded memory: any split of the same text gives the same lines.
 
-use descartes_kernel::display::Shown;
+use descartes_kernel::display::{self, Colours, Shown};
 
 /// A line without an end is broken here.
 const LONGEST_LINE: usize = 8 << 10;
@@ -42,17 +42,7 @@ impl Lines {
 
     /// The line that is being written, without colours.
     pub fn partial(&self) -> String {
-        let mut plain = Vec::with_capacity(self.line.len());
-        let mut in_colour = false;
-        for byte in &self.line {
-            match (in_colour, byte) {
-                (_, &ESC) => in_colour = true,
-                (true, b'm') => in_colour = false,
-                (true, _) => {}
-                (false, byte) => plain.push(*byte),
-            }
-        }
-        String::from_utf8_lossy(&plain).into_owned()
+        display::bytes(&self.line, Colours::Drop).to_text()
     }
 
     fn byte(&mut self, byte: u8, each: &mut impl FnMut(String)) {
@@ -108,7 +98,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use descartes_kernel::display::{Clean, Colours, Returns};
+    use descartes_kernel::display::{Clean, Returns};
     use proptest::prelude::*;
 
     fn shown(bytes: &[u8]) -> Shown {

@@ -2,14 +2,12 @@
 //! or reorder it does not pass.
 
 use super::mask::Mask;
+use super::sequences::{Action, Sequences};
 use super::sgr::Sgr;
 use super::{Colours, Shown, is_visible};
 
-/// A sequence that does not end is given up here.
-const LONGEST_SEQUENCE: usize = 4 << 10;
 /// Parameters of a colour.
 const LONGEST_COLOUR: usize = 64;
-const ESC: u8 = 0x1b;
 /// Stands for bytes that are no text.
 const NO_TEXT: char = '\u{fffd}';
 
@@ -22,30 +20,15 @@ pub enum Returns {
     Pass,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Ground,
-    /// After CR: a line end, unless LF follows and is one itself.
-    Return,
-    Escape,
-    /// After ESC and an intermediate byte: one more to go.
-    Intermediate,
-    /// In `ESC [ …`.
-    Csi,
-    /// In a string that ends in BEL or `ESC \`.
-    Text,
-    TextEscape,
-}
-
 /// Makes bytes safe, masked and readable.
 #[derive(Debug)]
 pub struct Clean {
     colours: Colours,
     returns: Returns,
-    state: State,
-    /// Bytes of the sequence so far.
-    length: usize,
+    sequences: Sequences,
     parameters: Vec<u8>,
+    /// After CR: a line end, unless LF follows and is one itself.
+    returned: bool,
     /// A character that has begun.
     begun: Vec<u8>,
     sgr: Sgr,
@@ -58,9 +41,9 @@ impl Clean {
         Self {
             colours,
             returns: Returns::EndLines,
-            state: State::Ground,
-            length: 0,
+            sequences: Sequences::default(),
             parameters: Vec::new(),
+            returned: false,
             begun: Vec::new(),
             sgr: Sgr::default(),
             mask: Mask::default(),
@@ -84,11 +67,18 @@ impl Clean {
         let out = &mut out.0;
         let mut rest = bytes;
         while let [byte, after @ ..] = rest {
-            if self.state == State::Ground && self.begun.is_empty() {
-                let (run, special) = rest.split_at(harmless(rest));
-                if !run.is_empty() {
-                    self.mask.push(run, out);
-                    rest = special;
+            if self.begun.is_empty() && !self.returned {
+                if self.sequences.in_text() {
+                    let (run, special) = rest.split_at(harmless(rest));
+                    if !run.is_empty() {
+                        self.mask.push(run, out);
+                        rest = special;
+                        continue;
+                    }
+                }
+                let swallowed = self.sequences.swallow(rest);
+                if swallowed > 0 {
+                    rest = &rest[swallowed..];
                     continue;
                 }
             }
@@ -101,7 +91,7 @@ impl Clean {
     pub fn finish(&mut self, out: &mut Shown) {
         let out = &mut out.0;
         self.broken(out);
-        if self.state == State::Return {
+        if std::mem::take(&mut self.returned) {
             self.mask.push(b"\n", out);
         }
         self.mask.finish(out);
@@ -109,13 +99,13 @@ impl Clean {
             out.extend_from_slice(b"\x1b[0m");
         }
         self.sgr = Sgr::default();
-        self.state = State::Ground;
+        self.sequences = Sequences::default();
     }
 
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
         if byte.is_ascii() {
             self.broken(out);
-            return self.ascii(byte, out);
+            return self.character(char::from(byte), out);
         }
         self.begun.push(byte);
         match std::str::from_utf8(&self.begun) {
@@ -143,94 +133,33 @@ impl Clean {
         }
     }
 
-    fn ascii(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match self.state {
-            State::Ground => self.ground(byte, out),
-            State::Return => {
-                self.state = State::Ground;
-                self.mask.push(b"\n", out);
-                if byte != b'\n' {
-                    self.ground(byte, out);
-                }
-            }
-            State::Escape => self.escape(byte, out),
-            State::Intermediate => self.state = State::Ground,
-            State::Csi => self.csi(byte, out),
-            State::Text | State::TextEscape => self.text(byte, out),
-        }
-    }
-
-    /// A character beyond ASCII.
     fn character(&mut self, c: char, out: &mut Vec<u8>) {
-        match self.state {
-            // U+009C ends such a string as `ESC \` does.
-            State::Text | State::TextEscape if c == '\u{9c}' => return self.state = State::Ground,
-            State::Text | State::TextEscape => {
-                self.state = State::Text;
-                self.length += c.len_utf8();
-                return self.give_up();
+        if std::mem::take(&mut self.returned) {
+            self.mask.push(b"\n", out);
+            if c == '\n' {
+                return;
             }
-            State::Return => {
-                self.state = State::Ground;
-                self.mask.push(b"\n", out);
-            }
-            _ => self.state = State::Ground,
         }
-        match c {
-            '\u{9b}' => self.begin(State::Csi),
-            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => self.begin(State::Text),
-            // Ends of lines and paragraphs.
-            '\u{2028}' | '\u{2029}' => self.mask.push(b" ", out),
-            c if is_visible(c) => self.mask.push(c.encode_utf8(&mut [0; 4]).as_bytes(), out),
+        match self.sequences.take(c) {
+            Action::Param | Action::Collect if self.parameters.len() < LONGEST_COLOUR => {
+                return self.parameters.push(c as u8);
+            }
+            Action::Param | Action::Collect => return,
+            Action::Print | Action::Execute => self.text(c, out),
+            Action::CsiDispatch if c == 'm' => self.colour(out),
             _ => {}
         }
-    }
-
-    fn ground(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            ESC => self.state = State::Escape,
-            b'\r' if self.returns == Returns::Pass => self.mask.push(b"\r", out),
-            b'\r' => self.state = State::Return,
-            byte if is_plain(byte) => self.mask.push(&[byte], out),
-            _ => {}
-        }
-    }
-
-    fn begin(&mut self, state: State) {
-        self.state = state;
-        self.length = 0;
         self.parameters.clear();
     }
 
-    fn escape(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            b'[' => self.begin(State::Csi),
-            b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::Text),
-            0x20..=0x2f => self.state = State::Intermediate,
-            ESC => {}
-            b'\n' | b'\r' => {
-                self.state = State::Ground;
-                self.ground(byte, out);
-            }
-            _ => self.state = State::Ground,
-        }
-    }
-
-    fn csi(&mut self, byte: u8, out: &mut Vec<u8>) {
-        match byte {
-            0x40..=0x7e => {
-                self.state = State::Ground;
-                if byte == b'm' {
-                    self.colour(out);
-                }
-            }
-            ESC => self.state = State::Escape,
-            0x20..=0x3f if self.parameters.len() < LONGEST_COLOUR => self.parameters.push(byte),
-            0x20..=0x3f => {}
-            _ => {
-                self.state = State::Ground;
-                self.ground(byte, out);
-            }
+    fn text(&mut self, c: char, out: &mut Vec<u8>) {
+        match c {
+            '\r' if self.returns == Returns::EndLines => self.returned = true,
+            // Ends of lines and paragraphs.
+            '\u{2028}' | '\u{2029}' => self.mask.push(b" ", out),
+            '\n' | '\r' | '\t' => self.mask.push(&[c as u8], out),
+            c if is_visible(c) => self.mask.push(c.encode_utf8(&mut [0; 4]).as_bytes(), out),
+            _ => {}
         }
     }
 
@@ -247,33 +176,6 @@ impl Clean {
             }
         }
         self.mask.colour(&sequence, out);
-    }
-
-    fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
-        self.length += 1;
-        match (self.state, byte) {
-            (_, 0x07) | (State::TextEscape, b'\\') => self.state = State::Ground,
-            // A line end within such a string is more likely a string that was cut off.
-            (_, b'\n') => {
-                self.state = State::Ground;
-                self.ground(byte, out);
-            }
-            (_, ESC) => self.state = State::TextEscape,
-            (State::TextEscape, _) => {
-                self.state = State::Escape;
-                self.escape(byte, out);
-            }
-            _ => {
-                self.state = State::Text;
-                self.give_up();
-            }
-        }
-    }
-
-    fn give_up(&mut self) {
-        if self.length > LONGEST_SEQUENCE {
-            self.state = State::Ground;
-        }
     }
 }
 

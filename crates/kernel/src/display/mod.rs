@@ -8,6 +8,7 @@
 
 mod clean;
 mod mask;
+pub(crate) mod sequences;
 mod sgr;
 
 pub use clean::{Clean, Returns};

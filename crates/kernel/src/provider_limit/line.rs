@@ -1,5 +1,7 @@
 //! Lines of free text that may tell of a limit.
 
+use crate::display::sequences::Sequences;
+
 use super::{LimitKind, headers::kind_of_status, phrases, when};
 
 const SHORT_CHARS: usize = 500;
@@ -71,13 +73,9 @@ pub(super) fn kind_of(line: &Line<'_>, after: &str) -> Option<LimitKind> {
 /// Lower case, plain apostrophes and quotes, no ANSI sequences, single spaces.
 pub(super) fn normalize(text: &str) -> String {
     let mut norm = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
+    let mut sequences = Sequences::default();
+    for c in text.chars().filter(|c| sequences.is_text(*c)) {
         let c = match c {
-            '\u{1b}' => {
-                skip_ansi(&mut chars);
-                continue;
-            }
             '’' | '‘' | 'ʼ' => '\'',
             '“' | '”' => '"',
             '\u{a0}' | '\u{202f}' | '\t' | '\r' => ' ',
@@ -88,16 +86,6 @@ pub(super) fn normalize(text: &str) -> String {
         }
     }
     norm
-}
-
-fn skip_ansi(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    if chars.next_if_eq(&'[').is_some() {
-        for c in chars.by_ref() {
-            if ('@'..='~').contains(&c) {
-                break;
-            }
-        }
-    }
 }
 
 /// Drops marks that tools put before their messages, and a log line's time. Bullets and
