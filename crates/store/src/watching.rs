@@ -18,6 +18,10 @@ pub use nix::sys::inotify::{AddWatchFlags, InotifyEvent, WatchDescriptor};
 /// Where files cannot be watched they are looked at so often.
 pub const BLIND: Duration = Duration::from_millis(250);
 
+/// The kernel queues 16,384 events: after so many reads all that was there has been read, also
+/// where somebody writes without a pause.
+const ENOUGH_READS: usize = 20_000;
+
 /// Why files are looked at instead of being watched.
 static POLLING: OnceLock<&'static str> = OnceLock::new();
 static TOLD: AtomicBool = AtomicBool::new(false);
@@ -49,27 +53,46 @@ impl Default for Watching {
 impl Watching {
     /// Nothing is watched yet.
     pub fn new() -> Self {
-        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
-        Self {
-            inotify: inotify
-                .inspect_err(|error| warn!(%error, "no inotify: polling instead"))
-                .map_err(note)
-                .ok(),
-        }
+        Self::try_new().unwrap_or_else(|error| {
+            warn!(%error, "no inotify: polling instead");
+            note(error);
+            Self { inotify: None }
+        })
+    }
+
+    /// The same for those who have another way where nothing can be watched.
+    pub fn try_new() -> Result<Self, Errno> {
+        let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+        Ok(Self {
+            inotify: Some(inotify),
+        })
     }
 
     /// Watches a path. `None` where it is not there; where it cannot be watched though it is there,
     /// nothing is watched any more: [`is_blind`](Self::is_blind).
     pub fn add(&mut self, path: &Path, what: AddWatchFlags) -> Option<WatchDescriptor> {
-        match self.inotify.as_ref()?.add_watch(path, what) {
-            Ok(watch) => Some(watch),
-            Err(Errno::ENOENT | Errno::ENOTDIR) => None,
-            Err(error) => {
-                warn!(path = %path.display(), %error, "cannot be watched: polling instead");
-                note(error);
-                self.inotify = None;
-                None
-            }
+        self.try_add(path, what).unwrap_or_else(|error| {
+            warn!(path = %path.display(), %error, "cannot be watched: polling instead");
+            note(error);
+            self.inotify = None;
+            None
+        })
+    }
+
+    /// The same for those who have another way where nothing can be watched.
+    pub fn try_add(
+        &self,
+        path: &Path,
+        what: AddWatchFlags,
+    ) -> Result<Option<WatchDescriptor>, Errno> {
+        let Some(inotify) = &self.inotify else {
+            return Ok(None);
+        };
+        match inotify.add_watch(path, what) {
+            Ok(watch) => Ok(Some(watch)),
+            // Gone, or a link by now.
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -95,15 +118,28 @@ impl Watching {
         self.inotify.as_ref().map(AsFd::as_fd)
     }
 
-    /// What happened.
+    /// What happened so far.
     pub fn events(&self) -> Vec<InotifyEvent> {
         let mut all = Vec::new();
-        if let Some(inotify) = &self.inotify {
-            while let Ok(mut events) = inotify.read_events() {
-                all.append(&mut events);
+        // All that can be told is told by the events before an error.
+        let _ = self.read(|event| all.push(event));
+        all
+    }
+
+    /// Gives each event so far to `each`; an error where events may be missing.
+    pub fn read(&self, mut each: impl FnMut(InotifyEvent)) -> Result<(), Errno> {
+        let Some(inotify) = &self.inotify else {
+            return Ok(());
+        };
+        for _ in 0..ENOUGH_READS {
+            match inotify.read_events() {
+                Ok(events) => events.into_iter().for_each(&mut each),
+                Err(Errno::EINTR) => {}
+                Err(Errno::EAGAIN) => break,
+                Err(error) => return Err(error),
             }
         }
-        all
+        Ok(())
     }
 
     /// Sleeps until something happened, at most `limit`; where nothing is told, at most `blind`.
@@ -130,16 +166,15 @@ pub fn timeout(limit: Option<Duration>) -> PollTimeout {
 }
 
 /// Remembers why nothing can be watched, where a person can do something about it.
-fn note(error: Errno) -> Errno {
+fn note(error: Errno) {
     let why = match error {
         Errno::EMFILE => "no inotify instance is left (fs.inotify.max_user_instances)",
         Errno::ENFILE => "no file handle is left on this machine",
         Errno::ENOSPC => "no inotify watch is left (fs.inotify.max_user_watches)",
         Errno::ENOMEM => "no memory is left to watch files",
-        _ => return error,
+        _ => return,
     };
     POLLING.get_or_init(|| why);
-    error
 }
 
 #[cfg(test)]

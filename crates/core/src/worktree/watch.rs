@@ -10,16 +10,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use descartes_store::watching::{AddWatchFlags, InotifyEvent, WatchDescriptor, Watching};
 use nix::errno::Errno;
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use nix::sys::statfs::{self, FsType};
 
 /// The limit of a user is 8,192 on small machines, and ours are not the only watches.
 const MAX_FOLDERS: usize = 4_096;
-
-/// The kernel queues 16,384 events: after so many reads all that was there has been read, also
-/// where somebody writes in the tree without a pause.
-const ENOUGH_READS: usize = 20_000;
 
 /// File systems that nobody but this kernel can change.
 const LOCAL: [FsType; 6] = [
@@ -40,7 +36,7 @@ const LOST: AddWatchFlags = AddWatchFlags::IN_Q_OVERFLOW
 /// Watches on the folders of a work tree.
 #[derive(Debug)]
 pub(super) struct Watch {
-    inotify: Inotify,
+    watching: Watching,
     device: u64,
     folders: HashMap<WatchDescriptor, PathBuf>,
 }
@@ -61,10 +57,9 @@ impl Watch {
         if !LOCAL.contains(&kind) {
             return None;
         }
-        let flags = InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK;
         let device = fs::symlink_metadata(root).ok()?.dev();
         Some(Watch {
-            inotify: Inotify::init(flags).ok()?,
+            watching: Watching::try_new().ok()?,
             device,
             folders: HashMap::new(),
         })
@@ -82,12 +77,11 @@ impl Watch {
             | AddWatchFlags::IN_ONLYDIR
             | AddWatchFlags::IN_DONT_FOLLOW;
         let path = root.join(folder);
-        match self.inotify.add_watch(&path, flags) {
-            Ok(watch) => self.folders.insert(watch, folder.to_path_buf()),
-            // It is gone again, or a link by now: its parent has an event about that.
-            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
-            Err(error) => return Err(error),
+        // Where it is gone again, or a link by now, its parent has an event about that.
+        let Some(watch) = self.watching.try_add(&path, flags)? else {
+            return Ok(());
         };
+        self.folders.insert(watch, folder.to_path_buf());
         if self.folders.len() > MAX_FOLDERS {
             return Err(Errno::ENOSPC);
         }
@@ -105,36 +99,33 @@ impl Watch {
 
     /// Takes what has happened so far.
     pub(super) fn hear(&mut self) -> Heard {
-        let mut folders = BTreeSet::new();
-        let mut lost = false;
-        for _ in 0..ENOUGH_READS {
-            match self.inotify.read_events() {
-                Ok(events) => {
-                    for event in events {
-                        lost |= event.mask.intersects(LOST);
-                        folders.extend(self.folder_of(&event));
-                    }
-                }
-                Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) if !lost => return Heard::Folders(folders),
-                Err(_) => return Heard::Lost,
-            }
-        }
-        match lost {
+        let Self {
+            watching, folders, ..
+        } = self;
+        let (mut heard, mut lost) = (BTreeSet::new(), false);
+        let read = watching.read(|event| {
+            lost |= event.mask.intersects(LOST);
+            heard.extend(folder_of(&event, folders, watching));
+        });
+        match lost || read.is_err() {
             true => Heard::Lost,
-            false => Heard::Folders(folders),
+            false => Heard::Folders(heard),
         }
     }
+}
 
-    fn folder_of(&mut self, event: &InotifyEvent) -> Option<PathBuf> {
-        if event.mask.contains(AddWatchFlags::IN_IGNORED) {
-            return self.folders.remove(&event.wd);
-        }
-        let folder = self.folders.get(&event.wd).cloned();
-        if folder.is_none() {
-            // A folder that was moved out of the work tree. Failing is harmless: it is gone then.
-            let _ = self.inotify.rm_watch(event.wd);
-        }
-        folder
+fn folder_of(
+    event: &InotifyEvent,
+    folders: &mut HashMap<WatchDescriptor, PathBuf>,
+    watching: &Watching,
+) -> Option<PathBuf> {
+    if event.mask.contains(AddWatchFlags::IN_IGNORED) {
+        return folders.remove(&event.wd);
     }
+    let folder = folders.get(&event.wd).cloned();
+    if folder.is_none() {
+        // A folder that was moved out of the work tree.
+        watching.remove(event.wd);
+    }
+    folder
 }
