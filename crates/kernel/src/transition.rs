@@ -364,7 +364,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             state.config.move_to(working_directory);
             state.config.state_file = Some(state_file.clone());
         }
-        Event::StopRequested { by } => state.stop = Some(*by),
+        Event::StopRequested { by } => state.stop = Some(by.after(state.stop)),
         Event::Nudged { iterations } => {
             state.nudge = true;
             state.nudged = *iterations;

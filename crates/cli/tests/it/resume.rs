@@ -290,6 +290,16 @@ fn repair_never_forgets_iterations_that_the_state_file_tells_of() {
 }
 
 #[test]
+fn repair_never_forgets_the_end_of_an_iteration() {
+    let world = stopped("@1 print hm\n@2- promise", &[]);
+    damage(&world, "\"kind\":\"iteration_finished\"");
+    let dropped = resume(&world, &["--max-iterations", "2", "--repair"]);
+    dropped.assert_code(65);
+    let said = dropped.stderr();
+    assert!(said.contains("the state file tells of 1"), "{dropped}");
+}
+
+#[test]
 fn repair_goes_on_from_the_state_file_without_the_first_journal_line() {
     let world = stopped("@1 print hm\n@2- promise", &[]);
     damage(&world, "\"kind\":\"loop_created\"");

@@ -34,7 +34,7 @@ pub fn is_guard_of_dead_host(held: &Held) -> bool {
 
 /// Waits for whoever holds this state file and is about to leave it: the guard of a dead host, or the
 /// host of a loop that has ended.
-pub(super) fn wait_for_leaving(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
+pub fn wait_for_leaving(root: &StateRoot, state_file: &Path) -> Result<(), IoError> {
     let begun = Instant::now();
     while let Some(held) = holder_of(root, state_file)? {
         let limit = match is_guard_of_dead_host(&held) {

@@ -44,7 +44,7 @@ pub(crate) use agent::resolve_all;
 pub use error::HostError;
 pub use existing::{Existing, over_existing};
 pub use gate_files::command_files;
-pub use leftovers::{is_guard_of_dead_host, sweep_loop};
+pub use leftovers::{is_guard_of_dead_host, sweep_loop, wait_for_leaving};
 pub use open::{NESTED_IN, NewLoop, create, examine};
 pub(crate) use open::{create_within, git_of};
 pub use pass_env::PassEnv;

@@ -264,10 +264,13 @@ pub(crate) fn resume_for(
 /// A journal that lost finished iterations, which are synced before the state file is written,
 /// was damaged from outside. Going on would use their numbers and their logs again.
 fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), HostError> {
-    let (Origin::Projected { seq } | Origin::Edited { seq }) = loaded.origin else {
-        return Ok(());
+    let is_whole = match loaded.origin {
+        // Where the journal has the line that it is of, too: a repair may have dropped one before it.
+        Origin::Projected { .. } => false,
+        Origin::Edited { seq } => seq <= state.seq,
+        _ => return Ok(()),
     };
-    if seq <= state.seq || loaded.state.iteration <= state.iterations {
+    if is_whole || loaded.state.iteration <= state.iterations {
         return Ok(());
     }
     let (journal, folder) = (dir.journal(), dir.path());

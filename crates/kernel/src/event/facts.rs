@@ -375,6 +375,15 @@ impl StopBy {
     pub fn ends_loop(self) -> bool {
         self != Self::HangUp
     }
+
+    /// What stands after it: a Ctrl-C only hastens what another asked for, whose exit code stays.
+    pub fn after(self, before: Option<Self>) -> Self {
+        match (before, self) {
+            (None | Some(Self::Interrupt), by) => by,
+            (Some(before), Self::InterruptAgain) => before,
+            (Some(_), by) => by,
+        }
+    }
 }
 
 /// What a host wrote down about itself when it took a loop.

@@ -268,7 +268,8 @@ fn effective(state: &LoopState, which: impl Fn(&Command) -> bool) -> Vec<Event> 
 fn stop(state: &LoopState, by: StopBy) -> Vec<Event> {
     let mut events = Vec::new();
     // Every Ctrl-C is on record: the first lets the iteration finish, any after it does not, and one
-    // that meets that wish gives no more time. Of other wishes a stronger one replaces a weaker one.
+    // that finds the run asked to end gives no more time. Of other wishes a stronger one replaces a
+    // weaker one.
     let by = match (state.stop, by) {
         (Some(_), StopBy::Interrupt) => StopBy::InterruptAgain,
         _ => by,
@@ -301,8 +302,8 @@ pub fn end_run(state: &LoopState, input: &Input) -> Option<EndRun> {
         Input::Stop(StopBy::Interrupt) => match state.stop {
             // This iteration is finished first.
             None => None,
-            Some(StopBy::InterruptAgain) => Some(EndRun::Kill),
-            Some(_) => Some(EndRun::Ask),
+            Some(StopBy::Interrupt) => Some(EndRun::Ask),
+            Some(_) => Some(EndRun::Kill),
         },
         Input::Stop(_) => Some(EndRun::Ask),
         Input::Kill(_) => Some(EndRun::Kill),

@@ -7,7 +7,7 @@ use super::exhausted;
 use super::react::{command_accepted, settled_by_end_of, with_events};
 use crate::config::ConfigChange;
 use crate::control::Command;
-use crate::event::{Cost, Decided, Event, Tokens};
+use crate::event::{Cost, Decided, Event, Tokens, Verdict};
 use crate::outcome::IterativeExitReason;
 use crate::state::{LoopState, Phase, RunInfo};
 use crate::steering::Sender;
@@ -119,6 +119,8 @@ pub fn standstill(state: &LoopState, change: &ConfigChange) -> Option<Standstill
         }
         // What is under way is finished or closed first.
         Phase::Running(_) | Phase::Judging { .. } => return None,
+        // Its host died before it could say so: completion is looked at before every limit.
+        Phase::Ready if state.verdict.as_ref().is_some_and(Verdict::proves) => return None,
         Phase::Ready | Phase::Finished { .. } => {}
     }
     let mut config = state.config.clone();

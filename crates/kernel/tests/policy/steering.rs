@@ -131,7 +131,7 @@ fn every_interrupt_is_on_record_and_each_ends_more_than_the_one_before() {
     use StopBy::{Cancel, HangUp, Interrupt, InterruptAgain, Terminate};
     let (ask, kill) = (Some(EndRun::Ask), Some(EndRun::Kill));
     // What is asked for one after the other: how the run is ended, and what stands afterwards.
-    let table: [&[(StopBy, Option<EndRun>, StopBy)]; 5] = [
+    let table: [&[(StopBy, Option<EndRun>, StopBy)]; 7] = [
         &[
             (Interrupt, None, Interrupt),
             (Interrupt, ask, InterruptAgain),
@@ -141,9 +141,12 @@ fn every_interrupt_is_on_record_and_each_ends_more_than_the_one_before() {
         &[(Terminate, ask, Terminate), (HangUp, ask, Terminate)],
         &[
             (Cancel, ask, Cancel),
-            (Interrupt, ask, InterruptAgain),
-            (Interrupt, kill, InterruptAgain),
+            (Interrupt, kill, Cancel),
+            (Interrupt, kill, Cancel),
         ],
+        // They keep their exit codes, 143 and 129, and a closed terminal leaves the loop resumable.
+        &[(Terminate, ask, Terminate), (Interrupt, kill, Terminate)],
+        &[(HangUp, ask, HangUp), (Interrupt, kill, HangUp)],
         &[(HangUp, ask, HangUp), (HangUp, ask, HangUp)],
     ];
     for row in table {

@@ -210,6 +210,11 @@ fn a_loop_stands_still_where_it_is_done_or_at_a_limit_that_nobody_raised() {
     done.end(|_| turn(claims()));
     let is_done = Some(Standstill::Done(Reason::CompletionPromiseDetected));
     assert_eq!(standstill(&done.state, &limit(99)), is_done);
+    // Proven, and its host died before it could end the loop: no limit stands before that.
+    let mut proven = Sim::new(config());
+    proven.end(|_| turn(claims()));
+    proven.state.phase = Phase::Ready;
+    assert_eq!(standstill(&proven.state, &limit(1)), None);
     // What is under way is closed or judged first.
     let mut running = left(Left::Running);
     running.state.config.max_iterations = Some(0);

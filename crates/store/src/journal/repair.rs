@@ -57,7 +57,9 @@ pub fn repair(path: &Path) -> Result<Repaired, JournalError> {
         };
         let next_seq = state.as_ref().map_or(0, |state: &LoopState| state.seq + 1);
         if record.seq < next_seq {
-            continue; // a line twice: the first one counts
+            // A line twice: the first one counts.
+            done.damaged += 1;
+            continue;
         }
         let lost = next_seq..record.seq;
         if done.dependent == 0 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use descartes_client::{Known, LoopHandle, Loops, Scope};
-use descartes_core::host::HostError;
+use descartes_core::host::{HostError, wait_for_leaving};
 use descartes_core::tasks::{Whereabouts, survey};
 use descartes_kernel::outcome::exit;
 use descartes_kernel::tasks::Landing;
@@ -31,6 +31,7 @@ pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<
     let mut code = 0;
     for found in waiting {
         within::refuse_steering_of(found.meta())?;
+        wait_for_leaving(&root, found.state_file())?;
         if found.life()? == Life::Alive {
             printer.talk(&format!(
                 "the loop {} is running: it lands its work itself",

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_core::host::wait_for_leaving;
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
@@ -332,6 +333,7 @@ fn reset(
     read_text("the roadmap", &file)?;
     let path = state_path(&file, &around.here);
     let root = around.root(&around.here);
+    wait_for_leaving(&root, &path)?;
     if let Some(held) = holder_of(&root, &path)? {
         return Err(CliError::Background {
             message: format!("the roadmap is being run: {held}"),
