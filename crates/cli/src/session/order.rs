@@ -124,6 +124,22 @@ pub enum Opened {
     },
 }
 
+impl From<Resumed> for Opened {
+    fn from(resumed: Resumed) -> Self {
+        match resumed {
+            Resumed::Go(host) => Self::Held(host),
+            Resumed::Done(reason) => Self::Done(reason),
+            Resumed::AtLimit {
+                reason,
+                resume_flags,
+            } => Self::AtLimit {
+                reason,
+                resume_flags,
+            },
+        }
+    }
+}
+
 impl Order {
     /// Carries it out, as far as holding the loop. All signals that matter are received by
     /// then: the host starts threads.
@@ -166,17 +182,7 @@ impl Order {
                     retry: Retry::No,
                     from: self.from,
                 };
-                Ok(match host::land(settings, resume)? {
-                    Resumed::Go(host) => Opened::Held(host),
-                    Resumed::Done(reason) => Opened::Done(reason),
-                    Resumed::AtLimit {
-                        reason,
-                        resume_flags,
-                    } => Opened::AtLimit {
-                        reason,
-                        resume_flags,
-                    },
-                })
+                Ok(host::land(settings, resume)?.into())
             }
             Job::Resume {
                 state_file,
@@ -200,17 +206,7 @@ impl Order {
                     },
                     from: self.from,
                 };
-                Ok(match host::resume_telling(settings, resume, told)? {
-                    Resumed::Go(host) => Opened::Held(host),
-                    Resumed::Done(reason) => Opened::Done(reason),
-                    Resumed::AtLimit {
-                        reason,
-                        resume_flags,
-                    } => Opened::AtLimit {
-                        reason,
-                        resume_flags,
-                    },
-                })
+                Ok(host::resume_telling(settings, resume, told)?.into())
             }
         }
     }

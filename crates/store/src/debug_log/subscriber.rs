@@ -239,7 +239,7 @@ mod tests {
     use tracing::{debug, info, info_span};
 
     #[derive(Debug)]
-    #[allow(dead_code, reason = "only its name is shown")]
+    #[expect(dead_code, reason = "only its name is shown")]
     enum Sample {
         Say { text: &'static str },
         Wait(u32),
