@@ -1,6 +1,6 @@
 //! Waiting for the end of a child with a limit, without a thread of its own.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -19,10 +19,13 @@ pub enum Waiting {
     Ended,
     /// The limit came first.
     Late,
+    /// What was to interrupt the wait came first.
+    Woken,
 }
 
-/// Waits until a child of this process has ended, for at most `limit`. It is not reaped.
-pub fn wait_for_exit(child: u32, limit: Duration) -> Waiting {
+/// Waits until a child of this process has ended, for at most `limit`, or until `wake` can be read.
+/// The child is not reaped.
+pub fn wait_for_exit(child: u32, limit: Duration, wake: Option<BorrowedFd<'_>>) -> Waiting {
     let until = Instant::now().checked_add(limit);
     let is_late = || until.is_some_and(|until| Instant::now() >= until);
     let pid = child.cast_signed();
@@ -38,11 +41,13 @@ pub fn wait_for_exit(child: u32, limit: Duration) -> Waiting {
             std::thread::sleep(LOOK);
         }
     };
-    let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    let mut fds = vec![PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
+    fds.extend(wake.map(|wake| PollFd::new(wake, PollFlags::POLLIN)));
     loop {
         match poll(&mut fds, timeout(until)) {
             Ok(0) | Err(Errno::EINTR) if is_late() => return Waiting::Late,
             Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) if fds.first().and_then(PollFd::any) == Some(false) => return Waiting::Woken,
             Ok(_) | Err(_) => return Waiting::Ended,
         }
     }

@@ -12,7 +12,7 @@ const FILE: &str = ".scud/tasks/tasks.scg";
 
 /// A git that does this before it is itself, with `real` for the real one and `host` for the process
 /// that has it called.
-fn git_that(world: &World, does: &str) {
+pub(crate) fn git_that(world: &World, does: &str) {
     let path = std::env::var_os("PATH").unwrap();
     let real = std::env::split_paths(&path)
         .map(|folder| folder.join("git"))

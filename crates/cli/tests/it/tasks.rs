@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use descartes_testkit::{World, descartes, eventually};
 
-use crate::task_common::{run, scud_project, statuses};
+use crate::landing_statuses::git_that;
+use crate::task_common::{graph, run, scud_project, statuses};
 
 const TASKS: &str = "# SCUD Graph v1\n# Phase: auth\n\n@nodes\n\
     1 | Model | P | 3 | H\n2 | Store | P | 2 | M\n3 | Wire up | P | 5 | M\n4 | Docs | P | 1 | L\n\n\
@@ -375,4 +376,39 @@ fn a_task_loop_is_seen_and_steered_like_any_other() {
     std::fs::write(world.state().join("go"), "").unwrap();
     run(&world, &["loop", "resume"]).assert_code(0);
     assert_eq!(statuses(&world), "DDDD");
+}
+
+/// What git is at when somebody cancels: making the worktree ready, a look that hangs, taking the
+/// agent's work into safety.
+#[test]
+fn a_cancel_in_mid_git_is_a_cancel_and_nothing_is_lost() {
+    for held in [
+        "clean --quiet",
+        "merge-base --is-ancestor",
+        "commit --quiet",
+    ] {
+        let world = scud_project(graph("1 | A | P | 1 | M", ""));
+        let reached = world.root().join("reached");
+        let hold = format!(
+            "case \"$*\" in *\"{held}\"*) if [ ! -e {at} ]; then : > {at}; exec sleep 100; fi;; esac",
+            at = reached.display()
+        );
+        git_that(&world, &hold);
+        let agent = world.agent(WORKS);
+        let start = ["loop", "start", "--scud-tag", "auth", "--command", &agent];
+        let flags = ["--verify", "true", "--detach"];
+        run(&world, &[&start[..], &flags].concat()).assert_code(0);
+        eventually(held, Duration::from_secs(60), || reached.exists());
+        run(&world, &["loop", "cancel"]).assert_code(0);
+        world.assert_no_survivors();
+        assert_eq!(statuses(&world), "P", "{held}");
+        let status = run(&world, &["loop", "status"]).stdout();
+        assert!(
+            status.contains("Exit reason: Cancelled"),
+            "{held}: {status}"
+        );
+        run(&world, &["loop", "resume"]).assert_code(0);
+        assert_eq!(statuses(&world), "D", "{held}");
+        assert_eq!(world.read("work-1.txt").trim(), "done", "{held}");
+    }
 }

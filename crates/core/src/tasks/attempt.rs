@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 use tracing::{debug, info, info_span};
 
 use super::News;
+use super::git_error::{GitError, GitErrorKind};
 use super::place::{Finished, Proven, Ready, Work, Workplace};
 use super::prepare::Retry;
 use crate::host::message::Message;
@@ -212,6 +213,8 @@ impl Job {
                 info!(dir = %ready.dir.display(), ms, "place to work prepared");
                 ready
             }
+            // The worktree is made ready by the next host.
+            Err(error) if self.was_stopped(&error) => return news,
             Err(error) => {
                 error.log("preparing a place to work");
                 news.fatal = Some(IterativeExitReason::Error {
@@ -244,17 +247,19 @@ impl Job {
                 news.end = AttemptEnd::Uncarried { tail };
             }
             (Ok(_), Proven::No) => {}
-            (Err(_), Proven::Green) if self.control.is_ended() => {
-                // Nobody has heard of it yet: the next host finds it proven, and begins here.
-                news.end = AttemptEnd::Interrupted;
-                news.run = None;
-            }
+            (Err(error), Proven::Green) if self.was_stopped(&error) => unheard_of(&mut news),
             (Err(error), _) => {
                 error.log("committing an attempt");
                 news.no_commit = Some(error.to_string());
             }
         }
         news
+    }
+
+    /// Whether git or a setup command failed only because everything was told to stop. git may be
+    /// ended a moment before this attempt is told.
+    fn was_stopped(&self, error: &GitError) -> bool {
+        error.kind() == GitErrorKind::Stopped || self.control.is_ended()
     }
 
     /// Green work that changed other files than the task may touch goes back to its agent.
@@ -268,6 +273,7 @@ impl Job {
                 let tail = outside.join("\n");
                 news.end = AttemptEnd::OutOfScope { tail };
             }
+            Err(error) if self.was_stopped(&error) => unheard_of(news),
             // Nobody knows whether it kept to its files, so it does not land.
             Err(error) => {
                 news.no_commit = Some(format!("cannot tell which files it changed: {error}"));
@@ -423,4 +429,10 @@ impl Job {
             self.work.id
         )))
     }
+}
+
+/// Nobody has heard of it yet: the next host finds it proven, and begins here.
+fn unheard_of(news: &mut AttemptNews) {
+    news.end = AttemptEnd::Interrupted;
+    news.run = None;
 }

@@ -21,9 +21,17 @@ impl Runner<'_> {
     }
 
     pub(super) fn stop_all(&mut self) {
-        self.place.stop();
+        // First: what they do in git then fails, and they have to know why.
         self.live.values().for_each(|live| live.control.stop());
         self.merging.iter().for_each(|(_, merge)| merge.stop());
+        self.place.stop();
+    }
+
+    /// The same for a person, once: calls of git that take work into safety afterwards are not ended.
+    pub(super) fn stop_for_person(&mut self) {
+        if !std::mem::replace(&mut self.stopped_for_person, true) {
+            self.stop_all();
+        }
     }
 
     /// After an error of our own: every agent is ended before this thread is.

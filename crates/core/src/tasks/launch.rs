@@ -17,6 +17,7 @@ use tracing::{Span, info};
 
 use super::News;
 use super::attempt::{Control, Job};
+use super::git_error::GitErrorKind;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::run::{Busy, Live, Runner};
@@ -495,6 +496,7 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
             _ if gates.shell.was_stopped() => MarkEnd::Interrupted,
             Ok(Ok(())) => MarkEnd::Green,
             Ok(Err(GateFailure::Stopped)) => MarkEnd::Interrupted,
+            Err(error) if error.kind() == GitErrorKind::Stopped => MarkEnd::Interrupted,
             Ok(Err(GateFailure::Red(tail))) => MarkEnd::Red { tail },
             Err(error) => MarkEnd::Red {
                 tail: format!("the gates could not be run: {error}"),

@@ -86,6 +86,7 @@ pub(super) struct Runner<'d> {
     pub(super) no_commit: HashMap<TaskId, String>,
     pub(super) ended: Option<Box<Ended>>,
     pub(super) fatal: Option<IterativeExitReason>,
+    pub(super) stopped_for_person: bool,
     /// Everything that was decided, for a scheduler that takes over.
     pub(super) history: Vec<sched::Event>,
     pub(super) growth: Growth,
@@ -163,6 +164,7 @@ impl<'d> Runner<'d> {
             no_commit: HashMap::new(),
             ended: None,
             fatal: None,
+            stopped_for_person: false,
             history,
             growth: Growth::of(&told),
             grew: Vec::new(),
@@ -225,7 +227,7 @@ impl<'d> Runner<'d> {
         while !self.merging.is_empty() {
             self.wait()?;
             if self.d.state.stop.is_some() {
-                self.stop_all();
+                self.stop_for_person();
             }
         }
         Ok(())
@@ -610,13 +612,7 @@ impl<'d> Runner<'d> {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),
             Some(_) => {
-                if self.growth.is_under_way() {
-                    self.stop_all();
-                }
-                if !self.merging.is_empty() {
-                    self.merging.iter().for_each(|(_, merge)| merge.stop());
-                    self.place.stop();
-                }
+                self.stop_for_person();
                 self.inputs.push_back(Input::Cancel);
             }
         }

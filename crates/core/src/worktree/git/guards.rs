@@ -8,7 +8,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use descartes_proc::{
     Channel, Ending, Exit, Launch, MARK, Sink, StartError, Stdin, Supervisor, TreeEvent,
 };
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::host::GuardProgram;
 
@@ -87,6 +89,8 @@ pub(crate) struct Guards {
     inherit: Vec<OwnedFd>,
     idle: Mutex<Vec<Post>>,
     under_way: Mutex<UnderWay>,
+    /// Can be read once somebody wished for the end; `None` where no descriptor was left.
+    end_wished: Option<EventFd>,
 }
 
 /// Numbers of calls, of all guards of this process: some are told apart by them.
@@ -124,6 +128,7 @@ impl Guards {
             inherit: Vec::new(),
             idle: Mutex::default(),
             under_way: Mutex::default(),
+            end_wished: EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok(),
         })
     }
 
@@ -144,10 +149,19 @@ impl Guards {
     pub(crate) fn end(&self, how: Ending) {
         let mut under_way = lock(&self.under_way);
         under_way.wish = Some(how);
+        if let Some(end_wished) = &self.end_wished {
+            // It only fails where it was said more often than can be counted.
+            let _ = end_wished.write(1);
+        }
         for call in under_way.calls.values() {
             // A call that is over does not listen.
             drop(call.send(News::Stop(how)));
         }
+    }
+
+    /// What can be read once somebody wished for the end.
+    pub(super) fn end_wished(&self) -> Option<BorrowedFd<'_>> {
+        self.end_wished.as_ref().map(AsFd::as_fd)
     }
 
     fn post(&self) -> io::Result<Post> {

@@ -4,15 +4,20 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use descartes_proc::{Waiting, wait_for_exit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::guards::TAIL;
+use super::guards::{Guards, TAIL};
 use super::{Answer, Call, filled, last_words, scratch};
 use crate::worktree::deadline::Deadline;
 use crate::worktree::error::WorktreeError;
+
+/// What a call may take once somebody wished for the end of all calls: far more than one needs that
+/// does not hang.
+const LEFT_WHEN_ENDED: Duration = Duration::from_secs(3);
 
 impl Call {
     pub(super) fn run_plain(self, deadline: Deadline) -> Result<Answer, WorktreeError> {
@@ -47,12 +52,16 @@ impl Call {
             io::ErrorKind::NotFound => WorktreeError::GitMissing,
             _ => failed(error),
         })?;
-        let status = wait(child, deadline).map_err(failed)?;
-        let Some(status) = status else {
-            return Err(WorktreeError::Late {
-                verb,
-                limit: deadline.limit,
-            });
+        let status = wait(child, deadline, self.guards.as_deref()).map_err(failed)?;
+        let status = match status {
+            Ok(status) => status,
+            Err(Waiting::Woken) => return Err(WorktreeError::Stopped { verb }),
+            Err(_) => {
+                return Err(WorktreeError::Late {
+                    verb,
+                    limit: deadline.limit,
+                });
+            }
         };
         Ok(Answer {
             code: status.code(),
@@ -63,15 +72,31 @@ impl Call {
     }
 }
 
-/// Waits for the end, or ends the whole group at the deadline (`None`).
-fn wait(mut child: Child, deadline: Deadline) -> io::Result<Option<ExitStatus>> {
-    let waited = wait_for_exit(child.id(), deadline.left());
-    if waited == Waiting::Late {
+/// Waits for the end. At the deadline, and a while after somebody wished for the end of all calls,
+/// the whole group is killed.
+fn wait(
+    mut child: Child,
+    deadline: Deadline,
+    guards: Option<&Guards>,
+) -> io::Result<Result<ExitStatus, Waiting>> {
+    let wake = guards.and_then(Guards::end_wished);
+    let mut waited = wait_for_exit(child.id(), deadline.left(), wake);
+    if waited == Waiting::Woken {
+        let limit = deadline.left().min(LEFT_WHEN_ENDED);
+        waited = match wait_for_exit(child.id(), limit, None) {
+            Waiting::Ended => Waiting::Ended,
+            _ => Waiting::Woken,
+        };
+    }
+    if waited != Waiting::Ended {
         // It is not reaped yet, so its group is still its own.
         let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
     }
     let status = child.wait()?;
-    Ok((waited == Waiting::Ended).then_some(status))
+    Ok(match waited {
+        Waiting::Ended => Ok(status),
+        other => Err(other),
+    })
 }
 
 fn read_all(file: &mut File) -> io::Result<Vec<u8>> {
@@ -91,10 +116,32 @@ fn read_tail(file: &mut File) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::Instant;
+
+    use descartes_proc::Ending;
 
     use super::*;
     use crate::worktree::git::Git;
+
+    #[test]
+    fn a_call_that_hangs_is_ended_with_all_others() {
+        let guards = Guards::new(None, "plain");
+        let hangs = Git::default()
+            .program("/bin/sleep")
+            .guarded_by(guards.clone());
+        let began = Instant::now();
+        let error = std::thread::scope(|scope| {
+            let call = hangs.read(std::env::temp_dir().as_path()).arg("120");
+            let run = scope.spawn(|| call.run(Deadline::after(Duration::from_secs(120))).err());
+            guards.end(Ending::Kill);
+            run.join().unwrap()
+        });
+        assert!(
+            matches!(error, Some(WorktreeError::Stopped { .. })),
+            "{error:?}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(60));
+    }
 
     #[test]
     fn a_folder_that_is_gone_is_named_and_not_taken_for_a_missing_git() {
