@@ -16,7 +16,7 @@ use crate::notify;
 use crate::printer::{Printer, after_writing};
 use crate::session::background;
 use crate::session::order::GUARD;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs the process.
 pub fn run(words: Vec<OsString>) -> i32 {
@@ -38,8 +38,8 @@ fn version() -> i32 {
 }
 
 fn hidden_host() -> i32 {
-    match Surroundings::of_process(Environment::of_process()) {
-        Ok(around) => background::host(&around),
+    match CommandContext::of_process(Environment::of_process()) {
+        Ok(ctx) => background::host(&ctx),
         Err(error) => error.exit_code(),
     }
 }
@@ -63,8 +63,8 @@ fn command(words: Vec<OsString>) -> i32 {
     };
     let printer = Printer::new(cli.color, &environment);
     let logs = log_to_stderr(&cli, &environment);
-    let around = logs.and_then(|()| Surroundings::of_process(environment));
-    let code = match around.and_then(|around| commands::run(cli, &around, &printer)) {
+    let ctx = logs.and_then(|()| CommandContext::of_process(environment));
+    let code = match ctx.and_then(|ctx| commands::run(cli, &ctx, &printer)) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);

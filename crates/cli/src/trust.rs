@@ -12,7 +12,7 @@ use descartes_store::trust::{Digest, Subject, TrustBook, TrustError};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::{ProjectConfig, Surroundings, project_config};
+use crate::settings::command_context::{CommandContext, ProjectConfig, project_config};
 use crate::within::refuse_from_within;
 
 /// The flag by which one run takes a project's config as it is.
@@ -90,18 +90,18 @@ pub struct Project {
 
 impl Project {
     /// Looks at the project in `dir`.
-    pub fn look(dir: &Path, scud: ScudGates, around: &Surroundings) -> Result<Self, CliError> {
-        let written = around.with(ProjectConfig::AsWritten).layers(dir)?;
-        Self::of_layers(dir, &written, scud, around)
+    pub fn look(dir: &Path, scud: ScudGates, ctx: &CommandContext) -> Result<Self, CliError> {
+        let written = ctx.with(ProjectConfig::AsWritten).layers(dir)?;
+        Self::of_layers(dir, &written, scud, ctx)
     }
 
     fn of_layers(
         dir: &Path,
         layers: &Layers,
         scud: ScudGates,
-        around: &Surroundings,
+        ctx: &CommandContext,
     ) -> Result<Self, CliError> {
-        let book = around.trust_book(dir)?;
+        let book = ctx.trust_book(dir)?;
         let mut parts = Vec::new();
         if !layers.powers().is_empty() {
             parts.push(Part::of(
@@ -170,19 +170,19 @@ pub fn settle(
     dir: &Path,
     scud: ScudGates,
     asking: Asking,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
-) -> Result<Surroundings, CliError> {
+) -> Result<CommandContext, CliError> {
     if asking.trust_config {
         refuse_from_within(FLAG)?;
     }
-    let project = Project::look(dir, scud, around)?;
+    let project = Project::look(dir, scud, ctx)?;
     // Nobody is asked to trust what cannot be used.
-    profiles(&around.with(ProjectConfig::AsWritten).layers(dir)?)?;
+    profiles(&ctx.with(ProjectConfig::AsWritten).layers(dir)?)?;
     if project.untrusted().next().is_none() {
-        return Ok(around.clone());
+        return Ok(ctx.clone());
     }
-    let accepted = around.with(ProjectConfig::Trusted(project.digests()));
+    let accepted = ctx.with(ProjectConfig::Trusted(project.digests()));
     if asking.trust_config {
         return Ok(accepted);
     }
@@ -190,7 +190,7 @@ pub fn settle(
         && refuse_from_within("descartes trust").is_ok()
         && printer.ask(&format!("{}\ntrust it as it is?", project.question()));
     if !asked {
-        return Err(refusal(&project, dir, around, Some(FLAG)));
+        return Err(refusal(&project, dir, ctx, Some(FLAG)));
     }
     if let Err(error) = project.trust() {
         printer.warning(&format!("it holds for this run alone: {error}"));
@@ -202,14 +202,14 @@ pub fn settle(
 pub fn refusal(
     project: &Project,
     dir: &Path,
-    around: &Surroundings,
+    ctx: &CommandContext,
     flag: Option<&str>,
 ) -> CliError {
-    let command = format!("descartes trust --yes{}", place(dir, around));
+    let command = format!("descartes trust --yes{}", place(dir, ctx));
     let mut hints = match refuse_from_within("descartes trust") {
         Ok(()) => vec![format!(
             "see it with `descartes trust --show{}`; if you want it: {command}",
-            place(dir, around)
+            place(dir, ctx)
         )],
         Err(_) => vec![format!(
             "nobody can be asked from within a loop; a person types, outside of it: {command}"
@@ -225,16 +225,16 @@ pub fn refusal(
 }
 
 /// The same for whoever loads settings that were not settled before.
-pub fn refusal_of(dir: &Path, layers: &Layers, around: &Surroundings) -> CliError {
-    match Project::of_layers(dir, layers, ScudGates::Unused, around) {
-        Ok(project) => refusal(&project, dir, around, None),
+pub fn refusal_of(dir: &Path, layers: &Layers, ctx: &CommandContext) -> CliError {
+    match Project::of_layers(dir, layers, ScudGates::Unused, ctx) {
+        Ok(project) => refusal(&project, dir, ctx, None),
         Err(error) => error,
     }
 }
 
 /// What a command that only looks says of a config that is not trusted.
-pub fn notice(dir: &Path, around: &Surroundings) -> Option<String> {
-    let project = Project::look(dir, ScudGates::Unused, around).ok()?;
+pub fn notice(dir: &Path, ctx: &CommandContext) -> Option<String> {
+    let project = Project::look(dir, ScudGates::Unused, ctx).ok()?;
     let part = project.untrusted().next()?;
     let head = match part.standing {
         Standing::Changed => "is not what you trusted",
@@ -243,13 +243,13 @@ pub fn notice(dir: &Path, around: &Surroundings) -> Option<String> {
     Some(format!(
         "{} {head}: nothing of it is started; see: descartes trust --show{}",
         part.file.display(),
-        place(dir, around)
+        place(dir, ctx)
     ))
 }
 
 /// How a command names the project, where it is not the one that it is typed in.
-fn place(dir: &Path, around: &Surroundings) -> String {
-    let (there, here) = (canonical(dir), canonical(&around.here));
+fn place(dir: &Path, ctx: &CommandContext) -> String {
+    let (there, here) = (canonical(dir), canonical(&ctx.here));
     match there.is_ok_and(|there| here.is_ok_and(|here| there == here)) {
         true => String::new(),
         false => format!(

@@ -15,7 +15,7 @@ use descartes_store::state_file::{self, StateFileError};
 
 use crate::env::Environment;
 use crate::error::CliError;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Set to `1` it means the same as `--nested`.
 const NESTED: &str = "DESCARTES_NESTED";
@@ -44,19 +44,15 @@ pub fn refuse_steering_of(meta: &LoopMeta) -> Result<(), CliError> {
 }
 
 /// Refuses to start a loop within a loop, unless that is meant and takes nobody's state file.
-pub fn refuse_start(
-    nested: bool,
-    state_file: &Path,
-    around: &Surroundings,
-) -> Result<(), CliError> {
-    let meant = nested || around.environment.text(NESTED) == Some("1");
+pub fn refuse_start(nested: bool, state_file: &Path, ctx: &CommandContext) -> Result<(), CliError> {
+    let meant = nested || ctx.environment.text(NESTED) == Some("1");
     standing().may_start(meant).map_err(refused)?;
-    refuse_state_file(state_file, around)
+    refuse_state_file(state_file, ctx)
 }
 
 /// Refuses to take a state file that is there and belongs to a loop that was not started from this
 /// tree. One that is not known here is somebody else's: the file says whatever was written into it.
-pub fn refuse_state_file(state_file: &Path, around: &Surroundings) -> Result<(), CliError> {
+pub fn refuse_state_file(state_file: &Path, ctx: &CommandContext) -> Result<(), CliError> {
     let standing = standing();
     if standing == Standing::Outside {
         return Ok(());
@@ -66,7 +62,7 @@ pub fn refuse_state_file(state_file: &Path, around: &Surroundings) -> Result<(),
         Ok(loaded) => loaded.state.loop_id,
         Err(_) => None,
     };
-    let root = around.root(&around.here);
+    let root = ctx.root(&ctx.here);
     let known = id.and_then(|id| catalog::find(&root, &id).ok());
     let nested = known.and_then(|entry| nested_in(&entry.meta));
     let target = Target::Stopped(nested.as_ref());
@@ -80,10 +76,10 @@ fn standing() -> Standing {
     if seen != Standing::Outside || !may_have_hidden_ancestors() {
         return seen;
     }
-    let Ok(around) = Surroundings::of_process(Environment::of_process()) else {
+    let Ok(ctx) = CommandContext::of_process(Environment::of_process()) else {
         return seen;
     };
-    match is_held_from_elsewhere(&around.root(&around.here)) {
+    match is_held_from_elsewhere(&ctx.root(&ctx.here)) {
         true => Standing::Unknown(
             "a loop runs outside of the pid namespace that this command is in".to_owned(),
         ),

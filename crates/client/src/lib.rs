@@ -30,7 +30,7 @@ pub use control::{Effect, Hold, Recorded, Sent, Ticket};
 pub use descartes_store::layout::EnvPaths;
 pub use error::ClientError;
 pub use fleet::{Brief, Fleet, Standing};
-pub use follow::{Follower, News, Output};
+pub use follow::{Follower, LoopUpdate, Output};
 pub use handle::{Look, LoopHandle};
 pub use history::{From, IterationTrees};
 pub use loops::{Known, Loops, Query, Scope};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{Made, facts, world};
-use descartes_client::{Follower, News, Output};
+use descartes_client::{Follower, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Verdict};
 use descartes_kernel::reader::Source;
 use descartes_kernel::view::Life;
@@ -22,16 +22,16 @@ fn print(path: &Path, text: &[u8]) {
     log.write_all(text).unwrap();
 }
 
-/// News as short words, output joined.
-fn story(news: &[News]) -> Vec<String> {
+/// LoopUpdate as short words, output joined.
+fn story(news: &[LoopUpdate]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for one in news {
         match one {
-            News::Record(record) => {
+            LoopUpdate::Record(record) => {
                 let json = serde_json::to_value(&record.event).unwrap();
                 out.push(json["kind"].as_str().unwrap().to_owned());
             }
-            News::Output { source, bytes, .. } => {
+            LoopUpdate::Output { source, bytes, .. } => {
                 let mark = if *source == Source::Stdout {
                     "out"
                 } else {
@@ -43,15 +43,15 @@ fn story(news: &[News]) -> Vec<String> {
                     None => out.push(format!("{mark} {text}")),
                 }
             }
-            News::Skipped { bytes, .. } => out.push(format!("skipped {bytes}")),
-            News::Life(life) => out.push(format!("{life:?}")),
+            LoopUpdate::Skipped { bytes, .. } => out.push(format!("skipped {bytes}")),
+            LoopUpdate::Life(life) => out.push(format!("{life:?}")),
         }
     }
     out
 }
 
 /// Everything until this kind of record has come.
-fn until(follower: &mut Follower, kind: &str) -> Vec<News> {
+fn until(follower: &mut Follower, kind: &str) -> Vec<LoopUpdate> {
     let begun = Instant::now();
     let mut all = Vec::new();
     while !story(&all).iter().any(|word| word == kind) {
@@ -108,16 +108,16 @@ fn a_run_under_way_is_told_from_its_beginning_and_a_long_one_in_pieces() {
     let (_, mut growth) = world.find("auth").follow(Output::Growth).unwrap();
     let (_, mut none) = world.find("auth").follow(Output::No).unwrap();
     let first = all.news().unwrap();
-    let News::Output { bytes, .. } = &first[0] else {
+    let LoopUpdate::Output { bytes, .. } = &first[0] else {
         unreachable!("{first:?}")
     };
     assert!(bytes.len() < 600_000, "memory is bounded");
     finish(&mut made);
     let mut told = first.clone();
     told.extend(until(&mut all, "iteration_finished"));
-    let length = |news: &[News]| -> usize {
+    let length = |news: &[LoopUpdate]| -> usize {
         let bytes = news.iter().map(|one| match one {
-            News::Output { bytes, .. } => bytes.len(),
+            LoopUpdate::Output { bytes, .. } => bytes.len(),
             _ => 0,
         });
         bytes.sum()

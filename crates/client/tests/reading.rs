@@ -7,7 +7,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use common::{config, facts, world};
-use descartes_client::logs::{Prose, RunLog, Said, Thoughts, Tools};
+use descartes_client::logs::{Prose, RunLog, Thoughts, Tools, TranscriptEntry};
 use descartes_client::{ClientError, From};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Event, Verdict};
@@ -200,10 +200,10 @@ fn an_understood_stream_reads_as_words_and_a_line_for_each_tool() {
 #[test]
 fn a_call_that_something_came_between_is_told_again_with_its_end() {
     let mut prose = Prose::new(Thoughts::Hidden, Tools::WhenCalled);
-    let call = |summary: &str| Said::ToolCall {
+    let call = |summary: &str| TranscriptEntry::ToolCall {
         summary: summary.into(),
     };
-    let done = |summary: &str| Said::ToolDone {
+    let done = |summary: &str| TranscriptEntry::ToolDone {
         summary: summary.into(),
         outcome: descartes_kernel::agent::ToolOutcome::Exit(1),
         duration: Some(std::time::Duration::from_millis(3200)),

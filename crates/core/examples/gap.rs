@@ -12,7 +12,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use descartes_core::host::{Existing, GuardProgram, HostSettings, NewLoop, create};
+use descartes_core::host::{GuardProgram, HostSettings, NewLoop, OnExistingState, create};
 use descartes_core::{IterativeLoopConfig, LoopBackendConfig};
 use descartes_store::layout::StateRoot;
 use descartes_testkit::stamp;
@@ -56,7 +56,7 @@ fn main() {
     let new = NewLoop {
         config: config.try_into().unwrap(),
         name: None,
-        existing: Existing::Refuse,
+        existing: OnExistingState::Error,
     };
     create(settings, new).unwrap().run().unwrap();
     let ours = sorted_ms(&stamps);

@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, oneshot};
 use crate::backend::LoopBackend;
 use crate::config::IterativeLoopConfig;
 use crate::host::{
-    self, Existing, Host, HostEnd, HostError, HostSettings, NewLoop, Resume, Resumed,
+    self, Host, HostEnd, HostError, HostSettings, NewLoop, OnExistingState, Resume, Resumed,
 };
 use crate::state::IterativeLoopState;
 
@@ -320,7 +320,7 @@ fn create(
         let new = NewLoop {
             config,
             name: None,
-            existing: Existing::KeepEnded,
+            existing: OnExistingState::ArchiveIfFinished,
         };
         host::create(settings.clone(), new)
     };

@@ -18,7 +18,7 @@ use descartes_core::iterative_loop::{
 use descartes_store::layout::StateRoot;
 use descartes_testkit::{World, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn settings(world: &World) -> HostSettings {
     let environment = world.environment().into_iter();
@@ -204,7 +204,7 @@ async fn a_loops_own_state_written_back_by_serde_goes_on() {
     let flag = l.cancellation_handle();
     let up = world.path("up");
     std::thread::spawn(move || {
-        eventually("the second iteration runs", PATIENCE, || up.exists());
+        eventually("the second iteration runs", EVENT_TIMEOUT, || up.exists());
         flag.store(true, Ordering::Relaxed);
     });
     let result = l.execute().await.unwrap();
@@ -272,7 +272,9 @@ async fn one_of_two_loops_in_a_folder_is_cancelled_and_the_other_is_not() {
         result
     };
     std::thread::spawn(move || {
-        eventually("both are up", PATIENCE, || up.exists() && other.exists());
+        eventually("both are up", EVENT_TIMEOUT, || {
+            up.exists() && other.exists()
+        });
         flag.store(true, Ordering::Relaxed);
     });
     let (cancelled, worked) = tokio::join!(cancelled, works.execute());
@@ -303,10 +305,10 @@ async fn cancelling_is_heard_while_the_agent_claims_without_end() {
     let flag = l.cancellation_handle();
     let up = world.path("up");
     std::thread::spawn(move || {
-        eventually("the agent is up", PATIENCE, || up.exists());
+        eventually("the agent is up", EVENT_TIMEOUT, || up.exists());
         flag.store(true, Ordering::Relaxed);
     });
-    let result = tokio::time::timeout(PATIENCE, l.execute()).await;
+    let result = tokio::time::timeout(EVENT_TIMEOUT, l.execute()).await;
     let result = result.unwrap().unwrap();
     assert_eq!(result.exit_reason, IterativeExitReason::UserCancelled);
     world.assert_no_survivors();
@@ -377,11 +379,11 @@ async fn a_loop_whose_making_was_given_up_is_in_nobodys_way() {
     drop(tokio::time::timeout(Duration::ZERO, making).await);
     let file = world.project().join(".descartes/loop-state.json");
     let said = || std::fs::read_to_string(&file).unwrap_or_default();
-    eventually("the loop is cancelled", PATIENCE, || {
+    eventually("the loop is cancelled", EVENT_TIMEOUT, || {
         said().contains("user_cancelled") || said().contains("\"running\"")
     });
     if said().contains("user_cancelled") {
-        eventually("its file is free", PATIENCE, || {
+        eventually("its file is free", EVENT_TIMEOUT, || {
             let held = descartes_store::lock::holder_of(&StateRoot::at(world.state()), &file);
             held.unwrap().is_none()
         });
@@ -506,7 +508,7 @@ async fn a_flag_of_ones_own_cancels_too() {
     let mut l = IterativeLoop::with_settings(hangs, settings).await.unwrap();
     let up = world.path("up");
     std::thread::spawn(move || {
-        eventually("the agent is up", PATIENCE, || up.exists());
+        eventually("the agent is up", EVENT_TIMEOUT, || up.exists());
         flag.store(true, Ordering::Relaxed);
     });
     let result = l.execute().await.unwrap();

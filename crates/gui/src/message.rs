@@ -23,7 +23,7 @@ pub enum Message {
     Tick(Timestamp),
     /// How all loops stand.
     Fleet(Result<Vec<Brief>, String>),
-    /// News of the chosen loop.
+    /// LoopUpdate of the chosen loop.
     Followed(String, Followed),
     /// Rows of its history, from this run on.
     History(String, u64, Result<HistoryPart, String>),
@@ -106,7 +106,7 @@ pub enum Button {
     Dismiss,
 }
 
-/// News of a loop.
+/// LoopUpdate of a loop.
 #[derive(Clone, Debug)]
 pub enum Followed {
     /// How it stands, and what happened of late.

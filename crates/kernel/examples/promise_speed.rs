@@ -17,7 +17,7 @@ const CHUNK: usize = 64 * 1024;
 const SIZE: usize = 4 << 20;
 
 /// A stream is read again and again for so long, and the best time counts.
-const PATIENCE: Duration = Duration::from_millis(800);
+const TIME_PER_STREAM: Duration = Duration::from_millis(800);
 
 fn main() {
     let streams = [
@@ -59,7 +59,7 @@ fn speed(stream: &[u8], mode: PromiseMatch) -> f64 {
     let prompt = "Fix the tests.\nThen print\n<promise>COMPLETE</promise>";
     let mut best = f64::INFINITY;
     let patience = Instant::now();
-    while patience.elapsed() < PATIENCE {
+    while patience.elapsed() < TIME_PER_STREAM {
         let begin = Instant::now();
         let mut detector = Detector::new(&spec, prompt);
         let mut claims = Vec::new();

@@ -100,7 +100,7 @@ pub struct RunReport {
     /// A provider's limit.
     pub limit: Option<LimitTold>,
     /// An understood agent that neither said nor did anything.
-    pub idle_hands: bool,
+    pub did_nothing: bool,
     /// Tokens.
     pub tokens: Option<Tokens>,
     /// Cost, as the agent told it.
@@ -273,7 +273,7 @@ impl RunReader {
                         .or_else(|| understood.stuck(ended_by, now, local));
                 }
                 // A CLI that died before its stream began tells why on stderr.
-                if failed && report.error.is_none() && report.idle_hands {
+                if failed && report.error.is_none() && report.did_nothing {
                     let retrying = understood.retrying.clone();
                     report.error = retrying
                         .or_else(|| last_line(&err))
@@ -531,7 +531,7 @@ impl Understood {
     /// An agent that was ended while it waited in silence for its next try: why the last one
     /// failed is what hindered it.
     fn stuck(&self, by: EndedBy, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
-        let waited = matches!(by, EndedBy::Idle | EndedBy::Timeout | EndedBy::Gave);
+        let waited = matches!(by, EndedBy::Idle | EndedBy::Timeout | EndedBy::GaveUp);
         let why = self.retrying.as_ref().filter(|_| waited)?;
         Some(LimitTold {
             kind: provider_limit::kind_in_error(why)?,
@@ -585,7 +585,7 @@ impl Understood {
             abort,
             near_miss,
             error,
-            idle_hands: summary.did_nothing(),
+            did_nothing: summary.did_nothing(),
             tokens: spent.tokens.total().map(|_| spent.tokens),
             cost: spent.cost,
             model: spent.model,

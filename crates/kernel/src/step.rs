@@ -128,7 +128,7 @@ pub enum Action {
     /// Nothing: it is over.
     Over,
     /// Give the loop back to the task loop that it belongs to; it goes on when it is lent again.
-    HandBack,
+    ReturnToParent,
 }
 
 /// What to do next in a loop of one task, which is lent for its next attempt alone: it is given
@@ -141,13 +141,13 @@ pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestam
     };
     match plan(state, agents, now) {
         Action::Start { .. } | Action::Wait(_) | Action::Hold if state.iterations >= until => {
-            Action::HandBack
+            Action::ReturnToParent
         }
         // At its limit after this attempt it is over, until its task is tried again.
         Action::Finish(IterativeExitReason::MaxIterationsReached) if state.iterations < until => {
-            Action::HandBack
+            Action::ReturnToParent
         }
-        Action::Wait(_) if limited => Action::HandBack,
+        Action::Wait(_) if limited => Action::ReturnToParent,
         action => action,
     }
 }

@@ -100,7 +100,7 @@ fn facts(said: RunReport) -> RunFacts {
         near_miss: said.near_miss,
         error: said.error,
         limit: said.limit,
-        idle_hands: said.idle_hands,
+        did_nothing: said.did_nothing,
         tokens: said.tokens,
         cost: said.cost,
         leftovers: 0,

@@ -68,7 +68,7 @@ fn each_agents_good_run_claims_tells_its_result_and_its_tokens() {
         assert!(report.tokens.is_some(), "{name}");
         assert!(notes.contains(&Note::Resulted), "{name}: {notes:?}");
         assert!(!notes.contains(&Note::Hopeless), "{name}");
-        assert!(!report.preview.is_empty() && !report.idle_hands, "{name}");
+        assert!(!report.preview.is_empty() && !report.did_nothing, "{name}");
     }
     assert!(
         read("claude-ok", 0).0.cost.is_some(),
@@ -142,7 +142,7 @@ fn an_agent_that_would_sleep_an_hour_by_itself_is_given_up_with_its_reset() {
     assert_eq!(notes, [Note::Hopeless]);
     let report = reader.finish(
         Some(ExitStatus::Signal(15)),
-        EndedBy::Gave,
+        EndedBy::GaveUp,
         now(),
         &TimeZone::UTC,
     );

@@ -15,13 +15,13 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::Signal;
 
 use crate::MARK;
-use crate::course::{Course, Report, Tree};
 use crate::events::{Ending, Exit, Handler, Started, Survivor, TreeEvent};
 use crate::guard::timeout;
 use crate::identity;
 use crate::launch::{Launch, Order, StartError};
 use crate::leftovers::{self, Mark};
 use crate::procfs::{self, Stat};
+use crate::run_lifecycle::{Report, RunLifecycle, Tree};
 use crate::sys::{self, Waited};
 use crate::tree::signal_group;
 
@@ -290,7 +290,7 @@ impl Watcher {
     }
 
     fn watch(mut self, agent: &OwnedFd) {
-        let mut course = Course::begin();
+        let mut course = RunLifecycle::begin();
         while !course.is_over() {
             self.sleep(agent, &course);
             let now = Instant::now();
@@ -303,7 +303,7 @@ impl Watcher {
         }
     }
 
-    fn sleep(&self, agent: &OwnedFd, course: &Course) {
+    fn sleep(&self, agent: &OwnedFd, course: &RunLifecycle) {
         let agent = PollFd::new(agent.as_fd(), PollFlags::POLLIN);
         let wake = PollFd::new(self.wake.as_fd(), PollFlags::POLLIN);
         // Once the agent has ended its descriptor is always readable.

@@ -18,9 +18,9 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
-use crate::course::{Course, Report, Tree};
 use crate::events::Ending;
-use crate::tree::Brood;
+use crate::run_lifecycle::{Report, RunLifecycle, Tree};
+use crate::tree::ChildProcesses;
 use crate::wire::{self, Frame, Kind, Reader, Writer};
 use crate::{procfs, sys};
 
@@ -41,8 +41,8 @@ struct Guard {
     control: UnixStream,
     events: UnixStream,
     deaths: SignalFd,
-    brood: Brood,
-    run: Option<(u64, Course)>,
+    brood: ChildProcesses,
+    run: Option<(u64, RunLifecycle)>,
     host_is_there: bool,
     /// Whether the tree is stopped because the host is.
     held: bool,
@@ -89,7 +89,7 @@ impl Guard {
             control,
             events,
             deaths,
-            brood: Brood::default(),
+            brood: ChildProcesses::default(),
             run: None,
             host_is_there: true,
             held: false,
@@ -196,7 +196,7 @@ impl Guard {
         match sys::spawn(&image, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], &[]) {
             Ok(pid) => {
                 self.brood.adopt(pid);
-                self.run = Some((run, Course::begin()));
+                self.run = Some((run, RunLifecycle::begin()));
                 // Not reaped yet, so it is there to be read, however short its life was.
                 let start_time = procfs::stat(pid).map_or(0, |stat| stat.start_time);
                 let answer = Writer::new(Kind::Started).u32(pid.cast_unsigned());

@@ -19,7 +19,7 @@ use crate::wire::{self, Frame, Kind, Reader, Writer};
 
 /// A guard that takes longer to answer is stuck. Executing a program from a sleeping disk or a slow
 /// network takes seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+const GUARD_REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// After so long without an answer a guard is woken.
 const NUDGE_MILLIS: u16 = 500;
 
@@ -152,7 +152,7 @@ impl Handle {
         let begun = Instant::now();
         let mut fds = [PollFd::new(control.as_fd(), PollFlags::POLLIN)];
         while poll(&mut fds, PollTimeout::from(NUDGE_MILLIS)).unwrap_or(0) == 0 {
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > GUARD_REPLY_TIMEOUT {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             // An agent may have stopped its guard before it could answer.

@@ -17,7 +17,6 @@
 //! platform.
 
 mod at_work;
-mod course;
 mod direct;
 mod events;
 mod guard;
@@ -31,6 +30,7 @@ mod listener;
 mod orphans;
 mod procfs;
 mod pump;
+mod run_lifecycle;
 mod signals;
 mod supervisor;
 mod suspend;

@@ -12,8 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use tracing::{debug, warn};
 
-use crate::course::{LEFTOVER_GRACE, SWEEP_LIMIT};
 use crate::events::{Ending, Handler, TreeEvent};
+use crate::run_lifecycle::{LEFTOVER_GRACE, SWEEP_LIMIT};
 use crate::{identity, orphans, wire};
 
 /// What the caller's thread and the listener both know.

@@ -20,11 +20,11 @@ use nix::unistd::{pipe2, read};
 const CAPACITY: usize = 1024 * 1024;
 /// Size of one read. Larger ones are slower: the bytes have left the nearest cache when the sink
 /// looks at them.
-const MOUTHFUL: usize = 128 * 1024;
+const READ_CHUNK_BYTES: usize = 128 * 1024;
 /// Silence after which the sink is told of it.
 const QUIET_MILLIS: u16 = 100;
 /// How long a sink may take for what is left when it must come to an end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SINK_FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One of the agent's two streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,7 +101,7 @@ impl Pump {
         let stop = Arc::new(stop);
         let worker = Worker {
             stop: Arc::clone(&stop),
-            buffer: vec![0; MOUTHFUL],
+            buffer: vec![0; READ_CHUNK_BYTES],
         };
         std::thread::Builder::new()
             .name("pump".into())
@@ -138,7 +138,7 @@ impl Pump {
         }
         let _ = self.stop.write(1);
         self.done
-            .recv_timeout(PATIENCE)
+            .recv_timeout(SINK_FINISH_TIMEOUT)
             .map_err(|_| PumpReport::default())
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid, getpgrp, getpid};
 
-use crate::course::Tree;
 use crate::events::{Exit, Survivor};
 use crate::procfs;
+use crate::run_lifecycle::Tree;
 use crate::sys::{self, Waited};
 
 /// Who leaves for a group of its own between the look and the signal is found by looking again, at
@@ -17,7 +17,7 @@ const ASK_ROUNDS: usize = 8;
 
 /// The children of this process, which must be single-threaded and a child subreaper.
 #[derive(Default)]
-pub(crate) struct Brood {
+pub(crate) struct ChildProcesses {
     agent: i32,
     ending: bool,
     /// No child at all is left, by the kernel's own word.
@@ -28,7 +28,7 @@ pub(crate) struct Brood {
     given_up: BTreeSet<i32>,
 }
 
-impl Brood {
+impl ChildProcesses {
     /// The tree of the next run.
     pub(crate) fn adopt(&mut self, agent: i32) {
         self.agent = agent;
@@ -101,7 +101,7 @@ impl Brood {
     }
 }
 
-impl Tree for Brood {
+impl Tree for ChildProcesses {
     fn reap(&mut self) -> Option<Exit> {
         let mut agent_exit = None;
         loop {

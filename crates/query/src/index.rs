@@ -22,7 +22,7 @@ const JOURNALS: &str = "create table _journals (\
     create index commands_of on commands (loop_id)";
 
 /// Another process may be catching up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The tables over all journals of a state root.
 #[derive(Debug)]
@@ -61,7 +61,9 @@ impl Index {
         let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(&path, flags).map_err(at(&path))?;
         make_private(&path);
-        connection.busy_timeout(PATIENCE).map_err(at(&path))?;
+        connection
+            .busy_timeout(CATCH_UP_TIMEOUT)
+            .map_err(at(&path))?;
         // Everything in it can be read again from the journals: a power cut may cost it.
         connection
             .pragma_update(None, "synchronous", "off")

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Others hold the lock for milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// SCUD itself empties the file before it takes the lock.
 const EMPTY: Duration = Duration::from_millis(500);
@@ -142,13 +142,13 @@ impl TaskFile {
         loop {
             match take() {
                 Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) if since.elapsed() < PATIENCE => {
+                Err(TryLockError::WouldBlock) if since.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => {
                     return Err(TaskFileError::Busy {
                         path: self.path.clone(),
-                        waited: PATIENCE,
+                        waited: LOCK_TIMEOUT,
                     });
                 }
                 Err(TryLockError::Error(error)) => {

@@ -32,7 +32,7 @@ fn events(number: u32) -> [Decided; 3] {
         near_miss: None,
         error: None,
         limit: None,
-        idle_hands: false,
+        did_nothing: false,
         tokens: None,
         cost: None,
         leftovers: 0,

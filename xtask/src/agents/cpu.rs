@@ -11,7 +11,7 @@ use descartes_testkit::real_clis::Options;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 
-use super::stage::{Build, PATIENCE, Stage, must};
+use super::stage::{Build, STARTUP_TIMEOUT, Stage, must};
 use super::table::Table;
 use crate::lab::Form;
 
@@ -108,7 +108,7 @@ fn once(stage: &mut Stage<'_>, iterations: u32) -> Result<Used, String> {
     let before = children()?;
     let run = stage
         .world
-        .watch(command, PATIENCE * 2)
+        .watch(command, STARTUP_TIMEOUT * 2)
         .map_err(|so_far| format!("did not end\n{so_far}"))?;
     let all = children()?.saturating_sub(before);
     // The limit of iterations is how it is meant to end.

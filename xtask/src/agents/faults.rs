@@ -7,7 +7,7 @@ use descartes_testkit::real_clis::{Options, Patience, RealCli};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::stage::{Build, PATIENCE, Stage, must};
+use super::stage::{Build, STARTUP_TIMEOUT, Stage, must};
 use super::table::{Table, seconds};
 use crate::lab::Form;
 
@@ -160,7 +160,7 @@ fn once(stage: &Stage<'_>, form: Form, want: Want) -> Result<String, String> {
     let flags = ["-m", "3", "--max-failures", "1", "--idle-timeout", idle];
     let began = Instant::now();
     let mut child = stage.spawn(stage.start(&program, &flags)?)?;
-    let ended = stage.await_record("agent_ended", PATIENCE);
+    let ended = stage.await_record("agent_ended", STARTUP_TIMEOUT);
     let took = began.elapsed();
     let seen = match &ended {
         None => Err(format!("still running after {}", seconds(took))),

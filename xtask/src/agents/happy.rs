@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use descartes_testkit::real_clis::{Options, RealCli};
 use serde_json::{Value, json};
 
-use super::stage::{Build, PATIENCE, Stage, must};
+use super::stage::{Build, STARTUP_TIMEOUT, Stage, must};
 use super::table::{Table, seconds};
 use crate::lab::Form;
 
@@ -22,7 +22,7 @@ pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), Strin
     let program = stage.program()?;
     let command = stage.start(&program, &["--verify", "grep two work.txt", "-m", "5"])?;
     let began = Instant::now();
-    let seen = match stage.world.watch(command, PATIENCE * 2) {
+    let seen = match stage.world.watch(command, STARTUP_TIMEOUT * 2) {
         Ok(run) => judge(&stage, form, run.code(), began.elapsed())
             .map_err(|wrong| format!("{wrong}\n{run}")),
         Err(so_far) => Err(format!("did not end\n{so_far}")),

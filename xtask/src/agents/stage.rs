@@ -12,7 +12,7 @@ use descartes_testkit::wait::poll;
 use serde_json::Value;
 
 /// A CLI that is slow to start on a busy machine still has to come up by then.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const STARTUP_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Builds the stage of one case.
 pub type Build<'a> = dyn Fn(&str) -> Stage<'a> + 'a;

@@ -9,7 +9,7 @@ use descartes_testkit::wait::poll;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::stage::{Build, PATIENCE, Stage, must};
+use super::stage::{Build, STARTUP_TIMEOUT, Stage, must};
 use super::table::{Table, seconds};
 use crate::lab::Form;
 
@@ -65,7 +65,9 @@ fn once(stage: &mut Stage<'_>, how: How) -> Result<Duration, String> {
     stage.script(turns, &Options::default())?;
     let program = stage.program()?;
     let mut child = stage.spawn(stage.start(&program, &["-m", "1"])?)?;
-    let busy = poll(PATIENCE, &mut || stage.world.has("started").then_some(()));
+    let busy = poll(STARTUP_TIMEOUT, &mut || {
+        stage.world.has("started").then_some(())
+    });
     if busy.is_none() {
         end(&mut child);
         return Err(format!("the tool did not start: {}", stage.said()));

@@ -122,7 +122,7 @@ pub fn iteration(number: u32) -> [Decided; 3] {
         near_miss: None,
         error: None,
         limit: None,
-        idle_hands: false,
+        did_nothing: false,
         tokens: None,
         cost: None,
         leftovers: 0,

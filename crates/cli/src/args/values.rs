@@ -185,10 +185,10 @@ mod tests {
         for bad in ["a s3cret", "=s3cret", ""] {
             assert!(!variable(bad).unwrap_err().contains("s3cret"));
         }
-        let around = Environment::of(&[("KEY", "of ours")]);
-        let inherited = variable("KEY").unwrap().resolved(&around).unwrap();
+        let ctx = Environment::of(&[("KEY", "of ours")]);
+        let inherited = variable("KEY").unwrap().resolved(&ctx).unwrap();
         assert_eq!(inherited, ("KEY".to_owned(), "of ours".to_owned()));
-        let missing = variable("GONE").unwrap().resolved(&around).unwrap_err();
+        let missing = variable("GONE").unwrap().resolved(&ctx).unwrap_err();
         assert!(missing.to_string().contains("GONE"), "{missing}");
         assert_eq!(missing.exit_code(), 64);
     }

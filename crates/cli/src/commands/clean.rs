@@ -14,12 +14,12 @@ use crate::args::loops::CleanArgs;
 use crate::commands::doctor::leftovers::{dead_sockets, is_dead};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::view::words;
 use crate::within;
 
 /// Runs it.
-pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     if args.yes {
         within::refuse_from_within("`descartes clean --yes`")?;
     }
@@ -33,9 +33,9 @@ pub fn run(args: CleanArgs, around: &Surroundings, printer: &Printer) -> Result<
         true => SafetyCopies::Remove,
         false => SafetyCopies::Keep,
     };
-    let root = around.root(&around.here);
-    let plan = plan_clean(&root, &around.here, before, scope, copies)?;
-    let sockets = dead_sockets(&around.paths);
+    let root = ctx.root(&ctx.here);
+    let plan = plan_clean(&root, &ctx.here, before, scope, copies)?;
+    let sockets = dead_sockets(&ctx.paths);
     if !args.json {
         list(&plan, &sockets, now, args, printer);
     }

@@ -7,18 +7,18 @@ use serde_json::json;
 use crate::args::setup::ConfigVerb;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::style::Tone;
 use crate::trust;
 
 /// Runs it.
-pub fn run(verb: ConfigVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: ConfigVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let ConfigVerb::Show { json } = verb else {
         drop(printer.exact(DEFAULT_TOML.as_bytes()));
         return Ok(0);
     };
-    let layers = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
-    if let Some(notice) = trust::notice(&around.here, around) {
+    let layers = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
+    if let Some(notice) = trust::notice(&ctx.here, ctx) {
         printer.note(&notice);
     }
     for unknown in layers.unknown() {

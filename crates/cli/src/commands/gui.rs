@@ -8,7 +8,7 @@ use super::agents::installed;
 use crate::args::setup::GuiArgs;
 use crate::error::{CliError, at};
 use crate::session::order::this_program;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 const WINDOW: &str = "descartes-gui";
 
@@ -21,8 +21,8 @@ const ANSWER: &str = concat!(
 );
 
 /// Becomes the window; comes back only where it cannot.
-pub fn run(args: &GuiArgs, around: &Surroundings) -> Result<i32, CliError> {
-    let program = window(around)?;
+pub fn run(args: &GuiArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let program = window(ctx)?;
     let mut command = Command::new(&program);
     command.args(args.light.then_some("--light"));
     command.args(args.dark.then_some("--dark"));
@@ -31,10 +31,10 @@ pub fn run(args: &GuiArgs, around: &Surroundings) -> Result<i32, CliError> {
 }
 
 /// Beside this program, else in the path; only one that answers as ours does is started.
-fn window(around: &Surroundings) -> Result<PathBuf, CliError> {
+fn window(ctx: &CommandContext) -> Result<PathBuf, CliError> {
     let beside = this_program().with_file_name(WINDOW);
     let beside = Some(beside).filter(|path| path.is_file());
-    let in_path = installed::program(WINDOW, around);
+    let in_path = installed::program(WINDOW, ctx);
     let mut others = Vec::new();
     for program in beside.into_iter().chain(in_path) {
         let answer = installed::printed(&program, &["--version".to_owned()]);

@@ -20,29 +20,29 @@ mod watch;
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs a command and gives its exit code.
-pub fn run(cli: Cli, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(cli: Cli, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     match cli.command {
-        Command::Loop(args) => loops::run(args.verb, around, printer),
-        Command::Watch(args) => watch::run(&args, watch::First::Any, around, printer),
-        Command::Roadmap(args) => tasks::roadmap::run(args.verb, around, printer),
-        Command::Spec(args) => tasks::spec::run(&args, around, printer),
-        Command::Work(args) => tasks::work::run(&args, around, printer),
-        Command::Graph(args) => tasks::graph::run(&args, around, printer),
-        Command::Report(args) => report::run(&args, around, printer),
-        Command::Gui(args) => gui::run(&args, around),
-        Command::Query(args) => query::run(&args, around, printer),
-        Command::Demo(args) => demo::run(args, around, printer),
-        Command::Init(args) => init::run(&args, around, printer),
-        Command::Install(args) => install::install(&args, around, printer),
-        Command::Uninstall(args) => install::uninstall(&args, around, printer),
-        Command::Clean(args) => clean::run(args, around, printer),
-        Command::Agents(args) => agents::run(args, around, printer),
-        Command::Doctor(args) => doctor::run(args, around, printer),
-        Command::Config(args) => config::run(args.verb, around, printer),
-        Command::Trust(args) => trust::run(&args, around, printer),
+        Command::Loop(args) => loops::run(args.verb, ctx, printer),
+        Command::Watch(args) => watch::run(&args, watch::First::Any, ctx, printer),
+        Command::Roadmap(args) => tasks::roadmap::run(args.verb, ctx, printer),
+        Command::Spec(args) => tasks::spec::run(&args, ctx, printer),
+        Command::Work(args) => tasks::work::run(&args, ctx, printer),
+        Command::Graph(args) => tasks::graph::run(&args, ctx, printer),
+        Command::Report(args) => report::run(&args, ctx, printer),
+        Command::Gui(args) => gui::run(&args, ctx),
+        Command::Query(args) => query::run(&args, ctx, printer),
+        Command::Demo(args) => demo::run(args, ctx, printer),
+        Command::Init(args) => init::run(&args, ctx, printer),
+        Command::Install(args) => install::install(&args, ctx, printer),
+        Command::Uninstall(args) => install::uninstall(&args, ctx, printer),
+        Command::Clean(args) => clean::run(args, ctx, printer),
+        Command::Agents(args) => agents::run(args, ctx, printer),
+        Command::Doctor(args) => doctor::run(args, ctx, printer),
+        Command::Config(args) => config::run(args.verb, ctx, printer),
+        Command::Trust(args) => trust::run(&args, ctx, printer),
         Command::Completions(args) => Ok(completions::run(args, printer)),
         Command::Man(args) => man::run(&args, printer),
     }

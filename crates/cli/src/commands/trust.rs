@@ -7,15 +7,15 @@ use serde_json::json;
 use crate::args::setup::TrustArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::trust::{Part, Project, ScudGates, refusal};
 use crate::within::refuse_from_within;
 
 /// Runs it.
-pub fn run(args: &TrustArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let dir = match &args.working_dir {
-        Some(dir) => around.absolute(dir),
-        None => around.here.clone(),
+        Some(dir) => ctx.absolute(dir),
+        None => ctx.here.clone(),
     };
     if !dir.is_dir() {
         return Err(CliError::usage(
@@ -25,7 +25,7 @@ pub fn run(args: &TrustArgs, around: &Surroundings, printer: &Printer) -> Result
     }
     if args.revoke {
         refuse_from_within("descartes trust")?;
-        let book = around.trust_book(&dir)?;
+        let book = ctx.trust_book(&dir)?;
         let said = match book.revoke()? {
             true => "no longer trusted",
             false => "was not trusted",
@@ -33,7 +33,7 @@ pub fn run(args: &TrustArgs, around: &Surroundings, printer: &Printer) -> Result
         printer.line(&format!("{said}: {}", book.project().display()));
         return Ok(0);
     }
-    let project = Project::look(&dir, ScudGates::Used, around)?;
+    let project = Project::look(&dir, ScudGates::Used, ctx)?;
     if args.show {
         show(&project, args.json, printer);
         return Ok(0);
@@ -51,7 +51,7 @@ pub fn run(args: &TrustArgs, around: &Surroundings, printer: &Printer) -> Result
     match args.yes {
         true => printer.talk(&question),
         false if printer.ask(&format!("{question}\ntrust it as it is?")) => {}
-        false => return Err(refusal(&project, &dir, around, None)),
+        false => return Err(refusal(&project, &dir, ctx, None)),
     }
     let again = first.standing == Standing::Changed;
     project.trust()?;

@@ -10,7 +10,7 @@ use crate::args::loops::WatchArgs;
 use crate::env::Stream;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::Paint;
 use crate::watch::{self, Charset, Depth, MouseUse, Options, Theme};
 
@@ -30,10 +30,10 @@ pub enum First {
 pub fn run(
     args: &WatchArgs,
     first: First,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let environment = &around.environment;
+    let environment = &ctx.environment;
     let on_terminal = [Stream::of(&io::stdin()), Stream::of(&io::stdout())]
         .iter()
         .all(|stream| *stream == Stream::Terminal);
@@ -43,15 +43,15 @@ pub fn run(
             "from a script: descartes loop list --all --json, descartes loop status --json",
         ));
     }
-    let loops = which::loops(around, &around.here, printer)?;
+    let loops = which::loops(ctx, &ctx.here, printer)?;
     let chosen = match (&args.which.id, &args.which.state_file, first) {
         (None, None, First::Any) => None,
-        (None, None, First::Here) => match loops.find(&Query::Here(around.here.clone())) {
+        (None, None, First::Here) => match loops.find(&Query::Here(ctx.here.clone())) {
             Ok(found) => Some(found),
             Err(ClientError::NoneHere(_) | ClientError::Find(FindError::Ambiguous { .. })) => None,
             Err(error) => return Err(error.into()),
         },
-        _ => Some(which::find(&args.which, around, printer)?),
+        _ => Some(which::find(&args.which, ctx, printer)?),
     };
     let depth = match printer.out {
         Paint::Plain => Depth::Plain,
@@ -72,7 +72,7 @@ pub fn run(
                 false => MouseUse::On,
             },
             pager: shell_words::split(pager).unwrap_or_default(),
-            home: around.paths.home.clone(),
+            home: ctx.paths.home.clone(),
         },
     )
 }

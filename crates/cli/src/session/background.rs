@@ -22,7 +22,7 @@ use super::signals::Switchboard;
 use crate::error::{CliError, at};
 use crate::notify::Listeners;
 use crate::printer::Printer;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::view::summary::Named;
 
 /// The hidden verb of the process in the background.
@@ -68,7 +68,7 @@ enum Answer {
 pub fn start(
     order: &Order,
     format: Format,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
     let mut child = Command::new(this_program())
@@ -77,7 +77,7 @@ pub fn start(
         .stdout(Stdio::piped())
         .spawn()
         .map_err(at("start", &this_program()))?;
-    let trusted = match &around.project_config {
+    let trusted = match &ctx.project_config {
         ProjectConfig::Trusted(accepted) => accepted.clone(),
         ProjectConfig::Harmless | ProjectConfig::AsWritten => Vec::new(),
     };
@@ -153,22 +153,20 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
 }
 
 /// The process in the background: everything from its first breath to its end.
-pub fn host(around: &Surroundings) -> i32 {
+pub fn host(ctx: &CommandContext) -> i32 {
     // It must not be the leader of a process group yet; started by hand it may be one.
     if setsid().is_err() {
         return exit::USAGE;
     }
     // Whoever started this process has refused a filter that cannot be read.
-    let filter = around.environment.log_filter().ok().flatten();
+    let filter = ctx.environment.log_filter().ok().flatten();
     let log = debug_log::to_file(filter.unwrap_or(Filter::BACKGROUND));
     log_panics();
     let opened = read_order().and_then(|Handed { order, trusted }| {
-        open(order, &around.with(ProjectConfig::Trusted(trusted)))
+        open(order, &ctx.with(ProjectConfig::Trusted(trusted)))
     });
     match opened {
-        Ok((Opened::Held(host), board, listeners)) => {
-            serve(*host, &board, &listeners, around, &log)
-        }
+        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, ctx, &log),
         Ok((Opened::Done(reason), ..)) => quit(&Answer::Done { reason }),
         Ok((
             Opened::AtLimit {
@@ -197,9 +195,9 @@ fn read_order() -> Result<Handed, CliError> {
 }
 
 /// The switchboard's thread lives as long as the process.
-fn open(order: Order, around: &Surroundings) -> Result<(Opened, Switchboard, Listeners), CliError> {
-    let settings = order.host_settings(around)?;
-    let listeners = order.listeners(around)?;
+fn open(order: Order, ctx: &CommandContext) -> Result<(Opened, Switchboard, Listeners), CliError> {
+    let settings = order.host_settings(ctx)?;
+    let listeners = order.listeners(ctx)?;
     let board = Switchboard::default();
     std::mem::forget(board.receive()?);
     Ok((order.open(settings)?, board, listeners))
@@ -235,12 +233,12 @@ fn serve(
     mut host: Host,
     board: &Switchboard,
     to: &Listeners,
-    around: &Surroundings,
+    ctx: &CommandContext,
     log: &LogFile,
 ) -> i32 {
     to.attach(&mut host);
     let mut notices = host.notices().to_vec();
-    notices.extend(to.troubles(&around.environment));
+    notices.extend(to.troubles(&ctx.environment));
     board.connect(host.remote(), None);
     let answer = Answer::Held {
         loop_id: host.loop_id().to_owned(),

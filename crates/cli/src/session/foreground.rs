@@ -23,7 +23,7 @@ use crate::env::Stream;
 use crate::error::CliError;
 use crate::notify::Listeners;
 use crate::printer::{Out, Printer};
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::view::run::{Show, View};
 use crate::view::signal::Signal;
 use crate::view::summary::{self, Named};
@@ -58,16 +58,16 @@ impl Format {
 pub fn run(
     order: Order,
     format: Format,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let settings = order.host_settings(around)?;
+    let settings = order.host_settings(ctx)?;
     let loops = loops(&settings);
-    let listeners = order.listeners(around)?;
-    if let Some(words) = order.waits_for_guard(around) {
+    let listeners = order.listeners(ctx)?;
+    if let Some(words) = order.waits_for_guard(ctx) {
         printer.talk(words);
     }
-    let (opened, board, _signals) = open(order, settings, format, around, printer)?;
+    let (opened, board, _signals) = open(order, settings, format, ctx, printer)?;
     let mut host = match opened {
         Opened::Held(host) => *host,
         Opened::Done(reason) => return Ok(end::done(&reason, printer)),
@@ -79,12 +79,12 @@ pub fn run(
     for notice in host.notices() {
         printer.note(notice);
     }
-    for trouble in listeners.troubles(&around.environment) {
+    for trouble in listeners.troubles(&ctx.environment) {
         printer.warning(&trouble);
     }
     listeners.attach(&mut host);
-    let named = named(&host, around);
-    let (ended, state) = watched(host, &loops, &board, &listeners, format, around, printer)?;
+    let named = named(&host, ctx);
+    let (ended, state) = watched(host, &loops, &board, &listeners, format, ctx, printer)?;
     if let Some(state) = state.filter(|_| format != Format::Json) {
         let next = match format {
             Format::Human(_) => summary::next(&ended, &state, &named),
@@ -101,7 +101,7 @@ fn open(
     mut order: Order,
     settings: HostSettings,
     format: Format,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(Opened, Switchboard, Signals), CliError> {
     let board = Switchboard::default();
@@ -125,7 +125,7 @@ fn open(
     }
     let board = Switchboard::default();
     let signals = board.receive()?;
-    let settings = order.host_settings(around)?;
+    let settings = order.host_settings(ctx)?;
     told.clear();
     let opened = order.open_telling(settings, &mut told)?;
     told.iter().for_each(|notice| printer.note(notice));
@@ -148,7 +148,7 @@ fn watched(
     board: &Switchboard,
     listeners: &Listeners,
     format: Format,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(HostEnd, Option<LoopState>), CliError> {
     let signal =
@@ -159,7 +159,7 @@ fn watched(
         Format::Json => (Output::No, Thoughts::Hidden),
     };
     let handle = loops.find(&Query::Named(host.loop_id().to_owned()))?;
-    let view = view(format, listeners, &signal, around, printer);
+    let view = view(format, listeners, &signal, ctx, printer);
     let show = Show::new(view, &handle, wanted, known.clone(), Arc::clone(&signal))?;
     board.connect(host.remote(), Some(Arc::clone(&signal)));
     let (done, shown) = channel();
@@ -184,11 +184,11 @@ fn view(
     format: Format,
     listeners: &Listeners,
     signal: &Arc<Signal>,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Box<dyn View> {
     let out = Stream::of(&io::stdout());
-    let environment = &around.environment;
+    let environment = &ctx.environment;
     // Lines of a log in between would tear a region that is drawn anew.
     let logs_here = environment.raw(debug_log::VARIABLE).is_some()
         && Stream::of(&io::stderr()) == Stream::Terminal;
@@ -208,8 +208,8 @@ fn view(
 }
 
 /// How the commands that are suggested name this loop.
-fn named(host: &Host, around: &Surroundings) -> Named {
-    let default = around.here.join(PROJECT_FOLDER).join(STATE_FILE);
+fn named(host: &Host, ctx: &CommandContext) -> Named {
+    let default = ctx.here.join(PROJECT_FOLDER).join(STATE_FILE);
     let is_here = |path: &Path| state_file_path(path).is_ok_and(|path| path == host.state_file());
     if is_here(&default) {
         Named::Here

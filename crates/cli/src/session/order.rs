@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use descartes_core::host::{
-    self, Existing, GuardProgram, Host, HostError, HostSettings, NewLoop, PassEnv, Resume, Resumed,
+    self, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState, PassEnv, Resume,
+    Resumed,
 };
 use descartes_core::tasks::Retry;
 use descartes_kernel::agent::Profiles;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CliError;
 use crate::notify::Listeners;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// The hidden verb by which this binary is the guard of process trees.
 pub const GUARD: &str = descartes_proc::GUARD_VERB;
@@ -56,7 +57,7 @@ pub enum Job {
         /// Its name.
         name: Option<String>,
         /// Whether a state file that is there already is set aside.
-        over: Over,
+        existing: OnExistingState,
     },
     /// Bring the finished work of a task loop into the user's checkout.
     Land {
@@ -85,27 +86,6 @@ pub enum Job {
         #[serde(default)]
         retry_blocked: bool,
     },
-}
-
-/// What to do with a state file that is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Over {
-    /// Keep it beside the new one, dated, where its loop is over and the new one is other work; else
-    /// refuse.
-    KeepOver,
-    /// Keep it beside the new one, dated.
-    SetAside,
-}
-
-impl Over {
-    /// The same for the host.
-    pub fn existing(self) -> Existing {
-        match self {
-            Self::KeepOver => Existing::KeepOver,
-            Self::SetAside => Existing::KeepDated,
-        }
-    }
 }
 
 /// What came of an order.
@@ -157,10 +137,9 @@ impl Order {
             Job::Start {
                 mut config,
                 name,
-                over,
+                existing,
             } => {
                 config.backend.environment = self.environment.into();
-                let existing = over.existing();
                 let new = NewLoop {
                     config: *config,
                     name,
@@ -222,7 +201,7 @@ impl Order {
     }
 
     /// What is said where the guard of a dead host still has the loop: it is waited for.
-    pub fn waits_for_guard(&self, around: &Surroundings) -> Option<&'static str> {
+    pub fn waits_for_guard(&self, ctx: &CommandContext) -> Option<&'static str> {
         let file = match &self.job {
             Job::Start { config, .. } => config.state_file.clone(),
             Job::Resume { state_file, .. } | Job::Land { state_file, .. } => {
@@ -230,23 +209,23 @@ impl Order {
             }
         };
         let file = file.unwrap_or_else(|| self.dir.join(PROJECT_FOLDER).join(STATE_FILE));
-        let held = holder_of(&around.root(&self.dir), &file).ok()??;
+        let held = holder_of(&ctx.root(&self.dir), &file).ok()??;
         host::is_guard_of_dead_host(&held).then_some(
             "the last host was killed: waiting until its guard has ended what it had started",
         )
     }
 
     /// What a host needs, from the settings where this order is for.
-    pub fn host_settings(&self, around: &Surroundings) -> Result<HostSettings, CliError> {
-        let layers = around.layers(&self.dir)?;
+    pub fn host_settings(&self, ctx: &CommandContext) -> Result<HostSettings, CliError> {
+        let layers = ctx.layers(&self.dir)?;
         Ok(HostSettings {
-            root: around.root(&self.dir),
-            paths: around.paths.clone(),
+            root: ctx.root(&self.dir),
+            paths: ctx.paths.clone(),
             guard: Some(GuardProgram {
                 exe: this_program(),
                 args: vec![GUARD.to_owned()],
             }),
-            environment: passed_on(around),
+            environment: passed_on(ctx),
             pass_env: pass_env(&layers),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profiles: Arc::new(profiles_of(&layers)?),
@@ -258,11 +237,8 @@ impl Order {
     }
 
     /// Who is told of the loop.
-    pub fn listeners(&self, around: &Surroundings) -> Result<Listeners, CliError> {
-        Ok(Listeners::of(
-            &around.layers(&self.dir)?,
-            &around.environment,
-        ))
+    pub fn listeners(&self, ctx: &CommandContext) -> Result<Listeners, CliError> {
+        Ok(Listeners::of(&ctx.layers(&self.dir)?, &ctx.environment))
     }
 }
 
@@ -277,9 +253,9 @@ pub fn this_program() -> PathBuf {
 }
 
 /// The variables that agents and gates get: all but our own.
-fn passed_on(around: &Surroundings) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+fn passed_on(ctx: &CommandContext) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let own = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(OWN_VARIABLES);
-    let all = around.environment.variables().iter();
+    let all = ctx.environment.variables().iter();
     all.filter(|(name, _)| !own(name)).cloned().collect()
 }
 

@@ -1,9 +1,9 @@
 //! Settings, resolved once: flags over environment over files over defaults.
 
 pub mod agent;
+pub mod command_context;
 mod flags;
 pub mod prompt;
 pub mod start;
-pub mod surroundings;
 pub mod tasks;
 mod warnings;

@@ -16,8 +16,8 @@ use descartes_store::config::{Layers, Source};
 use serde::de::DeserializeOwned;
 
 use super::agent::{self, ChosenAgent};
+use super::command_context::CommandContext;
 use super::prompt::{self, Task};
-use super::surroundings::Surroundings;
 use super::{flags, tasks, warnings};
 use crate::args::start::StartArgs;
 use crate::error::CliError;
@@ -49,25 +49,25 @@ pub struct Agent {
 }
 
 /// Resolves.
-pub fn resolve(args: &StartArgs, around: &Surroundings) -> Result<Start, CliError> {
+pub fn resolve(args: &StartArgs, ctx: &CommandContext) -> Result<Start, CliError> {
     let source = match &args.scud.scud_tag {
         Some(tag) => {
             tasks::refuse_git_flags(&args.git)?;
-            Some(tasks::scud_source(&working_dir(args, around), tag)?)
+            Some(tasks::scud_source(&working_dir(args, ctx), tag)?)
         }
         None => {
             tasks::refuse_flags(&args.scud.tasks)?;
             None
         }
     };
-    resolve_for(args, source, around)
+    resolve_for(args, source, ctx)
 }
 
 /// Where the loop works.
-pub fn working_dir(args: &StartArgs, around: &Surroundings) -> PathBuf {
+pub fn working_dir(args: &StartArgs, ctx: &CommandContext) -> PathBuf {
     match &args.place.working_dir {
-        Some(dir) => around.absolute(dir),
-        None => around.here.clone(),
+        Some(dir) => ctx.absolute(dir),
+        None => ctx.here.clone(),
     }
 }
 
@@ -75,21 +75,21 @@ pub fn working_dir(args: &StartArgs, around: &Surroundings) -> PathBuf {
 pub fn resolve_for(
     args: &StartArgs,
     source: Option<TaskFile>,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Result<Start, CliError> {
-    let dir = working_dir(args, around);
-    let mut layers = around.layers(&dir)?;
+    let dir = working_dir(args, ctx);
+    let mut layers = ctx.layers(&dir)?;
     flags::put(&mut layers, args)?;
     let profiles = agent::profiles(&layers)?;
     let chosen = agent::choose(args.task.command.as_deref(), &layers, &profiles)?;
     let task = match source {
         Some(_) => Task::default(),
-        None => task(args, &layers, around, &dir).and_then(given)?,
+        None => task(args, &layers, ctx, &dir).and_then(given)?,
     };
-    let mut config = config(args, &layers, around, &dir, &chosen, task)?;
+    let mut config = config(args, &layers, ctx, &dir, &chosen, task)?;
     let mut said = Vec::new();
     if let Some(source) = source {
-        said = tasks::put(&mut config, source, &args.scud.tasks, &layers, around, &dir)?;
+        said = tasks::put(&mut config, source, &args.scud.tasks, &layers, ctx, &dir)?;
     }
     config.check()?;
     check_branch_template(&config.git)?;
@@ -129,7 +129,7 @@ fn given(task: Option<Task>) -> Result<Task, CliError> {
 fn task(
     args: &StartArgs,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Option<Task>, CliError> {
     if let Some(PromptMode::None) = value(layers, "prompt_mode")? {
@@ -141,7 +141,7 @@ fn task(
         value::<PathBuf>(layers, "prompt_file")?,
     ) {
         (None, None) if given.is_none() => Ok(None),
-        (Some(file), _) => prompt::task(given, Some(file), &around.here).map(Some),
+        (Some(file), _) => prompt::task(given, Some(file), &ctx.here).map(Some),
         // A path in a config file is relative to the project.
         (None, file) => prompt::task(given, file.as_deref(), dir).map(Some),
     }
@@ -150,7 +150,7 @@ fn task(
 fn config(
     args: &StartArgs,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
     chosen: &ChosenAgent,
     task: Task,
@@ -160,7 +160,7 @@ fn config(
         .agent
         .env
         .iter()
-        .map(|variable| variable.resolved(&around.environment))
+        .map(|variable| variable.resolved(&ctx.environment))
         .collect::<Result<_, _>>()?;
     let (command, rest) = chosen
         .words
@@ -190,7 +190,7 @@ fn config(
             .place
             .state_file
             .as_deref()
-            .map(|file| around.absolute(file)),
+            .map(|file| ctx.absolute(file)),
         include_iteration_context: !fresh,
         fresh_context_mode: fresh,
         iteration_timeout_secs: duration(layers, "timeout"),
@@ -208,7 +208,7 @@ fn config(
         model: value(layers, "model")?,
         permissions: value::<Permissions>(layers, "permissions")?.unwrap_or_default(),
         fallback: value(layers, "fallback")?.unwrap_or_default(),
-        spec_files: spec_files(args, layers, around, dir)?,
+        spec_files: spec_files(args, layers, ctx, dir)?,
         max_spec_tokens: value(layers, "max_spec_tokens")?.unwrap_or(defaults.max_spec_tokens),
         git: git(layers)?,
         kill_grace_secs: duration(layers, "kill_grace"),
@@ -277,14 +277,14 @@ fn iterations(layers: &Layers) -> Result<Option<u32>, CliError> {
 fn spec_files(
     args: &StartArgs,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Vec<PathBuf>, CliError> {
     let files = if args.prompt.spec_file.is_empty() {
         value::<Vec<PathBuf>>(layers, "spec_file")?.unwrap_or_default()
     } else {
         let typed = args.prompt.spec_file.iter();
-        typed.map(|file| around.absolute(file)).collect()
+        typed.map(|file| ctx.absolute(file)).collect()
     };
     // Their names stand in the prompt: the shorter, the better.
     let short = |file: PathBuf| match file.strip_prefix(dir) {

@@ -12,9 +12,9 @@ use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_store::config::{Layers, Source};
 use descartes_store::trust::Subject;
 
+use super::command_context::{CommandContext, ProjectConfig};
 use super::prompt::read_text;
 use super::start::value;
-use super::surroundings::{ProjectConfig, Surroundings};
 use crate::args::start::{GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
 use crate::trust::{self, Project, ScudGates};
@@ -122,13 +122,13 @@ pub fn put(
     source: TaskFile,
     args: &GraphArgs,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Vec<String>, CliError> {
     let roadmap = matches!(source, TaskFile::Roadmap { .. });
     let mut said = Vec::new();
     if config.verify.is_empty() && !roadmap {
-        said.push(default_gates(config, around, dir)?);
+        said.push(default_gates(config, ctx, dir)?);
     }
     if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
         return Err(CliError::usage(
@@ -157,7 +157,7 @@ pub fn put(
         Some(attempts) => attempts,
         None => value(layers, "max_iterations_per_task")?.unwrap_or(3),
     };
-    let absolute = |path: &PathBuf| around.absolute(path);
+    let absolute = |path: &PathBuf| ctx.absolute(path);
     let in_place = args.in_place || value(layers, "in_place")?.unwrap_or(false);
     let parallel = match args.parallel {
         Some(parallel) => parallel,
@@ -171,7 +171,7 @@ pub fn put(
     }
     for (what, file) in [("the plan", &args.plan), ("the notes", &args.handoff)] {
         if let Some(file) = file {
-            read_text(what, &around.absolute(file))?;
+            read_text(what, &ctx.absolute(file))?;
         }
     }
     let barrier: bool = value(layers, "wave_barrier")?.unwrap_or(true);
@@ -190,7 +190,7 @@ pub fn put(
         },
         spec: LoopSpecConfig {
             max_spec_tokens: Some(config.max_spec_tokens),
-            spec_template: template(args.spec_template.as_deref(), layers, around, dir)?,
+            spec_template: template(args.spec_template.as_deref(), layers, ctx, dir)?,
             ..LoopSpecConfig::default()
         },
         worktree_copy: worktree_copy(layers)?,
@@ -211,13 +211,13 @@ fn own_limit(layers: &Layers) -> Option<Option<u64>> {
 /// Whether the gates of SCUD's own config would be run: nobody named any other.
 pub fn uses_scud_gates(
     args: &StartArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<ScudGates, CliError> {
     if args.scud.scud_tag.is_none() || !args.done.verify.is_empty() {
         return Ok(ScudGates::Unused);
     }
-    let layers = around.with(ProjectConfig::AsWritten).layers(dir)?;
+    let layers = ctx.with(ProjectConfig::AsWritten).layers(dir)?;
     let own = value::<Vec<String>>(&layers, "verify")?.unwrap_or_default();
     Ok(match own.is_empty() {
         true => ScudGates::Used,
@@ -226,14 +226,14 @@ pub fn uses_scud_gates(
 }
 
 /// The gates of SCUD's config, once they are trusted, else what the project's files make likely.
-fn found_gates(around: &Surroundings, dir: &Path) -> Result<Option<FoundGates>, CliError> {
+fn found_gates(ctx: &CommandContext, dir: &Path) -> Result<Option<FoundGates>, CliError> {
     let Some(found) = scud_gates(dir)? else {
         return Ok(project_gates(dir));
     };
     let keys = trust::scud_powers(&found.commands);
-    if !around.trusts(dir, Subject::ScudGates, &keys) {
-        let project = Project::look(dir, ScudGates::Used, around)?;
-        return Err(trust::refusal(&project, dir, around, Some(trust::FLAG)));
+    if !ctx.trusts(dir, Subject::ScudGates, &keys) {
+        let project = Project::look(dir, ScudGates::Used, ctx)?;
+        return Err(trust::refusal(&project, dir, ctx, Some(trust::FLAG)));
     }
     Ok(Some(FoundGates {
         commands: found.commands,
@@ -244,10 +244,10 @@ fn found_gates(around: &Surroundings, dir: &Path) -> Result<Option<FoundGates>, 
 /// The gates that the project brings along; said aloud, also where there are none.
 fn default_gates(
     config: &mut IterativeLoopConfig,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<String, CliError> {
-    let said = match found_gates(around, dir)? {
+    let said = match found_gates(ctx, dir)? {
         Some(found) => {
             let words = format!(
                 "no --verify: the gate is `{}`, from {}",
@@ -291,12 +291,12 @@ fn worktree_copy(layers: &Layers) -> Result<Vec<String>, CliError> {
 pub fn template(
     typed: Option<&str>,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Option<String>, CliError> {
     // A path in a config file is relative to the project.
     let (given, folder) = match typed {
-        Some(given) => (Some(given.to_owned()), around.here.as_path()),
+        Some(given) => (Some(given.to_owned()), ctx.here.as_path()),
         None => (value(layers, "spec_template")?, dir),
     };
     let Some(given) = given else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use descartes_client::logs::Thoughts;
-use descartes_client::{ClientError, Follower, LoopHandle, News, Output};
+use descartes_client::{ClientError, Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::Event;
@@ -154,7 +154,7 @@ impl Child {
             }
             shown.news = true;
             for news in all {
-                if let News::Life(Life::Gone) = news {
+                if let LoopUpdate::Life(Life::Gone) = news {
                     life = Life::Gone;
                 }
                 self.take(news, profiles, &mut shown.text);
@@ -166,9 +166,9 @@ impl Child {
         life
     }
 
-    fn take(&mut self, news: News, profiles: &Profiles, text: &mut Shown) {
+    fn take(&mut self, news: LoopUpdate, profiles: &Profiles, text: &mut Shown) {
         match news {
-            News::Output {
+            LoopUpdate::Output {
                 run,
                 source: Source::Stdout,
                 bytes,
@@ -179,8 +179,8 @@ impl Child {
                 let bytes = said.map_or(bytes, String::into_bytes);
                 self.out.push(&self.task, &bytes, text);
             }
-            News::Output { bytes, .. } => self.err.push(&self.task, &bytes, text),
-            News::Skipped { bytes, .. } => {
+            LoopUpdate::Output { bytes, .. } => self.err.push(&self.task, &bytes, text),
+            LoopUpdate::Skipped { bytes, .. } => {
                 if let Some(voice) = &mut self.voice {
                     voice.skip();
                 }
@@ -188,7 +188,7 @@ impl Child {
                 let words = format!("[{}] [… {} not shown …]\n", self.task, show_size(bytes));
                 text.add(&words);
             }
-            News::Record(record) => {
+            LoopUpdate::Record(record) => {
                 match &record.event {
                     Event::RunStarted { agent, .. } => {
                         let config = &self.state.config;
@@ -202,7 +202,7 @@ impl Child {
                 // A record that this version cannot apply changes nothing of what is shown.
                 drop(apply(&mut self.state, &record));
             }
-            News::Life(_) => {}
+            LoopUpdate::Life(_) => {}
         }
     }
 

@@ -20,7 +20,7 @@ use super::region::{self, Doing, Facts, Stopping, Terminal};
 use super::run::View;
 use super::screen::{Row, Screen};
 use super::signal::Signal;
-use super::talk::{self, Role, Talk, tell, why_waiting};
+use super::status_message::{self, Role, StatusMessage, tell, why_waiting};
 use super::words;
 use crate::style::{Paint, Tone};
 
@@ -144,7 +144,7 @@ impl<W: Write + Send> Live<W> {
         self.write(&frame)
     }
 
-    fn painted(&self, talk: &Talk) -> String {
+    fn painted(&self, talk: &StatusMessage) -> String {
         let Terminal {
             columns,
             paint,
@@ -209,7 +209,7 @@ impl<W: Write + Send> Live<W> {
 
 impl<W: Write + Send> View for Live<W> {
     fn open(&mut self, state: &LoopState) -> io::Result<()> {
-        let opening = display::one_line(&talk::opening(state));
+        let opening = display::one_line(&status_message::opening(state));
         let line = self.terminal.paint.text(Tone::Dim, &opening);
         self.push(line)
     }

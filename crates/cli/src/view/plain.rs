@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 
 use super::live::skip_words;
 use super::run::View;
-use super::talk::{Role, Talk, opening, tell};
+use super::status_message::{Role, StatusMessage, opening, tell};
 use super::words;
 use crate::style::{Paint, Tone};
 
@@ -54,7 +54,7 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
     }
 
     /// A line of ours.
-    pub fn say(&mut self, talk: &Talk) -> io::Result<()> {
+    pub fn say(&mut self, talk: &StatusMessage) -> io::Result<()> {
         self.end_line()?;
         let text = display::text(&talk.text, Colours::Drop);
         let text = self.paint.text(talk.tone, &text);
@@ -76,7 +76,7 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
             return Ok(());
         }
         self.told_use = Some(Instant::now());
-        self.say(&Talk {
+        self.say(&StatusMessage {
             role: Role::Line,
             tone: Tone::Dim,
             text: format!("used so far: {}", words.join(", ")),
@@ -93,7 +93,7 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
 
 impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
     fn open(&mut self, state: &LoopState) -> io::Result<()> {
-        self.say(&Talk {
+        self.say(&StatusMessage {
             role: Role::Line,
             tone: Tone::Dim,
             text: opening(state),
@@ -157,8 +157,8 @@ impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
 mod tests {
     use super::*;
 
-    fn talk(role: Role, text: &str) -> Talk {
-        Talk {
+    fn talk(role: Role, text: &str) -> StatusMessage {
+        StatusMessage {
             role,
             tone: Tone::Good,
             text: text.into(),

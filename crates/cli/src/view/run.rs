@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use descartes_client::logs::Thoughts;
-use descartes_client::{ClientError, Follower, Known, LoopHandle, News, Output};
+use descartes_client::{ClientError, Follower, Known, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::reader::{Source, Spending};
@@ -86,13 +86,13 @@ pub trait View: Send {
 
 /// Why a view ends early.
 #[derive(Debug, thiserror::Error)]
-enum Gone {
+enum ViewError {
     /// The loop cannot be followed.
     #[error(transparent)]
     Loop(#[from] ClientError),
     /// Nobody looks any more.
     #[error(transparent)]
-    Eyes(#[from] io::Error),
+    Output(#[from] io::Error),
 }
 
 /// A view and the loop that it shows.
@@ -156,7 +156,7 @@ impl Show {
         Ok(())
     }
 
-    fn drive(&mut self) -> Result<(), Gone> {
+    fn drive(&mut self) -> Result<(), ViewError> {
         self.view.open(&self.state)?;
         for record in std::mem::take(&mut self.opening) {
             self.view.record(&record, &self.state)?;
@@ -212,16 +212,16 @@ impl Show {
         Ok(shown.news)
     }
 
-    fn show(&mut self, news: News) -> Result<(), Gone> {
+    fn show(&mut self, news: LoopUpdate) -> Result<(), ViewError> {
         match news {
-            News::Record(record) => {
+            LoopUpdate::Record(record) => {
                 if matches!(record.event, Event::Tasks { .. }) {
                     // What an agent printed stands before what became of it.
                     self.look_at_children()?;
                 }
                 self.record(&record)?;
             }
-            News::Output {
+            LoopUpdate::Output {
                 run,
                 source: Source::Stdout,
                 bytes,
@@ -235,8 +235,8 @@ impl Show {
                 }
                 None => self.output(Source::Stdout, &bytes)?,
             },
-            News::Output { source, bytes, .. } => self.output(source, &bytes)?,
-            News::Skipped {
+            LoopUpdate::Output { source, bytes, .. } => self.output(source, &bytes)?,
+            LoopUpdate::Skipped {
                 iteration,
                 source,
                 bytes,
@@ -247,7 +247,7 @@ impl Show {
                 }
                 self.view.skipped(iteration, bytes)?;
             }
-            News::Life(_) => {}
+            LoopUpdate::Life(_) => {}
         }
         Ok(())
     }

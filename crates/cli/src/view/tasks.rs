@@ -5,15 +5,15 @@ use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MarkEnd, MergeEnd, N
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::{KeptTree, Landing};
 
-use super::talk::{Role, Talk};
+use super::status_message::{Role, StatusMessage};
 use super::width::one_line;
 use crate::style::Tone;
 
 /// Lines of a red gate's output that are shown.
 const LINES: usize = 12;
 
-fn line(tone: Tone, text: impl Into<String>) -> Talk {
-    Talk {
+fn line(tone: Tone, text: impl Into<String>) -> StatusMessage {
+    StatusMessage {
         role: Role::Line,
         tone,
         text: text.into(),
@@ -21,7 +21,7 @@ fn line(tone: Tone, text: impl Into<String>) -> Talk {
 }
 
 /// The lines for what was decided about tasks.
-pub fn talk(event: &Event, state: &LoopState) -> Vec<Talk> {
+pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
     match event {
         Event::AttemptStarted { task, attempt, .. } => vec![heading(task, *attempt, state)],
         Event::ClaimRefused {
@@ -76,7 +76,7 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<Talk> {
     }
 }
 
-fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<Talk> {
+fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<StatusMessage> {
     match end {
         MarkEnd::Green => vec![line(
             Tone::Warn,
@@ -100,7 +100,7 @@ fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<Talk> {
     }
 }
 
-fn heading(task: &str, attempt: u32, state: &LoopState) -> Talk {
+fn heading(task: &str, attempt: u32, state: &LoopState) -> StatusMessage {
     let tasks = state.tasks.as_deref();
     let entry = tasks.and_then(|tasks| tasks.tasks.get(task));
     let title = entry.map_or("", |entry| &entry.title);
@@ -112,14 +112,14 @@ fn heading(task: &str, attempt: u32, state: &LoopState) -> Talk {
         1 => String::new(),
         attempt => format!(", attempt {attempt}"),
     };
-    Talk {
+    StatusMessage {
         role: Role::Heading,
         tone: Tone::Strong,
         text: format!("{wave}task {task}: {}{again}", one_line(title)),
     }
 }
 
-fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
+fn ended(task: &str, end: &AttemptEnd) -> Vec<StatusMessage> {
     match end {
         AttemptEnd::Green { .. } => vec![line(Tone::Good, format!("task {task}: green"))],
         AttemptEnd::Red { tail } => quoted(format!("task {task}: red"), tail),
@@ -165,7 +165,7 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<Talk> {
     }
 }
 
-fn merged(task: &str, end: &MergeEnd) -> Vec<Talk> {
+fn merged(task: &str, end: &MergeEnd) -> Vec<StatusMessage> {
     match end {
         MergeEnd::Merged => Vec::new(),
         MergeEnd::Conflict { tail } => quoted(format!("task {task}: conflict"), tail),
@@ -181,10 +181,10 @@ fn merged(task: &str, end: &MergeEnd) -> Vec<Talk> {
     }
 }
 
-fn quoted(head: String, tail: &str) -> Vec<Talk> {
+fn quoted(head: String, tail: &str) -> Vec<StatusMessage> {
     let all: Vec<&str> = tail.lines().collect();
     let last = &all[all.len().saturating_sub(LINES)..];
-    let quote = |text: &&str| Talk {
+    let quote = |text: &&str| StatusMessage {
         role: Role::Quote,
         tone: Tone::Dim,
         text: one_line(text),
@@ -194,7 +194,7 @@ fn quoted(head: String, tail: &str) -> Vec<Talk> {
         .collect()
 }
 
-fn becomes(task: &str, next: &Next) -> Option<Talk> {
+fn becomes(task: &str, next: &Next) -> Option<StatusMessage> {
     match next {
         Next::Done => Some(line(Tone::Good, format!("task {task}: done"))),
         Next::Block { reason } => Some(line(
@@ -213,7 +213,7 @@ fn becomes(task: &str, next: &Next) -> Option<Talk> {
     }
 }
 
-fn committed(wave: u32, end: &CommitEnd, state: &LoopState) -> Talk {
+fn committed(wave: u32, end: &CommitEnd, state: &LoopState) -> StatusMessage {
     let count = state.tasks.as_ref().map(|tasks| tasks.wave_count(wave));
     let what = match count {
         Some((done, total)) if done < total => format!("wave {wave}, {done} of {total} tasks"),
@@ -236,7 +236,7 @@ fn committed(wave: u32, end: &CommitEnd, state: &LoopState) -> Talk {
 }
 
 /// The lines for where finished work is.
-pub fn landed(landing: &Landing) -> Vec<Talk> {
+pub fn landed(landing: &Landing) -> Vec<StatusMessage> {
     match landing {
         Landing::Landed { .. } => Vec::new(),
         Landing::Ready { branch, why, .. } => vec![line(
@@ -251,7 +251,7 @@ pub fn landed(landing: &Landing) -> Vec<Talk> {
 }
 
 /// The lines for worktrees that were not removed.
-pub fn kept(trees: &[KeptTree]) -> Vec<Talk> {
+pub fn kept(trees: &[KeptTree]) -> Vec<StatusMessage> {
     let tell = |tree: &KeptTree| {
         let words = format!(
             "kept the worktree {}: it holds what is found nowhere else: {}",

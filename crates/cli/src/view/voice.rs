@@ -68,7 +68,7 @@ impl Voice {
         out
     }
 
-    fn write(&mut self, said: &[descartes_client::logs::Said]) -> String {
+    fn write(&mut self, said: &[descartes_client::logs::TranscriptEntry]) -> String {
         let mut out = String::new();
         for said in said {
             self.prose.write(said, &mut out);

@@ -13,7 +13,7 @@ use crate::view::signal::Signal;
 use crate::within;
 
 /// How long a loop is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOOP_REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// What happens at once is waited for so long.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// A loop that is cancelled ends its processes first.
@@ -65,7 +65,7 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
         hint: error.hints().join("; "),
     })?;
     let name = found.name();
-    Ok(match found.send_within(command, PATIENCE)? {
+    Ok(match found.send_within(command, LOOP_REPLY_TIMEOUT)? {
         Sent::Live(mut ticket) => {
             let limit = match command {
                 Command::Cancel { .. } => CANCEL,

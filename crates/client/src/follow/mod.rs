@@ -22,7 +22,7 @@ use crate::{ClientError, LoopHandle, state};
 
 /// Something that is new.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News {
+pub enum LoopUpdate {
     /// A record of the journal.
     Record(Box<Record>),
     /// Output of a run.
@@ -141,7 +141,7 @@ impl Follower {
     }
 
     /// What is new, waiting for it at most `limit` (`None`: as long as it takes).
-    pub fn next(&mut self, limit: Option<Duration>) -> Result<Vec<News>, ClientError> {
+    pub fn next(&mut self, limit: Option<Duration>) -> Result<Vec<LoopUpdate>, ClientError> {
         let news = self.news()?;
         if !news.is_empty() || self.more {
             return Ok(news);
@@ -159,7 +159,7 @@ impl Follower {
 
     /// What is new by now. Takes a bounded piece of what an agent prints; the rest comes with
     /// the next call.
-    pub fn news(&mut self) -> Result<Vec<News>, ClientError> {
+    pub fn news(&mut self) -> Result<Vec<LoopUpdate>, ClientError> {
         let mut news = Vec::new();
         self.more = false;
         // Asked before the journal is read: what a host wrote before it went is then read too.
@@ -172,13 +172,13 @@ impl Follower {
         self.give_out(&mut news);
         if let Some(life) = life.filter(|life| *life != self.life) {
             self.life = life;
-            news.push(News::Life(life));
+            news.push(LoopUpdate::Life(life));
         }
         Ok(news)
     }
 
     /// Output first, then the record that tells of its end.
-    fn give_out(&mut self, news: &mut Vec<News>) {
+    fn give_out(&mut self, news: &mut Vec<LoopUpdate>) {
         loop {
             let ends = self.records.front().is_some_and(ends_run);
             if let Some(tails) = &mut self.tails {
@@ -197,7 +197,7 @@ impl Follower {
             if let Event::RunStarted { run, iteration, .. } = record.event {
                 self.begin_run(run, iteration);
             }
-            news.push(News::Record(Box::new(record)));
+            news.push(LoopUpdate::Record(Box::new(record)));
         }
     }
 

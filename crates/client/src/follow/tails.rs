@@ -6,7 +6,7 @@ use descartes_kernel::reader::Source;
 use descartes_store::layout::RunDir;
 use descartes_store::logs::LogTail;
 
-use super::{News, Output};
+use super::{LoopUpdate, Output};
 
 /// So much of each stream is taken in one look.
 const ONE_LOOK: usize = 256 << 10;
@@ -44,7 +44,7 @@ impl Tails {
         }
     }
 
-    pub(super) fn read(&mut self, output: Output, news: &mut Vec<News>) -> Read {
+    pub(super) fn read(&mut self, output: Output, news: &mut Vec<LoopUpdate>) -> Read {
         match output {
             Output::No | Output::All => {}
             Output::Newest => self.catch_up(FAR_BEHIND, LANDING, news),
@@ -62,7 +62,7 @@ impl Tails {
                 left = Read::More;
             }
             if read > 0 {
-                news.push(News::Output {
+                news.push(LoopUpdate::Output {
                     run: self.run,
                     iteration: self.iteration,
                     source: *source,
@@ -74,14 +74,14 @@ impl Tails {
     }
 
     /// Skips what is more than `far` behind, up to the last `landing` bytes.
-    fn catch_up(&mut self, far: u64, landing: u64, news: &mut Vec<News>) {
+    fn catch_up(&mut self, far: u64, landing: u64, news: &mut Vec<LoopUpdate>) {
         for at in 0..self.tails.len() {
             let (source, tail) = &self.tails[at];
             let (source, path) = (*source, self.path(*source));
             let length = descartes_store::safe_open::metadata(&path).map_or(0, |meta| meta.len());
             if length.saturating_sub(tail.offset()) > far {
                 let landing = length - landing;
-                news.push(News::Skipped {
+                news.push(LoopUpdate::Skipped {
                     run: self.run,
                     iteration: self.iteration,
                     source,

@@ -14,7 +14,7 @@ use descartes_store::layout::RunDir;
 use descartes_store::logs::{GapMarks, LogReader, LogTail, read_log, tail};
 
 pub use prose::{Prose, Thoughts, Tools};
-pub use transcript::{Said, Transcript};
+pub use transcript::{Transcript, TranscriptEntry};
 pub use window::{LogLine, LogWindow, Place};
 
 use crate::error::at;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use descartes_kernel::agent::{Piece, ToolOutcome};
 
-use super::transcript::Said;
+use super::transcript::TranscriptEntry;
 
 /// Whether thoughts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,16 +48,16 @@ impl Prose {
     }
 
     /// Adds the text for what was said.
-    pub fn write(&mut self, said: &Said, out: &mut String) {
+    pub fn write(&mut self, said: &TranscriptEntry, out: &mut String) {
         match said {
-            Said::Text { piece, text } => self.text(*piece, text, out),
-            Said::Thinking(text) if self.thoughts == Thoughts::Shown => {
+            TranscriptEntry::Text { piece, text } => self.text(*piece, text, out),
+            TranscriptEntry::Thinking(text) if self.thoughts == Thoughts::Shown => {
                 for line in text.trim().lines() {
                     self.line(&format!("~ {line}"), out);
                 }
             }
-            Said::Thinking(_) => {}
-            Said::ToolCall { summary } => {
+            TranscriptEntry::Thinking(_) => {}
+            TranscriptEntry::ToolCall { summary } => {
                 if self.tools == Tools::WhenCalled {
                     self.end_line(out);
                     out.push_str(summary);
@@ -65,15 +65,15 @@ impl Prose {
                     self.call = Some(summary.clone());
                 }
             }
-            Said::ToolDone {
+            TranscriptEntry::ToolDone {
                 summary,
                 outcome,
                 duration,
             } => self.done(summary, &facts(*outcome, *duration), out),
-            Said::ToolLost { summary } => self.done(summary, "  no answer", out),
-            Said::Note(text) => self.line(&format!("! {}", one_line(text)), out),
-            Said::Failed(text) => self.line(&format!("!! {}", one_line(text)), out),
-            Said::Noise(text) => self.line(text.trim_end(), out),
+            TranscriptEntry::ToolLost { summary } => self.done(summary, "  no answer", out),
+            TranscriptEntry::Note(text) => self.line(&format!("! {}", one_line(text)), out),
+            TranscriptEntry::Failed(text) => self.line(&format!("!! {}", one_line(text)), out),
+            TranscriptEntry::Noise(text) => self.line(text.trim_end(), out),
         }
     }
 

@@ -11,7 +11,7 @@ const OPEN_CALLS: usize = 256;
 
 /// Something that an agent said or did.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum TranscriptEntry {
     /// Its own words.
     Text {
         /// How they join what came before.
@@ -102,26 +102,31 @@ impl Transcript {
     }
 
     /// Takes bytes, adds what they say. Any split of the same bytes says the same.
-    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<Said>) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<TranscriptEntry>) {
         self.parser.push(bytes, &mut self.events);
         self.tell(out);
     }
 
     /// The same for bytes whose last ones were written then: a tool whose time the agent does not tell is
     /// timed, as long as call and answer are read one after the other.
-    pub fn push_written(&mut self, bytes: &[u8], written: Option<SystemTime>, out: &mut Vec<Said>) {
+    pub fn push_written(
+        &mut self,
+        bytes: &[u8],
+        written: Option<SystemTime>,
+        out: &mut Vec<TranscriptEntry>,
+    ) {
         self.written = written;
         self.push(bytes, out);
         self.written = None;
     }
 
     /// The stream has ended.
-    pub fn finish(&mut self, out: &mut Vec<Said>) {
+    pub fn finish(&mut self, out: &mut Vec<TranscriptEntry>) {
         self.parser.finish(&mut self.events);
         self.tell(out);
         for call in self.open.drain(..) {
             let summary = call.summary;
-            out.push(Said::ToolLost { summary });
+            out.push(TranscriptEntry::ToolLost { summary });
         }
     }
 
@@ -130,20 +135,20 @@ impl Transcript {
         self.open.iter().map(|call| call.summary.as_str())
     }
 
-    fn tell(&mut self, out: &mut Vec<Said>) {
+    fn tell(&mut self, out: &mut Vec<TranscriptEntry>) {
         for event in std::mem::take(&mut self.events) {
             self.meter.push(&event);
             out.extend(self.event(event));
         }
     }
 
-    fn event(&mut self, event: AgentEvent) -> Option<Said> {
+    fn event(&mut self, event: AgentEvent) -> Option<TranscriptEntry> {
         Some(match event {
             AgentEvent::Text { piece, text, .. } => {
                 self.spoke |= !text.trim().is_empty();
-                Said::Text { piece, text }
+                TranscriptEntry::Text { piece, text }
             }
-            AgentEvent::Thinking { text } => Said::Thinking(text),
+            AgentEvent::Thinking { text } => TranscriptEntry::Thinking(text),
             AgentEvent::ToolCall { id, summary, .. } => {
                 if self.open.len() == OPEN_CALLS {
                     self.open.pop_front();
@@ -153,7 +158,7 @@ impl Transcript {
                     summary: summary.clone(),
                     began: self.written,
                 });
-                Said::ToolCall { summary }
+                TranscriptEntry::ToolCall { summary }
             }
             AgentEvent::ToolResult {
                 id,
@@ -164,24 +169,24 @@ impl Transcript {
             AgentEvent::Retry { after, why, .. } => {
                 let wait =
                     after.map_or_else(String::new, |after| format!(" in {}", show_duration(after)));
-                Said::Note(format!("trying again{wait}: {why}"))
+                TranscriptEntry::Note(format!("trying again{wait}: {why}"))
             }
-            AgentEvent::Denied(denial) => Said::Note(format!("denied: {}", denial.rule)),
-            AgentEvent::Warning { message } => Said::Note(message),
+            AgentEvent::Denied(denial) => TranscriptEntry::Note(format!("denied: {}", denial.rule)),
+            AgentEvent::Warning { message } => TranscriptEntry::Note(message),
             AgentEvent::LimitWarning { told, .. } | AgentEvent::Limit { told } => {
-                Said::Note(told.words)
+                TranscriptEntry::Note(told.words)
             }
-            AgentEvent::Failed(failure) => Said::Failed(failure.message),
+            AgentEvent::Failed(failure) => TranscriptEntry::Failed(failure.message),
             AgentEvent::Result(result) => match (result.error, result.text) {
-                (Some(error), _) => Said::Failed(error.message),
+                (Some(error), _) => TranscriptEntry::Failed(error.message),
                 // A result repeats the last words, unless they came no other way.
-                (None, Some(text)) if !self.spoke => Said::Text {
+                (None, Some(text)) if !self.spoke => TranscriptEntry::Text {
                     piece: Piece::Block,
                     text,
                 },
                 _ => return None,
             },
-            AgentEvent::Noise { text } => Said::Noise(text),
+            AgentEvent::Noise { text } => TranscriptEntry::Noise(text),
             AgentEvent::Session { model, .. } => {
                 self.model = model.or(self.model.take());
                 return None;
@@ -199,7 +204,7 @@ impl Transcript {
         outcome: ToolOutcome,
         duration: Option<Duration>,
         preview: &str,
-    ) -> Option<Said> {
+    ) -> Option<TranscriptEntry> {
         let place = self.open.iter().position(|call| call.id == id);
         let (summary, began) = match place.and_then(|place| self.open.remove(place)) {
             Some(call) => (call.summary, call.began),
@@ -210,7 +215,7 @@ impl Transcript {
         let seen = || self.written?.duration_since(began?).ok();
         // Read together they may be any time apart.
         let duration = duration.or_else(|| seen().filter(|time| !time.is_zero()));
-        Some(Said::ToolDone {
+        Some(TranscriptEntry::ToolDone {
             summary,
             outcome,
             duration,

@@ -8,7 +8,7 @@ use descartes_kernel::display::{self, Colours};
 use descartes_kernel::reader::Source;
 use descartes_kernel::units::cut_str;
 
-use super::{Prose, RunLog, Said, Thoughts, Tools, Transcript};
+use super::{Prose, RunLog, Thoughts, Tools, Transcript, TranscriptEntry};
 use crate::ClientError;
 use crate::error::at;
 
@@ -139,7 +139,7 @@ fn said(mut transcript: Transcript, piece: &[u8], begin: u64) -> Vec<LogLine> {
     let (mut lines, mut open) = (Vec::<(u64, String)>::new(), false);
     let mut offset = begin;
     for line in piece.split_inclusive(|byte| *byte == b'\n') {
-        let (mut told, mut text) = (Vec::<Said>::new(), String::new());
+        let (mut told, mut text) = (Vec::<TranscriptEntry>::new(), String::new());
         transcript.push(line, &mut told);
         told.iter().for_each(|said| prose.write(said, &mut text));
         for part in text.split_inclusive('\n') {

@@ -286,7 +286,7 @@ pub fn facts() -> RunFacts {
         near_miss: None,
         error: None,
         limit: None,
-        idle_hands: false,
+        did_nothing: false,
         tokens: None,
         cost: None,
         leftovers: 0,

@@ -18,7 +18,7 @@ use descartes_store::logs::{GapMarks, last_output, read_log};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::sink::LateReader;
+use super::sink::LazyReader;
 use super::{HostError, HostSettings};
 
 /// One agent, ready to be started.
@@ -267,10 +267,10 @@ impl ResolvedAgent {
     }
 
     /// A reader of one run.
-    pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> LateReader {
+    pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> LazyReader {
         let spec = self.promise(config);
         let (invocation, prompt) = (self.invocation.clone(), prompt.to_owned());
-        LateReader::new(move || match invocation.stream {
+        LazyReader::new(move || match invocation.stream {
             StreamKind::Text => RunReader::plain(&spec, &prompt),
             _ => match invocation.parser() {
                 Ok(parser) => RunReader::understood(&spec, parser),

@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
     use crate::host::message::Message;
-    use crate::host::{Existing, HostSettings, NewLoop, create};
+    use crate::host::{HostSettings, NewLoop, OnExistingState, create};
 
     #[test]
     fn a_flag_is_heard_in_a_crowd_of_messages() {
@@ -89,7 +89,7 @@ mod tests {
         let new = NewLoop {
             config,
             name: None,
-            existing: Existing::Refuse,
+            existing: OnExistingState::Error,
         };
         let mut host = create(settings, new).unwrap();
         let (started, starts) = channel();

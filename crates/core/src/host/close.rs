@@ -81,12 +81,12 @@ impl Driver {
             commit,
             commit_ms,
         }))?;
-        self.house.run_is_over(self.state.runs);
+        self.files.run_is_over(self.state.runs);
         self.mark();
         if self.state.config.git.tag_green && self.all_green() {
             self.tag_green()?;
         }
-        let pruned = self.house.pruned();
+        let pruned = self.files.pruned();
         self.told_pruned(pruned)?;
         self.tell_dropped()?;
         let begun = self.begin_save();
@@ -104,7 +104,7 @@ impl Driver {
     /// Says once that snapshots had to go.
     fn tell_dropped(&mut self) -> Result<(), HostError> {
         let (Some(dropped), Some(limit)) =
-            (self.house.dropped(), self.state.config.max_snapshot_bytes)
+            (self.files.dropped(), self.state.config.max_snapshot_bytes)
         else {
             return Ok(());
         };
@@ -122,7 +122,7 @@ impl Driver {
 
     /// Says which logs had to go at last.
     pub(super) fn settle_logs(&mut self) -> Result<(), HostError> {
-        let pruned = self.house.pruned_at_last();
+        let pruned = self.files.pruned_at_last();
         self.told_pruned(pruned)
     }
 
@@ -152,7 +152,7 @@ impl Driver {
 
     /// Waits for a save that was begun.
     pub(super) fn end_save(&mut self) -> Result<(), HostError> {
-        match self.house.saved() {
+        match self.files.saved() {
             Some(saved) => self.told_save(saved),
             None => Ok(()),
         }
@@ -163,7 +163,7 @@ impl Driver {
             warn!(%error, "state file not saved");
         }
         let news = self.said.state_file.news(save_trouble(saved));
-        if let Some(copy) = self.house.take_edited() {
+        if let Some(copy) = self.files.take_edited() {
             self.warn(format!(
                 "the state file was written by somebody else while the loop runs, and does not count: it is kept as {}; \
                  to change a loop that runs: descartes loop set",
@@ -175,10 +175,12 @@ impl Driver {
 
     /// An agent may have deleted the lock beside the state file.
     pub(crate) fn keep_locks(&mut self) -> Result<(), HostError> {
-        if self.ground.check().is_err() && self.ground.is_above(self.house.state_file()) {
+        if self.work_directory.check().is_err()
+            && self.work_directory.is_above(self.files.state_file())
+        {
             return Ok(());
         }
-        let kept = self.house.lock.keep();
+        let kept = self.files.lock.keep();
         self.told_lock(kept)
     }
 

@@ -52,7 +52,7 @@ impl Driver {
             match self.next(deadline)? {
                 Some(Message::Committed(outcome)) => return Ok(outcome),
                 Some(message) => {
-                    if let Some(ending) = self.attend(message)? {
+                    if let Some(ending) = self.handle_control(message)? {
                         self.tree.end_calls(ending);
                     }
                 }

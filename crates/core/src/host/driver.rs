@@ -28,12 +28,12 @@ use tracing::{Span, debug, error, info, info_span, warn};
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
 use super::control::{ControlSocket, Reply};
-use super::ground::Ground;
-use super::house::{House, Troubles};
+use super::loop_files::{LoopFiles, Warnings};
 use super::message::Message;
 use super::run::LiveRun;
+use super::work_directory::WorkDirectory;
 use super::{HostEnd, HostError, HostSettings};
-use crate::tasks::{News, Prepared, TaskBrief, check_agents};
+use crate::tasks::{Prepared, TaskBrief, TaskEvent, check_agents};
 use crate::worktree::{Snapshot, Tree};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
@@ -54,7 +54,7 @@ pub(crate) struct Driver {
     pub(crate) tx: std::sync::mpsc::Sender<Message>,
     pub(crate) tree: Tree,
     /// Where it works.
-    pub(crate) ground: Ground,
+    pub(crate) work_directory: WorkDirectory,
     /// Held for its drop, which removes the file.
     pub(crate) _socket: Option<ControlSocket>,
     pub(crate) waiting: Vec<(CommandId, Reply)>,
@@ -66,21 +66,21 @@ pub(crate) struct Driver {
     pub(crate) warned_spec: bool,
     pub(crate) warned_prompt: bool,
     /// What was said last of the state file and of its lock.
-    pub(crate) said: Troubles,
-    pub(crate) house: House,
+    pub(crate) said: Warnings,
+    pub(crate) files: LoopFiles,
     /// Numbers of trees, gates included; only the supervisor sees them.
     pub(crate) trees: u64,
     pub(crate) listeners: Vec<super::Listener>,
     /// For the loop of one task: it is given back once so many iterations are over.
-    pub(crate) lent_until: Option<u32>,
+    pub(crate) attempt_limit: Option<u32>,
     /// For a task loop that is taken up only to land what is finished: how it had ended.
     pub(crate) land_only: Option<IterativeExitReason>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
     /// For a task loop: its tasks, until it is driven.
     pub(crate) tasks: Option<Box<Prepared>>,
-    /// News of tasks that came while something else was waited for.
-    pub(crate) news: VecDeque<News>,
+    /// TaskEvent of tasks that came while something else was waited for.
+    pub(crate) news: VecDeque<TaskEvent>,
     /// For a task loop: one task for each agent that its tasks ask for.
     pub(crate) task_agents: Vec<TaskBrief>,
     /// For the loop of one task: hears what its run has spent so far.
@@ -126,7 +126,7 @@ impl Driver {
 
     pub(super) fn next_action(&self) -> Action {
         let now = Timestamp::now();
-        match self.lent_until {
+        match self.attempt_limit {
             Some(until) => plan_attempt(&self.state, self.policy, until, now),
             None => plan(&self.state, self.policy, now),
         }
@@ -142,8 +142,8 @@ impl Driver {
                 action,
                 Action::Start { .. } | Action::Gate { .. } | Action::Close
             );
-            if proves && self.lent_until.is_none() {
-                self.ground.check()?;
+            if proves && self.attempt_limit.is_none() {
+                self.work_directory.check()?;
             }
             match action {
                 Action::Start {
@@ -163,7 +163,7 @@ impl Driver {
                     self.save_last();
                     return Ok(self.end());
                 }
-                Action::HandBack => {
+                Action::ReturnToParent => {
                     self.settle_logs()?;
                     self.save_last();
                     return Ok(self.end());
@@ -277,11 +277,11 @@ impl Driver {
     /// What cannot be written now is tried again when it happens again.
     fn make_whole(&mut self) {
         warn!(dir = %self.dir.path().display(), "the loop's folder was deleted: restoring it");
-        if let Some(meta) = &self.house.meta {
+        if let Some(meta) = &self.files.meta {
             drop(catalog::register(&self.settings.root, meta));
         }
-        drop(self.house.info.write(&self.dir));
-        drop(self.house.lock.keep_in_root());
+        drop(self.files.info.write(&self.dir));
+        drop(self.files.lock.keep_in_root());
     }
 
     fn tell(&mut self, record: &Record) {
@@ -323,7 +323,7 @@ impl Driver {
 
     /// Deals with everything that is not about a process tree. Returns how the tree that
     /// may be running is to be ended, if that follows from it.
-    pub(crate) fn attend(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
+    pub(crate) fn handle_control(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
         match message {
             Message::Stop(by) => self.stop(&Input::Stop(by)),
             Message::Kill(by) => self.stop(&Input::Kill(by)),
@@ -465,7 +465,7 @@ impl Driver {
     fn wait(&mut self, until: Timestamp) -> Result<(), HostError> {
         let deadline = self.mono() + self.left_until(until).min(CLOCK_CHECK);
         if let Some(message) = self.next(Some(deadline))? {
-            self.attend(message)?;
+            self.handle_control(message)?;
         } else if self.left_until(until).is_zero() {
             self.alarm = None;
             self.input(&Input::WaitElapsed)?;
@@ -489,25 +489,25 @@ impl Driver {
     fn hold(&mut self) -> Result<(), HostError> {
         self.input(&Input::Held)?;
         if let Some(message) = self.next(None)? {
-            self.attend(message)?;
+            self.handle_control(message)?;
         }
         Ok(())
     }
 
     pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
         self.begin_save()?;
-        self.house.saved().unwrap_or(Ok(()))
+        self.files.saved().unwrap_or(Ok(()))
     }
 
     /// The journal is the durable one; the state file is its fold, made anew from it if lost.
     pub(super) fn begin_save(&mut self) -> Result<(), HostError> {
         self.append_all(checkpoint(&self.state))?;
-        if self.ground.is_above(self.house.state_file()) {
+        if self.work_directory.is_above(self.files.state_file()) {
             // A working directory is never made anew to have a place for the state file.
-            self.ground.check()?;
+            self.work_directory.check()?;
         }
         let state = self.state.project(&self.kept);
-        self.house.save(state, self.state.seq);
+        self.files.save(state, self.state.seq);
         Ok(())
     }
 }

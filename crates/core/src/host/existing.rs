@@ -11,22 +11,24 @@ use descartes_store::lock::holder_of;
 use descartes_store::safe_open;
 use descartes_store::state_file::{Loaded, Origin, StateFile, StateFileError};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::sources::by_path;
 use super::{HostError, HostSettings};
 
 /// What to do with a state file that is there already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnExistingState {
     /// Refuse, whatever its loop came to.
-    Refuse,
+    Error,
     /// Keep it beside the new one, dated, where its loop was done or cancelled or had other work; else
     /// refuse, and name the ways on.
-    KeepOver,
+    ArchiveIfOver,
     /// Start anew; the old one is kept beside it, dated.
-    KeepDated,
+    Archive,
     /// The same where its loop has ended; else refuse.
-    KeepEnded,
+    ArchiveIfFinished,
 }
 
 /// The loop of a state file that makes room.
@@ -41,7 +43,7 @@ pub(super) struct Former {
 pub(super) fn check_free(
     settings: &HostSettings,
     state_file: &mut StateFile,
-    existing: Existing,
+    existing: OnExistingState,
     config: &IterativeLoopConfig,
 ) -> Result<(), HostError> {
     if let Some(held) = holder_of(&settings.root, state_file.path())? {
@@ -55,13 +57,13 @@ pub(super) fn check_free(
 pub(super) fn decide(
     settings: &HostSettings,
     state_file: &mut StateFile,
-    existing: Existing,
+    existing: OnExistingState,
     config: &IterativeLoopConfig,
 ) -> Result<Option<Former>, HostError> {
     let loaded = match state_file.load() {
         Err(StateFileError::Missing(_)) => return Ok(None),
         // What cannot be read is kept as well, where that was asked for.
-        Err(_) if existing == Existing::KeepDated => {
+        Err(_) if existing == OnExistingState::Archive => {
             state_file.may_be_set_aside()?;
             return Ok(safe_open::is_there(state_file.path()).then(|| Former {
                 loop_id: None,
@@ -73,10 +75,12 @@ pub(super) fn decide(
     };
     let old = as_it_was(settings, state_file.path(), loaded);
     let verdict = match existing {
-        Existing::KeepDated => StartOver::KeepBeside,
-        Existing::KeepEnded if old.completed => StartOver::KeepBeside,
-        Existing::KeepOver | Existing::KeepEnded => start_over(&old, config),
-        Existing::Refuse => StartOver::Refuse {
+        OnExistingState::Archive => StartOver::KeepBeside,
+        OnExistingState::ArchiveIfFinished if old.completed => StartOver::KeepBeside,
+        OnExistingState::ArchiveIfOver | OnExistingState::ArchiveIfFinished => {
+            start_over(&old, config)
+        }
+        OnExistingState::Error => StartOver::Refuse {
             how: how(&old),
             resume_flags: String::new(),
         },
@@ -168,7 +172,7 @@ impl Former {
 pub fn over_existing(
     settings: &HostSettings,
     path: &Path,
-    existing: Existing,
+    existing: OnExistingState,
     config: &IterativeLoopConfig,
 ) -> Result<Option<String>, HostError> {
     let mut state_file = StateFile::at(path)?;

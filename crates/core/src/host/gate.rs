@@ -13,7 +13,7 @@ use tracing::info;
 use super::HostError;
 use super::driver::Driver;
 use super::message::Message;
-use super::run::WireExit;
+use super::run::exit_status;
 use crate::tail::TailSink;
 
 /// Output still in the pipes is waited for so long.
@@ -98,8 +98,7 @@ impl Driver {
                     self.supervisor.terminate(self.kill_grace());
                 }
                 Some(Message::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
-                    live.end
-                        .get_or_insert(GateEnd::Exit(WireExit::from(exit).0));
+                    live.end.get_or_insert(GateEnd::Exit(exit_status(exit)));
                 }
                 Some(Message::Tree(TreeEvent::GuardLost { run })) if run == live.tree => {
                     live.end.get_or_insert(GateEnd::Exit(ExitStatus::Signal(9)));
@@ -108,7 +107,7 @@ impl Driver {
                     return Ok(());
                 }
                 Some(message) => {
-                    if let Some(ending) = self.attend(message)? {
+                    if let Some(ending) = self.handle_control(message)? {
                         live.end.get_or_insert(GateEnd::Cancelled);
                         self.supervisor.terminate(ending);
                     }

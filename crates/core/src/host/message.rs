@@ -8,7 +8,7 @@ use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
 
 use super::control::Reply;
-use crate::tasks::News;
+use crate::tasks::TaskEvent;
 use crate::worktree::CommitOutcome;
 
 /// One thing that happened.
@@ -29,7 +29,7 @@ pub(crate) enum Message {
     /// The loop's folder was deleted.
     FilesGone,
     /// Something became of a task.
-    Task(Box<News>),
+    Task(Box<TaskEvent>),
     /// A commit is over.
     Committed(CommitOutcome),
 }

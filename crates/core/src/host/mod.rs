@@ -5,7 +5,7 @@
 
 mod agent;
 mod alarm;
-mod aside;
+mod background_worker;
 mod cancel;
 mod close;
 mod commit;
@@ -15,20 +15,20 @@ mod error;
 mod existing;
 mod gate;
 pub(crate) mod gate_files;
-mod ground;
-mod house;
 mod leftovers;
+mod loop_files;
 pub(crate) mod message;
 mod moved;
 mod name;
 mod open;
 mod pass_env;
 mod prompt;
+mod resume;
 mod run;
 mod settings;
 mod sink;
 mod sources;
-mod take_over;
+mod work_directory;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,16 +42,16 @@ use descartes_store::layout::LoopDir;
 
 pub(crate) use agent::resolve_all;
 pub use error::HostError;
-pub use existing::{Existing, over_existing};
+pub use existing::{OnExistingState, over_existing};
 pub use gate_files::command_files;
 pub use leftovers::{is_guard_of_dead_host, sweep_loop, wait_for_leaving};
 pub use open::{NESTED_IN, NewLoop, create, examine};
 pub(crate) use open::{create_within, git_of};
 pub use pass_env::PassEnv;
 pub use prompt::first_prompt;
+pub(crate) use resume::{Purpose, resume_for};
+pub use resume::{Resume, Resumed, land, resume, resume_telling};
 pub use settings::{GuardProgram, HostSettings};
-pub(crate) use take_over::{Purpose, resume_for};
-pub use take_over::{Resume, Resumed, land, resume, resume_telling};
 
 use cancel::CancelWatch;
 use driver::Driver;
@@ -104,7 +104,7 @@ impl Host {
 
     /// Its state file.
     pub fn state_file(&self) -> &Path {
-        self.driver.house.state_file()
+        self.driver.files.state_file()
     }
 
     /// What was found and mended on the way, to be said aloud.
@@ -137,7 +137,7 @@ impl Host {
     /// Lends the loop for one attempt, and gives back what it knows afterwards.
     pub(crate) fn attempt(mut self) -> Result<(u32, LoopState), HostError> {
         let until = self.driver.state.iterations + 1;
-        self.driver.lent_until = Some(until);
+        self.driver.attempt_limit = Some(until);
         self.driver.drive_here()?;
         Ok((until, self.driver.state))
     }
@@ -150,7 +150,7 @@ impl Host {
             .is_some_and(|flag| flag.load(Ordering::Relaxed))
         {
             // Before anything is started.
-            self.driver.attend(Message::Stop(StopBy::Handle))?;
+            self.driver.handle_control(Message::Stop(StopBy::Handle))?;
             return self.driver.drive();
         }
         let remote = self.remote();

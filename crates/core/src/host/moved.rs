@@ -11,8 +11,8 @@ use descartes_store::journal::Journal;
 use descartes_store::state_file::{Origin, StateFile};
 
 use super::open::working_dir;
+use super::resume::{Resume, record};
 use super::sources::{Found, Source, new_id};
-use super::take_over::{Resume, record};
 use super::{HostError, HostSettings};
 
 /// Refuses a state file that lies elsewhere than its loop says, unless it is taken over. A copy gets

@@ -28,13 +28,13 @@ use tracing::info;
 use super::agent::{ResolvedAgent, resolve_all};
 use super::control::ControlSocket;
 use super::driver::Driver;
-use super::existing::{Existing, check_free, decide};
+use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
-use super::ground::Ground;
-use super::house::{House, Troubles};
 use super::leftovers::{sweep_state_file, wait_for_leaving};
+use super::loop_files::{LoopFiles, Warnings};
 use super::message::Message;
 use super::name::{check_name, claim_name, unused_name};
+use super::work_directory::WorkDirectory;
 use super::{Host, HostError, HostSettings};
 use crate::worktree::git::guards::Guards;
 use crate::worktree::{Git, Tree, TreeOptions};
@@ -51,7 +51,7 @@ pub struct NewLoop {
     /// Its name; made up where there is none.
     pub name: Option<String>,
     /// What to do with an old state file.
-    pub existing: Existing,
+    pub existing: OnExistingState,
 }
 
 /// Begins a loop. Nothing is written before every check has passed.
@@ -456,7 +456,7 @@ pub(super) fn assemble(
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
     let tree = Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held));
-    let ground = Ground::hold(&work);
+    let work_directory = WorkDirectory::hold(&work);
     let policy = Agents::new(agents.len(), agents.iter().all(ResolvedAgent::understood));
     let logs = LoopLogs::measure(&held.dir, settings.max_logs.unwrap_or(u64::MAX))?;
     let mut driver = Driver {
@@ -471,14 +471,14 @@ pub(super) fn assemble(
         rx,
         tx,
         tree,
-        ground,
+        work_directory,
         _socket: socket,
         waiting: Vec::new(),
         clock: RunClock::start(),
         run: None,
         trees: 0,
         listeners: Vec::new(),
-        lent_until: None,
+        attempt_limit: None,
         land_only: None,
         alarm: None,
         tasks: None,
@@ -489,8 +489,8 @@ pub(super) fn assemble(
         reported_gate_files: BTreeSet::new(),
         warned_spec: false,
         warned_prompt: false,
-        said: Troubles::default(),
-        house: House::new(
+        said: Warnings::default(),
+        files: LoopFiles::new(
             held.dir.clone(),
             held.lock,
             held.state_file,

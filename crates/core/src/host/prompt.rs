@@ -76,7 +76,7 @@ impl Driver {
             self.warned_spec = true;
             self.warn(warning)?;
         }
-        let stored = self.house.store_prompt(&text);
+        let stored = self.files.store_prompt(&text);
         let hash = stored.map_err(|error| HostError::Prompt(error.to_string()))?;
         let path = prompt_path(&self.dir, &hash);
         let notes = self.state.notes.iter().map(|note| note.id).collect();

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use super::HostError;
 use super::driver::Driver;
 use super::message::Message;
 use super::prompt::BuiltPrompt;
-use super::sink::{Pulse, RunSink};
+use super::sink::{LastOutput, RunSink};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tracing::{info, warn};
@@ -39,7 +40,7 @@ pub(crate) struct LiveRun {
     pub(crate) tree: u64,
     pub(crate) began: RunClock,
     pub(crate) watch: Watch,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<LastOutput>,
     ended_by: EndedBy,
     exit: Option<ExitStatus>,
     /// What it has told of its spending so far.
@@ -48,23 +49,13 @@ pub(crate) struct LiveRun {
     budget_gone: Option<Budget>,
 }
 
-impl From<Exit> for WireExit {
-    fn from(exit: Exit) -> Self {
-        Self(match exit {
-            Exit::Code(code) => ExitStatus::Code(code),
-            Exit::Signal(signal) => ExitStatus::Signal(signal),
-        })
+/// Turns the process crate's exit into the journal's.
+pub(crate) fn exit_status(exit: Exit) -> ExitStatus {
+    match exit {
+        Exit::Code(code) => ExitStatus::Code(code),
+        Exit::Signal(signal) => ExitStatus::Signal(signal),
     }
 }
-
-/// Whether a run is under way or over.
-enum Whereabouts {
-    Under,
-    Over,
-}
-
-/// Turns the process crate's exit into the journal's.
-pub(crate) struct WireExit(pub(crate) ExitStatus);
 
 impl Driver {
     /// Builds the prompt, writes down the intent, starts the agent.
@@ -119,7 +110,7 @@ impl Driver {
     ) -> Result<(), StartError> {
         let folder = self.dir.run(run);
         let budget = self.state.config.max_log_bytes;
-        let pulse = Arc::new(Pulse::default());
+        let pulse = Arc::new(LastOutput::default());
         self.trees += 1;
         let sink = RunSink {
             stdout: LogFile::new(folder.stdout(), budget),
@@ -134,11 +125,11 @@ impl Driver {
         let began = RunClock::start();
         let limit = self.state.config.max_snapshot_bytes;
         let budget = limit.and_then(|limit| self.tree.budget(limit));
-        let house = &mut self.house;
+        let files = &mut self.files;
         let meanwhile = || {
-            house.make_ahead(run);
+            files.make_ahead(run);
             if let Some(budget) = budget {
-                house.keep_snapshots(budget);
+                files.keep_snapshots(budget);
             }
         };
         self.supervisor
@@ -263,13 +254,13 @@ impl Driver {
             match self.next(deadline)? {
                 None => {}
                 Some(Message::Tree(event)) => match self.tree_event(tree, event)? {
-                    Whereabouts::Over => return Ok(()),
-                    Whereabouts::Under => {}
+                    ControlFlow::Break(()) => return Ok(()),
+                    ControlFlow::Continue(()) => {}
                 },
                 Some(Message::Note(of, note)) if of == tree => self.note(&note),
                 Some(Message::BudgetGone(budget)) => self.budget_gone(budget),
                 Some(message) => {
-                    if let Some(ending) = self.attend(message)? {
+                    if let Some(ending) = self.handle_control(message)? {
                         self.end_run(EndedBy::Cancel, Some(ending));
                     }
                 }
@@ -290,7 +281,7 @@ impl Driver {
                     self.end_run(EndedBy::Budget(budget), None);
                 }
             }
-            Note::Hopeless => self.end_run(EndedBy::Gave, None),
+            Note::Hopeless => self.end_run(EndedBy::GaveUp, None),
             Note::Spent(spending) => {
                 live.spent = (**spending).clone();
                 let agent = self.state.run().map_or(0, |run| run.agent);
@@ -331,13 +322,13 @@ impl Driver {
         self.supervisor.terminate(ending);
     }
 
-    fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<Whereabouts, HostError> {
+    fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<ControlFlow<()>, HostError> {
         let Some(live) = &mut self.run else {
-            return Ok(Whereabouts::Under);
+            return Ok(ControlFlow::Continue(()));
         };
         match event {
             TreeEvent::Exited { run, exit } if run == tree => {
-                live.exit = Some(WireExit::from(exit).0);
+                live.exit = Some(exit_status(exit));
             }
             TreeEvent::GuardLost { run } if run == tree => live.ended_by = EndedBy::GuardLost,
             TreeEvent::Swept {
@@ -347,11 +338,11 @@ impl Driver {
             } if run == tree => {
                 let pids = survivors.iter().map(|s| s.pid).collect();
                 self.run_over(pids, killed)?;
-                return Ok(Whereabouts::Over);
+                return Ok(ControlFlow::Break(()));
             }
             _ => {}
         }
-        Ok(Whereabouts::Under)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn run_over(&mut self, survivors: Vec<u32>, killed: u32) -> Result<(), HostError> {
@@ -388,7 +379,7 @@ impl Driver {
             near_miss: said.near_miss,
             error: said.error,
             limit: said.limit,
-            idle_hands: said.idle_hands,
+            did_nothing: said.did_nothing,
             tokens: said.tokens,
             cost: said.cost,
             leftovers: u64::from(killed),

@@ -13,24 +13,24 @@ use super::message::Message;
 
 /// What the driver may look at while the pump works.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct LastOutput {
     /// Milliseconds since the host began, when the last bytes came; 0: none yet.
     last_output: AtomicU64,
 }
 
-impl Pulse {
+impl LastOutput {
     pub(super) fn last_output_ms(&self) -> u64 {
         self.last_output.load(Ordering::Relaxed)
     }
 }
 
 /// A reader that is made on the pump's thread: no agent waits for it to be ready.
-pub(super) struct LateReader {
+pub(super) struct LazyReader {
     make: Box<dyn Fn() -> RunReader + Send>,
     made: Option<RunReader>,
 }
 
-impl LateReader {
+impl LazyReader {
     pub(super) fn new(make: impl Fn() -> RunReader + Send + 'static) -> Self {
         let make = Box::new(make);
         Self { make, made: None }
@@ -45,8 +45,8 @@ impl LateReader {
 pub(super) struct RunSink {
     pub(super) stdout: LogFile,
     pub(super) stderr: LogFile,
-    pub(super) reader: LateReader,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) reader: LazyReader,
+    pub(super) pulse: Arc<LastOutput>,
     pub(super) clock: descartes_proc::RunClock,
     pub(super) tx: Sender<Message>,
     pub(super) run: u64,

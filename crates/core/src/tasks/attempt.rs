@@ -23,13 +23,13 @@ use descartes_store::state_file;
 use serde_json::{Map, Value};
 use tracing::{debug, info, info_span};
 
-use super::News;
+use super::TaskEvent;
 use super::git_error::{GitError, GitErrorKind};
 use super::place::{Finished, Proven, Ready, Work, Workplace};
 use super::prepare::Retry;
 use crate::host::message::Message;
 use crate::host::{
-    Existing, Host, HostError, HostSettings, NewLoop, Purpose, Remote, Resume, Resumed,
+    Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Remote, Resume, Resumed,
     create_within, resume_for,
 };
 
@@ -185,7 +185,7 @@ impl Job {
             let committed = news.no_commit.is_none();
             info!(end = %variant(&news.end), committed, ms, "attempt ended");
             // A task loop that is gone has given up already.
-            drop(tx.send(Message::Task(Box::new(News::Attempt(Box::new(news))))));
+            drop(tx.send(Message::Task(Box::new(TaskEvent::Attempt(Box::new(news))))));
         };
         match thread.spawn(run) {
             Ok(_) => Ok(()),
@@ -240,7 +240,7 @@ impl Job {
         };
         self.control.finish(began);
         // Whoever watches the time has to look at it again.
-        drop(self.tx.send(Message::Task(Box::new(News::Said))));
+        drop(self.tx.send(Message::Task(Box::new(TaskEvent::LockNotice))));
         match (self.place.finish(self.slot, &self.work, proven), proven) {
             (Ok(Finished::Safe), Proven::Green) => self.hold_to_scope(&mut news),
             (Ok(Finished::Uncarried(tail)), Proven::Green) => {
@@ -286,7 +286,7 @@ impl Job {
             return Ok(());
         };
         let before = host.state().spent;
-        self.tell(News::Opened {
+        self.tell(TaskEvent::Opened {
             work: self.work.id.clone(),
             slot: self.slot,
             loop_id: host.state().loop_id.clone(),
@@ -294,7 +294,7 @@ impl Job {
         });
         let (slot, tx) = (self.slot, self.tx.clone());
         host.tell_spending(Box::new(move |spent| {
-            drop(tx.send(Message::Task(Box::new(News::Spent(slot, spent)))));
+            drop(tx.send(Message::Task(Box::new(TaskEvent::Spent(slot, spent)))));
         }));
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
@@ -317,7 +317,7 @@ impl Job {
         Ok(())
     }
 
-    fn tell(&self, news: News) {
+    fn tell(&self, news: TaskEvent) {
         // A task loop that is gone has given up already.
         drop(self.tx.send(Message::Task(Box::new(news))));
     }
@@ -346,7 +346,7 @@ impl Job {
             let new = NewLoop {
                 config,
                 name: Some(self.name.clone()),
-                existing: Existing::Refuse,
+                existing: OnExistingState::Error,
             };
             let (family, before) = (self.family.clone(), self.gate_files.clone());
             return create_within(self.settings.clone(), new, family, Some(before)).map(Some);

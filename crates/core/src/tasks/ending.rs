@@ -8,7 +8,7 @@ use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
 
 use super::place::Closed;
 use super::run::{Busy, Runner, gates_of};
-use super::{News, launch};
+use super::{TaskEvent, launch};
 use crate::host::message::Message;
 use crate::host::{HostEnd, HostError};
 
@@ -46,16 +46,18 @@ impl Runner<'_> {
                 },
             };
             match news {
-                News::Opened { .. }
-                | News::Spent(..)
-                | News::FileWritten
-                | News::Said
-                | News::Begun(_) => {}
-                News::Attempt(news) => drop(self.live.remove(&news.slot)),
-                News::Merged(..) => self.merging.retain(|(busy, _)| *busy != Busy::Merge),
-                News::WaveCommitted(..) => self.merging.retain(|(busy, _)| *busy != Busy::Wave),
-                News::MarkChecked(..) => self.merging.retain(|(busy, _)| *busy != Busy::Mark),
-                News::Landed(..) => self.merging.retain(|(busy, _)| *busy != Busy::Landing),
+                TaskEvent::Opened { .. }
+                | TaskEvent::Spent(..)
+                | TaskEvent::FileWritten
+                | TaskEvent::LockNotice
+                | TaskEvent::Prepared(_) => {}
+                TaskEvent::Attempt(news) => drop(self.live.remove(&news.slot)),
+                TaskEvent::Merged(..) => self.merging.retain(|(busy, _)| *busy != Busy::Merge),
+                TaskEvent::WaveCommitted(..) => {
+                    self.merging.retain(|(busy, _)| *busy != Busy::Wave)
+                }
+                TaskEvent::MarkChecked(..) => self.merging.retain(|(busy, _)| *busy != Busy::Mark),
+                TaskEvent::Landed(..) => self.merging.retain(|(busy, _)| *busy != Busy::Landing),
             }
         }
     }

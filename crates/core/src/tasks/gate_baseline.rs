@@ -15,7 +15,7 @@ use crate::host::{HostError, git_of};
 use crate::worktree::deadline::Deadline;
 
 /// Time for one question to git.
-const PATIENCE: Duration = Duration::from_secs(30);
+const GIT_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Runner<'_> {
     /// Writes down what the gates of the loop and of all its tasks hang on, once.
@@ -67,7 +67,7 @@ impl Runner<'_> {
             }
             let blob = format!("HEAD:./{name}");
             let asked = git.read(&dir).args(["cat-file", "blob", &blob]);
-            let bytes = asked.output(Deadline::after(PATIENCE)).ok()?;
+            let bytes = asked.output(Deadline::after(GIT_QUERY_TIMEOUT)).ok()?;
             Some(fingerprint_of(name, &bytes))
         })
     }

@@ -16,7 +16,7 @@ use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
 use crate::worktree::git::{Answer, Call};
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const GIT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
 const HOOKS: Duration = Duration::from_secs(20 * 60);
 
@@ -176,7 +176,7 @@ impl Repo {
     }
 
     pub(super) fn ask(&self, args: &[&str]) -> Asked<String> {
-        Self::output(self.reading(args).run(Deadline::after(PATIENCE))?)
+        Self::output(self.reading(args).run(Deadline::after(GIT_TIMEOUT))?)
     }
 
     pub(super) fn act(&self, args: &[&str]) -> Asked<String> {
@@ -187,13 +187,13 @@ impl Repo {
     /// Without the user's hooks: for trees and commits of our own making.
     pub(super) fn quiet(&self, args: &[&str]) -> Asked<String> {
         let call = || self.hookless(args);
-        Self::output(self.change(Need::Must, PATIENCE, call)?)
+        Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?)
     }
 
     /// The same, with something to read: paths that may be of any bytes.
     pub(super) fn quiet_with(&self, args: &[&str], stdin: &[u8]) -> Asked<String> {
         let call = || self.hookless(args).stdin(stdin.to_vec());
-        Self::output(self.change(Need::Must, PATIENCE, call)?)
+        Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?)
     }
 
     /// Changes of several refs at once, each on the condition that it is as it is expected to be.
@@ -202,18 +202,18 @@ impl Repo {
             let call = self.hookless(&["update-ref", "--stdin"]);
             call.stdin(script.as_bytes().to_vec())
         };
-        Self::output(self.change(Need::Must, PATIENCE, call)?).map(drop)
+        Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?).map(drop)
     }
 
     /// Without the user's hooks, with this for its input.
     pub(super) fn fed(&self, args: &[&str], input: &[u8]) -> Asked<String> {
         let call = || self.hookless(args).stdin(input.to_vec());
-        Self::output(self.change(Need::Must, PATIENCE, call)?)
+        Self::output(self.change(Need::Must, GIT_TIMEOUT, call)?)
     }
 
     /// The same for what may as well be left as it is; what became of it is of no importance.
     pub(super) fn tidy(&self, args: &[&str]) {
-        drop(self.change(Need::May, PATIENCE, || self.hookless(args)));
+        drop(self.change(Need::May, GIT_TIMEOUT, || self.hookless(args)));
     }
 
     /// Ends what is under way; later calls have little time.
@@ -264,7 +264,7 @@ impl Repo {
     /// What a call that only reads prints, byte by byte.
     pub(super) fn bytes(&self, args: &[&str]) -> Asked<Vec<u8>> {
         let call = self.call(Git::read).args(args);
-        Ok(call.output(Deadline::after(PATIENCE))?)
+        Ok(call.output(Deadline::after(GIT_TIMEOUT))?)
     }
 
     /// Paths that a call lists with a NUL after each.

@@ -18,7 +18,7 @@ use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
 use crate::worktree::{CommitOutcome, Git, Tree, TreeKind, TreeOptions, WorktreeError};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const WORK_TREE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Between asking a git to end and killing it.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -114,7 +114,7 @@ pub(super) fn changed_files(
     let top = git
         .read(dir)
         .args(["rev-parse", "--show-toplevel"])
-        .output(Deadline::after(PATIENCE))?;
+        .output(Deadline::after(WORK_TREE_TIMEOUT))?;
     let top = path_of(&top);
     let asked = git
         .read(dir)
@@ -126,7 +126,7 @@ pub(super) fn changed_files(
             "--no-renames",
         ])
         .guarded(Manner::End)
-        .output(Deadline::after(PATIENCE))?;
+        .output(Deadline::after(WORK_TREE_TIMEOUT))?;
     let text = String::from_utf8_lossy(&asked);
     let theirs = |name: &&str| {
         let path = top.join(name);

@@ -15,7 +15,7 @@ use descartes_kernel::tasks::{
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
-use super::News;
+use super::TaskEvent;
 use super::attempt::{Control, Job};
 use super::git_error::GitErrorKind;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
@@ -454,7 +454,7 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
     let tx = runner.d.tx.clone();
     let task = task.clone();
     let merged = task.clone();
-    let tell = move |done| drop(tx.send(Message::Task(Box::new(News::Merged(merged, done)))));
+    let tell = move |done| drop(tx.send(Message::Task(Box::new(TaskEvent::Merged(merged, done)))));
     if let Some(message) = no_commit {
         tell(MergeDone {
             end: MergeEnd::Failed { message },
@@ -480,7 +480,7 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
     let briefs: Vec<TaskBrief> = brief_of(runner, &task).into_iter().collect();
     let is_proof = !tree_gates(&runner.d.state.config, &briefs).is_empty();
     let tell = move |end| {
-        let news = News::MarkChecked(task, end);
+        let news = TaskEvent::MarkChecked(task, end);
         drop(tx.send(Message::Task(Box::new(news))));
     };
     if !is_proof {
@@ -542,7 +542,9 @@ pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), Host
     let place = runner.place.clone();
     spawn("wave", move || {
         let done = place.commit_wave(&of_wave, &mut gates, &marks);
-        drop(tx.send(Message::Task(Box::new(News::WaveCommitted(wave, done)))));
+        drop(tx.send(Message::Task(Box::new(TaskEvent::WaveCommitted(
+            wave, done,
+        )))));
     })
 }
 
@@ -558,7 +560,7 @@ pub(super) fn land_rest(runner: &mut Runner<'_>) -> Result<(), HostError> {
     let place = runner.place.clone();
     spawn("land", move || {
         let done = place.land_rest(&mut gates, &marks);
-        drop(tx.send(Message::Task(Box::new(News::Landed(done)))));
+        drop(tx.send(Message::Task(Box::new(TaskEvent::Landed(done)))));
     })
 }
 

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use descartes_proc::is_at_work;
 use tracing::{info, warn};
 
-use super::News;
+use super::TaskEvent;
 use crate::host::message::Message;
 
 /// Time for a lock to go, after which the loop stops and can be resumed.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
+const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// The same where somebody wants the loop to end.
 pub(super) const HURRY: Duration = Duration::from_secs(3);
 /// A lock of ours is dead once it stood so long and no git lives that is as old.
@@ -89,7 +89,7 @@ impl Inner {
         self.said.push(words);
         if let Some(wake) = &self.wake {
             // A task loop that is gone needs to hear nothing.
-            drop(wake.send(Message::Task(Box::new(News::Said))));
+            drop(wake.send(Message::Task(Box::new(TaskEvent::LockNotice))));
         }
     }
 }
@@ -116,7 +116,7 @@ impl Locks {
     pub(super) fn new(ours: Ours) -> Self {
         Self {
             ours,
-            patience: PATIENCE,
+            patience: LOCK_WAIT_LIMIT,
             dead: DEAD,
             inner: Mutex::default(),
         }

@@ -41,7 +41,7 @@ pub use roadmap::RoadmapSource;
 pub use scud::{ScudSource, active_tag, find_task_file, tags_of_files};
 pub use scud_loop::{ScudIterativeLoop, ScudLoopConfig};
 pub use source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
-pub use survey::{Piece, Whereabouts, survey};
+pub use survey::{WorkItem, WorkLocation, survey};
 
 pub(crate) use prepare::{Occasion, Prepared, check_agents, prepare};
 
@@ -51,7 +51,7 @@ use descartes_kernel::state::Spent;
 
 /// Something became of a task.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum TaskEvent {
     /// The loop of a piece of work is open.
     Opened {
         /// The piece of work.
@@ -70,9 +70,9 @@ pub(crate) enum News {
     /// An attempt is over.
     Attempt(Box<attempt::AttemptNews>),
     /// The place is ready to be worked in, or cannot be.
-    Begun(Result<(), git_error::GitError>),
+    Prepared(Result<(), git_error::GitError>),
     /// The place has something to say.
-    Said,
+    LockNotice,
     /// A merge is over.
     Merged(TaskId, place::MergeDone),
     /// The gates were run for a task that somebody else marked done.

@@ -32,7 +32,7 @@ use super::source::{Loaded, TaskSource};
 use super::spending::{AtWork, reached_input};
 use super::task_file::{FileState, Write};
 use super::watch::FileWatch;
-use super::{News, launch};
+use super::{TaskEvent, launch};
 use crate::host::driver::Driver;
 use crate::host::message::Message;
 use crate::host::{HostEnd, HostError};
@@ -195,7 +195,7 @@ impl<'d> Runner<'d> {
         if self.retry == Retry::Blocked {
             self.inputs.push_back(Input::RetryBlocked);
         }
-        self.heed_person()?;
+        self.apply_user_requests()?;
         self.advance()?;
         loop {
             if self.wants_growth() {
@@ -205,7 +205,7 @@ impl<'d> Runner<'d> {
             }
             self.d.save_or_warn()?;
             self.wait()?;
-            self.heed_person()?;
+            self.apply_user_requests()?;
             self.advance()?;
         }
         self.land_rest()?;
@@ -299,26 +299,26 @@ impl<'d> Runner<'d> {
         }
         let (place, tx) = (self.place.clone(), self.d.tx.clone());
         launch::spawn("begin", move || {
-            let begun = News::Begun(place.begin(fresh, slots));
+            let begun = TaskEvent::Prepared(place.begin(fresh, slots));
             drop(tx.send(Message::Task(Box::new(begun))));
         })?;
         loop {
             match self.d.next(None)? {
                 Some(Message::Task(news)) => match *news {
-                    News::Begun(Ok(())) => return self.append_base(),
+                    TaskEvent::Prepared(Ok(())) => return self.append_base(),
                     // Somebody wants it to end: there is nothing to be ready for.
-                    News::Begun(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
-                    News::Begun(Err(error)) => {
+                    TaskEvent::Prepared(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
+                    TaskEvent::Prepared(Err(error)) => {
                         error.log("preparing worktrees");
                         self.say()?;
                         let hint = error.hint().unwrap_or_else(|| "mend it in git".to_owned());
                         return Err(HostError::refused(error.to_string(), hint));
                     }
-                    News::Said => self.say()?,
+                    TaskEvent::LockNotice => self.say()?,
                     other => self.d.news.push_back(other),
                 },
                 Some(message) => {
-                    self.d.attend(message)?;
+                    self.d.handle_control(message)?;
                     if self.d.state.stop.is_some() {
                         self.place.stop();
                     }
@@ -349,7 +349,7 @@ impl<'d> Runner<'d> {
 
     /// Without what a lock keeps from it the loop ends here, as if its host had died: nothing was
     /// decided about the task or wave that has met it, so that it is taken up where it was.
-    fn mind_locks(&mut self) -> Result<(), HostError> {
+    fn fail_if_locked(&mut self) -> Result<(), HostError> {
         self.say()?;
         match self.place.locks().and_then(Locks::stuck) {
             None => Ok(()),
@@ -361,7 +361,7 @@ impl<'d> Runner<'d> {
     }
 
     pub(super) fn advance(&mut self) -> Result<(), HostError> {
-        self.d.ground.check()?;
+        self.d.work_directory.check()?;
         while !self.inputs.is_empty() {
             let inputs: Vec<Input> = self.inputs.drain(..).collect();
             for input in &inputs {
@@ -489,7 +489,7 @@ impl<'d> Runner<'d> {
                     self.waking = None;
                     self.inputs.push_back(Input::RetryNow);
                 }
-                if self.d.attend(message)? == Some(Ending::Kill) {
+                if self.d.handle_control(message)? == Some(Ending::Kill) {
                     self.kill_all();
                 }
                 Ok(())
@@ -543,15 +543,15 @@ impl<'d> Runner<'d> {
         }
     }
 
-    fn hear(&mut self, news: News) -> Result<(), HostError> {
-        if let Err(error) = self.mind_locks() {
+    fn hear(&mut self, news: TaskEvent) -> Result<(), HostError> {
+        if let Err(error) = self.fail_if_locked() {
             // Whoever waits for the end of all attempts has to hear of this one.
             self.d.news.push_front(news);
             return Err(error);
         }
         match news {
-            News::Said | News::Begun(_) => Ok(()),
-            News::Opened {
+            TaskEvent::LockNotice | TaskEvent::Prepared(_) => Ok(()),
+            TaskEvent::Opened {
                 work,
                 slot,
                 loop_id,
@@ -565,16 +565,16 @@ impl<'d> Runner<'d> {
                 self.count_unheard(&task, unheard)?;
                 self.d.append(fact::task_loop(task, slot, loop_id))
             }
-            News::Spent(slot, spent) => {
+            TaskEvent::Spent(slot, spent) => {
                 self.spent_by(slot, spent);
                 Ok(())
             }
-            News::FileWritten => {
+            TaskEvent::FileWritten => {
                 debug!("the task file was written");
                 self.reload()
             }
-            News::Attempt(news) => self.attempt_over(*news),
-            News::Merged(task, done) => {
+            TaskEvent::Attempt(news) => self.attempt_over(*news),
+            TaskEvent::Merged(task, done) => {
                 self.free_integration(Busy::Merge);
                 self.append_proofs(done.proven)?;
                 self.append_landing(done.landing)?;
@@ -583,13 +583,13 @@ impl<'d> Runner<'d> {
                 self.inputs.push_back(Input::Merged { task, end });
                 Ok(())
             }
-            News::MarkChecked(task, end) => {
+            TaskEvent::MarkChecked(task, end) => {
                 info!(%task, end = %variant(&end), "task marked by others checked");
                 self.free_integration(Busy::Mark);
                 self.inputs.push_back(Input::MarkChecked { task, end });
                 Ok(())
             }
-            News::WaveCommitted(wave, done) => {
+            TaskEvent::WaveCommitted(wave, done) => {
                 self.free_integration(Busy::Wave);
                 self.append_proofs(done.proven)?;
                 self.append_landing(done.landing)?;
@@ -598,7 +598,7 @@ impl<'d> Runner<'d> {
                 self.inputs.push_back(Input::WaveCommitted { wave, end });
                 Ok(())
             }
-            News::Landed(done) => {
+            TaskEvent::Landed(done) => {
                 self.free_integration(Busy::Landing);
                 self.append_proofs(done.proven)?;
                 self.append_landing(done.landing)
@@ -607,7 +607,7 @@ impl<'d> Runner<'d> {
     }
 
     /// Stops, pauses and other limits that a person asked for meanwhile.
-    fn heed_person(&mut self) -> Result<(), HostError> {
+    fn apply_user_requests(&mut self) -> Result<(), HostError> {
         match self.d.state.stop {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),

@@ -37,38 +37,38 @@ impl Ran {
     }
 }
 
-enum News {
+enum ShellEvent {
     Tree(TreeEvent),
     Stop(Ending),
 }
 
 /// Ends what a shell runs, from another thread.
 #[derive(Clone, Debug)]
-pub(super) struct Stopper(Sender<News>);
+pub(super) struct Stopper(Sender<ShellEvent>);
 
 impl Stopper {
     pub(super) fn stop(&self) {
         // A shell that is gone runs nothing.
-        drop(self.0.send(News::Stop(Ending::Ask { grace: GRACE })));
+        drop(self.0.send(ShellEvent::Stop(Ending::Ask { grace: GRACE })));
     }
 
     /// The same, without grace.
     pub(super) fn kill(&self) {
-        drop(self.0.send(News::Stop(Ending::Kill)));
+        drop(self.0.send(ShellEvent::Stop(Ending::Kill)));
     }
 }
 
-impl std::fmt::Debug for News {
+impl std::fmt::Debug for ShellEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("News")
+        f.write_str("ShellEvent")
     }
 }
 
 /// Runs commands one after the other.
 pub(super) struct Shell {
     supervisor: Supervisor,
-    rx: Receiver<News>,
-    tx: Sender<News>,
+    rx: Receiver<ShellEvent>,
+    tx: Sender<ShellEvent>,
     environment: Vec<(OsString, OsString)>,
     runs: u64,
     stopped: bool,
@@ -79,7 +79,7 @@ impl Shell {
     pub(super) fn new(settings: &HostSettings, mark: &str) -> std::io::Result<Self> {
         let (tx, rx) = channel();
         let events = tx.clone();
-        let on_event = Box::new(move |event| drop(events.send(News::Tree(event))));
+        let on_event = Box::new(move |event| drop(events.send(ShellEvent::Tree(event))));
         let supervisor = match &settings.guard {
             Some(guard) => {
                 let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
@@ -148,25 +148,25 @@ impl Shell {
                     end = Some(GateEnd::Timeout);
                     self.supervisor.terminate(Ending::Ask { grace: GRACE });
                 }
-                Some(News::Stop(ending)) => {
+                Some(ShellEvent::Stop(ending)) => {
                     self.stopped = true;
                     end.get_or_insert(GateEnd::Cancelled);
                     self.supervisor.terminate(ending);
                 }
-                Some(News::Tree(TreeEvent::Exited { run, exit })) if run == self.runs => {
+                Some(ShellEvent::Tree(TreeEvent::Exited { run, exit })) if run == self.runs => {
                     let status = match exit {
                         Exit::Code(code) => ExitStatus::Code(code),
                         Exit::Signal(signal) => ExitStatus::Signal(signal),
                     };
                     end.get_or_insert(GateEnd::Exit(status));
                 }
-                Some(News::Tree(TreeEvent::GuardLost { run })) if run == self.runs => {
+                Some(ShellEvent::Tree(TreeEvent::GuardLost { run })) if run == self.runs => {
                     end.get_or_insert(GateEnd::Exit(ExitStatus::Signal(9)));
                 }
-                Some(News::Tree(TreeEvent::Swept { run, .. })) if run == self.runs => {
+                Some(ShellEvent::Tree(TreeEvent::Swept { run, .. })) if run == self.runs => {
                     return end.unwrap_or(GateEnd::Cancelled);
                 }
-                Some(News::Tree(_)) => {}
+                Some(ShellEvent::Tree(_)) => {}
             }
         }
     }

@@ -14,18 +14,18 @@ use crate::worktree::Git;
 
 /// A piece of work that is not in the user's branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Piece {
+pub struct WorkItem {
     /// The tag and task.
     pub what: String,
     /// Where it is.
     #[serde(flatten)]
-    pub at: Whereabouts,
+    pub at: WorkLocation,
 }
 
 /// Where a piece of work is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "at", rename_all = "snake_case")]
-pub enum Whereabouts {
+pub enum WorkLocation {
     /// On a task's own branch.
     Branch {
         /// The branch.
@@ -60,7 +60,7 @@ pub enum Whereabouts {
 }
 
 /// Looks at the repository around `dir`.
-pub fn survey(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, SourceError> {
+pub fn survey(dir: &Path, root: &StateRoot) -> Result<Vec<WorkItem>, SourceError> {
     look(dir, root).map_err(|error| SourceError::Content {
         path: dir.to_owned(),
         message: error.to_string(),
@@ -68,7 +68,7 @@ pub fn survey(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, SourceError> {
     })
 }
 
-fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, GitError> {
+fn look(dir: &Path, root: &StateRoot) -> Result<Vec<WorkItem>, GitError> {
     let repo = Repo::at(dir, &Git::default());
     let refs = repo.ask(&[
         "for-each-ref",
@@ -98,21 +98,21 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, GitError> {
         let ready = what.strip_suffix("/=ready").or(whole.then_some(&*what));
         let at = if let Some(tag) = ready.or(what.strip_suffix("/ready")) {
             let (name, what) = (name.to_owned(), tag.to_owned());
-            pieces.push(Piece {
+            pieces.push(WorkItem {
                 what,
-                at: Whereabouts::Ready { name, commits },
+                at: WorkLocation::Ready { name, commits },
             });
             continue;
         } else if full.starts_with("refs/descartes/") {
             if commits == 0 || !full.ends_with("/merged") {
                 continue;
             }
-            Whereabouts::Merged { commits }
+            WorkLocation::Merged { commits }
         } else {
             let name = name.to_owned();
-            Whereabouts::Branch { name, commits }
+            WorkLocation::Branch { name, commits }
         };
-        pieces.push(Piece { what, at });
+        pieces.push(WorkItem { what, at });
     }
     let listed = repo.ask(&["worktree", "list", "--porcelain"])?;
     let folder = root.worktrees();
@@ -139,9 +139,9 @@ fn look(dir: &Path, root: &StateRoot) -> Result<Vec<Piece>, GitError> {
             .beside(&path)
             .ask(&["status", "--porcelain"])
             .map_or(0, |out| out.lines().count() as u32);
-        pieces.push(Piece {
+        pieces.push(WorkItem {
             what: inside.to_string_lossy().into_owned(),
-            at: Whereabouts::Worktree {
+            at: WorkLocation::Worktree {
                 bytes: size_of(&path),
                 path,
                 changed,

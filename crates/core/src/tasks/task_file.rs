@@ -17,7 +17,7 @@ use crate::host::HostError;
 /// A file that is away is looked for this often.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A file that is still away after so long, with nothing at work any more, ends the loop.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const MISSING_FILE_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Tasks that are missing in the file are believed to be gone when they still are after so long:
 /// until then somebody may be writing it.
 pub(super) const SETTLED: Duration = Duration::from_secs(1);
@@ -134,7 +134,7 @@ impl Runner<'_> {
         };
         if let Err(error) = self.settle_debts() {
             let idle = self.live.is_empty() && self.merging.is_empty();
-            if idle && since.elapsed() > PATIENCE {
+            if idle && since.elapsed() > MISSING_FILE_LIMIT {
                 return Err(HostError::refused(
                     format!("the task file did not come back: {error}"),
                     "put it back, then go on with: descartes loop resume",

@@ -14,7 +14,7 @@ use descartes_store::watching::{AddWatchFlags, BLIND, InotifyEvent, Watching, ti
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::News;
+use super::TaskEvent;
 use crate::host::message::Message;
 
 /// Tools write a file in several steps.
@@ -105,7 +105,7 @@ impl Watch {
             }
             std::thread::sleep(SETTLE);
             self.is_written();
-            let news = Message::Task(Box::new(News::FileWritten));
+            let news = Message::Task(Box::new(TaskEvent::FileWritten));
             if !self.told.swap(true, Ordering::AcqRel) && self.tx.send(news).is_err() {
                 return;
             }

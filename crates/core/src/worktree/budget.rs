@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::catalog::{self, Taken};
 use super::deadline::Deadline;
 use super::error::WorktreeError;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
 use super::safety;
 use super::text;
 
@@ -147,7 +147,7 @@ impl Budget {
             .args(["rev-list", "--objects", "--no-object-names"])
             .args(["--missing=allow-any", "--stdin"])
             .stdin(list.into_bytes())
-            .output(Deadline::after(PATIENCE))?;
+            .output(Deadline::after(GIT_TIMEOUT))?;
         let names = text::lines(&asked).map(|line| String::from_utf8_lossy(line).into_owned());
         Ok(names.collect())
     }

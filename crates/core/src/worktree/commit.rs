@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
-use super::ground::Ground;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
+use super::scan_root::ScanRoot;
 use super::text;
 
 /// Hooks may run tests; those that never end must not hold the loop for ever.
@@ -32,14 +32,14 @@ pub enum CommitOutcome {
 /// A commit that is about to be made, in whichever thread.
 #[derive(Debug)]
 pub(crate) struct CommitJob {
-    what: Result<Box<(Repo, Ground)>, String>,
+    what: Result<Box<(Repo, ScanRoot)>, String>,
     message: String,
 }
 
 impl CommitJob {
-    pub(super) fn new(repo: &Repo, ground: &Ground, message: &str) -> CommitJob {
+    pub(super) fn new(repo: &Repo, scan_root: &ScanRoot, message: &str) -> CommitJob {
         CommitJob {
-            what: Ok(Box::new((repo.clone(), ground.clone()))),
+            what: Ok(Box::new((repo.clone(), scan_root.clone()))),
             message: message.to_owned(),
         }
     }
@@ -61,8 +61,8 @@ impl CommitJob {
 }
 
 impl Repo {
-    pub(super) fn commit_all(&self, ground: &Ground, message: &str) -> CommitOutcome {
-        match self.try_commit_all(ground, message) {
+    pub(super) fn commit_all(&self, scan_root: &ScanRoot, message: &str) -> CommitOutcome {
+        match self.try_commit_all(scan_root, message) {
             Ok(outcome) => outcome,
             Err(WorktreeError::Git { words, .. }) => CommitOutcome::Failed { words },
             Err(other) => CommitOutcome::Failed {
@@ -73,7 +73,7 @@ impl Repo {
 
     fn try_commit_all(
         &self,
-        ground: &Ground,
+        scan_root: &ScanRoot,
         message: &str,
     ) -> Result<CommitOutcome, WorktreeError> {
         if let Some(words) = self.commit_would_harm()? {
@@ -83,15 +83,15 @@ impl Repo {
             .git
             .act(&self.root)
             .args(["add", "-A", "--"])
-            .args(ground.pathspecs());
-        add.output(Deadline::after(PATIENCE))?;
+            .args(scan_root.pathspecs());
+        add.output(Deadline::after(GIT_TIMEOUT))?;
         let staged = self
             .read()
             .args(["diff", "--cached", "--name-only", "-z", "--no-ext-diff"]);
-        let staged = staged.output(Deadline::after(PATIENCE))?;
+        let staged = staged.output(Deadline::after(GIT_TIMEOUT))?;
         let (ours, theirs): (Vec<PathBuf>, Vec<PathBuf>) = text::zero_ended(&staged)
             .map(text::path)
-            .partition(|path| ground.is_apart(path));
+            .partition(|path| scan_root.is_apart(path));
         if theirs.is_empty() {
             return Ok(CommitOutcome::Nothing);
         }
@@ -101,7 +101,7 @@ impl Repo {
             .args(["commit", "--quiet", "-m", message]);
         if !ours.is_empty() {
             // Somebody staged a file of ours: it stays staged, and out of this commit.
-            commit = commit.args(["--only", "--"]).args(ground.pathspecs());
+            commit = commit.args(["--only", "--"]).args(scan_root.pathspecs());
         }
         commit.output(Deadline::after(HOOKS))?;
         match self.head().commit() {
@@ -127,7 +127,7 @@ impl Repo {
         let out = self
             .read()
             .args(unmerged)
-            .output(Deadline::after(PATIENCE))?;
+            .output(Deadline::after(GIT_TIMEOUT))?;
         let name = |row: &[u8]| {
             let tab = row.iter().position(|byte| *byte == b'\t')?;
             Some(text::path(row.get(tab + 1..)?))
@@ -168,7 +168,7 @@ impl Repo {
             .git
             .act(&self.root)
             .args(["tag", "--no-sign", "--", name]);
-        tag.output(Deadline::after(PATIENCE)).map(drop)
+        tag.output(Deadline::after(GIT_TIMEOUT)).map(drop)
     }
 
     fn check_name(
@@ -178,7 +178,7 @@ impl Repo {
         name: &str,
     ) -> Result<(), WorktreeError> {
         // A leading dash would be taken for an option.
-        let asked = self.read().args(args).run(Deadline::after(PATIENCE))?;
+        let asked = self.read().args(args).run(Deadline::after(GIT_TIMEOUT))?;
         match asked.code {
             Some(0) if !name.starts_with('-') => Ok(()),
             _ => Err(WorktreeError::BadName {
@@ -191,7 +191,7 @@ impl Repo {
     fn commit_of(&self, name: &str) -> Result<Option<String>, WorktreeError> {
         let name = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", &name];
-        let asked = self.read().args(args).run(Deadline::after(PATIENCE))?;
+        let asked = self.read().args(args).run(Deadline::after(GIT_TIMEOUT))?;
         let commit = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
         Ok((asked.code == Some(0)).then_some(commit))
     }

@@ -6,7 +6,7 @@ use super::catalog;
 use super::deadline::Deadline;
 use super::error::WorktreeError;
 use super::kind::Mode;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
 use super::snapshot::{ChangeStatus, Changed, Snapshot, TreeHash};
 use super::text;
 
@@ -92,7 +92,7 @@ impl Repo {
             .snapshot_call()
             .args(["diff-tree", "-r", "-M", "--no-ext-diff"]);
         call.args(["--no-textconv", shape, colour, from, to])
-            .output(Deadline::after(PATIENCE))
+            .output(Deadline::after(GIT_TIMEOUT))
     }
 
     pub(super) fn changed_files(
@@ -116,7 +116,7 @@ impl Repo {
         let call = self
             .snapshot_call()
             .args(["diff-tree", "-r", "-z", "--raw", "--no-renames"]);
-        let out = call.args([from, to]).output(Deadline::after(PATIENCE))?;
+        let out = call.args([from, to]).output(Deadline::after(GIT_TIMEOUT))?;
         let mut pieces = text::zero_ended(&out);
         let mut changes = Vec::new();
         while let (Some(facts), Some(path)) = (pieces.next(), pieces.next()) {

@@ -145,7 +145,7 @@ pub(super) enum Stop {
     /// The budget is used up.
     Late,
     /// What is known no longer holds: ignore rules changed, a repository appeared.
-    Anew,
+    Rescan,
     /// Something else, in words.
     Failed(String),
 }

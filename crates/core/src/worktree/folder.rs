@@ -14,7 +14,7 @@ use super::stamp::Stamp;
 #[derive(Debug, Default)]
 pub(super) struct Folder {
     pub(super) entries: BTreeMap<OsString, Slot>,
-    pub(super) seal: Seal,
+    pub(super) seal: CachedHash,
     pub(super) visit: Visit,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Visit {
 
 /// The hash of a folder, as far as it is made.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum Seal {
+pub(super) enum CachedHash {
     #[default]
     Open,
     /// Nothing in it counts.
@@ -145,7 +145,7 @@ impl Folder {
 
     /// Says that the content of the folder at `path` changed: all above it change with it.
     pub(super) fn unseal(&mut self, path: &Path) {
-        self.seal = Seal::Open;
+        self.seal = CachedHash::Open;
         let mut folder = self;
         for name in names(path) {
             let Some(Slot {
@@ -155,7 +155,7 @@ impl Folder {
             else {
                 return;
             };
-            next.seal = Seal::Open;
+            next.seal = CachedHash::Open;
             folder = next;
         }
     }
@@ -167,9 +167,9 @@ impl Folder {
         make: &mut dyn FnMut(&[u8]) -> Result<Oid, Stop>,
     ) -> Result<Option<Oid>, Stop> {
         match self.seal {
-            Seal::Empty => return Ok(None),
-            Seal::Tree(oid) => return Ok(Some(oid)),
-            Seal::Open => {}
+            CachedHash::Empty => return Ok(None),
+            CachedHash::Tree(oid) => return Ok(Some(oid)),
+            CachedHash::Open => {}
         }
         let mut rows = Vec::with_capacity(self.entries.len());
         for (name, slot) in &mut self.entries {
@@ -182,11 +182,11 @@ impl Folder {
             }
         }
         if rows.is_empty() {
-            self.seal = Seal::Empty;
+            self.seal = CachedHash::Empty;
             return Ok(None);
         }
         let oid = make(&tree_content(rows))?;
-        self.seal = Seal::Tree(oid);
+        self.seal = CachedHash::Tree(oid);
         Ok(Some(oid))
     }
 

@@ -1,6 +1,6 @@
 //! Measuring a git work tree.
 //!
-//! The first time git itself takes the snapshot, and the ledger is filled from that. From then on
+//! The first time git itself takes the snapshot, and the index is filled from that. From then on
 //! only what changed is looked at and written, with git asked about new names alone. Where that
 //! does not suffice (ignore rules changed, a repository appeared, files that this file system
 //! does not keep faithfully) git takes the snapshot again.
@@ -12,24 +12,24 @@ use super::catalog;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::facts::{Facts, Files};
-use super::ground::Ground;
 use super::inner::{self, Inner};
-use super::ledger::Ledger;
 use super::objects::{Blobs, Objects};
 use super::oid::{Oid, object_id};
 use super::repo::Repo;
+use super::scan_root::ScanRoot;
 use super::seed::seed;
 use super::snapshot::TreeHash;
 use super::stamp::Now;
 use super::sweep::{Attributes, InnerGit, Judge, Unknown, Verdict};
 use super::text;
+use super::tree_index::TreeIndex;
 
 /// A git work tree, and what is known of it.
 #[derive(Debug)]
 pub(super) struct GitTree {
     pub(super) repo: Repo,
-    pub(super) ledger: Ledger,
-    /// Settings as they were when the ledger was filled; `None` while it is not.
+    pub(super) index: TreeIndex,
+    /// Settings as they were when the index was filled; `None` while it is not.
     facts: Option<Facts>,
     /// HEAD as it was then or when it was last followed.
     head: Option<String>,
@@ -39,10 +39,10 @@ pub(super) struct GitTree {
 }
 
 impl GitTree {
-    pub(super) fn new(repo: Repo, ground: Ground) -> GitTree {
+    pub(super) fn new(repo: Repo, scan_root: ScanRoot) -> GitTree {
         GitTree {
             repo,
-            ledger: Ledger::new(ground),
+            index: TreeIndex::new(scan_root),
             facts: None,
             head: None,
             inner: Vec::new(),
@@ -61,7 +61,7 @@ impl GitTree {
         deadline: Deadline,
     ) -> Result<TreeHash, Stop> {
         let tree = match self.measure_changes(head, deadline) {
-            Err(Stop::Anew) => self.measure_all(deadline)?,
+            Err(Stop::Rescan) => self.measure_all(deadline)?,
             other => other?,
         };
         self.head = head.map(str::to_owned);
@@ -84,31 +84,30 @@ impl GitTree {
 
     fn measure_changes(&mut self, head: Option<&str>, deadline: Deadline) -> Result<Oid, Stop> {
         if !self.facts.as_ref().is_some_and(Facts::hold) || self.inner.iter().any(Inner::is_other) {
-            return Err(Stop::Anew);
+            return Err(Stop::Rescan);
         }
         self.follow_head(head, deadline)?;
         let Some(facts) = &mut self.facts else {
-            return Err(Stop::Anew);
+            return Err(Stop::Rescan);
         };
         let now = Now::read();
         let mut judge = AskGit {
             repo: &self.repo,
             inner_git: InnerGit::AskGit,
         };
-        let found = self.ledger.look(&mut judge, now, deadline)?;
+        let found = self.index.look(&mut judge, now, deadline)?;
         if found.attributes == Attributes::Met {
             facts.blobs = Blobs::Filtered;
         }
         let blobs = facts.blobs;
         for inner in &self.inner {
-            self.ledger.move_repo(&inner.path, inner.commit());
+            self.index.move_repo(&inner.path, inner.commit());
         }
         let mut objects = Objects {
             repo: &self.repo,
             blobs,
         };
-        self.ledger
-            .settle(&found.stale, &mut objects, now, deadline)
+        self.index.settle(&found.stale, &mut objects, now, deadline)
     }
 
     /// A commit may hold files that are ignored, added by force: from then on they count.
@@ -126,11 +125,11 @@ impl GitTree {
             .output(deadline)
             .map_err(|error| match Stop::from(error) {
                 Stop::Late => Stop::Late,
-                _ => Stop::Anew,
+                _ => Stop::Rescan,
             })?;
         let mut paths = text::zero_ended(&out).map(text::path);
-        match paths.any(|path| self.ledger.top.is_ignored(&path)) {
-            true => Err(Stop::Anew),
+        match paths.any(|path| self.index.top.is_ignored(&path)) {
+            true => Err(Stop::Rescan),
             false => Ok(()),
         }
     }
@@ -141,18 +140,18 @@ impl GitTree {
         let rules = catalog::keep_rules(&self.repo.objects, &facts.rules);
         // Before git reads the first file: one that is changed after that is hashed again.
         let now = Now::read();
-        let seed = seed(&self.repo, &self.ledger.ground, &facts, deadline)?;
+        let seed = seed(&self.repo, &self.index.scan_root, &facts, deadline)?;
         self.rules = catalog::remark(rules, seed.is_filtered);
         if facts.files == Files::Translated {
             return Ok(seed.tree);
         }
-        let old = self.ledger.replace(seed.top);
+        let old = self.index.replace(seed.top);
         let tree = self.fill(facts, seed.tree, now, deadline)?;
-        if begun && self.ledger.is_begun() {
-            self.ledger.note_replaced(&old);
+        if begun && self.index.is_begun() {
+            self.index.note_replaced(&old);
         }
         let known = std::mem::take(&mut self.inner);
-        self.inner = Inner::all(&self.ledger.top, &self.ledger.ground, known);
+        self.inner = Inner::all(&self.index.top, &self.index.scan_root, known);
         Ok(tree)
     }
 
@@ -169,15 +168,15 @@ impl GitTree {
             repo: &self.repo,
             inner_git: InnerGit::Note,
         };
-        let found = self.ledger.look(&mut judge, now, deadline)?;
+        let found = self.index.look(&mut judge, now, deadline)?;
         let format = self.repo.format;
         let mut name = |content: &[u8]| Ok(object_id(format, "tree", content));
-        let mine = match self.ledger.top.seal(&mut name)? {
+        let mine = match self.index.top.seal(&mut name)? {
             Some(oid) => oid,
             None => object_id(format, "tree", b""),
         };
         if mine != tree {
-            self.ledger.abandon();
+            self.index.abandon();
             return Ok(tree);
         }
         if found.attributes == Attributes::Met {
@@ -189,12 +188,12 @@ impl GitTree {
                     repo: &self.repo,
                     blobs: Blobs::Raw,
                 };
-                self.ledger
+                self.index
                     .settle(&found.stale, &mut objects, now, deadline)?
             }
             // What changed in this very moment is left to the next look.
             Blobs::Filtered => {
-                self.ledger.look_again(&found.stale);
+                self.index.look_again(&found.stale);
                 tree
             }
         };

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::folder::{Entry, Folder};
-use super::ground::Ground;
 use super::head::RefFolders;
 use super::oid::{Format, Hasher, Oid};
 use super::plain::Plain;
+use super::scan_root::ScanRoot;
 
 /// After so many failures to measure one in time, it is left alone.
 const TRIES: u32 = 2;
@@ -34,15 +34,15 @@ enum Presence {
 }
 
 impl Inner {
-    /// All that the ledger knows of, keeping what was measured of those that were known before.
-    pub(super) fn all(top: &Folder, ground: &Ground, mut known: Vec<Inner>) -> Vec<Inner> {
+    /// All that the index knows of, keeping what was measured of those that were known before.
+    pub(super) fn all(top: &Folder, scan_root: &ScanRoot, mut known: Vec<Inner>) -> Vec<Inner> {
         let mut all = Vec::new();
         top.each(Path::new(""), &mut |path, entry| {
             if let Entry::Repo(_) = entry {
                 let old = known.iter().position(|inner| inner.path == path);
                 let mut inner = match old {
                     Some(i) => known.swap_remove(i),
-                    None => Inner::new(path, ground),
+                    None => Inner::new(path, scan_root),
                 };
                 inner.present = inner.presence();
                 all.push(inner);
@@ -51,10 +51,10 @@ impl Inner {
         all
     }
 
-    fn new(path: PathBuf, ground: &Ground) -> Inner {
-        let at = ground.root.join(&path);
-        let ground = Ground::new(at.clone(), &[], ground.watching);
-        let content = Plain::new(ground, None);
+    fn new(path: PathBuf, scan_root: &ScanRoot) -> Inner {
+        let at = scan_root.root.join(&path);
+        let scan_root = ScanRoot::new(at.clone(), &[], scan_root.watching);
+        let content = Plain::new(scan_root, None);
         Inner {
             path,
             at,

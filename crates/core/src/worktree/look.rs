@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::Stop;
 use super::folder::{Entry, Folder, Leaf, Trust, Visit};
-use super::ground::{Ground, OWN_FOLDER};
 use super::kind::{FileKind, Mode};
+use super::scan_root::{OWN_FOLDER, ScanRoot};
 use super::stamp::{Now, Stamp};
 use super::sweep::{Attributes, Found, Reach, Stale, Unknown};
 
@@ -22,7 +22,7 @@ pub(super) fn is_rule_file(name: Option<&OsStr>) -> bool {
 pub(super) struct Look<'a> {
     pub(super) below: &'a Path,
     pub(super) folder: &'a mut Folder,
-    pub(super) ground: &'a Ground,
+    pub(super) scan_root: &'a ScanRoot,
     pub(super) now: Now,
     pub(super) round: u32,
     pub(super) reach: Reach,
@@ -54,7 +54,7 @@ impl Look<'_> {
             self.visit = Visit::WithGit;
             return Ok(());
         }
-        let apart = &self.ground.apart;
+        let apart = &self.scan_root.apart;
         if name == OWN_FOLDER || (!apart.is_empty() && apart.contains(&self.below.join(&name))) {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl Look<'_> {
         // New rules for a folder that is known already change what counts in it.
         let ruled = self.folder.visit != Visit::Never && is_rule_file(Some(&name));
         if ruled && !matches!(next, Next::Keep) {
-            return Err(Stop::Anew);
+            return Err(Stop::Rescan);
         }
         match next {
             Next::Keep => {}
@@ -114,7 +114,7 @@ impl Look<'_> {
             gone.push((self.below.join(name), entry));
             false
         });
-        if rules { Err(Stop::Anew) } else { Ok(gone) }
+        if rules { Err(Stop::Rescan) } else { Ok(gone) }
     }
 }
 

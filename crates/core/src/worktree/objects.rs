@@ -12,11 +12,11 @@ use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
 use super::kind::Mode;
-use super::ledger::{Hashed, Store};
 use super::oid::{Format, Oid, object_id};
 use super::repo::Repo;
 use super::sweep::Stale;
 use super::text;
+use super::tree_index::{Hashed, Store};
 
 /// Larger files are worth compressing, which git does.
 const SMALL: u64 = 128 << 10;
@@ -104,7 +104,7 @@ impl Objects<'_> {
         match self.blobs {
             Blobs::Raw if content.len() as u64 <= limit => self.blob(&content),
             // What git makes of these depends on what its index held before.
-            Blobs::Filtered if content.windows(2).any(|pair| pair == b"\r\n") => Err(Stop::Anew),
+            Blobs::Filtered if content.windows(2).any(|pair| pair == b"\r\n") => Err(Stop::Rescan),
             _ => Ok(Plan::AskGit),
         }
     }

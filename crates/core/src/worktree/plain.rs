@@ -10,13 +10,13 @@ use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
 use super::folder::{Entry, Folder, Trust};
-use super::ground::Ground;
 use super::kind::Mode;
-use super::ledger::{Hashed, Ledger, Store};
 use super::oid::{Format, Hasher, Oid, object_id};
 use super::rules::IgnoreRules;
+use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
 use super::sweep::Stale;
+use super::tree_index::{Hashed, Store, TreeIndex};
 
 /// Files over this are told apart by their metadata.
 const BIG: u64 = 64 << 20;
@@ -26,7 +26,7 @@ const WORTH_KEEPING: u64 = 8 << 20;
 /// A folder measured by content.
 #[derive(Debug)]
 pub(super) struct Plain {
-    pub(super) ledger: Ledger,
+    pub(super) index: TreeIndex,
     rules: IgnoreRules,
     /// What was known before the rules changed or the program ended, to save reading it again.
     memory: Memory,
@@ -46,10 +46,10 @@ enum Memory {
 }
 
 impl Plain {
-    pub(super) fn new(ground: Ground, cache: Option<PathBuf>) -> Plain {
-        let rules = IgnoreRules::new(ground.root.clone());
+    pub(super) fn new(scan_root: ScanRoot, cache: Option<PathBuf>) -> Plain {
+        let rules = IgnoreRules::new(scan_root.root.clone());
         Plain {
-            ledger: Ledger::new(ground),
+            index: TreeIndex::new(scan_root),
             rules,
             memory: Memory::Unread,
             cache,
@@ -59,25 +59,25 @@ impl Plain {
 
     pub(super) fn measure(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         if let Memory::Unread = self.memory {
-            let root = &self.ledger.ground.root;
+            let root = &self.index.scan_root.root;
             let found = self
                 .cache
                 .as_deref()
                 .and_then(|path| cache::load(path, root));
             self.memory = found.map_or(Memory::Used, Memory::Of);
         }
-        let begun = self.ledger.is_begun();
+        let begun = self.index.is_begun();
         let mut hash = self.pass(deadline);
-        if let Err(Stop::Anew) = hash {
+        if let Err(Stop::Rescan) = hash {
             self.rules.clear();
-            self.memory = Memory::Of(self.ledger.replace(Folder::default()));
+            self.memory = Memory::Of(self.index.replace(Folder::default()));
             hash = self.pass(deadline);
         }
         let hash = hash?;
         if let Memory::Of(old) = std::mem::replace(&mut self.memory, Memory::Used)
             && begun
         {
-            self.ledger.note_replaced(&old);
+            self.index.note_replaced(&old);
         }
         if self.read > WORTH_KEEPING {
             self.keep();
@@ -87,7 +87,7 @@ impl Plain {
 
     fn pass(&mut self, deadline: Deadline) -> Result<Oid, Stop> {
         let now = Now::read();
-        let found = self.ledger.look(&mut self.rules, now, deadline)?;
+        let found = self.index.look(&mut self.rules, now, deadline)?;
         let memory = match &mut self.memory {
             Memory::Of(folder) => Some(folder),
             Memory::Unread | Memory::Used => None,
@@ -96,13 +96,13 @@ impl Plain {
             memory,
             read: &mut self.read,
         };
-        self.ledger.settle(&found.stale, &mut store, now, deadline)
+        self.index.settle(&found.stale, &mut store, now, deadline)
     }
 
     /// Writes down what is known. It only saves time: a failure is no matter.
     fn keep(&mut self) {
         if let Some(path) = &self.cache {
-            let _ = cache::save(path, &self.ledger.ground.root, &self.ledger.top);
+            let _ = cache::save(path, &self.index.scan_root.root, &self.index.top);
         }
         self.read = 0;
     }

@@ -15,7 +15,7 @@ use super::oid::Format;
 use super::text;
 
 /// How long git may take for what is not measured: finding the repository, a diff, a branch.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const GIT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A git work tree, and the folder of our own that takes the objects of its snapshots.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Repo {
             ])
             .args(["--show-toplevel", "--absolute-git-dir", "--git-common-dir"])
             .args(["--git-path", "objects", "--git-path", "index"])
-            .run(Deadline::after(PATIENCE))
+            .run(Deadline::after(GIT_TIMEOUT))
             .map_err(|error| error.to_string())?;
         if asked.code != Some(0) {
             return Err(why_not(&asked.words()));
@@ -114,7 +114,7 @@ impl Repo {
             .read()
             .args(["check-ignore", "-q", "--"])
             .arg(Path::new(".").join(below))
-            .run(Deadline::after(PATIENCE))
+            .run(Deadline::after(GIT_TIMEOUT))
             .map_err(|error| error.to_string())?;
         match asked.code {
             Some(0) => Err(format!(
@@ -220,7 +220,7 @@ impl Repo {
 
     fn head_by_git(&self) -> Result<HeadRef, WorktreeError> {
         let ask = |args: &[&str]| {
-            let answer = self.read().args(args).run(Deadline::after(PATIENCE))?;
+            let answer = self.read().args(args).run(Deadline::after(GIT_TIMEOUT))?;
             let word = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
             Ok::<_, WorktreeError>((answer.code == Some(0)).then_some(word))
         };

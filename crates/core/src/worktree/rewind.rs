@@ -14,10 +14,10 @@ use super::deadline::Deadline;
 use super::diff::{RawChange, tree_of};
 use super::error::WorktreeError;
 use super::file::open;
-use super::ground::Ground;
 use super::kind::Mode;
 use super::objects;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
+use super::scan_root::ScanRoot;
 use super::seed::{self, PrivateIndex};
 use super::snapshot::{ChangeStatus, Snapshot};
 use super::text;
@@ -44,14 +44,14 @@ pub struct Rewound {
 /// Puts the files of `to` in place of those of `safety`, which is the work tree as it is.
 pub(super) fn rewind(
     repo: &Repo,
-    ground: &Ground,
+    scan_root: &ScanRoot,
     safety: Snapshot,
     to: &Snapshot,
 ) -> Result<Rewound, WorktreeError> {
     let changes = repo.raw_changes(tree_of(&safety)?, tree_of(to)?)?;
     let (gone, wanted): (Vec<_>, Vec<_>) = changes
         .into_iter()
-        .filter(|change| !ground.is_apart(&change.path))
+        .filter(|change| !scan_root.is_apart(&change.path))
         .partition(|change| change.status == ChangeStatus::Removed);
     let mut done = Rewound {
         safety_copy: safety,
@@ -105,7 +105,7 @@ fn ignored_then(
         return Ok(HashSet::new());
     }
     let index = PrivateIndex::empty(repo)?;
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(GIT_TIMEOUT);
     index.call().args(["read-tree", tree]).output(deadline)?;
     let rules = index
         .call()
@@ -200,7 +200,7 @@ fn check_out(repo: &Repo, tree: &str, paths: &[PathBuf]) -> Result<(), WorktreeE
         return Ok(());
     }
     let index = PrivateIndex::empty(repo)?;
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(GIT_TIMEOUT);
     index.call().args(["read-tree", tree]).output(deadline)?;
     let through = through_filters(&index, tree, deadline)?;
     let (filtered, plain): (Vec<&Path>, Vec<&Path>) = paths

@@ -13,12 +13,12 @@ use super::error::{Stop, WorktreeError};
 use super::facts::Facts;
 use super::folder::{Entry, Folder, Leaf, Trust};
 use super::git::Call;
-use super::ground::Ground;
 use super::head::RefFolders;
 use super::kind::Mode;
 use super::objects::Blobs;
 use super::oid::Oid;
 use super::repo::Repo;
+use super::scan_root::ScanRoot;
 use super::text;
 
 /// What git found.
@@ -86,7 +86,7 @@ fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
 /// change are taken as they are, and other repositories are not asked.
 pub(super) fn seed(
     repo: &Repo,
-    ground: &Ground,
+    scan_root: &ScanRoot,
     facts: &Facts,
     deadline: Deadline,
 ) -> Result<Seed, Stop> {
@@ -96,12 +96,12 @@ pub(super) fn seed(
     let known = tracked(&index, deadline)?;
     let inner = take_inner(&index, &known, deadline)?;
     let is_filtered = !filters.is_empty() && !forget_filtered(&index, &known, filters, deadline)?;
-    add_all(&index, ground, &inner, deadline)?;
+    add_all(&index, scan_root, &inner, deadline)?;
     let listed = index
         .call()
         .args(["ls-files", "-v", "-s", "-z"])
         .output(deadline)?;
-    let (top, ours) = parse(&listed, ground)?;
+    let (top, ours) = parse(&listed, scan_root)?;
     if !ours.is_empty() {
         // Somebody tracks files of ours, such as the settings.
         let paths = text::zero_joined(ours.iter().map(PathBuf::as_path));
@@ -261,7 +261,7 @@ fn put(
 
 fn add_all(
     index: &PrivateIndex<'_>,
-    ground: &Ground,
+    scan_root: &ScanRoot,
     inner: &[PathBuf],
     deadline: Deadline,
 ) -> Result<(), Stop> {
@@ -273,7 +273,7 @@ fn add_all(
     let add = index
         .call()
         .args(["add", "-A", "--ignore-errors", "--"])
-        .args(ground.pathspecs())
+        .args(scan_root.pathspecs())
         .args(inner.iter().map(exclude));
     let added = add.run(deadline)?;
     match added.code {
@@ -284,12 +284,12 @@ fn add_all(
 }
 
 /// Rows of `H 100644 0123… 0<TAB>path`. Gives the files, and those among them that do not count.
-fn parse(listed: &[u8], ground: &Ground) -> Result<(Folder, Vec<PathBuf>), Stop> {
+fn parse(listed: &[u8], scan_root: &ScanRoot) -> Result<(Folder, Vec<PathBuf>), Stop> {
     let mut top = Folder::default();
     let mut ours = Vec::new();
     for row in text::zero_ended(listed) {
         let (tag, mode, oid, path) = parse_row(row).ok_or_else(|| odd("ls-files"))?;
-        if ground.is_apart(&path) {
+        if scan_root.is_apart(&path) {
             ours.push(path);
             continue;
         }

@@ -3,7 +3,7 @@
 use super::deadline::Deadline;
 use super::error::WorktreeError;
 use super::head::HeadRef;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
 
 /// Facts about a repository that decide whether a commit, branch or tag can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Repo {
         let ask = |var| {
             self.read()
                 .args(["var", var])
-                .run(Deadline::after(PATIENCE))
+                .run(Deadline::after(GIT_TIMEOUT))
         };
         let author = ask("GIT_AUTHOR_IDENT")?;
         if author.code != Some(0) {

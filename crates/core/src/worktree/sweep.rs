@@ -9,9 +9,9 @@ use super::changes::Changes;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::folder::{Entry, Folder, Leaf, Trust, Visit};
-use super::ground::Ground;
 use super::kind::{FileKind, Mode};
 use super::look::{Links, Look, is_rule_file};
+use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
 use super::watch::Watch;
 
@@ -67,7 +67,7 @@ pub(super) enum Reach {
 
 /// One look.
 pub(super) struct Sweep<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) scan_root: &'a ScanRoot,
     pub(super) top: &'a mut Folder,
     pub(super) watch: &'a mut Option<Watch>,
     pub(super) judge: &'a mut dyn Judge,
@@ -122,14 +122,14 @@ impl Sweep<'_> {
 
     fn visit(&mut self, below: &Path) -> Result<(), Stop> {
         if let Some(watch) = self.watch
-            && watch.arm(&self.ground.root, below).is_err()
+            && watch.arm(&self.scan_root.root, below).is_err()
         {
             *self.watch = None;
         }
-        let entries = match fs::read_dir(self.ground.root.join(below)) {
+        let entries = match fs::read_dir(self.scan_root.root.join(below)) {
             Ok(entries) => entries,
             Err(error) if below.as_os_str().is_empty() => {
-                return Err(unreadable(self.ground, below, &error));
+                return Err(unreadable(self.scan_root, below, &error));
             }
             // Gone, which its parent tells; or not readable, and then what was known stays.
             Err(_) => return Ok(()),
@@ -141,7 +141,7 @@ impl Sweep<'_> {
         let mut look = Look {
             below,
             folder,
-            ground: self.ground,
+            scan_root: self.scan_root,
             now: self.now,
             round: self.round,
             reach: self.reach,
@@ -151,7 +151,7 @@ impl Sweep<'_> {
         };
         for entry in entries {
             // What was not listed must not be taken for gone.
-            look.see(&entry.map_err(|error| unreadable(self.ground, below, &error))?)?;
+            look.see(&entry.map_err(|error| unreadable(self.scan_root, below, &error))?)?;
         }
         let visit = look.visit;
         match look.links {
@@ -184,7 +184,7 @@ impl Sweep<'_> {
                 self.note_repo(below, unknown);
                 Ok(())
             }
-            _ => Err(Stop::Anew),
+            _ => Err(Stop::Rescan),
         }
     }
 
@@ -239,7 +239,7 @@ impl Sweep<'_> {
     }
 
     fn stamp(&mut self, path: &Path) -> Option<Stamp> {
-        let meta = fs::symlink_metadata(self.ground.root.join(path)).ok()?;
+        let meta = fs::symlink_metadata(self.scan_root.root.join(path)).ok()?;
         if meta.is_file() && meta.nlink() > 1 {
             let folder = path.parent().unwrap_or(Path::new(""));
             self.linked.insert(folder.to_owned());
@@ -248,6 +248,6 @@ impl Sweep<'_> {
     }
 }
 
-fn unreadable(ground: &Ground, below: &Path, error: &std::io::Error) -> Stop {
-    Stop::Failed(format!("{}: {error}", ground.root.join(below).display()))
+fn unreadable(scan_root: &ScanRoot, below: &Path, error: &std::io::Error) -> Stop {
+    Stop::Failed(format!("{}: {error}", scan_root.root.join(below).display()))
 }

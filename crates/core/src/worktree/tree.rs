@@ -14,12 +14,12 @@ use super::diff::{self, DiffOptions};
 use super::error::{Stop, WorktreeError};
 use super::git::Git;
 use super::git_tree::GitTree;
-use super::ground::Ground;
 use super::lines::{Change, Lines};
 use super::plain::Plain;
-use super::repo::{PATIENCE, Repo};
+use super::repo::{GIT_TIMEOUT, Repo};
 use super::rewind::{self, Rewound};
 use super::safety;
+use super::scan_root::ScanRoot;
 use super::snapshot::{Changed, Snapshot, TreeHash, TreeKind};
 use super::state::RepoState;
 
@@ -98,14 +98,14 @@ impl Tree {
         };
         let way = match found {
             Ok(repo) => {
-                let ground = Ground::new(repo.root.clone(), &apart, options.watching);
-                Way::Git(Box::new(GitTree::new(repo, ground)))
+                let scan_root = ScanRoot::new(repo.root.clone(), &apart, options.watching);
+                Way::Git(Box::new(GitTree::new(repo, scan_root)))
             }
             Err(why) => {
                 let root = dir.canonicalize().unwrap_or_else(|_| absolute(dir));
                 let cache = Some(objects.join("content-hashes"));
                 let content = Box::new(Plain::new(
-                    Ground::new(root, &apart, options.watching),
+                    ScanRoot::new(root, &apart, options.watching),
                     cache,
                 ));
                 Way::Plain { content, why }
@@ -153,12 +153,12 @@ impl Tree {
             },
         };
         if let Way::Git(git) = &mut self.way {
-            room.wrote(git.ledger.take_written());
+            room.wrote(git.index.take_written());
         }
         let changed = match (&tree, &self.way) {
             (TreeHash::Unknown { .. }, _) => None,
-            (_, Way::Git(tree)) => tree.ledger.changed(),
-            (_, Way::Plain { content, .. }) => content.ledger.changed(),
+            (_, Way::Git(tree)) => tree.index.changed(),
+            (_, Way::Plain { content, .. }) => content.index.changed(),
         };
         Snapshot {
             head,
@@ -193,7 +193,7 @@ impl Tree {
                 self.late = self.late.saturating_add(1);
                 format!("measuring the work tree took over {budget:?}")
             }
-            Stop::Anew => "the work tree changed while it was measured".to_owned(),
+            Stop::Rescan => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(words) => words,
         }
     }
@@ -214,8 +214,8 @@ impl Tree {
     /// Counts changed files from here on: see [`Snapshot::changed`].
     pub fn mark(&mut self) {
         match &mut self.way {
-            Way::Git(tree) => tree.ledger.mark(),
-            Way::Plain { content, .. } => content.ledger.mark(),
+            Way::Git(tree) => tree.index.mark(),
+            Way::Plain { content, .. } => content.index.mark(),
         }
     }
 
@@ -263,7 +263,7 @@ impl Tree {
         // Taken by git itself: nothing that a file's metadata hides may be lost here.
         self.git("rewinding")?.forget();
         self.late = 0;
-        let copy = self.snapshot(PATIENCE);
+        let copy = self.snapshot(GIT_TIMEOUT);
         diff::tree_of(to)?;
         diff::tree_of(&copy)?;
         let tree = self.git("rewinding")?;
@@ -272,7 +272,7 @@ impl Tree {
             (TreeHash::Git { nested: is, .. }, TreeHash::Git { nested: was, .. }) => is != was,
             _ => false,
         };
-        let mut done = rewind::rewind(&tree.repo, &tree.ledger.ground, copy, to)?;
+        let mut done = rewind::rewind(&tree.repo, &tree.index.scan_root, copy, to)?;
         if nested {
             done.nested.extend(tree.inner_paths());
         }
@@ -301,7 +301,7 @@ impl Tree {
     /// The same, to be done in another thread.
     pub(crate) fn commit_job(&self, message: &str) -> CommitJob {
         match &self.way {
-            Way::Git(tree) => CommitJob::new(&tree.repo, &tree.ledger.ground, message),
+            Way::Git(tree) => CommitJob::new(&tree.repo, &tree.index.scan_root, message),
             Way::Plain { why, .. } => CommitJob::hopeless(why),
         }
     }

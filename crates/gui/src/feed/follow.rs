@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use descartes_client::{ClientError, Fleet, Follower, LoopHandle, News, Output};
+use descartes_client::{ClientError, Fleet, Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Life, Story};
 use iced::Subscription;
@@ -168,8 +168,8 @@ impl Speaking {
     }
 }
 
-fn is_output(news: &News) -> bool {
-    matches!(news, News::Output { .. } | News::Skipped { .. })
+fn is_output(news: &LoopUpdate) -> bool {
+    matches!(news, LoopUpdate::Output { .. } | LoopUpdate::Skipped { .. })
 }
 
 /// Follows until nobody listens any more.
@@ -189,13 +189,15 @@ fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
     while !post.tx.is_closed() {
         for news in follower.news()? {
             match news {
-                News::Record(record) => {
+                LoopUpdate::Record(record) => {
                     story.push(&record);
                     apply(&mut state, &record)?;
                     changed = true;
                 }
-                News::Output { run, .. } | News::Skipped { run, .. } => printed = Some(run),
-                News::Life(_) => changed = true,
+                LoopUpdate::Output { run, .. } | LoopUpdate::Skipped { run, .. } => {
+                    printed = Some(run)
+                }
+                LoopUpdate::Life(_) => changed = true,
             }
         }
         if state.tasks.is_some() && speaks.has_printed(&handle)? {

@@ -110,7 +110,7 @@ impl Tale {
             near_miss: None,
             error: None,
             limit: None,
-            idle_hands: false,
+            did_nothing: false,
             tokens: Some(Tokens {
                 input: Some(10_000),
                 output: Some(2_300),

@@ -47,10 +47,30 @@ impl Sgr {
                     add(&mut kept, kind.map_or(first, |_| word));
                 }
                 22..=25 | 27..=29 | 55 | 59 => add(&mut kept, first),
-                30..=37 => self.set(Ground::Front, Colour::Index(code - 30), &mut kept, first),
-                40..=47 => self.set(Ground::Back, Colour::Index(code - 40), &mut kept, first),
-                90..=97 => self.set(Ground::Front, Colour::Index(code - 82), &mut kept, first),
-                100..=107 => self.set(Ground::Back, Colour::Index(code - 92), &mut kept, first),
+                30..=37 => self.set(
+                    ColourTarget::Front,
+                    Colour::Index(code - 30),
+                    &mut kept,
+                    first,
+                ),
+                40..=47 => self.set(
+                    ColourTarget::Back,
+                    Colour::Index(code - 40),
+                    &mut kept,
+                    first,
+                ),
+                90..=97 => self.set(
+                    ColourTarget::Front,
+                    Colour::Index(code - 82),
+                    &mut kept,
+                    first,
+                ),
+                100..=107 => self.set(
+                    ColourTarget::Back,
+                    Colour::Index(code - 92),
+                    &mut kept,
+                    first,
+                ),
                 39 => {
                     self.front = None;
                     add(&mut kept, first);
@@ -74,9 +94,9 @@ impl Sgr {
                         continue;
                     };
                     let ground = match code {
-                        38 => Ground::Front,
-                        48 => Ground::Back,
-                        _ => Ground::Underline,
+                        38 => ColourTarget::Front,
+                        48 => ColourTarget::Back,
+                        _ => ColourTarget::Underline,
                     };
                     let whole = match colour {
                         Colour::Index(index) => format!("{code};5;{index}"),
@@ -90,19 +110,19 @@ impl Sgr {
         kept
     }
 
-    fn set(&mut self, ground: Ground, colour: Colour, kept: &mut Vec<u8>, word: &[u8]) {
+    fn set(&mut self, ground: ColourTarget, colour: Colour, kept: &mut Vec<u8>, word: &[u8]) {
         let other = match ground {
-            Ground::Front => self.back,
-            Ground::Back => self.front,
-            Ground::Underline => None,
+            ColourTarget::Front => self.back,
+            ColourTarget::Back => self.front,
+            ColourTarget::Underline => None,
         };
         if other == Some(colour) {
             return;
         }
         match ground {
-            Ground::Front => self.front = Some(colour),
-            Ground::Back => self.back = Some(colour),
-            Ground::Underline => {}
+            ColourTarget::Front => self.front = Some(colour),
+            ColourTarget::Back => self.back = Some(colour),
+            ColourTarget::Underline => {}
         }
         self.open = true;
         add(kept, word);
@@ -117,7 +137,7 @@ fn add(kept: &mut Vec<u8>, word: &[u8]) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ground {
+enum ColourTarget {
     Front,
     Back,
     Underline,

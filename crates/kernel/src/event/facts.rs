@@ -46,7 +46,8 @@ pub enum EndedBy {
     /// It hung: no output, no work.
     Idle,
     /// It told a limit or error that it would wait on for ever.
-    Gave,
+    #[serde(rename = "gave")]
+    GaveUp,
     /// A budget of the loop was used up.
     Budget(Budget),
     /// A person or signal.
@@ -150,7 +151,8 @@ pub struct RunFacts {
     pub limit: Option<LimitTold>,
     /// An understood agent that neither said nor did anything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub idle_hands: bool,
+    #[serde(rename = "idle_hands")]
+    pub did_nothing: bool,
     /// Tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -197,15 +199,15 @@ impl RunFacts {
                 "tools were denied to it: {rules}; allow them with --permissions"
             ));
         }
-        if self.idle_hands {
+        if self.did_nothing {
             return Some("the agent said and did nothing".to_owned());
         }
         match (self.ended_by, self.exit) {
-            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(0)) | None) => None,
-            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Code(code))) => {
+            (EndedBy::Exit | EndedBy::GaveUp, Some(ExitStatus::Code(0)) | None) => None,
+            (EndedBy::Exit | EndedBy::GaveUp, Some(ExitStatus::Code(code))) => {
                 Some(format!("exit code {code}"))
             }
-            (EndedBy::Exit | EndedBy::Gave, Some(ExitStatus::Signal(signal))) => {
+            (EndedBy::Exit | EndedBy::GaveUp, Some(ExitStatus::Signal(signal))) => {
                 Some(format!("died of signal {signal}"))
             }
             _ => None,

@@ -21,7 +21,7 @@ const WORDS: usize = 8;
 const MAX_LETTERS: usize = 1024;
 
 /// How far around a place in the prompt its words are looked for.
-const SIGHT: usize = 8 * 1024;
+const LOOKBACK_BYTES: usize = 8 * 1024;
 
 /// Leads are found by so many of their last bytes.
 const KEY: usize = 8;
@@ -212,7 +212,7 @@ impl Places {
         let few = words < WORDS && !start.is_cut;
         let ways = [Speakers::Kept, Speakers::Dropped];
         if words == 0 {
-            let rest = prompt.get(end..floor(prompt, end.saturating_add(SIGHT)));
+            let rest = prompt.get(end..floor(prompt, end.saturating_add(LOOKBACK_BYTES)));
             let rest = rest.unwrap_or_default();
             let told = words_of(rest).nth(WORDS - 1).or(words_of(rest).last());
             let Some(told) = told.and_then(|end| rest.get(..end)) else {
@@ -290,7 +290,7 @@ struct LeadStart {
 
 /// What stands before `place` on its line, the nearest line with words above, and eight words more.
 fn lead_start(prompt: &str, place: usize) -> LeadStart {
-    let from = floor(prompt, place.saturating_sub(SIGHT));
+    let from = floor(prompt, place.saturating_sub(LOOKBACK_BYTES));
     let window = prompt.get(from..place).unwrap_or_default();
     let line_start = |text: &str| text.rfind(['\n', '\r']).map_or(0, |end| end + 1);
     let mut start = line_start(window);

@@ -11,7 +11,7 @@ use super::sentence::{has_open_box, is_finished, is_unsaid, may_follow};
 use super::{ClaimKind, PromiseMatch, PromiseSpec, quote};
 
 /// How far before a tag the end of a sentence or an open quotation is looked for.
-const SIGHT: usize = 4096;
+const LOOKBACK_BYTES: usize = 4096;
 
 /// The promises in the form in which they are compared.
 #[derive(Clone, Debug)]
@@ -318,7 +318,7 @@ pub(super) fn is_quote_line(text: &[u8]) -> bool {
 
 fn tail(bytes: &[u8]) -> &[u8] {
     bytes
-        .get(bytes.len().saturating_sub(SIGHT)..)
+        .get(bytes.len().saturating_sub(LOOKBACK_BYTES)..)
         .unwrap_or_default()
 }
 

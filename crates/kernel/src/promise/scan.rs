@@ -7,7 +7,7 @@ use super::find::OPEN;
 use super::probe::{Engine, probes, rarest};
 
 /// How far back the beginning of a fence's line is looked for; a sequence may stand there.
-const SIGHT: usize = 2 * MAX_SEQUENCE;
+const LOOKBACK_BYTES: usize = 2 * MAX_SEQUENCE;
 
 /// How a hunk of a diff begins.
 const HUNK: &[u8] = b"@@ ";
@@ -149,7 +149,7 @@ fn reads(raw: &[u8], text: &[u8]) -> bool {
 /// ask it in vain costs little.
 fn may_stand_first(before: &[u8]) -> bool {
     let window = before
-        .get(before.len().saturating_sub(SIGHT)..)
+        .get(before.len().saturating_sub(LOOKBACK_BYTES)..)
         .unwrap_or_default();
     let line = match memrchr2(b'\n', b'\r', window) {
         Some(end) => window.get(end + 1..).unwrap_or_default(),

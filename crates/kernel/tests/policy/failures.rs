@@ -49,7 +49,7 @@ fn timeouts_hangs_and_idle_hands_are_failures() {
             ..facts()
         },
         RunFacts {
-            idle_hands: true,
+            did_nothing: true,
             ..facts()
         },
         RunFacts {

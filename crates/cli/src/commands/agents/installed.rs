@@ -10,10 +10,10 @@ use descartes_proc::find_program;
 
 use crate::error::CliError;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 
 /// An agent that does not tell its version by then is not waited for.
-const PATIENCE: Duration = Duration::from_secs(15);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An agent that is there.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub struct MayBeStarted(Profiles);
 
 impl MayBeStarted {
     /// Looks at what is trusted here.
-    pub fn here(around: &Surroundings) -> Result<Self, CliError> {
-        let harmless = around.with(ProjectConfig::Harmless).layers(&around.here);
+    pub fn here(ctx: &CommandContext) -> Result<Self, CliError> {
+        let harmless = ctx.with(ProjectConfig::Harmless).layers(&ctx.here);
         let found = harmless.and_then(|layers| profiles(&layers));
         Ok(Self(match found {
             Ok(profiles) => profiles,
@@ -51,11 +51,11 @@ impl MayBeStarted {
 pub fn look<'a>(
     profiles: &'a Profiles,
     started: &MayBeStarted,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Vec<(&'a Profile, Option<Installed>)> {
     let look = |profile: &Profile| match started.holds(profile, profiles) {
-        true => look_for(profile, around),
-        false => find(profile, around),
+        true => look_for(profile, ctx),
+        false => find(profile, ctx),
     };
     let look = &look;
     thread::scope(|scope| {
@@ -76,17 +76,17 @@ pub fn look<'a>(
 }
 
 /// Looks for one agent, and asks it for its version.
-pub fn look_for(profile: &Profile, around: &Surroundings) -> Option<Installed> {
-    let found = find(profile, around)?;
+pub fn look_for(profile: &Profile, ctx: &CommandContext) -> Option<Installed> {
+    let found = find(profile, ctx)?;
     let printed = printed(&found.program, &profile.version_args).unwrap_or_default();
     let version = Some(profile.judge_version(&printed));
     Some(Installed { version, ..found })
 }
 
 /// The same without starting it.
-fn find(profile: &Profile, around: &Surroundings) -> Option<Installed> {
+fn find(profile: &Profile, ctx: &CommandContext) -> Option<Installed> {
     let words = shell_words::split(&profile.command).ok()?;
-    let program = program(words.first()?, around)?;
+    let program = program(words.first()?, ctx)?;
     Some(Installed {
         program,
         version: None,
@@ -94,12 +94,12 @@ fn find(profile: &Profile, around: &Surroundings) -> Option<Installed> {
 }
 
 /// The program of that name, as an agent would be found.
-pub fn program(name: &str, around: &Surroundings) -> Option<PathBuf> {
-    let path = around
+pub fn program(name: &str, ctx: &CommandContext) -> Option<PathBuf> {
+    let path = ctx
         .environment
         .raw("PATH")
         .map(std::ffi::OsString::as_os_str);
-    find_program(name.as_ref(), path, &around.here).ok()
+    find_program(name.as_ref(), path, &ctx.here).ok()
 }
 
 /// What the program prints when asked for its version.
@@ -111,7 +111,7 @@ pub fn printed(program: &Path, arguments: &[String]) -> Option<String> {
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    if !ends(&mut child, Instant::now() + PATIENCE) {
+    if !ends(&mut child, Instant::now() + VERSION_TIMEOUT) {
         // It is asked no more; what became of it does not matter.
         drop(child.kill());
         drop(child.wait());

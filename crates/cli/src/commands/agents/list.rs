@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::installed::{Installed, MayBeStarted, look, show_version};
 use crate::printer::Printer;
 use crate::session::foreground::Format;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 
 /// Lists all agents: those that are installed first.
@@ -14,10 +14,10 @@ pub fn run(
     profiles: &Profiles,
     started: &MayBeStarted,
     format: Format,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> i32 {
-    let mut all = look(profiles, started, around);
+    let mut all = look(profiles, started, ctx);
     // The one that stands for any command is nowhere installed.
     all.retain(|(profile, _)| !profile.command.is_empty());
     all.sort_by_key(|(_, installed)| installed.is_none());

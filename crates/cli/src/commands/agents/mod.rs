@@ -12,32 +12,32 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::trust::{self, Project, ScudGates};
 use installed::MayBeStarted;
 
 /// Runs a verb, or lists.
-pub fn run(args: AgentsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let written = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
+pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let written = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
     let profiles = profiles(&written)?;
-    if let Some(notice) = trust::notice(&around.here, around) {
+    if let Some(notice) = trust::notice(&ctx.here, ctx) {
         printer.note(&notice);
     }
-    let started = MayBeStarted::here(around)?;
+    let started = MayBeStarted::here(ctx)?;
     match args.verb {
         None => {
             let format = format(args.json);
-            Ok(list::run(&profiles, &started, format, around, printer))
+            Ok(list::run(&profiles, &started, format, ctx, printer))
         }
         Some(AgentsVerb::Show { name }) => show::run(&name, &profiles, printer),
         Some(AgentsVerb::Test(args)) => {
             let profile = known(&args.name, &profiles)?;
             if !started.holds(profile, &profiles) {
-                let project = Project::look(&around.here, ScudGates::Unused, around)?;
-                return Err(trust::refusal(&project, &around.here, around, None));
+                let project = Project::look(&ctx.here, ScudGates::Unused, ctx)?;
+                return Err(trust::refusal(&project, &ctx.here, ctx, None));
             }
-            let around = around.with(ProjectConfig::Harmless);
-            trial::run(&args, &profiles, &around, printer)
+            let ctx = ctx.with(ProjectConfig::Harmless);
+            trial::run(&args, &profiles, &ctx, printer)
         }
     }
 }

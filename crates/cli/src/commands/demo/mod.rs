@@ -6,6 +6,7 @@ mod files;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use descartes_core::host::OnExistingState;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::units::Secs;
 
@@ -14,13 +15,13 @@ use crate::commands::agents::installed::program;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::session::foreground::{self, Format};
-use crate::session::order::{Job, Order, Over, this_program};
-use crate::settings::surroundings::Surroundings;
+use crate::session::order::{Job, Order, this_program};
+use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 
 /// Runs it.
-pub fn run(args: DemoArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let dir = folder(&around.paths.temp_dir)?;
+pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let dir = folder(&ctx.paths.temp_dir)?;
     for (name, text) in files::ALL {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(at("write", &path))?;
@@ -40,14 +41,14 @@ pub fn run(args: DemoArgs, around: &Surroundings, printer: &Printer) -> Result<i
     if format == Format::Story {
         printer.line(&opening(printer));
     }
-    let inside = Surroundings {
+    let inside = CommandContext {
         here: dir.clone(),
-        ..around.clone()
+        ..ctx.clone()
     };
     let code = foreground::run(order(&dir, args), format, &inside, printer)?;
     if format == Format::Story {
         printer.line(&closing(&dir, printer));
-        if program("descartes", around).is_none() {
+        if program("descartes", ctx).is_none() {
             printer.hint(&format!(
                 "`descartes` is not on your PATH: type {} instead, or put it there",
                 this_program().display()
@@ -101,7 +102,7 @@ fn order(dir: &Path, args: DemoArgs) -> Order {
             name: dir
                 .file_name()
                 .map(|name| name.to_string_lossy().into_owned()),
-            over: Over::KeepOver,
+            existing: OnExistingState::ArchiveIfOver,
         },
     }
 }

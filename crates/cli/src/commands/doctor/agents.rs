@@ -7,16 +7,16 @@ use super::finding::{Finding, note, ok};
 use crate::commands::agents::installed::{
     Installed, MayBeStarted, look as look_for_all, program, show_version,
 };
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Looks for every agent that is known.
 pub fn look(
     profiles: &Profiles,
     layers: &Layers,
     started: &MayBeStarted,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Vec<Finding> {
-    let mut out: Vec<Finding> = look_for_all(profiles, started, around)
+    let mut out: Vec<Finding> = look_for_all(profiles, started, ctx)
         .into_iter()
         .filter_map(|(profile, installed)| Some(tell(profile, &installed?)))
         .collect();
@@ -27,17 +27,17 @@ pub fn look(
             "any command can be one: --command './my-agent'",
         ));
     }
-    out.extend(default_missing(profiles, layers, around));
+    out.extend(default_missing(profiles, layers, ctx));
     out
 }
 
-fn default_missing(profiles: &Profiles, layers: &Layers, around: &Surroundings) -> Option<Finding> {
+fn default_missing(profiles: &Profiles, layers: &Layers, ctx: &CommandContext) -> Option<Finding> {
     let agent = layers.get::<String>("default_agent")?.value;
     let command = profiles
         .get(&agent)
         .map_or(agent.as_str(), |profile| profile.command.as_str());
     let words = shell_words::split(command).ok()?;
-    if program(words.first()?, around).is_some() {
+    if program(words.first()?, ctx).is_some() {
         return None;
     }
     let message = format!("the default agent `{agent}` is not installed");

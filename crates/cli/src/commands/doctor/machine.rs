@@ -12,7 +12,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::finding::{Finding, note, ok, problem};
 use crate::env::Stream;
-use crate::settings::surroundings::{Surroundings, project_config};
+use crate::settings::command_context::{CommandContext, project_config};
 
 /// Less than this is soon full.
 const TIGHT: u64 = 1_000_000_000;
@@ -103,11 +103,8 @@ fn probe(folder: &Path) -> io::Result<()> {
 }
 
 /// Where settings come from.
-pub fn config(around: &Surroundings) -> Vec<Finding> {
-    let files = [
-        around.paths.user_config(),
-        Some(project_config(&around.here)),
-    ];
+pub fn config(ctx: &CommandContext) -> Vec<Finding> {
+    let files = [ctx.paths.user_config(), Some(project_config(&ctx.here))];
     let there: Vec<String> = files
         .into_iter()
         .flatten()
@@ -136,8 +133,8 @@ pub fn log(root: &StateRoot) -> Finding {
 }
 
 /// What the terminal can show.
-pub fn terminal(around: &Surroundings) -> Finding {
-    let environment = &around.environment;
+pub fn terminal(ctx: &CommandContext) -> Finding {
+    let environment = &ctx.environment;
     if Stream::of(&io::stdout()) == Stream::Pipe {
         return ok("terminal", "output is piped: plain lines");
     }

@@ -16,23 +16,23 @@ use crate::commands::agents::installed::MayBeStarted;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::style::Tone;
 use crate::trust;
 
 /// Runs all checks; findings exit with 1.
-pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let root = around.root(&around.here);
-    let mut findings = machine::git(&around.here);
+pub fn run(args: DoctorArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let root = ctx.root(&ctx.here);
+    let mut findings = machine::git(&ctx.here);
     findings.extend(machine::disk(&root));
-    let (layers, profiles, config) = configuration(around)?;
+    let (layers, profiles, config) = configuration(ctx)?;
     findings.extend(config);
-    let started = MayBeStarted::here(around)?;
-    findings.extend(agents::look(&profiles, &layers, &started, around));
+    let started = MayBeStarted::here(ctx)?;
+    findings.extend(agents::look(&profiles, &layers, &started, ctx));
     findings.extend(streams::look(&root, &profiles));
-    findings.extend(leftovers::look(&root, &around.paths));
+    findings.extend(leftovers::look(&root, &ctx.paths));
     findings.push(machine::log(&root));
-    findings.push(machine::terminal(around));
+    findings.push(machine::terminal(ctx));
     show(&findings, args, printer);
     let bad = findings
         .iter()
@@ -41,16 +41,16 @@ pub fn run(args: DoctorArgs, around: &Surroundings, printer: &Printer) -> Result
 }
 
 /// The settings; where they cannot be used, the defaults and why.
-fn configuration(around: &Surroundings) -> Result<(Layers, Profiles, Vec<Finding>), CliError> {
-    let found = around
+fn configuration(ctx: &CommandContext) -> Result<(Layers, Profiles, Vec<Finding>), CliError> {
+    let found = ctx
         .with(ProjectConfig::AsWritten)
-        .layers(&around.here)
+        .layers(&ctx.here)
         .and_then(|layers| Ok((profiles(&layers)?, layers)));
     match found {
         Ok((profiles, layers)) => {
-            let mut out = machine::config(around);
+            let mut out = machine::config(ctx);
             out.extend(
-                trust::notice(&around.here, around)
+                trust::notice(&ctx.here, ctx)
                     .map(|notice| note("config", notice, "if you want it: descartes trust --yes")),
             );
             out.extend(layers.unknown().into_iter().map(|unknown| {

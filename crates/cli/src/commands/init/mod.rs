@@ -14,14 +14,14 @@ use self::files::NewFile;
 use crate::args::setup::InitArgs;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 use crate::trust;
 use crate::within::refuse_from_within;
 
 /// Runs it.
-pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let dir = around.absolute(&args.dir);
+pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let dir = ctx.absolute(&args.dir);
     if !dir.is_dir() {
         return Err(CliError::usage(
             format!("{} is not a directory", dir.display()),
@@ -61,9 +61,9 @@ pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<
     }
     let config = written.iter().find(|file| file.path == files::CONFIG);
     match config {
-        Some(config) => trust_as_written(&dir, config, around, printer)?,
+        Some(config) => trust_as_written(&dir, config, ctx, printer)?,
         None => {
-            if let Some(notice) = trust::notice(&dir, around) {
+            if let Some(notice) = trust::notice(&dir, ctx) {
                 printer.note(&notice);
             }
         }
@@ -78,12 +78,12 @@ pub fn run(args: &InitArgs, around: &Surroundings, printer: &Printer) -> Result<
 fn trust_as_written(
     dir: &Path,
     config: &NewFile,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(), CliError> {
     let keys = powers_of_text(&config.text, &dir.join(config.path))?;
     let kept = refuse_from_within("descartes trust")
-        .and_then(|()| around.trust_book(dir))
+        .and_then(|()| ctx.trust_book(dir))
         .and_then(|book| Ok(book.keep(Subject::Config, &keys, jiff::Timestamp::now())?));
     if let Err(error) = kept {
         printer.note(&format!("the config is not trusted yet: {error}"));

@@ -11,7 +11,7 @@ use folder::{Folder, Found};
 use crate::args::install::{InstallArgs, Place, Tool};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 const PLUGIN: &str = "ralph-wiggum";
 
@@ -42,10 +42,10 @@ const FILES: &[(&str, &str)] = &[
 /// Runs `install`.
 pub fn install(
     args: &InstallArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let folder = folder(args, around)?;
+    let folder = folder(args, ctx)?;
     match folder.look()? {
         Found::Nothing => {}
         Found::Ours { edited, .. } if edited.is_empty() || args.force => {}
@@ -71,7 +71,7 @@ pub fn install(
         printer.note("Claude Code loads a project's plugin once its folder is trusted");
     }
     for program in ["descartes", "claude"] {
-        if around.environment.program(program).is_none() {
+        if ctx.environment.program(program).is_none() {
             printer.warning(&format!(
                 "`{program}` is not on the PATH: the commands need it"
             ));
@@ -83,10 +83,10 @@ pub fn install(
 /// Runs `uninstall`.
 pub fn uninstall(
     args: &InstallArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let folder = folder(args, around)?;
+    let folder = folder(args, ctx)?;
     match folder.look()? {
         Found::Ours { edited, .. } if !edited.is_empty() && !args.force => {
             Err(refused("removed", &edited, "uninstall", args))
@@ -134,12 +134,12 @@ fn refused(what: &str, edited: &[PathBuf], verb: &str, args: &InstallArgs) -> Cl
 }
 
 /// Where Claude Code looks for plugins of one's own.
-fn folder(args: &InstallArgs, around: &Surroundings) -> Result<Folder, CliError> {
+fn folder(args: &InstallArgs, ctx: &CommandContext) -> Result<Folder, CliError> {
     let Tool::Claude = args.tool;
     let base = match args.place() {
-        Place::Project => around.here.join(".claude"),
+        Place::Project => ctx.here.join(".claude"),
         Place::User => {
-            let environment = &around.environment;
+            let environment = &ctx.environment;
             let own = environment.text("CLAUDE_CONFIG_DIR").map(PathBuf::from);
             let home = environment
                 .text("HOME")

@@ -16,7 +16,7 @@ use super::which::find;
 use crate::args::loops::CancelArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::within;
 
 /// Beyond the agent's grace: a guard sweeps for 5 s at most, a commit may be under way.
@@ -35,8 +35,8 @@ struct Done {
 }
 
 /// Runs it.
-pub fn run(args: &CancelArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     within::refuse_steering(&found)?;
     let grace = match args.now {
         true => Grace::Skip,

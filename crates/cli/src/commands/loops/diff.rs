@@ -16,15 +16,15 @@ use super::which::{find_iteration, has_no_iterations, loops};
 use crate::args::loops::DiffArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::Paint;
 
 /// A person waits for this; the loop does not.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs it.
-pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let (found, iteration) = find_iteration(&args.of, around, printer)?;
+pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
     found.refuse_displaced()?;
     let trees = found.trees(iteration).map_err(|error| {
         let of_tasks = |state: LoopState| state.config.tasks.is_some();
@@ -36,7 +36,7 @@ pub fn run(args: &DiffArgs, around: &Surroundings, printer: &Printer) -> Result<
             _ => error.into(),
         }
     })?;
-    let all = loops(around, &found.meta().working_dir, printer)?;
+    let all = loops(ctx, &found.meta().working_dir, printer)?;
     let mut tree = open_to_compare(&found, &all)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
@@ -130,7 +130,7 @@ pub fn recorded(text: Option<&str>) -> Snapshot {
 /// The tree after the iteration; while it is under way, the tree as it is.
 fn after(trees: &IterationTrees, tree: &mut Tree) -> Snapshot {
     match (&trees.after, &trees.row.verdict) {
-        (None, None) => tree.snapshot(PATIENCE),
+        (None, None) => tree.snapshot(DIFF_TIMEOUT),
         (after, _) => recorded(after.as_deref()),
     }
 }

@@ -1,6 +1,6 @@
 //! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
 
-use descartes_core::host::{self, HostSettings};
+use descartes_core::host::{self, HostSettings, OnExistingState};
 use descartes_kernel::agent::PromptMode;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::units::{Secs, show_size};
@@ -9,7 +9,6 @@ use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::order::Over;
 use crate::settings::start::Start;
 use crate::style::Tone;
 use crate::view::words;
@@ -17,7 +16,7 @@ use crate::view::words;
 /// Prints it.
 pub fn run(
     start: &Start,
-    over: Over,
+    existing: OnExistingState,
     settings: &HostSettings,
     printer: &Printer,
 ) -> Result<(), CliError> {
@@ -49,7 +48,7 @@ pub fn run(
         printer.line(&format!("  {line}"));
     }
     printer.line(&title("Plan"));
-    for (label, text) in plan(start, over, settings)? {
+    for (label, text) in plan(start, existing, settings)? {
         printer.line(&format!("  {label:<18}{text}"));
     }
     let rows = start.layers.rows();
@@ -92,7 +91,7 @@ fn first_prompt(start: &Start, printer: &Printer) -> Result<String, CliError> {
 
 fn plan(
     start: &Start,
-    over: Over,
+    existing: OnExistingState,
     settings: &HostSettings,
 ) -> Result<Vec<(&'static str, String)>, CliError> {
     let config = &start.config;
@@ -103,7 +102,7 @@ fn plan(
         ("working dir", start.dir.display().to_string()),
         ("state file", state_file.display().to_string()),
     ];
-    match host::over_existing(settings, &state_file, over.existing(), config) {
+    match host::over_existing(settings, &state_file, existing, config) {
         Ok(kept) => rows.extend(kept.map(|words| ("", words))),
         Err(refused) => {
             rows.push(("", refused.to_string()));

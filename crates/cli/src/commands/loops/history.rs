@@ -12,7 +12,7 @@ use super::which::find;
 use crate::args::loops::HistoryArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::{Paint, Tone};
 use crate::view::width::{cut_end, one_line, width};
 use crate::view::words;
@@ -33,8 +33,8 @@ const COLUMNS: [(&str, usize); 9] = [
 ];
 
 /// Runs it.
-pub fn run(args: &HistoryArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     let life = found.life()?;
     let from = match args.last {
         Some(last) => From::Last(u64::from(last)),

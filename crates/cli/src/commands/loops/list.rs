@@ -13,7 +13,7 @@ use super::which::loops;
 use crate::args::loops::ListArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 use crate::view::width::{cut_end, cut_start, width};
 use crate::view::words;
@@ -35,11 +35,11 @@ struct Line {
 }
 
 /// Runs it.
-pub fn run(args: ListArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let all = loops(around, &around.here, printer)?;
+pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let all = loops(ctx, &ctx.here, printer)?;
     let scope = match args.all {
         true => Scope::All,
-        false => Scope::Of(around.here.clone()),
+        false => Scope::Of(ctx.here.clone()),
     };
     let found = nested(&all, &scope, args.children)?;
     if args.json {

@@ -19,24 +19,24 @@ use super::watch;
 use crate::args::LoopVerb;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs a verb and gives its exit code.
-pub fn run(verb: LoopVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: LoopVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     match verb {
-        LoopVerb::Start(args) => start::run(&args, around, printer),
-        LoopVerb::Resume(args) => resume::run(&args, around, printer),
-        LoopVerb::Status(args) => status::run(&args, around, printer),
-        LoopVerb::List(args) => list::run(args, around, printer),
-        LoopVerb::History(args) => history::run(&args, around, printer),
-        LoopVerb::Logs(args) => logs::run(&args, around, printer),
-        LoopVerb::Watch(args) => watch::run(&args, watch::First::Here, around, printer),
-        LoopVerb::Cancel(args) => cancel::run(&args, around, printer),
-        LoopVerb::Pause(args) => steer::pause(&args, around, printer),
-        LoopVerb::Unpause(args) => steer::unpause(&args, around, printer),
-        LoopVerb::Say(args) => steer::say(&args, around, printer),
-        LoopVerb::Set(args) => steer::set(&args, around, printer),
-        LoopVerb::Diff(args) => diff::run(&args, around, printer),
-        LoopVerb::Rewind(args) => rewind::run(&args, around, printer),
+        LoopVerb::Start(args) => start::run(&args, ctx, printer),
+        LoopVerb::Resume(args) => resume::run(&args, ctx, printer),
+        LoopVerb::Status(args) => status::run(&args, ctx, printer),
+        LoopVerb::List(args) => list::run(args, ctx, printer),
+        LoopVerb::History(args) => history::run(&args, ctx, printer),
+        LoopVerb::Logs(args) => logs::run(&args, ctx, printer),
+        LoopVerb::Watch(args) => watch::run(&args, watch::First::Here, ctx, printer),
+        LoopVerb::Cancel(args) => cancel::run(&args, ctx, printer),
+        LoopVerb::Pause(args) => steer::pause(&args, ctx, printer),
+        LoopVerb::Unpause(args) => steer::unpause(&args, ctx, printer),
+        LoopVerb::Say(args) => steer::say(&args, ctx, printer),
+        LoopVerb::Set(args) => steer::set(&args, ctx, printer),
+        LoopVerb::Diff(args) => diff::run(&args, ctx, printer),
+        LoopVerb::Rewind(args) => rewind::run(&args, ctx, printer),
     }
 }

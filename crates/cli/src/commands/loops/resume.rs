@@ -25,8 +25,8 @@ use crate::session::foreground::Format;
 use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
 use crate::settings::agent;
+use crate::settings::command_context::CommandContext;
 use crate::settings::prompt;
-use crate::settings::surroundings::Surroundings;
 use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
@@ -35,24 +35,24 @@ pub(super) const OTHER_COMMAND: &str = "the model is then chosen by the command 
     own settings: start a loop with another --command";
 
 /// Runs it.
-pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let here = place(args, around)?;
+pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let here = place(args, ctx)?;
     let elsewhere = here.as_ref().filter(|_| args.working_dir.is_some());
-    let around = &match elsewhere {
-        Some(dir) if args.which.id.is_none() && args.which.state_file.is_none() => Surroundings {
+    let ctx = &match elsewhere {
+        Some(dir) if args.which.id.is_none() && args.which.state_file.is_none() => CommandContext {
             here: dir.clone(),
-            ..around.clone()
+            ..ctx.clone()
         },
-        _ => around.clone(),
+        _ => ctx.clone(),
     };
-    let root = around.root(&around.here);
-    let mut found = find(&args.which, around, &root)?;
+    let root = ctx.root(&ctx.here);
+    let mut found = find(&args.which, ctx, &root)?;
     if let Some(dir) = &here {
         found.come_to(dir);
     }
-    let mut change = change(&args.change, around)?;
-    refuse_from_within(&found, &root, around)?;
-    refuse_without_tasks(args, &found, around)?;
+    let mut change = change(&args.change, ctx)?;
+    refuse_from_within(&found, &root, ctx)?;
+    refuse_without_tasks(args, &found, ctx)?;
     if args.trust_marks {
         within::refuse_from_within("--trust-marks")?;
         change.trust_marks = Some(true);
@@ -62,18 +62,18 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
     }
     change.permissions = args.agent.permissions;
     change.prompt_mode = args.agent.prompt_mode;
-    change_agent(&args.agent, &mut change, &found, around, printer)?;
-    let dir = found.dir.clone().unwrap_or_else(|| around.here.clone());
+    change_agent(&args.agent, &mut change, &found, ctx, printer)?;
+    let dir = found.dir.clone().unwrap_or_else(|| ctx.here.clone());
     let asking = Asking {
         trust_config: args.trust_config,
         silent: args.json,
     };
     // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
-    let around = &trust::settle(&dir, ScudGates::Unused, asking, around, printer)?;
+    let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx, printer)?;
     let environment: BTreeMap<String, String> = args
         .env
         .iter()
-        .map(|variable| variable.resolved(&around.environment))
+        .map(|variable| variable.resolved(&ctx.environment))
         .collect::<Result<_, _>>()?;
     let order = Order {
         from: None,
@@ -97,18 +97,18 @@ pub fn run(args: &ResumeArgs, around: &Surroundings, printer: &Printer) -> Resul
         ..ShowArgs::default()
     });
     if args.detach {
-        return background::start(&order, format, around, printer);
+        return background::start(&order, format, ctx, printer);
     }
-    foreground::run(order, format, around, printer)
+    foreground::run(order, format, ctx, printer)
 }
 
 /// Where it goes on, if that was said.
-fn place(args: &ResumeArgs, around: &Surroundings) -> Result<Option<PathBuf>, CliError> {
+fn place(args: &ResumeArgs, ctx: &CommandContext) -> Result<Option<PathBuf>, CliError> {
     match (&args.working_dir, args.here) {
         (None, false) => Ok(None),
-        (None, true) => Ok(Some(around.here.clone())),
+        (None, true) => Ok(Some(ctx.here.clone())),
         (Some(dir), _) => {
-            let dir = around.absolute(dir);
+            let dir = ctx.absolute(dir);
             match dir.canonicalize() {
                 Ok(found) if found.is_dir() => Ok(Some(found)),
                 Ok(_) => Err(no_directory(&dir, "it is not a directory")),
@@ -144,7 +144,7 @@ impl Found {
     }
 }
 
-fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Found, CliError> {
+fn find(which: &WhichLoop, ctx: &CommandContext, root: &StateRoot) -> Result<Found, CliError> {
     if let Some(query) = &which.id {
         let entry = catalog::find(root, query)?;
         return Ok(Found {
@@ -154,12 +154,12 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
         });
     }
     let state_file = match &which.state_file {
-        Some(file) => around.absolute(file),
-        None => around.here.join(PROJECT_FOLDER).join(STATE_FILE),
+        Some(file) => ctx.absolute(file),
+        None => ctx.here.join(PROJECT_FOLDER).join(STATE_FILE),
     };
     if which.state_file.is_none() && !safe_open::is_there(&state_file) {
         let loops = Loops::at(root.clone(), Known::builtin()?);
-        match loops.find(&Query::Here(around.here.clone())) {
+        match loops.find(&Query::Here(ctx.here.clone())) {
             Ok(found) => {
                 return Ok(Found {
                     state_file: found.state_file().to_owned(),
@@ -182,23 +182,23 @@ fn find(which: &WhichLoop, around: &Surroundings, root: &StateRoot) -> Result<Fo
 fn refuse_from_within(
     found: &Found,
     root: &StateRoot,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Result<(), CliError> {
     let query = found.id.clone();
     let query = query.unwrap_or_else(|| found.state_file.display().to_string());
     match catalog::find(root, &query) {
         Ok(entry) => within::refuse_steering_of(&entry.meta),
         // A state file that has not run here: to begin from it is to start a loop.
-        Err(_) => within::refuse_start(false, &found.state_file, around),
+        Err(_) => within::refuse_start(false, &found.state_file, ctx),
     }
 }
 
 /// What changes from here on.
-pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigChange, CliError> {
+pub(super) fn change(args: &ChangeArgs, ctx: &CommandContext) -> Result<ConfigChange, CliError> {
     let task = prompt::task(
         args.prompt.as_deref(),
         args.prompt_file.as_deref(),
-        &around.here,
+        &ctx.here,
     )?;
     let text = Some(task.prompt).filter(|_| task.file.is_none());
     let given = args.prompt.is_some() || args.prompt_file.is_some();
@@ -243,7 +243,7 @@ pub(super) fn change(args: &ChangeArgs, around: &Surroundings) -> Result<ConfigC
 fn refuse_without_tasks(
     args: &ResumeArgs,
     found: &Found,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Result<(), CliError> {
     let given = [
         ("--retry-blocked", args.retry_blocked),
@@ -253,7 +253,7 @@ fn refuse_without_tasks(
         return Ok(());
     };
     // What cannot be read is told by the loop itself as it is taken up.
-    match config_of(found, around, &Known::builtin()?) {
+    match config_of(found, ctx, &Known::builtin()?) {
         Some(config) if config.tasks.is_none() => Err(CliError::usage(
             format!("{flag} is for a loop over tasks, and this one has none"),
             format!("leave {flag} away"),
@@ -268,16 +268,16 @@ fn change_agent(
     args: &AgentChangeArgs,
     change: &mut ConfigChange,
     found: &Found,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(), CliError> {
     if args.backend.is_none() && change.model.is_none() {
         return Ok(());
     }
-    let dir = found.dir.as_ref().unwrap_or(&around.here);
-    let known = which::known(around, dir, printer)?;
+    let dir = found.dir.as_ref().unwrap_or(&ctx.here);
+    let known = which::known(ctx, dir, printer)?;
     // What cannot be read is told by the loop itself as it is taken up.
-    let Some(mut config) = config_of(found, around, &known) else {
+    let Some(mut config) = config_of(found, ctx, &known) else {
         return Ok(());
     };
     if let Some(backend) = &args.backend {
@@ -295,7 +295,7 @@ fn change_agent(
 }
 
 /// What the loop was asked for. Its state file may be another's by now, where it was named.
-fn config_of(found: &Found, around: &Surroundings, known: &Known) -> Option<IterativeLoopConfig> {
+fn config_of(found: &Found, ctx: &CommandContext, known: &Known) -> Option<IterativeLoopConfig> {
     let loaded = state_file::load(&found.state_file).ok();
     let loaded = loaded.map(|loaded| loaded.state);
     match &found.id {
@@ -304,7 +304,7 @@ fn config_of(found: &Found, around: &Surroundings, known: &Known) -> Option<Iter
                 .as_ref()
                 .is_none_or(|state| state.loop_id.as_ref() != Some(id)) =>
         {
-            let loops = Loops::at(around.root(&around.here), known.clone());
+            let loops = Loops::at(ctx.root(&ctx.here), known.clone());
             let handle = loops.find(&Query::Named(id.clone())).ok()?;
             Some(handle.state().ok()?.config)
         }

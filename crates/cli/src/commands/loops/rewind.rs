@@ -19,19 +19,19 @@ use super::which::{as_typed, find, loops};
 use crate::args::loops::RewindArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::within;
 
 /// A person waits for this.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REWIND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that are named before it is asked.
 const NAMED: usize = 20;
 
 /// Runs it.
-pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     found.refuse_displaced()?;
-    let all = loops(around, &found.meta().working_dir, printer)?;
+    let all = loops(ctx, &found.meta().working_dir, printer)?;
     refuse_without_worktree(&found)?;
     let mut tree = open(&found, &all)?;
     if args.copies {
@@ -46,7 +46,7 @@ pub fn run(args: &RewindArgs, around: &Surroundings, printer: &Printer) -> Resul
     within::refuse_steering(&found)?;
     refuse_while_running(&found, &all)?;
     let (to, name) = goal(target, &found, &tree)?;
-    let now = tree.snapshot(PATIENCE);
+    let now = tree.snapshot(REWIND_TIMEOUT);
     let plan = tree.changed_files(&now, &to)?;
     if plan.is_empty() {
         printer.line(&format!("the work tree is already as {name} left it"));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use descartes_core::host;
+use descartes_core::host::{self, OnExistingState};
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 
 use super::dry_run;
@@ -10,38 +10,38 @@ use crate::args::start::StartArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
-use crate::session::order::{Job, Order, Over};
+use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::start::{Start, resolve, working_dir};
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::settings::tasks;
 use crate::trust::{self, Asking};
 use crate::within;
 
 /// Runs it.
-pub fn run(args: &StartArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let around = &around_for(args, around, printer)?;
-    let start = resolve(args, around)?;
+pub fn run(args: &StartArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let ctx = &around_for(args, ctx, printer)?;
+    let start = resolve(args, ctx)?;
     for warning in &start.warnings {
         printer.warning(warning);
     }
-    let over = if args.place.force {
-        Over::SetAside
+    let existing = if args.place.force {
+        OnExistingState::Archive
     } else {
-        Over::KeepOver
+        OnExistingState::ArchiveIfOver
     };
     if args.show.dry_run {
-        let settings = order(&start, over).host_settings(around)?;
-        dry_run::run(&start, over, &settings, printer)?;
+        let settings = order(&start, existing).host_settings(ctx)?;
+        dry_run::run(&start, existing, &settings, printer)?;
         return Ok(host::examine(&settings, &start.config).map(|()| 0)?);
     }
-    within::refuse_start(args.place.nested, &state_file(&start), around)?;
+    within::refuse_start(args.place.nested, &state_file(&start), ctx)?;
     let format = Format::asked(args.show);
-    let order = order(&start, over);
+    let order = order(&start, existing);
     if args.show.detach {
-        return background::start(&order, format, around, printer);
+        return background::start(&order, format, ctx, printer);
     }
-    foreground::run(order, format, around, printer)
+    foreground::run(order, format, ctx, printer)
 }
 
 /// Where the loop will keep its state.
@@ -54,25 +54,25 @@ fn state_file(start: &Start) -> PathBuf {
 /// looks.
 fn around_for(
     args: &StartArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
-) -> Result<Surroundings, CliError> {
-    let dir = working_dir(args, around);
+) -> Result<CommandContext, CliError> {
+    let dir = working_dir(args, ctx);
     if args.show.dry_run {
-        if let Some(notice) = trust::notice(&dir, around) {
+        if let Some(notice) = trust::notice(&dir, ctx) {
             printer.note(&notice);
         }
-        return Ok(around.with(ProjectConfig::AsWritten));
+        return Ok(ctx.with(ProjectConfig::AsWritten));
     }
     let asking = Asking {
         trust_config: args.place.trust_config,
         silent: args.show.json,
     };
-    let scud = tasks::uses_scud_gates(args, around, &dir)?;
-    trust::settle(&dir, scud, asking, around, printer)
+    let scud = tasks::uses_scud_gates(args, ctx, &dir)?;
+    trust::settle(&dir, scud, asking, ctx, printer)
 }
 
-fn order(start: &Start, over: Over) -> Order {
+fn order(start: &Start, existing: OnExistingState) -> Order {
     Order {
         environment: start.config.backend.environment.clone().into_values(),
         from: None,
@@ -80,7 +80,7 @@ fn order(start: &Start, over: Over) -> Order {
         job: Job::Start {
             config: Box::new(start.config.clone()),
             name: start.name.clone(),
-            over,
+            existing,
         },
     }
 }

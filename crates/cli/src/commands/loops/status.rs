@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use descartes_client::{Look, LoopHandle, News, Output};
+use descartes_client::{Look, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::display::{self, Colours};
 use descartes_kernel::path_text::encode;
 use descartes_kernel::state::{Kept, Phase};
@@ -18,7 +18,7 @@ use crate::args::loops::StatusArgs;
 use crate::env::Stream;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::view::screen::{Row, Screen};
 use crate::view::width::cut_end;
 
@@ -26,10 +26,10 @@ use crate::view::width::cut_end;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs it. A loop that has ended is no error.
-pub fn run(args: &StatusArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn run(args: &StatusArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     if args.watch && found.has_journal() {
-        return watch(&found, args, around, printer);
+        return watch(&found, args, ctx, printer);
     }
     let look = found.look()?;
     for notice in &look.notices {
@@ -37,7 +37,7 @@ pub fn run(args: &StatusArgs, around: &Surroundings, printer: &Printer) -> Resul
     }
     match args.json {
         true => printer.json(&as_json(&found, &look).to_string()),
-        false => printer.data(&block(&look, &around.here)),
+        false => printer.data(&block(&look, &ctx.here)),
     }
     Ok(0)
 }
@@ -104,11 +104,11 @@ enum Shown {
 fn watch(
     found: &LoopHandle,
     args: &StatusArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
     let terminal = Stream::of(&io::stdout()) == Stream::Terminal;
-    let mut shown = match terminal && !args.json && !around.environment.is_dumb() {
+    let mut shown = match terminal && !args.json && !ctx.environment.is_dumb() {
         true => Shown::Terminal(Screen::default()),
         false => Shown::Lines(String::new()),
     };
@@ -122,7 +122,7 @@ fn watch(
         printer.tell_polling();
         let text = match args.json {
             true => as_json(found, &look).to_string() + "\n",
-            false => block(&look, &around.here),
+            false => block(&look, &ctx.here),
         };
         if shown.show(&text, printer).is_err() {
             return Ok(0); // nobody reads any more
@@ -134,9 +134,9 @@ fn watch(
         let ticks = matches!(shown, Shown::Terminal(_)) && passes(&look);
         for news in follower.next(ticks.then_some(TICK))? {
             match news {
-                News::Record(record) => drop(apply(&mut look.state, &record)),
-                News::Life(life) => look.life = life,
-                News::Output { .. } | News::Skipped { .. } => {}
+                LoopUpdate::Record(record) => drop(apply(&mut look.state, &record)),
+                LoopUpdate::Life(life) => look.life = life,
+                LoopUpdate::Output { .. } | LoopUpdate::Skipped { .. } => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::args::loops::{AnswerArgs, PauseArgs, SayArgs, SetArgs};
 use crate::args::resume::WhichLoop;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::within;
 
 /// What happens at once is waited for so long.
@@ -24,40 +24,35 @@ const MAYBE: Duration = Duration::from_millis(50);
 const PIECE: Duration = Duration::from_secs(60);
 
 /// Runs `loop pause`.
-pub fn pause(args: &PauseArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn pause(args: &PauseArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     deliver(&found, &Command::Pause, &args.which, args.answer, printer)
 }
 
 /// Runs `loop unpause`.
-pub fn unpause(
-    args: &PauseArgs,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn unpause(args: &PauseArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     deliver(&found, &Command::Unpause, &args.which, args.answer, printer)
 }
 
 /// Runs `loop say`.
-pub fn say(args: &SayArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn say(args: &SayArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     if args.text.trim().is_empty() {
         return Err(CliError::usage(
             "the note is empty",
             "for example: descartes loop say \"use the jiff crate for dates\"",
         ));
     }
-    let found =
-        find(&args.which, around, printer).map_err(|error| match (error, &args.which.id) {
-            (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
-                message: error.to_string(),
-                hints: vec![format!(
-                    "a note of several words stands in quotes: descartes loop say \"{} {name} …\"",
-                    args.text
-                )],
-            },
-            (error, _) => error,
-        })?;
+    let found = find(&args.which, ctx, printer).map_err(|error| match (error, &args.which.id) {
+        (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
+            message: error.to_string(),
+            hints: vec![format!(
+                "a note of several words stands in quotes: descartes loop say \"{} {name} …\"",
+                args.text
+            )],
+        },
+        (error, _) => error,
+    })?;
     let text = args.text.clone();
     deliver(
         &found,
@@ -69,15 +64,15 @@ pub fn say(args: &SayArgs, around: &Surroundings, printer: &Printer) -> Result<i
 }
 
 /// Runs `loop set`.
-pub fn set(args: &SetArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let change = super::resume::change(&args.change, around)?;
+pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let change = super::resume::change(&args.change, ctx)?;
     if change.is_empty() && !args.retry_now {
         return Err(CliError::usage(
             "nothing to change",
             "for example: descartes loop set --max-iterations 50",
         ));
     }
-    let found = find(&args.which, around, printer)?;
+    let found = find(&args.which, ctx, printer)?;
     if let Some(model) = &change.model
         && let Some(message) = found.model_not_told(model)?
     {

@@ -12,21 +12,21 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::order::prices;
 use crate::settings::agent::profiles;
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::trust;
 
 /// All loops, as seen from `dir`.
-pub fn loops(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
-    Ok(Loops::at(around.root(dir), known(around, dir, printer)?))
+pub fn loops(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
+    Ok(Loops::at(ctx.root(dir), known(ctx, dir, printer)?))
 }
 
 /// The agents and prices that are known in `dir`.
-pub fn known(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Known, CliError> {
-    if let Some(notice) = trust::notice(dir, around) {
+pub fn known(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Known, CliError> {
+    if let Some(notice) = trust::notice(dir, ctx) {
         printer.note(&notice);
     }
     // Profiles tell how output is read; nothing is started.
-    let written = around.with(ProjectConfig::AsWritten);
+    let written = ctx.with(ProjectConfig::AsWritten);
     let known = written.layers(dir).and_then(|layers| {
         Ok(Known {
             profiles: Arc::new(profiles(&layers)?),
@@ -46,19 +46,19 @@ pub fn known(around: &Surroundings, dir: &Path, printer: &Printer) -> Result<Kno
 /// The loop that is meant.
 pub fn find(
     which: &WhichLoop,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<LoopHandle, CliError> {
     let (query, dir) = match (&which.id, &which.state_file) {
-        (Some(name), _) => (Query::Named(name.clone()), around.here.clone()),
+        (Some(name), _) => (Query::Named(name.clone()), ctx.here.clone()),
         (None, Some(file)) => {
-            let file = around.absolute(file);
+            let file = ctx.absolute(file);
             let dir = project_of(&file).to_owned();
             (Query::StateFile(file), dir)
         }
-        (None, None) => (Query::Here(around.here.clone()), around.here.clone()),
+        (None, None) => (Query::Here(ctx.here.clone()), ctx.here.clone()),
     };
-    Ok(loops(around, &dir, printer)?.find(&query)?)
+    Ok(loops(ctx, &dir, printer)?.find(&query)?)
 }
 
 /// An all-digit beginning of an id that is shorter than this fits every loop of a year.
@@ -68,7 +68,7 @@ const SHORTEST_ID: usize = 6;
 /// a zero, iterations never do.
 pub fn find_iteration(
     of: &IterationOf,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(LoopHandle, Option<u32>), CliError> {
     let (mut iteration, mut id) = (None, None);
@@ -90,7 +90,7 @@ pub fn find_iteration(
         id,
         state_file: of.state_file.clone(),
     };
-    Ok((find(&which, around, printer)?, iteration))
+    Ok((find(&which, ctx, printer)?, iteration))
 }
 
 /// What is said of a task loop where an iteration of it is asked for.

@@ -9,16 +9,16 @@ use descartes_query::{Index, QueryError, SCHEMA};
 use crate::args::query::QueryArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs it.
-pub fn run(args: &QueryArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &QueryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     if args.schema {
         drop(printer.exact(SCHEMA.as_bytes()));
         return Ok(0);
     }
     let sql = question(args)?;
-    let root = around.root(&around.here);
+    let root = ctx.root(&ctx.here);
     let (index, trouble) = Index::open(&root).map_err(|error| told(error, &sql))?;
     for words in trouble {
         printer.warning(&words);

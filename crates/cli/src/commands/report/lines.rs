@@ -13,14 +13,14 @@ use super::iterations::SHOWN;
 use crate::commands::loops::diff::{open_to_compare, recorded};
 
 /// A person waits for the page; what is not counted by then stays unknown.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LINE_COUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One count a row of the story; `None` where git does not know.
 pub fn measure(story: &Story, found: &LoopHandle, loops: &Loops) -> Vec<Option<Lines>> {
     let rows: Vec<&HistoryRow> = story.rows().iter().collect();
     let count = Count {
         loops,
-        end: Instant::now() + PATIENCE,
+        end: Instant::now() + LINE_COUNT_TIMEOUT,
     };
     match rows.iter().any(|row| row.task.is_some()) {
         true => count.of_tasks(&rows, found),

@@ -21,16 +21,16 @@ use super::loops::which::{find, loops};
 use crate::args::report::ReportArgs;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 const FILE: &str = "report.html";
 
 /// Runs it.
-pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, around, printer)?;
+pub fn run(args: &ReportArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx, printer)?;
     let mut gathered = Gathered::of(&found);
     // A page without them is better than none.
-    if let Ok(loops) = loops(around, &found.meta().working_dir, printer) {
+    if let Ok(loops) = loops(ctx, &found.meta().working_dir, printer) {
         gathered.lines = lines::measure(&gathered.story, &found, &loops);
     }
     let page = page::page(&gathered, Timestamp::now(), &TimeZone::system());
@@ -39,7 +39,7 @@ pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Resul
         return Ok(0);
     }
     let path = match &args.output {
-        Some(path) => around.absolute(path),
+        Some(path) => ctx.absolute(path),
         None => default_path(&found),
     };
     fs_err::write(&path, page).map_err(at("write", &path))?;
@@ -47,7 +47,7 @@ pub fn run(args: &ReportArgs, around: &Surroundings, printer: &Printer) -> Resul
         printer.warning(trouble);
     }
     printer.line(&path.display().to_string());
-    if args.open && !opened(&path, around) {
+    if args.open && !opened(&path, ctx) {
         printer.note("no browser was found: open the file by hand");
     }
     Ok(0)
@@ -62,8 +62,8 @@ fn default_path(found: &LoopHandle) -> PathBuf {
 }
 
 /// Asks the desktop to show it; tells whether there was somebody to ask.
-fn opened(path: &Path, around: &Surroundings) -> bool {
-    let own = around.environment.text("BROWSER");
+fn opened(path: &Path, ctx: &CommandContext) -> bool {
+    let own = ctx.environment.text("BROWSER");
     let programs = own.into_iter().chain(["xdg-open", "open"]);
     for program in programs {
         let started = Command::new(program)

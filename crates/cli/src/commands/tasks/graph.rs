@@ -8,16 +8,12 @@ use super::tasks_of;
 use crate::args::tasks::{GraphFormat, GraphShowArgs};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs it.
-pub fn run(
-    args: &GraphShowArgs,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<i32, CliError> {
-    let tasks = tasks_of(&args.which, around)?;
-    let loaded = open_source(&tasks, &around.here)?
+pub fn run(args: &GraphShowArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let tasks = tasks_of(&args.which, ctx)?;
+    let loaded = open_source(&tasks, &ctx.here)?
         .load()
         .map_err(HostError::from)?;
     let (plan, statuses) = (&loaded.plan, loaded.plan.effective_statuses());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use descartes_client::{Known, LoopHandle, Loops, Scope};
 use descartes_core::host::{HostError, wait_for_leaving};
-use descartes_core::tasks::{Whereabouts, survey};
+use descartes_core::tasks::{WorkLocation, survey};
 use descartes_kernel::outcome::exit;
 use descartes_kernel::tasks::Landing;
 use descartes_kernel::view::Life;
@@ -18,15 +18,15 @@ use crate::printer::Printer;
 use crate::session::foreground;
 use crate::session::foreground::Format;
 use crate::session::order::{Job, Order};
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::within;
 
 /// Runs it.
-pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let root = around.root(&around.here);
-    let waiting = waiting(args, around, &root)?;
+pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let root = ctx.root(&ctx.here);
+    let waiting = waiting(args, ctx, &root)?;
     if waiting.is_empty() {
-        return nothing(args, around, &root, printer);
+        return nothing(args, ctx, &root, printer);
     }
     let mut code = 0;
     for found in waiting {
@@ -53,7 +53,7 @@ pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<
             json: args.json,
             ..ShowArgs::default()
         });
-        code = code.max(foreground::run(order, format, around, printer)?);
+        code = code.max(foreground::run(order, format, ctx, printer)?);
     }
     Ok(code)
 }
@@ -61,10 +61,10 @@ pub fn run(args: &LandArgs, around: &Surroundings, printer: &Printer) -> Result<
 /// The newest loop of each tag here whose work waits; with a tag, that one's.
 fn waiting(
     args: &LandArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     root: &StateRoot,
 ) -> Result<Vec<LoopHandle>, CliError> {
-    let top = top_of(&around.here);
+    let top = top_of(&ctx.here);
     let loops = Loops::at(root.clone(), Known::builtin()?);
     let (mut found, mut tags) = (Vec::new(), BTreeSet::new());
     for handle in loops.list(&Scope::All)? {
@@ -99,13 +99,13 @@ fn top_of(here: &std::path::Path) -> PathBuf {
 /// What is said where no loop has work that waits.
 fn nothing(
     args: &LandArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     root: &StateRoot,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let pieces = survey(&around.here, root).map_err(HostError::from)?;
+    let pieces = survey(&ctx.here, root).map_err(HostError::from)?;
     let left = pieces.iter().find_map(|piece| match &piece.at {
-        Whereabouts::Ready { name, commits } if *commits > 0 => {
+        WorkLocation::Ready { name, commits } if *commits > 0 => {
             let meant = args.tag.as_ref().is_none_or(|tag| *tag == piece.what);
             meant.then_some((&piece.what, name))
         }

@@ -12,19 +12,19 @@ use descartes_kernel::tasks::{RoadmapDefaults, TaskFile, TasksConfig};
 
 use crate::args::tasks::WhichTasks;
 use crate::error::CliError;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use crate::settings::tasks::scud_source;
 
 /// The tasks that are meant: a roadmap, a tag, or the tag that SCUD has set as the active one.
-fn tasks_of(which: &WhichTasks, around: &Surroundings) -> Result<TasksConfig, CliError> {
+fn tasks_of(which: &WhichTasks, ctx: &CommandContext) -> Result<TasksConfig, CliError> {
     let source = match (&which.roadmap, &which.scud_tag) {
         (Some(file), _) => TaskFile::Roadmap {
-            file: around.absolute(file),
+            file: ctx.absolute(file),
             defaults: RoadmapDefaults::default(),
         },
-        (None, Some(tag)) => scud_source(&around.here, tag)?,
-        (None, None) => match active_tag(&around.here) {
-            Some(tag) => scud_source(&around.here, &tag)?,
+        (None, Some(tag)) => scud_source(&ctx.here, tag)?,
+        (None, None) => match active_tag(&ctx.here) {
+            Some(tag) => scud_source(&ctx.here, &tag)?,
             None => {
                 return Err(CliError::usage(
                     "which tasks?",

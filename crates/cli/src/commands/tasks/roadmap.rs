@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_core::host::wait_for_leaving;
+use descartes_core::host::{OnExistingState, wait_for_leaving};
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::finding::Severity;
@@ -25,21 +25,21 @@ use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::session::foreground::Format;
-use crate::session::order::{Job, Order, Over};
+use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::prompt::read_text;
 use crate::settings::start::{resolve_for, value};
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
 /// Runs a verb and gives its exit code.
-pub fn run(verb: RoadmapVerb, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: RoadmapVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     match verb {
-        RoadmapVerb::Run(args) => start(&args, around, printer),
-        RoadmapVerb::Status(args) => roadmap_status::run(&args, around, printer),
-        RoadmapVerb::Reset(args) => reset(&args, around, printer),
-        RoadmapVerb::Check(args) => check(&args, around, printer),
+        RoadmapVerb::Run(args) => start(&args, ctx, printer),
+        RoadmapVerb::Status(args) => roadmap_status::run(&args, ctx, printer),
+        RoadmapVerb::Reset(args) => reset(&args, ctx, printer),
+        RoadmapVerb::Check(args) => check(&args, ctx, printer),
     }
 }
 
@@ -55,8 +55,8 @@ pub(super) fn state_path(file: &Path, dir: &Path) -> PathBuf {
 /// A roadmap that grows without end is nobody's plan.
 const MOST_GROWTH: u32 = 50;
 
-fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let file = around.absolute(&args.file);
+fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let file = ctx.absolute(&args.file);
     read_text("the roadmap", &file)?;
     if args.growth > MOST_GROWTH {
         return Err(CliError::usage(
@@ -75,11 +75,11 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     agent.backend = agent.backend.or_else(|| args.cli.clone());
     let mut place = args.place.clone();
     let dir = match &place.working_dir {
-        Some(dir) => around.absolute(dir),
-        None => around.here.clone(),
+        Some(dir) => ctx.absolute(dir),
+        None => ctx.here.clone(),
     };
     let state_file = match &place.state_file {
-        Some(file) => around.absolute(file),
+        Some(file) => ctx.absolute(file),
         None => state_path(&file, &dir),
     };
     place.state_file = Some(state_file.clone());
@@ -106,7 +106,7 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         show: args.show,
         ..StartArgs::default()
     };
-    let around = &around_for(&args, &dir, around, printer)?;
+    let ctx = &around_for(&args, &dir, ctx, printer)?;
     let promise = run.ralph_default_promise.clone();
     let source = TaskFile::Roadmap {
         file: file.clone(),
@@ -115,19 +115,19 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
             iterations: run.ralph_default_iterations,
             promise: match promise.or_else(|| run.done.completion_promise.clone()) {
                 Some(promise) => promise,
-                None => default_promise(&dir, around)?,
+                None => default_promise(&dir, ctx)?,
             },
             ..RoadmapDefaults::default()
         },
     };
-    let start = resolve_for(&args, Some(source), around)?;
+    let start = resolve_for(&args, Some(source), ctx)?;
     for warning in &start.warnings {
         printer.warning(warning);
     }
     if args.show.dry_run {
         return task_plan::run(&start.config, &start.dir, printer);
     }
-    within::refuse_start(args.place.nested, &state_file, around)?;
+    within::refuse_start(args.place.nested, &state_file, ctx)?;
     let environment = start.config.backend.environment.clone().into_values();
     let job = match state_file::load(&state_file) {
         // A run that was cut short goes on.
@@ -155,9 +155,9 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
         _ => Job::Start {
             config: Box::new(start.config),
             name: start.name,
-            over: match args.place.force {
-                true => Over::SetAside,
-                false => Over::KeepOver,
+            existing: match args.place.force {
+                true => OnExistingState::Archive,
+                false => OnExistingState::ArchiveIfOver,
             },
         },
     };
@@ -169,9 +169,9 @@ fn start(args: &RoadmapRunArgs, around: &Surroundings, printer: &Printer) -> Res
     };
     let format = Format::asked(args.show);
     if args.show.detach {
-        return background::start(&order, format, around, printer);
+        return background::start(&order, format, ctx, printer);
     }
-    foreground::run(order, format, around, printer)
+    foreground::run(order, format, ctx, printer)
 }
 
 /// Flags that other loops have and that mean nothing to a roadmap.
@@ -192,8 +192,8 @@ fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
 }
 
 /// The promise of a looping task where neither it nor a flag names one.
-fn default_promise(dir: &Path, around: &Surroundings) -> Result<String, CliError> {
-    let layers = around.layers(dir)?;
+fn default_promise(dir: &Path, ctx: &CommandContext) -> Result<String, CliError> {
+    let layers = ctx.layers(dir)?;
     let promise = value::<String>(&layers, "completion_promise")?;
     Ok(promise.unwrap_or_else(|| RoadmapDefaults::default().promise))
 }
@@ -203,20 +203,20 @@ fn default_promise(dir: &Path, around: &Surroundings) -> Result<String, CliError
 fn around_for(
     args: &StartArgs,
     dir: &Path,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
-) -> Result<Surroundings, CliError> {
+) -> Result<CommandContext, CliError> {
     if args.show.dry_run {
-        if let Some(notice) = trust::notice(dir, around) {
+        if let Some(notice) = trust::notice(dir, ctx) {
             printer.note(&notice);
         }
-        return Ok(around.with(ProjectConfig::AsWritten));
+        return Ok(ctx.with(ProjectConfig::AsWritten));
     }
     let asking = Asking {
         trust_config: args.place.trust_config,
         silent: args.show.json,
     };
-    trust::settle(dir, ScudGates::Unused, asking, around, printer)
+    trust::settle(dir, ScudGates::Unused, asking, ctx, printer)
 }
 
 /// What the flags change in a run that is taken up.
@@ -296,12 +296,8 @@ fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
     !state.completed || (blocked && retry_blocked)
 }
 
-fn check(
-    args: &RoadmapFileArgs,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<i32, CliError> {
-    let text = read_text("the roadmap", &around.absolute(&args.file))?;
+fn check(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let text = read_text("the roadmap", &ctx.absolute(&args.file))?;
     let findings = roadmap::check(&text);
     let bad = findings
         .iter()
@@ -324,15 +320,11 @@ fn check(
     Ok(i32::from(bad))
 }
 
-fn reset(
-    args: &RoadmapFileArgs,
-    around: &Surroundings,
-    printer: &Printer,
-) -> Result<i32, CliError> {
-    let file = around.absolute(&args.file);
+fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let file = ctx.absolute(&args.file);
     read_text("the roadmap", &file)?;
-    let path = state_path(&file, &around.here);
-    let root = around.root(&around.here);
+    let path = state_path(&file, &ctx.here);
+    let root = ctx.root(&ctx.here);
     wait_for_leaving(&root, &path)?;
     if let Some(held) = holder_of(&root, &path)? {
         return Err(CliError::Background {
@@ -352,7 +344,7 @@ fn reset(
         }
         return Ok(0);
     }
-    within::refuse_state_file(&path, around)?;
+    within::refuse_state_file(&path, ctx)?;
     let kept = StateFile::at(&path)?.set_aside(jiff::Timestamp::now())?;
     if args.json {
         printer.json(&json!({"forgotten": true, "kept": encode(&kept)}).to_string());

@@ -19,24 +19,24 @@ use crate::args::tasks::RoadmapFileArgs;
 use crate::commands::loops::which;
 use crate::error::CliError;
 use crate::printer::Printer;
+use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
-use crate::settings::surroundings::Surroundings;
 
 /// Runs it.
 pub fn run(
     args: &RoadmapFileArgs,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
-    let file = around.absolute(&args.file);
+    let file = ctx.absolute(&args.file);
     let text = read_text("the roadmap", &file)?;
     let roadmap = roadmap::parse(&text);
-    let path = state_path(&file, &around.here);
-    let alive = holder_of(&around.root(&around.here), &path)?.is_some();
+    let path = state_path(&file, &ctx.here);
+    let alive = holder_of(&ctx.root(&ctx.here), &path)?.is_some();
     let state = state_file::load(&path).ok().map(|loaded| loaded.state);
     let rows = Rows {
         state: state.as_ref(),
-        journal: state.as_ref().and_then(|_| look(&path, around, printer)),
+        journal: state.as_ref().and_then(|_| look(&path, ctx, printer)),
         alive,
     };
     let rows = rows.all(&roadmap);
@@ -71,8 +71,8 @@ pub fn run(
 }
 
 /// The run's journal, where it is on this machine.
-fn look(path: &Path, around: &Surroundings, printer: &Printer) -> Option<(LoopHandle, Look)> {
-    let loops = which::loops(around, &around.here, printer).ok()?;
+fn look(path: &Path, ctx: &CommandContext, printer: &Printer) -> Option<(LoopHandle, Look)> {
+    let loops = which::loops(ctx, &ctx.here, printer).ok()?;
     let found = loops.find(&Query::StateFile(path.to_owned())).ok()?;
     let look = found.look().ok()?;
     Some((found, look))

@@ -17,29 +17,29 @@ use super::tasks_of;
 use crate::args::tasks::{SpecArgs, WhichTasks};
 use crate::error::CliError;
 use crate::printer::Printer;
+use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::start::{promise, value};
-use crate::settings::surroundings::{ProjectConfig, Surroundings};
 use crate::settings::tasks::template;
 
 /// Runs it.
-pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let mut tasks = tasks_of(&args.which, around)?;
+pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let mut tasks = tasks_of(&args.which, ctx)?;
     // As the loop would have it; nothing of it is run here.
-    let layers = around.with(ProjectConfig::AsWritten).layers(&around.here)?;
-    tasks.plan_path = args.plan.as_ref().map(|file| around.absolute(file));
-    tasks.handoff_path = args.handoff.as_ref().map(|file| around.absolute(file));
+    let layers = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
+    tasks.plan_path = args.plan.as_ref().map(|file| ctx.absolute(file));
+    tasks.handoff_path = args.handoff.as_ref().map(|file| ctx.absolute(file));
     tasks.spec.max_spec_tokens = match args.max_spec_tokens {
         Some(given) => Some(given),
         None => value(&layers, "max_spec_tokens")?.or(tasks.spec.max_spec_tokens),
     };
     let typed = args.spec_template.as_deref();
-    tasks.spec.spec_template = template(typed, &layers, around, &around.here)?;
+    tasks.spec.spec_template = template(typed, &layers, ctx, &ctx.here)?;
     if let TaskFile::Roadmap { defaults, .. } = &mut tasks.source
         && let Some(promise) = value::<String>(&layers, "completion_promise")?
     {
         defaults.promise = promise;
     }
-    let loaded = open_source(&tasks, &around.here)?
+    let loaded = open_source(&tasks, &ctx.here)?
         .load()
         .map_err(HostError::from)?;
     let Some(brief) = loaded.briefs.get(args.task.as_str()) else {
@@ -55,7 +55,7 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
             code: exit::REFUSED,
         });
     };
-    let gates = gates_of(args, brief, &tasks, &layers, around)?;
+    let gates = gates_of(args, brief, &tasks, &layers, ctx)?;
     let spec_files = match args.spec_file.is_empty() {
         true => value::<Vec<PathBuf>>(&layers, "spec_file")?.unwrap_or_default(),
         false => args.spec_file.clone(),
@@ -67,7 +67,7 @@ pub fn run(args: &SpecArgs, around: &Surroundings, printer: &Printer) -> Result<
     let mut spec = task_spec(
         &tasks,
         &config,
-        &around.here,
+        &ctx.here,
         &brief.text,
         &loaded.guidance,
         &gates,
@@ -113,14 +113,14 @@ fn gates_of(
     brief: &TaskBrief,
     tasks: &TasksConfig,
     layers: &Layers,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Result<Vec<String>, CliError> {
     let mut own = args.verify.clone();
     if own.is_empty() {
         own = value(layers, "verify")?.unwrap_or_default();
     }
     if own.is_empty() && matches!(tasks.source, TaskFile::Scud { .. }) {
-        let found = found_gates(&around.here)?;
+        let found = found_gates(&ctx.here)?;
         own = found.map(|found| found.commands).unwrap_or_default();
     }
     let mut gates = brief.gates.clone();

@@ -1,21 +1,21 @@
 //! `descartes work`: where every piece of work is.
 
 use descartes_core::host::HostError;
-use descartes_core::tasks::{Piece, Whereabouts, survey};
+use descartes_core::tasks::{WorkItem, WorkLocation, survey};
 use descartes_kernel::units::{plural, show_size};
 
 use crate::args::tasks::{WorkArgs, WorkVerb};
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 /// Runs it.
-pub fn run(args: &WorkArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let root = around.root(&around.here);
+pub fn run(args: &WorkArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let root = ctx.root(&ctx.here);
     if let Some(WorkVerb::Land(land)) = &args.verb {
-        return super::land::run(land, around, printer);
+        return super::land::run(land, ctx, printer);
     }
-    let pieces = survey(&around.here, &root).map_err(HostError::from)?;
+    let pieces = survey(&ctx.here, &root).map_err(HostError::from)?;
     if args.json {
         let value = serde_json::to_string(&pieces)
             .map_err(|error| CliError::system("write JSON", error.into()))?;
@@ -32,23 +32,23 @@ pub fn run(args: &WorkArgs, around: &Surroundings, printer: &Printer) -> Result<
     Ok(0)
 }
 
-fn line(piece: &Piece) -> String {
+fn line(piece: &WorkItem) -> String {
     let what = &piece.what;
     let count = |commits| plural(u64::from(commits), "commit");
     match &piece.at {
-        Whereabouts::Branch { name, commits } => {
+        WorkLocation::Branch { name, commits } => {
             format!("{what:<23} on {name}, {} ahead", count(*commits))
         }
-        Whereabouts::Ready { name, commits } => {
+        WorkLocation::Ready { name, commits } => {
             let count = count(*commits);
             let tag = shell_words::quote(what);
             format!("{what:<23} not landed, waits on {name} ({count}): descartes work land {tag}")
         }
-        Whereabouts::Merged { commits } => {
+        WorkLocation::Merged { commits } => {
             let count = count(*commits);
             format!("{what:<23} merged and proven, not landed yet ({count})")
         }
-        Whereabouts::Worktree {
+        WorkLocation::Worktree {
             path,
             bytes,
             changed,

@@ -277,7 +277,7 @@ fn ended(by: EndedBy) -> Option<String> {
         EndedBy::Budget(_) => "the budget was used up",
         EndedBy::Cancel => "cancelled",
         EndedBy::GuardLost | EndedBy::HostLost => "killed",
-        EndedBy::Exit | EndedBy::Result | EndedBy::Promise | EndedBy::Gave => return None,
+        EndedBy::Exit | EndedBy::Result | EndedBy::Promise | EndedBy::GaveUp => return None,
     };
     Some(words.to_owned())
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_client::logs::{LogWindow, Place, RunLog};
-use descartes_client::{Follower, From, LoopHandle, Loops, News, Output, Query};
+use descartes_client::{Follower, From, LoopHandle, LoopUpdate, Loops, Output, Query};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Head, HistoryRow, Story};
@@ -72,13 +72,13 @@ impl Followed {
         let mut found = Found::default();
         for news in self.follower.news().map_err(|error| error.to_string())? {
             match news {
-                News::Record(record) => {
+                LoopUpdate::Record(record) => {
                     found.records = true;
                     self.story.push(&record);
                     apply(&mut self.state, &record).map_err(|error| error.to_string())?;
                 }
-                News::Life(_) => found.records = true,
-                News::Output { .. } | News::Skipped { .. } => found.output = true,
+                LoopUpdate::Life(_) => found.records = true,
+                LoopUpdate::Output { .. } | LoopUpdate::Skipped { .. } => found.output = true,
             }
         }
         Ok(found)
@@ -369,14 +369,14 @@ fn rows_around(followed: &Followed, wanted: u64) -> Rows {
 fn read_log(handle: &LoopHandle, wanted: &LogWant) -> Result<LogView, String> {
     let say = |error: descartes_client::ClientError| error.to_string();
     let log: RunLog = handle.log(wanted.iteration).map_err(say)?;
-    let around = |at: u64| Place::From(at.saturating_sub(BEFORE));
+    let ctx = |at: u64| Place::From(at.saturating_sub(BEFORE));
     let (place, at) = match wanted.place {
         LogPlace::Follow => (Place::End, None),
-        LogPlace::At(at) => (around(at), None),
+        LogPlace::At(at) => (ctx(at), None),
         LogPlace::Share(share) => {
             let size = log.size(wanted.source);
             let at = size / 1000 * u64::from(share) + size % 1000 * u64::from(share) / 1000;
-            (around(at), Some(at))
+            (ctx(at), Some(at))
         }
     };
     let most = match place {

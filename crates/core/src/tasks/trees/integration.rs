@@ -225,7 +225,7 @@ impl Trees {
         slot: Option<&Path>,
     ) -> Done<Proof> {
         place.check_out(self, commit)?;
-        if let Err(tail) = self.furnish(&place.face.dir, commit)? {
+        if let Err(tail) = self.set_up_worktree(&place.face.dir, commit)? {
             return Ok(match self.is_stopped() {
                 true => Proof::Stopped,
                 false => Proof::Red(tail),
@@ -329,7 +329,7 @@ impl Trees {
 
     /// Copies what git does not bring and runs the setup, where that is due. The evidence where
     /// the setup fails.
-    pub(super) fn furnish(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
+    pub(super) fn set_up_worktree(&self, dir: &Path, commit: &str) -> Done<Result<(), String>> {
         for name in &self.copy {
             let (from, to) = (self.user.dir.join(name), dir.join(name));
             let spec = format!(":(literal){name}");
@@ -494,7 +494,7 @@ impl Integration {
             let words = error.to_string();
             return Ok(Squashed::Conflict { words, files });
         }
-        trees.put_back(&self.control)?;
+        trees.restore_ignored_files(&self.control)?;
         if self.control.holds(&["diff", "--cached", "--quiet"])? {
             return Ok(match self.left_out(trees, base, theirs)? {
                 None => Squashed::Nothing,

@@ -34,7 +34,7 @@ enum Stuck {
 
 impl Trees {
     /// Makes room for branches of tasks.
-    pub(super) fn make_room(&self) -> Done<()> {
+    pub(super) fn move_ready_branch_aside(&self) -> Done<()> {
         let whole = self.whole_branch();
         let name = format!("refs/heads/{whole}");
         let Some(commit) = self.user.commit_of(&name)? else {
@@ -65,7 +65,7 @@ impl Trees {
 
     /// Everything that is done waits in one commit: branches of tasks that are in it go, and where
     /// none is left it gets the name that people look for.
-    pub(super) fn gather(&self, done: &[Work]) -> Done<Option<String>> {
+    pub(super) fn collect_finished_branches(&self, done: &[Work]) -> Done<Option<String>> {
         let branch = self.ready_branch();
         let ready = format!("refs/heads/{branch}");
         let Some(commit) = self.put_by_us(&branch)? else {

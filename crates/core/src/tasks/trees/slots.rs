@@ -113,7 +113,7 @@ impl Trees {
         let apart = nested.iter().map(PathBuf::as_path);
         specs.extend(zero_ended(":(top,exclude,literal)", apart));
         repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
-        self.put_back(repo)?;
+        self.restore_ignored_files(repo)?;
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
         if !merging && repo.holds(&["diff", "--cached", "--quiet"])? {
             return Ok(());
@@ -132,7 +132,7 @@ impl Trees {
     }
 
     /// Takes the files of the tasks, and our own folder, out of what is about to be committed.
-    pub(super) fn put_back(&self, repo: &Repo) -> Done<()> {
+    pub(super) fn restore_ignored_files(&self, repo: &Repo) -> Done<()> {
         let own = self
             .prefix
             .join(".descartes")
@@ -260,7 +260,7 @@ impl Trees {
             repo.quiet(&["checkout", "--quiet", "--ignore-other-worktrees", &branch])?;
         }
         write_note(&self.at_work_mark(&name), "")?;
-        if fresh && let Err(tail) = self.furnish(&repo.dir, &merged)? {
+        if fresh && let Err(tail) = self.set_up_worktree(&repo.dir, &merged)? {
             drop(fs_err::remove_file(self.task_mark(&name)));
             return Err(GitError::Refused(tail));
         }

@@ -51,7 +51,7 @@ struct Taken {
 
 /// What is known of the stashes of a loop's agents.
 #[derive(Debug, Default)]
-struct Ledger {
+struct KnownStashes {
     /// Commit and branch of those that are or were in the list.
     seen: HashMap<String, String>,
     taken: Vec<Taken>,
@@ -66,7 +66,7 @@ struct Looker {
     branches: String,
     /// Where a stash that was taken is kept meanwhile.
     refs: String,
-    ledger: Mutex<Ledger>,
+    ledger: Mutex<KnownStashes>,
 }
 
 /// The list of stashes as a loop sees it.
@@ -95,7 +95,7 @@ impl Stashes {
 }
 
 impl Looker {
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+    fn ledger(&self) -> MutexGuard<'_, KnownStashes> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

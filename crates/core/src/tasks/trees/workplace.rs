@@ -59,7 +59,7 @@ impl Workplace for Trees {
         if slots > 1 {
             self.watch_stashes()?;
         }
-        self.make_room()?;
+        self.move_ready_branch_aside()?;
         // Refs of a loop that ended long ago do not hold this one back.
         self.caught_up()?;
         // All at once, before any agent is at work: git cannot bear a worktree that is half made.
@@ -243,7 +243,7 @@ impl Workplace for Trees {
             drop(fs_err::remove_dir_all(self.folder.join("control")));
         } else {
             // What cannot be gathered stays where it is, and is accounted for there.
-            closed.waits = self.gather(done).ok().flatten();
+            closed.waits = self.collect_finished_branches(done).ok().flatten();
         }
         self.forget_conflicts();
         closed.kept = self.kept_trees();

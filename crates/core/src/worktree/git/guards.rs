@@ -76,7 +76,7 @@ pub(super) enum End {
     Stopped,
 }
 
-enum News {
+enum CallEvent {
     Tree(TreeEvent),
     Stop(Ending),
 }
@@ -98,15 +98,15 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Default)]
 struct UnderWay {
-    calls: BTreeMap<u64, Sender<News>>,
+    calls: BTreeMap<u64, Sender<CallEvent>>,
     wish: Option<Ending>,
 }
 
 /// A supervisor and the queue of its events.
 struct Post {
     supervisor: Supervisor,
-    tx: Sender<News>,
-    rx: Receiver<News>,
+    tx: Sender<CallEvent>,
+    rx: Receiver<CallEvent>,
 }
 
 impl std::fmt::Debug for Guards {
@@ -155,7 +155,7 @@ impl Guards {
         }
         for call in under_way.calls.values() {
             // A call that is over does not listen.
-            drop(call.send(News::Stop(how)));
+            drop(call.send(CallEvent::Stop(how)));
         }
     }
 
@@ -170,7 +170,7 @@ impl Guards {
         }
         let (tx, rx) = channel();
         let events = tx.clone();
-        let on_event = Box::new(move |event| drop(events.send(News::Tree(event))));
+        let on_event = Box::new(move |event| drop(events.send(CallEvent::Tree(event))));
         let supervisor = match &self.program {
             Some(guard) => {
                 let args: Vec<&str> = guard.args.iter().map(String::as_str).collect();
@@ -266,27 +266,27 @@ impl Post {
                 }
                 // The supervisor holds the other end.
                 Err(RecvTimeoutError::Disconnected) => return end.unwrap_or(End::Exit(None)),
-                Ok(News::Stop(Ending::Ask { .. })) if manner == Manner::Finish => {
+                Ok(CallEvent::Stop(Ending::Ask { .. })) if manner == Manner::Finish => {
                     let finished = began + FINISH;
                     until = Some(until.map_or(finished, |until| until.min(finished)));
                 }
-                Ok(News::Stop(how)) => {
+                Ok(CallEvent::Stop(how)) => {
                     end.get_or_insert(End::Stopped);
                     self.supervisor.terminate(how);
                 }
-                Ok(News::Tree(TreeEvent::Exited { run, exit })) if run == number => {
+                Ok(CallEvent::Tree(TreeEvent::Exited { run, exit })) if run == number => {
                     end.get_or_insert(End::Exit(match exit {
                         Exit::Code(code) => Some(code),
                         Exit::Signal(_) => None,
                     }));
                 }
-                Ok(News::Tree(TreeEvent::GuardLost { run })) if run == number => {
+                Ok(CallEvent::Tree(TreeEvent::GuardLost { run })) if run == number => {
                     end.get_or_insert(End::Exit(None));
                 }
-                Ok(News::Tree(TreeEvent::Swept { run, .. })) if run == number => {
+                Ok(CallEvent::Tree(TreeEvent::Swept { run, .. })) if run == number => {
                     return end.unwrap_or(End::Exit(None));
                 }
-                Ok(News::Tree(_)) => {}
+                Ok(CallEvent::Tree(_)) => {}
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use descartes_core::host::{Host, HostSettings};
+use descartes_core::host::{Host, HostSettings, OnExistingState};
 use descartes_kernel::agent::{Choices, Invocation, Profile, Profiles, build};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
 use descartes_kernel::event::{Event, RunFacts, StopBy};
@@ -19,9 +19,9 @@ use super::installed::{look_for, show_version};
 use crate::args::agents::TestArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::order::{Job, Opened, Order, Over};
+use crate::session::order::{Job, Opened, Order};
 use crate::session::signals::Switchboard;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 use report::{Report, Seen};
 use scratch::Scratch;
 
@@ -35,11 +35,11 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 pub fn run(
     args: &TestArgs,
     profiles: &Profiles,
-    around: &Surroundings,
+    ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<i32, CliError> {
     let profile = super::known(&args.name, profiles)?;
-    let Some(installed) = look_for(profile, around) else {
+    let Some(installed) = look_for(profile, ctx) else {
         return Err(CliError::usage(
             format!(
                 "`{}` is not installed: no program {} is found",
@@ -56,13 +56,13 @@ pub fn run(
             installed.program.display()
         ));
     }
-    let scratch = Scratch::make(&around.paths.temp_dir)?;
-    let (config, invocation) = config(args, profile, &scratch, &around.here);
-    let order = order(args, config, around)?;
+    let scratch = Scratch::make(&ctx.paths.temp_dir)?;
+    let (config, invocation) = config(args, profile, &scratch, &ctx.here);
+    let order = order(args, config, ctx)?;
     let settings = HostSettings {
         // Nobody looks for this loop in a list.
         root: StateRoot::at(scratch.dir().join("state")),
-        ..order.host_settings(around)?
+        ..order.host_settings(ctx)?
     };
     let facts = drive(order, settings)?;
     let report = Report::of(&Seen {
@@ -145,19 +145,19 @@ fn as_seen_from(here: &Path, words: Vec<String>) -> Vec<String> {
 fn order(
     args: &TestArgs,
     config: IterativeLoopConfig,
-    around: &Surroundings,
+    ctx: &CommandContext,
 ) -> Result<Order, CliError> {
     let variables = args.env.iter();
-    let variables = variables.map(|variable| variable.resolved(&around.environment));
+    let variables = variables.map(|variable| variable.resolved(&ctx.environment));
     Ok(Order {
         from: None,
         environment: variables.collect::<Result<_, _>>()?,
         // Profiles and prices are those of the project that is asked from.
-        dir: around.here.clone(),
+        dir: ctx.here.clone(),
         job: Job::Start {
             config: Box::new(config),
             name: Some("agents-test".to_owned()),
-            over: Over::KeepOver,
+            existing: OnExistingState::ArchiveIfOver,
         },
     })
 }

@@ -137,7 +137,7 @@ fn stream(seen: &Seen<'_>, facts: &RunFacts) -> Line {
     let size = facts.stdout_bytes;
     match (seen.invocation.stream.is_understood(), facts.trouble) {
         (false, _) => line(Level::Ok, "stream", format!("plain text, {size} bytes")),
-        (true, 0) if !facts.idle_hands => {
+        (true, 0) if !facts.did_nothing => {
             line(Level::Ok, "stream", format!("understood, {size} bytes"))
         }
         (true, 0) => problem(

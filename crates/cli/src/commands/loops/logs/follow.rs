@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use descartes_client::{Follower, LoopHandle, News, Output};
+use descartes_client::{Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::view::Life;
@@ -62,7 +62,7 @@ pub(super) struct Beside<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// There was something to show.
-    News,
+    LoopUpdate,
     /// Nothing is new.
     Quiet,
     /// The loop was given back, and all of it is shown up to this run.
@@ -117,7 +117,7 @@ impl<'a> Beside<'a> {
             }
             (false, _) => {
                 self.following.tell(news)?;
-                Ok(Step::News)
+                Ok(Step::LoopUpdate)
             }
         }
     }
@@ -168,8 +168,8 @@ impl Following<'_> {
     fn catch_up(&mut self, follower: &mut Follower) -> Result<(), Stop> {
         loop {
             let news = follower.news()?;
-            let printed = |news: &News| match news {
-                News::Output { bytes, .. } => bytes.len(),
+            let printed = |news: &LoopUpdate| match news {
+                LoopUpdate::Output { bytes, .. } => bytes.len(),
                 _ => 0,
             };
             let bytes: usize = news.iter().map(printed).sum();
@@ -180,18 +180,18 @@ impl Following<'_> {
         }
     }
 
-    fn tell(&mut self, news: Vec<News>) -> Result<(), Stop> {
+    fn tell(&mut self, news: Vec<LoopUpdate>) -> Result<(), Stop> {
         for one in news {
             match one {
-                News::Record(record) => self.record(&record)?,
-                News::Output {
+                LoopUpdate::Record(record) => self.record(&record)?,
+                LoopUpdate::Output {
                     run, source, bytes, ..
                 } => {
                     if self.run == Some(run) && wanted(self.args, source) {
                         self.show.output(source, &bytes)?;
                     }
                 }
-                News::Skipped { .. } | News::Life(_) => {}
+                LoopUpdate::Skipped { .. } | LoopUpdate::Life(_) => {}
             }
             if self.next == Next::Over {
                 break;

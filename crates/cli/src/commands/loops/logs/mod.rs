@@ -21,7 +21,7 @@ use super::which::{find_iteration, has_no_iterations};
 use crate::args::loops::LogsArgs;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
-use crate::settings::surroundings::Surroundings;
+use crate::settings::command_context::CommandContext;
 
 const CHUNK: usize = 256 << 10;
 
@@ -41,8 +41,8 @@ trait Show {
 }
 
 /// Runs it.
-pub fn run(args: &LogsArgs, around: &Surroundings, printer: &Printer) -> Result<i32, CliError> {
-    let (found, iteration) = find_iteration(&args.of, around, printer)?;
+pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
     let of_tasks = found.state()?.config.tasks.is_some();
     if of_tasks && iteration.is_some() {
         return Err(has_no_iterations(&found, "then: descartes loop logs ID"));

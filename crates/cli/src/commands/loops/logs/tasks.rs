@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use descartes_client::{Follower, LoopHandle, News, Output};
+use descartes_client::{Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::Event;
 use descartes_kernel::state::Phase;
 use descartes_kernel::view::Life;
@@ -102,7 +102,7 @@ impl<'a> Tasks<'a> {
             let news = self.parent.news()?;
             let told = !news.is_empty();
             for one in news {
-                if let News::Record(record) = one
+                if let LoopUpdate::Record(record) = one
                     && let Event::TaskLoop { loop_id, .. } = &record.event
                 {
                     self.begun(loop_id)?;
@@ -156,7 +156,7 @@ impl<'a> Tasks<'a> {
         for (id, open) in &mut self.open {
             match open.task.step()? {
                 Step::Quiet => {}
-                Step::News => all = Quiet::No,
+                Step::LoopUpdate => all = Quiet::No,
                 Step::Over(run) => over.push((id.clone(), run, open.again)),
             }
         }

@@ -182,7 +182,7 @@ pub(crate) fn resume_for(
     if resume.here.is_some() {
         held_back.keep(&state_file, &mut notices)?;
         make_room(other.take(), &mut state_file, &mut notices)?;
-        // Said now, also where nothing is left to be done.
+        // LastWarning now, also where nothing is left to be done.
         let kept = loaded.as_ref().map(|loaded| loaded.state.kept());
         let kept = kept.unwrap_or_default();
         state_file.save(&state.project(&kept), state.seq, Sync::Lazy)?;
@@ -255,7 +255,7 @@ pub(crate) fn resume_for(
         host.driver.append(fact::branched(name))?;
     }
     host.driver
-        .settle_the_past(&resume.change, from.as_ref(), &purpose)?;
+        .recover_interrupted_run(&resume.change, from.as_ref(), &purpose)?;
     host.take_tasks(tasks);
     host.driver.save_state()?;
     Ok(Resumed::Go(Box::new(host)))
@@ -422,7 +422,7 @@ fn warn_environment(state: &LoopState, notices: &mut Vec<String>) {
 
 impl Driver {
     /// Closes what a dead host left open, reopens an ended loop, takes changes.
-    fn settle_the_past(
+    fn recover_interrupted_run(
         &mut self,
         change: &ConfigChange,
         from: Option<&Sender>,

@@ -19,7 +19,7 @@ const GATE_LINES: usize = 12;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Talk {
+pub struct StatusMessage {
     /// What kind of line it is.
     pub role: Role,
     /// Its colour.
@@ -39,8 +39,8 @@ pub enum Role {
     Quote,
 }
 
-fn line(tone: Tone, text: impl Into<String>) -> Vec<Talk> {
-    vec![Talk {
+fn line(tone: Tone, text: impl Into<String>) -> Vec<StatusMessage> {
+    vec![StatusMessage {
         role: Role::Line,
         tone,
         text: text.into(),
@@ -48,7 +48,7 @@ fn line(tone: Tone, text: impl Into<String>) -> Vec<Talk> {
 }
 
 /// The lines for a record, given the state after it.
-pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
+pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMessage> {
     match &record.event {
         Event::RunStarted {
             iteration, agent, ..
@@ -127,20 +127,20 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<Talk> {
     }
 }
 
-fn heading(state: &LoopState, iteration: u32, agent: u32) -> Vec<Talk> {
+fn heading(state: &LoopState, iteration: u32, agent: u32) -> Vec<StatusMessage> {
     let mut text = words::iteration(iteration, state.config.max_iterations);
     let fallback = usize::try_from(agent).ok().and_then(|at| at.checked_sub(1));
     if let Some(name) = fallback.and_then(|at| state.config.fallback.get(at)) {
         text.push_str(&format!(", by {name}"));
     }
-    vec![Talk {
+    vec![StatusMessage {
         role: Role::Heading,
         tone: Tone::Strong,
         text,
     }]
 }
 
-fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
+fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
     let time = words::millis(facts.duration_ms);
     let exit = facts
         .exit
@@ -151,7 +151,7 @@ fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
         EndedBy::Promise => format!("agent ended after {time}: it had claimed and was silent"),
         EndedBy::Timeout => format!("agent ended after {time}: its time was up"),
         EndedBy::Idle => format!("agent ended after {time}: it hung, no output and no work"),
-        EndedBy::Gave => format!("agent ended after {time}: it told an error it would wait on"),
+        EndedBy::GaveUp => format!("agent ended after {time}: it told an error it would wait on"),
         EndedBy::Budget(budget) => {
             format!("agent ended after {time}: {} is used up", budget.flag())
         }
@@ -217,7 +217,7 @@ fn agent_ended(facts: &RunFacts) -> Vec<Talk> {
     out
 }
 
-fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<Talk> {
+fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<StatusMessage> {
     let which = match config.verify.len() {
         0 | 1 => "gate".to_owned(),
         many => format!("gate {} of {many}", facts.gate + 1),
@@ -231,7 +231,7 @@ fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<Talk> {
     let mut out = line(Tone::Bad, format!("{which} red: {command} ({how}, {time})"));
     let tail: Vec<&str> = facts.tail.trim_end().lines().collect();
     let shown = &tail[tail.len().saturating_sub(GATE_LINES)..];
-    out.extend(shown.iter().map(|text| Talk {
+    out.extend(shown.iter().map(|text| StatusMessage {
         role: Role::Quote,
         tone: Tone::Dim,
         text: safe(text),
@@ -252,7 +252,7 @@ fn finished(
     files: Option<u32>,
     commit: Option<&str>,
     config: &IterativeLoopConfig,
-) -> Vec<Talk> {
+) -> Vec<StatusMessage> {
     let mut notes = Vec::new();
     if let Some(files) = files {
         notes.push(format!("{} changed", plural(files.into(), "file")));
@@ -290,7 +290,7 @@ pub fn why_waiting(reason: &WaitReason) -> String {
     one_line(&reason.words())
 }
 
-fn told(command: &Command) -> Vec<Talk> {
+fn told(command: &Command) -> Vec<StatusMessage> {
     let text = match command {
         Command::Pause => "asked to pause after this iteration".to_owned(),
         Command::Say { text } => format!("note for the next iteration: {}", one_line(text)),

@@ -8,16 +8,16 @@ use super::changes::Changes;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::folder::{Entry, Folder, Trust};
-use super::ground::Ground;
 use super::kind::Mode;
 use super::oid::Oid;
+use super::scan_root::ScanRoot;
 use super::stamp::Now;
 use super::sweep::{Found, Judge, Reach, Stale, Sweep};
 use super::tree::Watching;
 use super::watch::{Heard, Watch};
 
 /// For so long the watch alone is believed; then every file is looked at again.
-const BELIEF: Duration = Duration::from_secs(10);
+const FULL_SCAN_EVERY: Duration = Duration::from_secs(10);
 
 /// What became of a file that was to be hashed.
 #[derive(Clone, Copy, Debug)]
@@ -41,10 +41,10 @@ pub(super) trait Store {
     fn tree(&mut self, content: &[u8]) -> Result<Oid, Stop>;
 }
 
-/// The ledger of one work tree.
+/// The index of one work tree.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    pub(super) ground: Ground,
+pub(super) struct TreeIndex {
+    pub(super) scan_root: ScanRoot,
     pub(super) top: Folder,
     watch: Option<Watch>,
     changes: Changes,
@@ -67,10 +67,10 @@ enum Content {
     Whole,
 }
 
-impl Ledger {
-    pub(super) fn new(ground: Ground) -> Ledger {
-        Ledger {
-            ground,
+impl TreeIndex {
+    pub(super) fn new(scan_root: ScanRoot) -> TreeIndex {
+        TreeIndex {
+            scan_root,
             top: Folder::default(),
             watch: None,
             changes: Changes::default(),
@@ -143,7 +143,7 @@ impl Ledger {
         let watched = self.watch.is_some();
         self.round = self.round.wrapping_add(1);
         let sweep = Sweep {
-            ground: &self.ground,
+            scan_root: &self.scan_root,
             top: &mut self.top,
             watch: &mut self.watch,
             judge,
@@ -158,7 +158,7 @@ impl Ledger {
         let found = sweep.run(named.unwrap_or_else(|| BTreeSet::from([PathBuf::new()])));
         if watched && self.watch.is_none() {
             // Too many folders, or one that it cannot serve: that will not be better next time.
-            self.ground.watching = Watching::Never;
+            self.scan_root.watching = Watching::Never;
         }
         match (&found, reach) {
             (Ok(_), Reach::Everything) => {
@@ -173,7 +173,7 @@ impl Ledger {
 
     /// The folders in which something happened, where the watch can be believed.
     fn named(&mut self) -> Option<BTreeSet<PathBuf>> {
-        let fresh = self.walked.is_some_and(|at| at.elapsed() < BELIEF);
+        let fresh = self.walked.is_some_and(|at| at.elapsed() < FULL_SCAN_EVERY);
         match self.watch.as_mut()?.hear() {
             Heard::Folders(mut folders) if fresh => {
                 folders.extend(self.linked.iter().cloned());
@@ -185,9 +185,9 @@ impl Ledger {
 
     /// The watch is used again, because to end one makes the kernel wait for tens of milliseconds.
     fn renew_watch(&mut self) {
-        match (&mut self.watch, self.ground.watching) {
+        match (&mut self.watch, self.scan_root.watching) {
             (Some(watch), _) => watch.forget(),
-            (none, Watching::WherePossible) => *none = Watch::new(&self.ground.root),
+            (none, Watching::WherePossible) => *none = Watch::new(&self.scan_root.root),
             (None, Watching::Never) => {}
         }
     }
@@ -195,7 +195,7 @@ impl Ledger {
     /// The next look must go everywhere.
     fn distrust(&mut self, stop: &Stop) {
         self.walked = None;
-        if !matches!(stop, Stop::Anew) {
+        if !matches!(stop, Stop::Rescan) {
             self.changes.lose();
         }
     }
@@ -234,7 +234,7 @@ impl Ledger {
             let bytes: u64 = stale.iter().map(|stale| stale.stamp.size + 16_384).sum();
             self.written = self.written.map(|before| before.saturating_add(bytes));
             let mut hashed = Vec::with_capacity(stale.len());
-            let through = store.leaves(&self.ground.root, stale, deadline, &mut hashed);
+            let through = store.leaves(&self.scan_root.root, stale, deadline, &mut hashed);
             for (stale, hashed) in stale.iter().zip(hashed) {
                 self.enter(stale, hashed, now);
             }

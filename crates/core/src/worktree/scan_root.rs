@@ -12,21 +12,21 @@ pub(super) const OWN_FOLDER: &str = ".descartes";
 
 /// What stays the same for all looks at one work tree.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct ScanRoot {
     pub(super) root: PathBuf,
     /// Paths below it that do not count whatever the rules say, with all below them.
     pub(super) apart: BTreeSet<PathBuf>,
     pub(super) watching: Watching,
 }
 
-impl Ground {
-    pub(super) fn new(root: PathBuf, apart: &[PathBuf], watching: Watching) -> Ground {
+impl ScanRoot {
+    pub(super) fn new(root: PathBuf, apart: &[PathBuf], watching: Watching) -> ScanRoot {
         let below = |path: &PathBuf| {
             let path = real(path)?.strip_prefix(&root).ok()?.to_path_buf();
             (!path.as_os_str().is_empty()).then_some(path)
         };
         let apart = apart.iter().filter_map(below).collect();
-        Ground {
+        ScanRoot {
             root,
             apart,
             watching,

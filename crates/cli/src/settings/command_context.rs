@@ -17,7 +17,7 @@ pub const CONFIG_FILE: &str = "config.toml";
 
 /// Where and as whom a command runs.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct CommandContext {
     /// Its environment.
     pub environment: Environment,
     /// Its working directory.
@@ -39,7 +39,7 @@ pub enum ProjectConfig {
     AsWritten,
 }
 
-impl Surroundings {
+impl CommandContext {
     /// Those of this process.
     pub fn of_process(environment: Environment) -> Result<Self, CliError> {
         let here = std::env::current_dir().map_err(at("look at the directory", Path::new(".")))?;

@@ -55,14 +55,14 @@ enum Stage {
 
 /// Where a run is on its way.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct RunLifecycle {
     stage: Stage,
     exited: bool,
     just_exited: bool,
     wake_at: Option<Instant>,
 }
 
-impl Course {
+impl RunLifecycle {
     pub(crate) fn begin() -> Self {
         Self {
             stage: Stage::Running,
@@ -121,7 +121,7 @@ impl Course {
         }
         reports.extend(self.exit(tree).map(Report::Exited));
         if std::mem::take(&mut self.just_exited) {
-            self.leave_alone_no_longer(now, tree);
+            self.on_agent_exit(now, tree);
         }
         if self.exited && tree.is_empty() {
             return self.over(reports, Vec::new(), tree);
@@ -147,7 +147,7 @@ impl Course {
     }
 
     /// The agent is gone: who is still there has a short time to follow.
-    fn leave_alone_no_longer(&mut self, now: Instant, tree: &mut impl Tree) {
+    fn on_agent_exit(&mut self, now: Instant, tree: &mut impl Tree) {
         let soon = now.checked_add(LEFTOVER_GRACE);
         match self.stage {
             Stage::Running if !tree.is_empty() => {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn an_exit_with_nothing_left_is_over_in_one_step() {
-        let (mut course, mut tree) = (Course::begin(), Paper::default());
+        let (mut course, mut tree) = (RunLifecycle::begin(), Paper::default());
         assert_eq!(course.step(Instant::now(), &mut tree), []);
         assert_eq!(course.wake_at(), None);
         tree.exit = Some(Exit::Code(3));
@@ -278,7 +278,7 @@ mod tests {
     fn leftovers_are_asked_at_once_and_killed_after_half_a_second() {
         let now = Instant::now();
         let (mut course, mut tree) = (
-            Course::begin(),
+            RunLifecycle::begin(),
             Paper {
                 children: 2,
                 ..Default::default()
@@ -298,7 +298,7 @@ mod tests {
     fn leftovers_that_go_when_asked_are_not_killed() {
         let now = Instant::now();
         let (mut course, mut tree) = (
-            Course::begin(),
+            RunLifecycle::begin(),
             Paper {
                 children: 1,
                 ..Default::default()
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn asking_again_shortens_the_grace_and_never_lengthens_it() {
         let now = Instant::now();
-        let (mut course, mut tree) = (Course::begin(), Paper::default());
+        let (mut course, mut tree) = (RunLifecycle::begin(), Paper::default());
         course.end(ask(5), now, &mut tree);
         course.end(ask(60), now, &mut tree);
         course.step(now, &mut tree);
@@ -333,7 +333,7 @@ mod tests {
     fn an_agent_that_leaves_within_its_grace_cuts_the_grace_of_its_children() {
         let now = Instant::now();
         let (mut course, mut tree) = (
-            Course::begin(),
+            RunLifecycle::begin(),
             Paper {
                 children: 1,
                 ..Default::default()
@@ -352,7 +352,7 @@ mod tests {
     fn what_cannot_be_killed_is_reported_after_the_limit() {
         let now = Instant::now();
         let (mut course, mut tree) = (
-            Course::begin(),
+            RunLifecycle::begin(),
             Paper {
                 children: 1,
                 immortal: true,
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_grace_beyond_the_clock_waits_and_does_not_panic() {
-        let (mut course, mut tree) = (Course::begin(), Paper::default());
+        let (mut course, mut tree) = (RunLifecycle::begin(), Paper::default());
         course.end(
             Ending::Ask {
                 grace: Duration::MAX,

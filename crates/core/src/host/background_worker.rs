@@ -6,12 +6,12 @@ use std::thread::{self, JoinHandle};
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread that does one job after the other. Dropped, it finishes what it was given.
-pub(super) struct Aside {
+pub(super) struct BackgroundWorker {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Aside {
+impl BackgroundWorker {
     /// Where no thread can be had, jobs are done by whoever gives them.
     pub(super) fn new(name: &str, begin: fn()) -> Self {
         let (jobs, given) = channel::<Job>();
@@ -47,7 +47,7 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for BackgroundWorker {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

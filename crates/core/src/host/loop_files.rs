@@ -20,7 +20,7 @@ use descartes_store::{IoError, Sync};
 use jiff::Timestamp;
 
 use super::HostError;
-use super::aside::Aside;
+use super::background_worker::BackgroundWorker;
 use crate::worktree::budget::{Budget, Dropped};
 
 /// In folders of their own: who makes a file holds its folder for as long.
@@ -39,7 +39,7 @@ type Saved = (Result<(), StateFileError>, Option<PathBuf>);
 const MOST_EDITS: u32 = 3;
 
 /// What a host looks after.
-pub(crate) struct House {
+pub(crate) struct LoopFiles {
     pub(crate) lock: StateLock,
     /// The loop's description, and how its host is found: written again where they were deleted.
     pub(crate) meta: Option<LoopMeta>,
@@ -56,8 +56,8 @@ pub(crate) struct House {
     logs: Logs,
     spares: Spares,
     /// Two threads: a save does not wait for files that are being made.
-    saver: Option<Aside>,
-    maker: Option<Aside>,
+    saver: Option<BackgroundWorker>,
+    maker: Option<BackgroundWorker>,
     /// Nothing is to be made any more.
     closed: Arc<AtomicBool>,
     /// Snapshots that had to go.
@@ -135,7 +135,7 @@ impl Logs {
     }
 }
 
-impl House {
+impl LoopFiles {
     pub(super) fn new(
         dir: LoopDir,
         lock: StateLock,
@@ -266,7 +266,7 @@ impl House {
                     if let Ok(spare) = Spare::make(path.clone()) {
                         let _ = makes.send((what, spare));
                     }
-                    // The house was closed, and swept, in between.
+                    // The folder was closed, and swept, in between.
                     if closed.load(Ordering::Acquire) {
                         let _ = spare::remove(&path);
                     }
@@ -298,8 +298,9 @@ impl House {
         self.pruned()
     }
 
-    fn saver(&mut self) -> &Aside {
-        self.saver.get_or_insert_with(|| Aside::new("saver", || {}))
+    fn saver(&mut self) -> &BackgroundWorker {
+        self.saver
+            .get_or_insert_with(|| BackgroundWorker::new("saver", || {}))
     }
 
     /// Nobody waits for these: on a busy machine they may take their time.
@@ -307,7 +308,7 @@ impl House {
         let closed = Arc::clone(&self.closed);
         let maker = self
             .maker
-            .get_or_insert_with(|| Aside::new("maker", work_in_idle_moments));
+            .get_or_insert_with(|| BackgroundWorker::new("maker", work_in_idle_moments));
         maker.run(Box::new(move || {
             if !closed.load(Ordering::Acquire) {
                 job();
@@ -316,7 +317,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for LoopFiles {
     fn drop(&mut self) {
         drop(self.saver.take());
         let Some(maker) = self.maker.take() else {
@@ -333,9 +334,9 @@ impl Drop for House {
 
 /// What was said last of something that may go wrong again and again.
 #[derive(Default)]
-pub(crate) struct Said(Option<String>);
+pub(crate) struct LastWarning(Option<String>);
 
-impl Said {
+impl LastWarning {
     /// The words, unless they were the last ones; `None` is for all is well.
     pub(super) fn news(&mut self, words: Option<String>) -> Option<String> {
         if self.0 == words {
@@ -352,10 +353,10 @@ impl Said {
 
 /// The last words on each.
 #[derive(Default)]
-pub(crate) struct Troubles {
-    pub(super) state_file: Said,
-    pub(super) lock: Said,
-    pub(super) measure: Said,
+pub(crate) struct Warnings {
+    pub(super) state_file: LastWarning,
+    pub(super) lock: LastWarning,
+    pub(super) measure: LastWarning,
     /// Whether it was said that snapshots had to go.
     pub(super) dropped: bool,
 }

@@ -12,7 +12,7 @@ use super::HostError;
 
 /// A working directory.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct WorkDirectory {
     path: PathBuf,
     /// What must stay the same directory: the top of the work tree, since git makes folders inside
     /// anew as it switches branches; without git the working directory itself.
@@ -21,7 +21,7 @@ pub(crate) struct Ground {
     held: Option<File>,
 }
 
-impl Ground {
+impl WorkDirectory {
     /// Takes hold of it.
     pub(crate) fn hold(path: &Path) -> Self {
         let top = path.ancestors().find(|dir| dir.join(".git").exists());
@@ -110,22 +110,22 @@ mod tests {
         let world = tempfile::tempdir().unwrap();
         let (dir, other) = (world.path().join("proj"), world.path().join("renamed"));
         fs_err::create_dir(&dir).unwrap();
-        let ground = Ground::hold(&dir);
-        assert!(ground.check().is_ok());
+        let held = WorkDirectory::hold(&dir);
+        assert!(held.check().is_ok());
         fs_err::rename(&dir, &other).unwrap();
-        let moved = ground.check().unwrap_err().to_string();
+        let moved = held.check().unwrap_err().to_string();
         assert!(moved.contains(&format!("was moved to {}", other.display())));
         fs_err::create_dir(&dir).unwrap();
-        let replaced = ground.check().unwrap_err().to_string();
+        let replaced = held.check().unwrap_err().to_string();
         assert!(replaced.contains("another one has its name"), "{replaced}");
         fs_err::remove_dir(&dir).unwrap();
         fs_err::rename(&other, &dir).unwrap();
-        assert!(ground.check().is_ok(), "it is back");
+        assert!(held.check().is_ok(), "it is back");
         fs_err::remove_dir(&dir).unwrap();
-        let gone = ground.check().unwrap_err().to_string();
+        let gone = held.check().unwrap_err().to_string();
         assert!(gone.contains("was deleted"), "{gone}");
         fs_err::create_dir(&dir).unwrap();
-        assert!(ground.check().is_err());
+        assert!(held.check().is_err());
     }
 
     #[test]
@@ -134,10 +134,10 @@ mod tests {
         let inner = world.path().join("packages/one");
         fs_err::create_dir_all(world.path().join(".git")).unwrap();
         fs_err::create_dir_all(&inner).unwrap();
-        let ground = Ground::hold(&inner);
+        let held = WorkDirectory::hold(&inner);
         fs_err::remove_dir(&inner).unwrap();
-        assert!(ground.check().is_err());
+        assert!(held.check().is_err());
         fs_err::create_dir(&inner).unwrap();
-        assert!(ground.check().is_ok());
+        assert!(held.check().is_ok());
     }
 }
