@@ -38,12 +38,12 @@ pub struct Brief {
     /// When it was first started.
     pub started_at: Timestamp,
     /// How it stands; or why that cannot be told.
-    pub standing: Result<Standing, String>,
+    pub standing: Result<LoopBrief, String>,
 }
 
 /// How a loop stands, in short.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct LoopBrief {
     /// In one word.
     pub status: Status,
     /// Iterations that are over.
@@ -184,7 +184,7 @@ impl Fleet {
 fn standing(
     handle: &LoopHandle,
     open: &mut HashMap<String, (LoopState, JournalReader)>,
-) -> Result<Standing, ClientError> {
+) -> Result<LoopBrief, ClientError> {
     let before = handle.life()?;
     let kept = open.remove(handle.id());
     let (state, reader) = match kept.map(fold_new) {
@@ -201,7 +201,7 @@ fn standing(
         Life::Gone if !over => handle.life()?,
         life => life,
     };
-    let standing = Standing {
+    let standing = LoopBrief {
         status: Status::of(&state, life),
         iterations: state.iterations,
         limit: state.config.max_iterations,
@@ -228,7 +228,7 @@ fn fold_new(
     }
 }
 
-fn brief(handle: &LoopHandle, standing: Result<Standing, ClientError>) -> Brief {
+fn brief(handle: &LoopHandle, standing: Result<LoopBrief, ClientError>) -> Brief {
     let meta = handle.meta();
     let parent = meta.extra.get("parent").and_then(|parent| parent.as_str());
     Brief {

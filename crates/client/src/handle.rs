@@ -15,7 +15,7 @@ use descartes_store::state_file::{Loaded, Origin, StateFileError, load};
 use jiff::Timestamp;
 use serde_json::Map;
 
-use crate::follow::Watch;
+use crate::follow::FollowWatch;
 use crate::{ClientError, Known, state};
 
 /// The lock tells when it is given back; this is for the day it does not.
@@ -307,7 +307,7 @@ impl LoopHandle {
 
     /// Sleeps until no process has the loop, at most `limit`. Woken by the lock itself.
     pub fn wait_until_gone(&self, limit: Duration) -> Result<Life, ClientError> {
-        let mut watch = Watch::new(&self.dir);
+        let mut watch = FollowWatch::new(&self.dir);
         let end = Instant::now() + limit;
         loop {
             if self.life()? == Life::Gone {

@@ -25,11 +25,11 @@ pub mod logs;
 mod loops;
 mod state;
 
-pub use control::{Effect, Hold, Recorded, Sent, Ticket};
+pub use control::{ControlEffect, Hold, Recorded, Sent, Ticket};
 /// The places that the environment names: where loops are kept.
 pub use descartes_store::layout::EnvPaths;
 pub use error::ClientError;
-pub use fleet::{Brief, Fleet, Standing};
+pub use fleet::{Brief, Fleet, LoopBrief};
 pub use follow::{Follower, LoopUpdate, Output};
 pub use handle::{Look, LoopHandle};
 pub use history::{From, IterationTrees};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_kernel::agent::Profiles;
 use descartes_kernel::price::Prices;
-use descartes_store::catalog::{self, FindError, LoopEntry, Standing, standing};
+use descartes_store::catalog::{self, FindError, LoopEntry, LoopStanding, standing};
 use descartes_store::layout::{
     EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
 };
@@ -124,7 +124,7 @@ impl Loops {
         let mut own = self.list(&Scope::Of(dir.to_owned()))?;
         own.retain(|found| found.parent().is_none() && found.dir.journal().is_file());
         let mut open = own.clone();
-        open.retain(|found| !matches!(standing(&found.dir), Ok(Standing::Finished(_))));
+        open.retain(|found| !matches!(standing(&found.dir), Ok(LoopStanding::Finished(_))));
         let mut live = open.clone();
         live.retain(|found| found.holder().is_ok_and(|held| held.is_some()));
         match (own.first(), open.as_slice(), live.as_slice()) {

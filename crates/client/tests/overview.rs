@@ -10,7 +10,7 @@ mod common;
 use std::time::Duration;
 
 use common::world;
-use descartes_client::logs::Place;
+use descartes_client::logs::LogPosition;
 use descartes_client::{Brief, Fleet};
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
@@ -74,7 +74,7 @@ fn a_piece_of_a_log_is_whole_lines_wherever_it_stands() {
     let log = world.find("01").log(None).unwrap();
     let window = |place| log.window(Source::Stdout, place, 1000).unwrap();
 
-    let end = window(Place::End);
+    let end = window(LogPosition::End);
     assert_eq!((end.end, end.size), (text.len() as u64, text.len() as u64));
     assert_eq!(end.lines.last().unwrap().text, "line 4999    x");
     // Backwards, piece by piece, nothing is missing and nothing comes twice.
@@ -84,7 +84,7 @@ fn a_piece_of_a_log_is_whole_lines_wherever_it_stands() {
         if piece.begin == 0 {
             break;
         }
-        piece = window(Place::Before(piece.begin));
+        piece = window(LogPosition::Before(piece.begin));
     }
     let wanted: Vec<String> = text
         .lines()
@@ -94,17 +94,17 @@ fn a_piece_of_a_log_is_whole_lines_wherever_it_stands() {
     // And forwards.
     let (mut all, mut from) = (Vec::new(), 0);
     while from < text.len() as u64 {
-        let piece = window(Place::From(from));
+        let piece = window(LogPosition::From(from));
         all.extend(piece.lines.into_iter().map(|line| line.text));
         from = piece.end;
     }
     assert_eq!(all, wanted);
     // In the middle of a line: from the next one on.
-    let middle = window(Place::From(3));
+    let middle = window(LogPosition::From(3));
     assert_eq!((middle.begin, &*middle.lines[0].text), (9, "line 1    x"));
 
     std::fs::remove_dir_all(dir.path()).unwrap();
-    assert!(log.window(Source::Stdout, Place::End, 1000).is_err());
+    assert!(log.window(Source::Stdout, LogPosition::End, 1000).is_err());
 }
 
 #[test]
@@ -116,7 +116,11 @@ fn gigabytes_without_a_line_end_are_one_piece_at_a_time() {
     let file = std::fs::File::create(dir.stdout()).unwrap();
     file.set_len(10 << 30).unwrap();
     let log = world.find("01").log(None).unwrap();
-    for place in [Place::End, Place::From(5 << 30), Place::Before(5 << 30)] {
+    for place in [
+        LogPosition::End,
+        LogPosition::From(5 << 30),
+        LogPosition::Before(5 << 30),
+    ] {
         let window = log.window(Source::Stdout, place, 1 << 16).unwrap();
         assert!(window.end - window.begin >= (1 << 16) - 1, "{place:?}");
         assert_eq!(window.size, 10 << 30);

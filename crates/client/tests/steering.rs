@@ -10,7 +10,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Made, config, facts, line, world};
-use descartes_client::{ClientError, Effect, LoopHandle, Recorded, Sent};
+use descartes_client::{ClientError, ControlEffect, LoopHandle, Recorded, Sent};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig};
 use descartes_kernel::control::{Answer, Command, Grace};
 use descartes_kernel::event::{Event, Verdict, WaitReason};
@@ -254,7 +254,7 @@ fn a_running_loop_gives_two_answers() {
     assert_eq!(ticket.id(), 7);
     assert_eq!(
         ticket.effect(Duration::from_secs(9)).unwrap(),
-        Effect::Done("done".into())
+        ControlEffect::Done("done".into())
     );
     assert_eq!(
         host.join().unwrap(),
@@ -285,13 +285,13 @@ fn an_effect_may_take_long_and_a_host_may_go() {
     };
     assert_eq!(
         ticket.effect(Duration::from_millis(20)).unwrap(),
-        Effect::Pending
+        ControlEffect::Pending
     );
     drop(hold);
     host.join().unwrap();
     assert_eq!(
         ticket.effect(Duration::from_secs(9)).unwrap(),
-        Effect::HostGone
+        ControlEffect::HostGone
     );
 }
 
@@ -399,7 +399,7 @@ fn a_command_that_a_dying_host_had_taken_is_not_recorded_again() {
     let made = host.join().unwrap();
     assert_eq!(
         (ticket.id(), ticket.effect(SHORT).unwrap()),
-        (1, Effect::HostGone)
+        (1, ControlEffect::HostGone)
     );
     assert_eq!(found.state().unwrap().notes.len(), 1);
     assert!(matches!(made.state.phase, Phase::Ready));

@@ -229,7 +229,7 @@ mod tests {
     use crate::message::LogRequest;
     use crate::model::Chosen;
     use crate::theme::Mode;
-    use descartes_client::logs::{LogLine, LogWindow, Place};
+    use descartes_client::logs::{LogLine, LogPosition, LogWindow};
     use descartes_kernel::reader::Source;
 
     fn window(text: &str) -> LogWindow {
@@ -252,7 +252,7 @@ mod tests {
             id: "a".to_owned(),
             iteration: None,
             source: Source::Stdout,
-            place: Place::End,
+            place: LogPosition::End,
             anchor: None,
         };
         let read = |text: &str| Message::Log(request.clone(), Ok(window(text)));

@@ -44,13 +44,13 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct WindowArgs {
     mode: Mode,
     loop_name: Option<String>,
 }
 
 enum Asked {
-    Window(Wish),
+    Window(WindowArgs),
     Text(String),
 }
 
@@ -97,7 +97,7 @@ fn say(text: &str) {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Asked, String> {
-    let mut wish = Wish::default();
+    let mut wish = WindowArgs::default();
     for argument in arguments {
         match argument.to_str() {
             Some("-h" | "--help") => return Ok(Asked::Text(HELP.to_owned())),
@@ -120,7 +120,7 @@ fn parse(arguments: &[OsString]) -> Result<Asked, String> {
     Ok(Asked::Window(wish))
 }
 
-fn window(wish: Wish) -> i32 {
+fn window(wish: WindowArgs) -> i32 {
     if let Some((message, hint)) = no_window(std::env::var_os("DISPLAY"), installed) {
         say(&format!("error: {message}\nhint: {hint}"));
         return exit::ERROR;
@@ -141,7 +141,7 @@ fn window(wish: Wish) -> i32 {
         }
     };
     debug!(dir = %here.display(), chosen, "window opens");
-    let start = Start {
+    let start = WindowStart {
         mode: wish.mode,
         here: here.display().to_string(),
         chosen,
@@ -150,13 +150,13 @@ fn window(wish: Wish) -> i32 {
 }
 
 /// What a window begins with.
-struct Start {
+struct WindowStart {
     mode: Mode,
     here: String,
     chosen: Option<String>,
 }
 
-impl Start {
+impl WindowStart {
     fn model(&self) -> Model {
         let mut model = Model::new(Timestamp::now(), self.mode, self.here.clone());
         model.zone = TimeZone::system();
@@ -166,7 +166,7 @@ impl Start {
 }
 
 /// iced gives up by panicking where the display refuses; that becomes a line, too.
-fn open(start: Start, desk: Desk) -> i32 {
+fn open(start: WindowStart, desk: Desk) -> i32 {
     let told = Arc::new(Mutex::new(None));
     let heard = told.clone();
     panic::set_hook(Box::new(move |info| {

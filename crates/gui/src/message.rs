@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use descartes_client::Brief;
-use descartes_client::logs::{LogWindow, Place};
+use descartes_client::logs::{LogPosition, LogWindow};
 use descartes_kernel::control::Command;
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
@@ -145,7 +145,7 @@ pub struct LogRequest {
     /// The stream.
     pub source: Source,
     /// The piece.
-    pub place: Place,
+    pub place: LogPosition,
     /// The byte that is to stand at the top, and lines above it; `None`: the end.
     pub anchor: Option<(u64, i64)>,
 }

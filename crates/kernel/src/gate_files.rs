@@ -50,7 +50,7 @@ const FOLDERS: [&str; 6] = [
 /// Names, relative to where the gates run, of files that their verdict may hang on. Most of them
 /// will not be files at all.
 pub fn gate_file_names(gates: &[String]) -> BTreeSet<String> {
-    let mut found = Found::default();
+    let mut found = FoundNames::default();
     for gate in gates {
         found.take(gate, "");
     }
@@ -60,7 +60,7 @@ pub fn gate_file_names(gates: &[String]) -> BTreeSet<String> {
 /// Those of them that a gate runs: scripts and manifests. Where one is missing when the loop begins and
 /// an agent makes it, the agent has made the gate; a file that a gate only looks for is its task.
 pub fn executed_names(gates: &[String]) -> BTreeSet<String> {
-    let mut found = Found::default();
+    let mut found = FoundNames::default();
     for gate in gates {
         found.take(gate, "");
     }
@@ -78,12 +78,12 @@ const BEFORE_COMMANDS: [&str; 9] = [
 ];
 
 #[derive(Default)]
-struct Found {
+struct FoundNames {
     names: BTreeSet<String>,
     executed: BTreeSet<String>,
 }
 
-impl Found {
+impl FoundNames {
     /// Takes a command that begins in this folder.
     fn take(&mut self, command: &str, folder: &str) {
         let words = shell_words::split(command)
@@ -92,7 +92,7 @@ impl Found {
         let mut folders = vec![here.clone()];
         let mut programs: Vec<&'static [&'static str]> = Vec::new();
         let mut before = String::new();
-        let mut place = Place::Command;
+        let mut place = WordPosition::Command;
         for word in &words {
             if word.contains(char::is_whitespace) && word != command {
                 // A command within the command: sh -c '…'.
@@ -136,7 +136,7 @@ impl Found {
 
 /// Where the next word of a command stands.
 #[derive(PartialEq)]
-enum Place {
+enum WordPosition {
     /// Where a program is named.
     Command,
     /// Behind a program that runs a file.
@@ -144,7 +144,7 @@ enum Place {
     Argument,
 }
 
-impl Place {
+impl WordPosition {
     /// Whether this word is a file that is run; goes on to the next.
     fn is_run(&mut self, raw: &str) -> bool {
         let word = raw.trim_matches([';', '&', '|', '(', ')', '<', '>']);

@@ -117,31 +117,31 @@ pub struct RunReport {
 
 /// A push machine over both streams of one run.
 pub struct RunReader {
-    mode: Mode,
+    mode: ReaderMode,
     preview: String,
     out_tail: Tail,
     err_tail: Tail,
 }
 
-enum Mode {
-    Plain(Box<Plain>),
+enum ReaderMode {
+    Plain(Box<PlainReader>),
     Understood(Box<Understood>),
 }
 
 /// Plain text: each stream has a matcher of its own.
-struct Plain {
+struct PlainReader {
     out: Detector,
     err: Detector,
     claims: Vec<Claim>,
     last_out: Option<Claim>,
     last_err: Option<Claim>,
-    seen: Seen,
+    seen: PauseOutcome,
     raw_preview: Vec<u8>,
 }
 
 /// What a pause showed. More output may undo it, so it is announced and not kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum PauseOutcome {
     Nothing,
     Claim,
 }
@@ -181,16 +181,16 @@ impl Tail {
 impl RunReader {
     /// A reader of plain text. `prompt` is what was sent: its echo is no claim.
     pub fn plain(promise: &PromiseSpec, prompt: &str) -> Self {
-        let plain = Plain {
+        let plain = PlainReader {
             out: Detector::new(promise, prompt),
             err: Detector::new(promise, prompt),
             claims: Vec::new(),
             last_out: None,
             last_err: None,
-            seen: Seen::Nothing,
+            seen: PauseOutcome::Nothing,
             raw_preview: Vec::new(),
         };
-        Self::with(Mode::Plain(Box::new(plain)))
+        Self::with(ReaderMode::Plain(Box::new(plain)))
     }
 
     /// A reader of a stream that `parser` understands.
@@ -207,10 +207,10 @@ impl RunReader {
             retrying: None,
             previewed: None,
         };
-        Self::with(Mode::Understood(Box::new(understood)))
+        Self::with(ReaderMode::Understood(Box::new(understood)))
     }
 
-    fn with(mode: Mode) -> Self {
+    fn with(mode: ReaderMode) -> Self {
         Self {
             mode,
             preview: String::new(),
@@ -226,13 +226,13 @@ impl RunReader {
             Source::Stderr => self.err_tail.push(bytes),
         }
         match (&mut self.mode, source) {
-            (Mode::Plain(plain), _) => plain.push(source, bytes, notes),
-            (Mode::Understood(understood), Source::Stdout) => {
+            (ReaderMode::Plain(plain), _) => plain.push(source, bytes, notes),
+            (ReaderMode::Understood(understood), Source::Stdout) => {
                 understood.parser.push(bytes, &mut understood.events);
                 understood.settle(&mut self.preview, notes);
             }
             // Never the agent's own words; but some tell their waits there.
-            (Mode::Understood(understood), Source::Stderr) => {
+            (ReaderMode::Understood(understood), Source::Stderr) => {
                 understood.stderr.push(bytes, &mut understood.events);
                 understood.settle(&mut self.preview, notes);
             }
@@ -241,7 +241,7 @@ impl RunReader {
 
     /// The streams have been silent for a moment: an unfinished last line is judged too.
     pub fn quiet(&mut self, notes: &mut Vec<Note>) {
-        if let Mode::Plain(plain) = &mut self.mode {
+        if let ReaderMode::Plain(plain) = &mut self.mode {
             plain.pause(notes);
         }
     }
@@ -257,7 +257,7 @@ impl RunReader {
         let failed = ended_by != EndedBy::Exit || !exit.is_some_and(ExitStatus::is_success);
         let (out, err) = (self.out_tail.text(), self.err_tail.text());
         match &mut self.mode {
-            Mode::Plain(plain) => {
+            ReaderMode::Plain(plain) => {
                 plain.finish(ended_by);
                 let mut report = plain.report();
                 if failed && report.claim.is_none() && report.abort.is_none() {
@@ -266,7 +266,7 @@ impl RunReader {
                 }
                 report
             }
-            Mode::Understood(understood) => {
+            ReaderMode::Understood(understood) => {
                 let mut report = understood.report(ended_by, &mut self.preview, now, local);
                 if failed && report.limit.is_none() && report.claim.is_none() {
                     report.limit = provider_limit::told(&err, now, local)
@@ -294,7 +294,7 @@ fn last_line(text: &str) -> Option<String> {
     Some(line.trim().chars().take(300).collect())
 }
 
-impl Plain {
+impl PlainReader {
     fn push(&mut self, source: Source, bytes: &[u8], notes: &mut Vec<Note>) {
         match source {
             Source::Stdout => {
@@ -311,18 +311,18 @@ impl Plain {
             notes.push(Note::Claimed);
         }
         self.take(source);
-        if self.seen == Seen::Claim && !self.has_claim() {
+        if self.seen == PauseOutcome::Claim && !self.has_claim() {
             notes.push(Note::Unclaimed);
         }
-        self.seen = Seen::Nothing;
+        self.seen = PauseOutcome::Nothing;
     }
 
     fn pause(&mut self, notes: &mut Vec<Note>) {
         let mut standing = Vec::new();
         self.out.peek(&mut standing);
         self.err.peek(&mut standing);
-        if !standing.is_empty() && self.seen == Seen::Nothing && !self.has_claim() {
-            self.seen = Seen::Claim;
+        if !standing.is_empty() && self.seen == PauseOutcome::Nothing && !self.has_claim() {
+            self.seen = PauseOutcome::Claim;
             notes.push(Note::Claimed);
         }
     }

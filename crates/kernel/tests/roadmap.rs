@@ -5,8 +5,8 @@ use std::time::Duration;
 use descartes_kernel::finding::{Severity, has_errors};
 use descartes_kernel::graph::{OnFail, Proof, TaskStatus};
 use descartes_kernel::roadmap::{
-    self, Defaults, EditError, KNOWN_KEYS, Mark, NewTask, Roadmap, append_task, mark_of, set_mark,
-    tick,
+    self, CheckMark, Defaults, EditError, KNOWN_KEYS, NewTask, Roadmap, append_task, mark_of,
+    set_mark, tick,
 };
 use proptest::prelude::*;
 
@@ -94,12 +94,12 @@ fn only_its_own_box_says_whether_a_task_is_done() {
     let roadmap = roadmap::parse(LIGHTHOUSE);
     assert_eq!(
         roadmap.task("sensor").unwrap().mark,
-        Mark::Open,
+        CheckMark::Open,
         "an [x] in its success text is text"
     );
     assert_eq!(
         roadmap.task("format").unwrap().mark,
-        Mark::Done,
+        CheckMark::Done,
         "[X] is done, and not dropped"
     );
     let queue = roadmap::parse(QUEUE);
@@ -111,7 +111,7 @@ fn only_its_own_box_says_whether_a_task_is_done() {
         queue.task("signals").unwrap().mark.status(),
         TaskStatus::Blocked
     );
-    assert_eq!(queue.task("boarding").unwrap().mark, Mark::Open);
+    assert_eq!(queue.task("boarding").unwrap().mark, CheckMark::Open);
 }
 
 #[test]
@@ -335,7 +335,13 @@ fn a_tick_is_one_character() {
         tick(&edit.new_text, "boarding").unwrap().new_text,
         edit.new_text
     );
-    let back = set_mark(&edit.new_text, "boarding", Some(Mark::Done), Mark::Open).unwrap();
+    let back = set_mark(
+        &edit.new_text,
+        "boarding",
+        Some(CheckMark::Done),
+        CheckMark::Open,
+    )
+    .unwrap();
     assert_eq!(back.new_text, QUEUE);
 }
 
@@ -358,7 +364,7 @@ fn ticks_that_cannot_be_made_say_why() {
         say(WRONG, "d"),
         "the checkbox of `d` on line 18 cannot be changed; write [ ] in it"
     );
-    let changed = set_mark(QUEUE, "toll", Some(Mark::Open), Mark::Done).unwrap_err();
+    let changed = set_mark(QUEUE, "toll", Some(CheckMark::Open), CheckMark::Done).unwrap_err();
     assert_eq!(
         changed.to_string(),
         "the checkbox of `toll` is [-], not [ ]: somebody else changed it"
@@ -462,7 +468,7 @@ proptest! {
         prop_assert_eq!(differ, [(b' ', b'x')]);
         prop_assert_eq!(edit.new_text.len(), text.len());
         let mut wanted = before;
-        wanted.tasks[slot].mark = Mark::Done;
+        wanted.tasks[slot].mark = CheckMark::Done;
         prop_assert_eq!(roadmap::parse(&edit.new_text).tasks, wanted.tasks);
     }
 

@@ -19,7 +19,7 @@ use crate::events::{Ending, Exit, Handler, Started, Survivor, TreeEvent};
 use crate::guard::timeout;
 use crate::identity;
 use crate::launch::{Launch, Order, StartError};
-use crate::leftovers::{self, Mark};
+use crate::leftovers::{self, ProcessMark};
 use crate::procfs::{self, Stat};
 use crate::run_lifecycle::{Report, RunLifecycle, Tree};
 use crate::sys::{self, Waited};
@@ -75,7 +75,7 @@ impl Direct {
         let agent =
             sys::spawn(&image, fds, &sys::leaked_fds()).map_err(|errno| launch.refused(errno))?;
         let start_time = identity::start_time(agent.cast_unsigned()).unwrap_or(0);
-        let mark = Mark {
+        let mark = ProcessMark {
             entries: marks,
             not_before: start_time,
         };
@@ -169,7 +169,7 @@ struct Members {
     /// Our child, and the leader of its group; not reaped before the run is over, so that the number
     /// means it and nobody else.
     agent: i32,
-    mark: Mark,
+    mark: ProcessMark,
 }
 
 impl Members {

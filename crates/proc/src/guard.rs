@@ -21,7 +21,7 @@ use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use crate::events::Ending;
 use crate::run_lifecycle::{Report, RunLifecycle, Tree};
 use crate::tree::ChildProcesses;
-use crate::wire::{self, Frame, Kind, Reader, Writer};
+use crate::wire::{self, Frame, FrameKind, Reader, Writer};
 use crate::{procfs, sys};
 
 /// A tree whose host has died is not given longer than this: somebody may wait to resume.
@@ -77,12 +77,12 @@ impl Guard {
         drop(null);
         sys::close_all_on_exec()?;
         chdir("/")?;
-        let hello = wire::receive(&control)?.filter(|frame| frame.kind == Kind::Hello);
+        let hello = wire::receive(&control)?.filter(|frame| frame.kind == FrameKind::Hello);
         let mut kept = hello.ok_or(io::ErrorKind::InvalidData)?.fds.into_iter();
         let events = UnixStream::from(kept.next().ok_or(io::ErrorKind::InvalidData)?);
         wire::send(
             &control,
-            &Writer::new(Kind::Ready).u32(wire::VERSION).finish(),
+            &Writer::new(FrameKind::Ready).u32(wire::VERSION).finish(),
             &[],
         )?;
         Ok(Self {
@@ -152,11 +152,11 @@ impl Guard {
 
     fn obey(&mut self, frame: &Frame) -> io::Result<()> {
         match frame.kind {
-            Kind::Start => {
+            FrameKind::Start => {
                 let answer = self.start(frame)?;
                 wire::send(&self.control, &answer, &[])
             }
-            Kind::End => {
+            FrameKind::End => {
                 let (run, how) = wire::read_end(&frame.body)?;
                 // It may cross the news that the run is over, and must not hit the next one.
                 if self
@@ -174,7 +174,8 @@ impl Guard {
 
     /// Starts the agent; gives the answer to the host.
     fn start(&mut self, frame: &Frame) -> io::Result<Vec<u8>> {
-        let refused = |errno: Errno| Writer::new(Kind::Refused).u32((errno as i32).cast_unsigned());
+        let refused =
+            |errno: Errno| Writer::new(FrameKind::Refused).u32((errno as i32).cast_unsigned());
         if self.run.is_some() {
             return Ok(refused(Errno::EBUSY).finish());
         }
@@ -199,7 +200,7 @@ impl Guard {
                 self.run = Some((run, RunLifecycle::begin()));
                 // Not reaped yet, so it is there to be read, however short its life was.
                 let start_time = procfs::stat(pid).map_or(0, |stat| stat.start_time);
-                let answer = Writer::new(Kind::Started).u32(pid.cast_unsigned());
+                let answer = Writer::new(FrameKind::Started).u32(pid.cast_unsigned());
                 Ok(answer.u64(start_time).u64(cpu_before).finish())
             }
             Err(errno) => Ok(refused(errno).finish()),

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use tracing::{debug, warn};
 
 use crate::events::{Ending, Handler, Started};
-use crate::handle::{Answer, Handle};
+use crate::handle::{GuardReply, Handle};
 use crate::launch::{Launch, Order, StartError};
 use crate::sys::MOST_FDS;
 use crate::{orphans, procfs, wire};
@@ -111,7 +111,7 @@ impl Guarded {
                     meanwhile();
                 }
             });
-            if let Answer::Started(_) | Answer::Refused(_) = answer {
+            if let GuardReply::Started(_) | GuardReply::Refused(_) = answer {
                 self.guard = Some(guard);
             } else {
                 warn!(pid = guard.pid, tree = run, "guard lost over an order");
@@ -120,10 +120,10 @@ impl Guarded {
                 drop(guard);
             }
             match answer {
-                Answer::Started(started) => return Ok(started),
-                Answer::Refused(errno) => return Err(launch.refused(errno)),
-                Answer::Lost => return Err(StartError::GuardLost),
-                Answer::NotTaken => {}
+                GuardReply::Started(started) => return Ok(started),
+                GuardReply::Refused(errno) => return Err(launch.refused(errno)),
+                GuardReply::Lost => return Err(StartError::GuardLost),
+                GuardReply::NotTaken => {}
             }
         }
         Err(StartError::GuardLost)

@@ -13,9 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
 use crate::events::{Ending, Handler, Started};
-use crate::listener::{self, Phase, Watch};
+use crate::listener::{self, RunPhase, SharedRun};
 use crate::orphans;
-use crate::wire::{self, Frame, Kind, Reader, Writer};
+use crate::wire::{self, Frame, FrameKind, Reader, Writer};
 
 /// A guard that takes longer to answer is stuck. Executing a program from a sleeping disk or a slow
 /// network takes seconds.
@@ -29,12 +29,12 @@ pub(crate) struct Handle {
     control: Option<UnixStream>,
     /// Wakes the listener.
     alarm: UnixStream,
-    watch: Arc<Watch>,
+    watch: Arc<SharedRun>,
     listener: Option<JoinHandle<()>>,
 }
 
 /// A guard's answer to an order.
-pub(crate) enum Answer {
+pub(crate) enum GuardReply {
     Started(Started),
     Refused(Errno),
     /// The guard was gone before it read the order: nothing was started.
@@ -51,7 +51,7 @@ impl Handle {
         events: UnixStream,
         on_event: Handler,
     ) -> io::Result<Self> {
-        let (pid, watch) = (child.id(), Arc::new(Watch::default()));
+        let (pid, watch) = (child.id(), Arc::new(SharedRun::default()));
         let (alarm, woken) = UnixStream::pair()?;
         alarm.set_nonblocking(true)?;
         let listener = listener::spawn(child, events, woken, Arc::clone(&watch), on_event)?;
@@ -68,12 +68,12 @@ impl Handle {
     pub(crate) fn greet(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let strange =
             |_| io::Error::other("the guard process did not answer as one of this version");
-        let hello = Writer::new(Kind::Hello).finish();
+        let hello = Writer::new(FrameKind::Hello).finish();
         let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         wire::send(control, &hello, fds).map_err(strange)?;
         let answer = self.hear().map_err(strange)?;
         match (answer.kind, Reader(&answer.body).u32()) {
-            (Kind::Ready, Ok(wire::VERSION)) => Ok(()),
+            (FrameKind::Ready, Ok(wire::VERSION)) => Ok(()),
             _ => Err(strange(io::ErrorKind::InvalidData.into())),
         }
     }
@@ -85,13 +85,13 @@ impl Handle {
         bytes: &[u8],
         fds: &[BorrowedFd<'_>],
         meanwhile: impl FnOnce(),
-    ) -> Answer {
+    ) -> GuardReply {
         let mut state = self.watch.lock();
         if state.lost {
-            return Answer::NotTaken;
+            return GuardReply::NotTaken;
         }
         // Before the order goes out: the agent's end may be told before its start is answered.
-        state.phase = Phase::Starting { run };
+        state.phase = RunPhase::Starting { run };
         drop(state);
         let sent = self
             .control
@@ -106,11 +106,11 @@ impl Handle {
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         answer.unwrap_or_else(|error| {
-            self.watch.lock().phase = Phase::Idle;
+            self.watch.lock().phase = RunPhase::Idle;
             match error.kind() {
                 // The kernel's word for bytes that the other end never read.
-                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Answer::NotTaken,
-                _ => Answer::Lost,
+                io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => GuardReply::NotTaken,
+                _ => GuardReply::Lost,
             }
         })
     }
@@ -131,7 +131,7 @@ impl Handle {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        self.watch.lock().phase != Phase::Idle
+        self.watch.lock().phase != RunPhase::Idle
     }
 
     pub(crate) fn is_lost(&self) -> bool {
@@ -141,8 +141,8 @@ impl Handle {
     /// What the guard's dead children had used before this run; `None` if no agent runs.
     pub(crate) fn cpu_before(&self) -> Option<Duration> {
         match self.watch.lock().phase {
-            Phase::Running { cpu_before, .. } => Some(cpu_before),
-            Phase::Idle | Phase::Starting { .. } | Phase::Sweeping { .. } => None,
+            RunPhase::Running { cpu_before, .. } => Some(cpu_before),
+            RunPhase::Idle | RunPhase::Starting { .. } | RunPhase::Sweeping { .. } => None,
         }
     }
 
@@ -161,12 +161,12 @@ impl Handle {
         wire::receive(control)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    fn understand(&self, answer: &Frame) -> io::Result<Answer> {
+    fn understand(&self, answer: &Frame) -> io::Result<GuardReply> {
         let mut reader = Reader(&answer.body);
         let mut state = self.watch.lock();
-        if answer.kind != Kind::Started {
-            state.phase = Phase::Idle;
-            return Ok(Answer::Refused(Errno::from_raw(reader.i32()?)));
+        if answer.kind != FrameKind::Started {
+            state.phase = RunPhase::Idle;
+            return Ok(GuardReply::Refused(Errno::from_raw(reader.i32()?)));
         }
         let started = Started {
             pid: reader.u32()?,
@@ -174,13 +174,13 @@ impl Handle {
         };
         let cpu_before = Duration::from_micros(reader.u64()?);
         // Unless the listener has heard more already.
-        if let Phase::Starting { run } = state.phase {
+        if let RunPhase::Starting { run } = state.phase {
             if state.lost {
-                return Ok(Answer::Lost);
+                return Ok(GuardReply::Lost);
             }
-            state.phase = Phase::Running { run, cpu_before };
+            state.phase = RunPhase::Running { run, cpu_before };
         }
-        Ok(Answer::Started(started))
+        Ok(GuardReply::Started(started))
     }
 }
 

@@ -50,7 +50,7 @@ pub enum Fate {
 /// [`pid_namespace`](crate::pid_namespace)), and while no host serves the loop: the caller holds its
 /// lock.
 pub fn sweep_marked(key: &str, mark: &str, not_before: u64, limit: Duration) -> Vec<Ended> {
-    let mark = Mark {
+    let mark = ProcessMark {
         entries: vec![format!("{key}={mark}").into_bytes()],
         not_before,
     };
@@ -95,9 +95,9 @@ pub fn sweep_lost(
     sessions: &[LostSession],
     limit: Duration,
 ) -> Vec<Ended> {
-    let marks: Vec<Mark> = marks
+    let marks: Vec<ProcessMark> = marks
         .iter()
-        .map(|mark| Mark {
+        .map(|mark| ProcessMark {
             entries: vec![format!("{key}={mark}").into_bytes()],
             not_before: 0,
         })
@@ -174,12 +174,12 @@ impl Ended {
 
 /// What tells processes from others: `KEY=VALUE` in their environment, and when they may have started.
 #[derive(Debug, Clone)]
-pub(crate) struct Mark {
+pub(crate) struct ProcessMark {
     pub(crate) entries: Vec<Vec<u8>>,
     pub(crate) not_before: u64,
 }
 
-impl Mark {
+impl ProcessMark {
     /// Living processes that carry the mark or are `known` to belong to them, and those below them.
     pub(crate) fn family(&self, known: impl Fn(&Stat) -> bool) -> Vec<Stat> {
         family(|stat, _| match known(stat) {

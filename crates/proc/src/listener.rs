@@ -18,11 +18,11 @@ use crate::{identity, orphans, wire};
 
 /// What the caller's thread and the listener both know.
 #[derive(Default)]
-pub(crate) struct Watch(Mutex<State>);
+pub(crate) struct SharedRun(Mutex<State>);
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) phase: Phase,
+    pub(crate) phase: RunPhase,
     /// The listener has seen the guard's end.
     pub(crate) lost: bool,
     /// While the guard has a tree to end: how often it is still woken before it is killed. A process
@@ -53,7 +53,7 @@ impl State {
 
 /// Where the run is, as far as is known.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum RunPhase {
     #[default]
     Idle,
     /// The order is out; who gave it tells if it comes to nothing.
@@ -64,18 +64,18 @@ pub(crate) enum Phase {
     Sweeping { run: u64 },
 }
 
-impl Phase {
+impl RunPhase {
     pub(crate) fn run(self) -> Option<u64> {
         match self {
-            Phase::Idle => None,
-            Phase::Starting { run } | Phase::Running { run, .. } | Phase::Sweeping { run } => {
-                Some(run)
-            }
+            RunPhase::Idle => None,
+            RunPhase::Starting { run }
+            | RunPhase::Running { run, .. }
+            | RunPhase::Sweeping { run } => Some(run),
         }
     }
 }
 
-impl Watch {
+impl SharedRun {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ pub(crate) fn spawn(
     child: Child,
     events: UnixStream,
     woken: UnixStream,
-    watch: Arc<Watch>,
+    watch: Arc<SharedRun>,
     on_event: Handler,
 ) -> io::Result<JoinHandle<()>> {
     let since = identity::start_time(child.id()).unwrap_or(0);
@@ -110,7 +110,7 @@ struct Listener {
     events: UnixStream,
     /// Readable when the guard was told to end its tree.
     woken: UnixStream,
-    watch: Arc<Watch>,
+    watch: Arc<SharedRun>,
     on_event: Handler,
 }
 
@@ -139,7 +139,7 @@ impl Listener {
         let phase = state.phase;
         drop(state);
         debug!(pid = self.child.id(), "guard ended");
-        if !all_swept || phase != Phase::Idle {
+        if !all_swept || phase != RunPhase::Idle {
             self.replace(phase);
         }
     }
@@ -192,13 +192,13 @@ impl Listener {
         let mut state = self.watch.lock();
         match *event {
             TreeEvent::Exited { run, .. } => {
-                state.phase = Phase::Sweeping { run };
+                state.phase = RunPhase::Sweeping { run };
                 state.end_asked(Ending::Ask {
                     grace: LEFTOVER_GRACE,
                 });
             }
             TreeEvent::Swept { .. } => {
-                state.phase = Phase::Idle;
+                state.phase = RunPhase::Idle;
                 state.wakings_left = None;
             }
             TreeEvent::GuardLost { .. } => {}
@@ -206,8 +206,8 @@ impl Listener {
     }
 
     /// The guard was killed, and what it left has come to us: does the rest of its work.
-    fn replace(&self, phase: Phase) {
-        if let Phase::Running { run, .. } = phase {
+    fn replace(&self, phase: RunPhase) {
+        if let RunPhase::Running { run, .. } = phase {
             warn!(
                 pid = self.child.id(),
                 tree = run,
@@ -217,8 +217,8 @@ impl Listener {
         }
         let orphans::OrphanSweep { survivors, killed } =
             orphans::sweep_since(self.since, SWEEP_LIMIT);
-        if let Phase::Running { run, .. } | Phase::Sweeping { run } = phase {
-            self.watch.lock().phase = Phase::Idle;
+        if let RunPhase::Running { run, .. } | RunPhase::Sweeping { run } = phase {
+            self.watch.lock().phase = RunPhase::Idle;
             (self.on_event)(TreeEvent::Swept {
                 run,
                 survivors,

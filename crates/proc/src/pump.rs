@@ -79,7 +79,7 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-struct Job {
+struct PumpJob {
     stdout: OwnedFd,
     stderr: OwnedFd,
     sink: Box<dyn Sink>,
@@ -87,7 +87,7 @@ struct Job {
 
 /// The host's handle on the thread.
 pub(crate) struct Pump {
-    jobs: Sender<Job>,
+    jobs: Sender<PumpJob>,
     done: Receiver<PumpReport>,
     stop: Arc<EventFd>,
     at_work: bool,
@@ -119,7 +119,7 @@ impl Pump {
         let _ = self.stop.read();
         self.at_work = self
             .jobs
-            .send(Job {
+            .send(PumpJob {
                 stdout,
                 stderr,
                 sink,
@@ -214,7 +214,7 @@ enum Woken {
 }
 
 impl Worker {
-    fn work(mut self, jobs: &Receiver<Job>, done: &Sender<PumpReport>) {
+    fn work(mut self, jobs: &Receiver<PumpJob>, done: &Sender<PumpReport>) {
         while let Ok(job) = jobs.recv() {
             if done.send(self.pump(job)).is_err() {
                 break;
@@ -222,7 +222,7 @@ impl Worker {
         }
     }
 
-    fn pump(&mut self, job: Job) -> PumpReport {
+    fn pump(&mut self, job: PumpJob) -> PumpReport {
         let mut sink = job.sink;
         sink.begin();
         let mut pipes = [

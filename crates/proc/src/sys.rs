@@ -50,7 +50,7 @@ pub(crate) fn spawn(
         actions.close(*fd)?;
     }
     actions.chdir(image.cwd)?;
-    let attributes = Attributes::fresh_group()?;
+    let attributes = SpawnAttributes::fresh_group()?;
     let argv = pointers(image.argv);
     let env = pointers(image.env);
     let mut pid = 0;
@@ -117,9 +117,9 @@ impl Drop for Actions {
     }
 }
 
-struct Attributes(libc::posix_spawnattr_t);
+struct SpawnAttributes(libc::posix_spawnattr_t);
 
-impl Attributes {
+impl SpawnAttributes {
     fn fresh_group() -> Result<Self, Errno> {
         let flags = libc::POSIX_SPAWN_SETPGROUP
             | libc::POSIX_SPAWN_SETSIGMASK
@@ -151,7 +151,7 @@ impl Attributes {
     }
 }
 
-impl Drop for Attributes {
+impl Drop for SpawnAttributes {
     fn drop(&mut self) {
         // SAFETY: `self` is initialised and not used again.
         unsafe { libc::posix_spawnattr_destroy(&mut self.0) };

@@ -20,7 +20,7 @@ const HEAD: usize = 5;
 
 /// What a frame is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// Host to guard: the events socket and the descriptors to keep.
     Hello = 1,
     /// Guard to host: the version.
@@ -39,9 +39,9 @@ pub(crate) enum Kind {
     Swept,
 }
 
-impl Kind {
+impl FrameKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        use Kind::{End, Exited, Hello, Ready, Refused, Start, Started, Swept};
+        use FrameKind::{End, Exited, Hello, Ready, Refused, Start, Started, Swept};
         let all = [Hello, Ready, Start, Started, Refused, End, Exited, Swept];
         all.into_iter().find(|kind| *kind as u8 == byte)
     }
@@ -49,7 +49,7 @@ impl Kind {
 
 /// One message.
 pub(crate) struct Frame {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) body: Vec<u8>,
     pub(crate) fds: Vec<OwnedFd>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Frame {
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(crate) fn new(kind: Kind) -> Self {
+    pub(crate) fn new(kind: FrameKind) -> Self {
         Self(vec![kind as u8, 0, 0, 0, 0])
     }
 
@@ -147,7 +147,7 @@ pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<Frame>> {
     }
     (&mut &*socket).read_exact(head.get_mut(got..).unwrap_or_default())?;
     let [kind, length @ ..] = head;
-    let kind = Kind::from_byte(kind).ok_or_else(broken)?;
+    let kind = FrameKind::from_byte(kind).ok_or_else(broken)?;
     let length = u32::from_ne_bytes(length) as usize;
     if length > LONGEST_BODY {
         return Err(broken());
@@ -160,7 +160,7 @@ pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<Frame>> {
 /// `Start`: the run, then the order's strings.
 pub(crate) fn start(run: u64, order: &Order) -> Vec<u8> {
     let count = |strings: &[_]| u32::try_from(strings.len()).unwrap_or(u32::MAX);
-    let mut writer = Writer::new(Kind::Start)
+    let mut writer = Writer::new(FrameKind::Start)
         .u64(run)
         .u32(count(&order.argv))
         .u32(count(&order.env))
@@ -180,7 +180,7 @@ pub(crate) fn end(run: u64, how: Ending) -> Vec<u8> {
             u64::try_from(grace.as_millis()).map_or(u64::MAX - 1, |millis| millis.min(u64::MAX - 1))
         }
     };
-    Writer::new(Kind::End).u64(run).u64(grace).finish()
+    Writer::new(FrameKind::End).u64(run).u64(grace).finish()
 }
 
 /// Reads what [`end`] wrote.
@@ -204,7 +204,7 @@ pub(crate) fn exited(run: u64, exit: Exit) -> Vec<u8> {
         Exit::Code(code) => (0, code),
         Exit::Signal(signal) => (1, signal),
     };
-    Writer::new(Kind::Exited)
+    Writer::new(FrameKind::Exited)
         .u64(run)
         .u32(signalled)
         .u32(number.cast_unsigned())
@@ -214,7 +214,10 @@ pub(crate) fn exited(run: u64, exit: Exit) -> Vec<u8> {
 /// `Swept`.
 pub(crate) fn swept(run: u64, killed: u32, survivors: &[Survivor]) -> Vec<u8> {
     let count = u32::try_from(survivors.len()).unwrap_or(u32::MAX);
-    let mut writer = Writer::new(Kind::Swept).u64(run).u32(killed).u32(count);
+    let mut writer = Writer::new(FrameKind::Swept)
+        .u64(run)
+        .u32(killed)
+        .u32(count);
     for survivor in survivors {
         let command = survivor.command.replace('\0', "");
         let command = std::ffi::CString::new(command).unwrap_or_default();
@@ -228,7 +231,7 @@ pub(crate) fn read_event(frame: &Frame) -> io::Result<TreeEvent> {
     let mut reader = Reader(&frame.body);
     let run = reader.u64()?;
     match frame.kind {
-        Kind::Exited => {
+        FrameKind::Exited => {
             let (signalled, number) = (reader.u32()?, reader.i32()?);
             let exit = if signalled == 0 {
                 Exit::Code(number)
@@ -237,7 +240,7 @@ pub(crate) fn read_event(frame: &Frame) -> io::Result<TreeEvent> {
             };
             Ok(TreeEvent::Exited { run, exit })
         }
-        Kind::Swept => {
+        FrameKind::Swept => {
             let (killed, count) = (reader.u32()?, reader.u32()?);
             let mut survivor = || {
                 let pid = reader.u32()?;
@@ -310,7 +313,7 @@ mod tests {
             },
         ] {
             let frame = over_a_socket(&end(9, how));
-            assert_eq!((frame.kind, frame.fds.len()), (Kind::End, 1));
+            assert_eq!((frame.kind, frame.fds.len()), (FrameKind::End, 1));
             assert_eq!(read_end(&frame.body).unwrap(), (9, how));
         }
         let forever = Ending::Ask {

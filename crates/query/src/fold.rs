@@ -18,7 +18,7 @@ pub(crate) struct Fold<'c> {
     entry: &'c LoopEntry,
 }
 
-type Done = rusqlite::Result<()>;
+type SqlResult = rusqlite::Result<()>;
 
 impl<'c> Fold<'c> {
     pub(crate) fn new(connection: &'c Connection, entry: &'c LoopEntry) -> Self {
@@ -29,14 +29,14 @@ impl<'c> Fold<'c> {
         &self.entry.meta.id
     }
 
-    fn run(&self, sql: &str, params: impl Params) -> Done {
+    fn run(&self, sql: &str, params: impl Params) -> SqlResult {
         self.connection
             .prepare_cached(sql)?
             .execute(params)
             .map(drop)
     }
 
-    pub(crate) fn take(&self, record: &Record) -> Done {
+    pub(crate) fn take(&self, record: &Record) -> SqlResult {
         self.event(record)?;
         let (id, at) = (self.id(), record.at.to_string());
         match &record.event {
@@ -182,7 +182,7 @@ impl<'c> Fold<'c> {
         }
     }
 
-    fn event(&self, record: &Record) -> Done {
+    fn event(&self, record: &Record) -> SqlResult {
         let data = match &record.event {
             // It repeats what stands before it.
             Event::Checkpoint { .. } => None,
@@ -202,7 +202,7 @@ impl<'c> Fold<'c> {
         )
     }
 
-    fn created(&self, record: &Record) -> Done {
+    fn created(&self, record: &Record) -> SqlResult {
         let Event::LoopCreated {
             name,
             config,
@@ -239,7 +239,7 @@ impl<'c> Fold<'c> {
         )
     }
 
-    fn agent_ended(&self, run: u64, facts: &RunFacts, at: &str) -> Done {
+    fn agent_ended(&self, run: u64, facts: &RunFacts, at: &str) -> SqlResult {
         let tokens = facts.tokens.unwrap_or_default();
         let number = |n: Option<u64>| n.map(|n| n as i64);
         self.run(
@@ -272,7 +272,7 @@ impl<'c> Fold<'c> {
         )
     }
 
-    fn gate(&self, iteration: u32, facts: &GateFacts, at: &str) -> Done {
+    fn gate(&self, iteration: u32, facts: &GateFacts, at: &str) -> SqlResult {
         let (outcome, code) = match facts.end {
             GateEnd::Exit(status) if status.is_success() => ("green", Some(0)),
             GateEnd::Exit(status) => ("red", Some(status.shell_code())),
@@ -296,7 +296,7 @@ impl<'c> Fold<'c> {
         )
     }
 
-    fn iteration(&self, record: &Record) -> Done {
+    fn iteration(&self, record: &Record) -> SqlResult {
         let Event::IterationFinished {
             iteration,
             run,
@@ -329,7 +329,7 @@ impl<'c> Fold<'c> {
     }
 
     /// The row of an iteration that is over, from that of its run.
-    fn close(&self, iteration: u32, run: u64, at: &str, spent_ms: u64) -> Done {
+    fn close(&self, iteration: u32, run: u64, at: &str, spent_ms: u64) -> SqlResult {
         let (id, seconds) = (self.id(), spent_ms as f64 / 1e3);
         self.run(
             "insert or replace into iterations (loop_id, iteration, task, run, started_at, \
@@ -362,7 +362,7 @@ impl<'c> Fold<'c> {
         self.spend(seconds, tokens, cost)
     }
 
-    fn spend(&self, seconds: f64, tokens: Option<i64>, cost: Option<f64>) -> Done {
+    fn spend(&self, seconds: f64, tokens: Option<i64>, cost: Option<f64>) -> SqlResult {
         self.run(
             "update loops set seconds = seconds + ?2, \
              tokens = case when ?3 is null then tokens else coalesce(tokens, 0) + ?3 end, \
@@ -385,7 +385,7 @@ impl<'c> Fold<'c> {
         Some(text.trim_start_matches('\u{fffd}').to_owned())
     }
 
-    fn task(&self, event: &sched::Event, at: &str) -> Done {
+    fn task(&self, event: &sched::Event, at: &str) -> SqlResult {
         let id = self.id();
         for (task, status) in event.statuses() {
             self.run(
@@ -446,7 +446,7 @@ impl<'c> Fold<'c> {
         }
     }
 
-    fn next(&self, task: &str, next: &Next, at: &str) -> Done {
+    fn next(&self, task: &str, next: &Next, at: &str) -> SqlResult {
         let reason = match next {
             Next::Block { reason } => Some(reason.words()),
             _ => None,

@@ -27,7 +27,7 @@ const TABLES: [&str; 11] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Read {
+struct ReadPosition {
     inode: u64,
     offset: u64,
 }
@@ -56,7 +56,7 @@ pub(crate) fn catch_up(
         }
         match read(connection, &entry, from) {
             Ok(offset) => {
-                let read = Read {
+                let read = ReadPosition {
                     inode: meta.ino(),
                     offset,
                 };
@@ -106,10 +106,10 @@ fn read(connection: &Connection, entry: &LoopEntry, from: u64) -> Result<u64, Tr
     }
 }
 
-fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, Read>> {
+fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, ReadPosition>> {
     let mut statement = connection.prepare("select loop_id, inode, offset from _journals")?;
     let rows = statement.query_map([], |row| {
-        let read = Read {
+        let read = ReadPosition {
             inode: row.get::<_, i64>(1)? as u64,
             offset: row.get::<_, i64>(2)? as u64,
         };
@@ -118,7 +118,7 @@ fn known(connection: &Connection) -> rusqlite::Result<HashMap<String, Read>> {
     rows.collect()
 }
 
-fn remember(connection: &Connection, id: &str, read: Read) -> rusqlite::Result<()> {
+fn remember(connection: &Connection, id: &str, read: ReadPosition) -> rusqlite::Result<()> {
     connection
         .prepare_cached("insert or replace into _journals values (?1, ?2, ?3)")?
         .execute(params![id, read.inode as i64, read.offset as i64])

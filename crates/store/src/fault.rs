@@ -5,7 +5,7 @@
 
 /// What the operation at a fault point is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FaultVerdict {
     /// Carry on.
     Go,
     /// Fail with this error number.
@@ -21,8 +21,8 @@ pub(crate) enum Verdict {
 
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
-pub(crate) fn hit() -> Verdict {
-    Verdict::Go
+pub(crate) fn hit() -> FaultVerdict {
+    FaultVerdict::Go
 }
 
 #[cfg(not(feature = "faults"))]
@@ -36,7 +36,7 @@ pub(crate) use armed::{hit, linger};
 
 #[cfg(feature = "faults")]
 mod armed {
-    use super::Verdict;
+    use super::FaultVerdict;
     use nix::libc::{EDQUOT, EIO, ENOSPC, EROFS};
     use std::cell::RefCell;
     use std::str::FromStr;
@@ -131,19 +131,19 @@ mod armed {
             }
         }
 
-        fn verdict(self, nth: u64) -> Verdict {
+        fn verdict(self, nth: u64) -> FaultVerdict {
             if nth < self.from || nth > self.to {
-                return Verdict::Go;
+                return FaultVerdict::Go;
             }
             match self.what {
                 What::Kill => {
                     kill_now();
-                    Verdict::Fail(EIO)
+                    FaultVerdict::Fail(EIO)
                 }
-                What::Tear => Verdict::TearAndKill,
-                What::Half => Verdict::Tear(ENOSPC),
-                What::Errno(errno) => Verdict::Fail(errno),
-                What::SlowSync(_) => Verdict::Go,
+                What::Tear => FaultVerdict::TearAndKill,
+                What::Half => FaultVerdict::Tear(ENOSPC),
+                What::Errno(errno) => FaultVerdict::Fail(errno),
+                What::SlowSync(_) => FaultVerdict::Go,
             }
         }
     }
@@ -168,7 +168,7 @@ mod armed {
         }
     }
 
-    pub(crate) fn hit() -> Verdict {
+    pub(crate) fn hit() -> FaultVerdict {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let armed = ARMED.with(|armed| {
             armed.borrow_mut().as_mut().map(|(plan, count)| {
@@ -180,7 +180,7 @@ mod armed {
             return verdict;
         }
         match plan() {
-            None => Verdict::Go,
+            None => FaultVerdict::Go,
             Some(plan) => plan.verdict(COUNT.fetch_add(1, Ordering::Relaxed) + 1),
         }
     }

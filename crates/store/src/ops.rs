@@ -1,7 +1,7 @@
 //! The few things this crate does to the disk, each through a fault point and each with
 //! an error that names the path.
 
-use crate::fault::{self, Verdict};
+use crate::fault::{self, FaultVerdict};
 use crate::safe_open::{self, Options, Refusal};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
@@ -62,11 +62,13 @@ pub(crate) fn at<'a>(
 
 fn pass() -> io::Result<()> {
     match fault::hit() {
-        Verdict::Go => Ok(()),
+        FaultVerdict::Go => Ok(()),
         #[cfg(feature = "faults")]
-        Verdict::Fail(errno) | Verdict::Tear(errno) => Err(io::Error::from_raw_os_error(errno)),
+        FaultVerdict::Fail(errno) | FaultVerdict::Tear(errno) => {
+            Err(io::Error::from_raw_os_error(errno))
+        }
         #[cfg(feature = "faults")]
-        Verdict::TearAndKill => {
+        FaultVerdict::TearAndKill => {
             fault::kill_now();
             Ok(())
         }
@@ -76,16 +78,16 @@ fn pass() -> io::Result<()> {
 /// Runs `write` on `bytes`, or on the part of them that a fault lets through.
 fn pass_bytes(bytes: &[u8], write: impl Fn(&[u8]) -> io::Result<()>) -> io::Result<()> {
     match fault::hit() {
-        Verdict::Go => write(bytes),
+        FaultVerdict::Go => write(bytes),
         #[cfg(feature = "faults")]
-        Verdict::Fail(errno) => Err(io::Error::from_raw_os_error(errno)),
+        FaultVerdict::Fail(errno) => Err(io::Error::from_raw_os_error(errno)),
         #[cfg(feature = "faults")]
-        Verdict::Tear(errno) => {
+        FaultVerdict::Tear(errno) => {
             write(&bytes[..bytes.len() / 2])?;
             Err(io::Error::from_raw_os_error(errno))
         }
         #[cfg(feature = "faults")]
-        Verdict::TearAndKill => {
+        FaultVerdict::TearAndKill => {
             write(&bytes[..bytes.len() / 2])?;
             fault::kill_now();
             Ok(())

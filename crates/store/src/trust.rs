@@ -45,7 +45,7 @@ pub struct Trusted {
 
 /// The file that is kept for a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
+struct TrustRecord {
     version: u32,
     /// For people who look.
     project: String,
@@ -165,7 +165,7 @@ impl TrustBook {
         }
     }
 
-    fn read(&self) -> Option<Record> {
+    fn read(&self) -> Option<TrustRecord> {
         let file = safe_open::open_read(self.file.as_ref().ok()?).ok()?;
         let meta = file.metadata().ok()?;
         let own = meta.mode() & 0o077 == 0;
@@ -174,7 +174,7 @@ impl TrustBook {
         }
         let mut bytes = Vec::new();
         file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        serde_json::from_slice::<Record>(&bytes)
+        serde_json::from_slice::<TrustRecord>(&bytes)
             .ok()
             .filter(|record| record.version == 1)
     }

@@ -4,8 +4,8 @@
 use descartes_kernel::event::{Decided, Durability, Event};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_store::catalog::{
-    CleanError, CleanScope, FindError, LoopMeta, SafetyCopies, Standing, find, list, plan_clean,
-    register, remove, remove_lock,
+    CleanError, CleanScope, FindError, LoopMeta, LoopStanding, SafetyCopies, find, list,
+    plan_clean, register, remove, remove_lock,
 };
 use descartes_store::host::this_host;
 use descartes_store::journal::Journal;
@@ -61,7 +61,7 @@ impl World {
         meta
     }
 
-    fn standing(&self, id: &str) -> Standing {
+    fn standing(&self, id: &str) -> LoopStanding {
         find(&self.root, id).unwrap().standing().unwrap()
     }
 }
@@ -150,11 +150,11 @@ fn standing_is_the_lock_and_then_the_last_word_of_the_journal() {
         &[finished(), Event::LoopReopened, warning()],
     );
     world.add("new", "n", 1, &[]);
-    let over = Standing::Finished(IterativeExitReason::MaxIterationsReached);
+    let over = LoopStanding::Finished(IterativeExitReason::MaxIterationsReached);
     assert_eq!(world.standing("over"), over);
     assert_eq!(world.standing("talk"), over);
-    assert_eq!(world.standing("again"), Standing::Interrupted);
-    assert_eq!(world.standing("new"), Standing::Interrupted);
+    assert_eq!(world.standing("again"), LoopStanding::Interrupted);
+    assert_eq!(world.standing("new"), LoopStanding::Interrupted);
     let holder = Holder {
         loop_id: "over".into(),
         since: at(5),
@@ -162,7 +162,7 @@ fn standing_is_the_lock_and_then_the_last_word_of_the_journal() {
     };
     let lock = StateLock::acquire(&world.root, &world.state_file("s.json"), &holder).unwrap();
     match world.standing("over") {
-        Standing::Running(held) => assert_eq!(held.holder, Some(holder)),
+        LoopStanding::Running(held) => assert_eq!(held.holder, Some(holder)),
         other => unreachable!("{other:?}"),
     }
     drop(lock);

@@ -253,7 +253,7 @@ fn roadmap_file(bytes: &[u8]) -> Result<(), String> {
         }
         let after = roadmap::parse(&edit.new_text);
         let found = after.tasks.iter().find(|other| other.id == task.id);
-        if found.is_none_or(|task| task.mark != roadmap::Mark::Done) {
+        if found.is_none_or(|task| task.mark != roadmap::CheckMark::Done) {
             return Err(format!("{} is not ticked", task.id));
         }
         if after.tasks.len() != before.tasks.len() {

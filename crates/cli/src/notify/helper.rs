@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::hook::Hook;
-use super::{Order, desktop};
+use super::{NoticeOrder, desktop};
 
 /// Before the second try and before the third, which is the last.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
@@ -21,7 +21,7 @@ pub fn run() -> i32 {
     let read = std::io::stdin().lock().read_to_end(&mut text);
     let order = read
         .ok()
-        .and_then(|_| serde_json::from_slice::<Order>(&text).ok());
+        .and_then(|_| serde_json::from_slice::<NoticeOrder>(&text).ok());
     let Some(order) = order else {
         return 1;
     };
@@ -42,7 +42,7 @@ pub fn run() -> i32 {
     0
 }
 
-fn try_hook(hook: &str, order: &Order) {
+fn try_hook(hook: &str, order: &NoticeOrder) {
     let body = format!("{}\n", order.notice);
     let timeout = Duration::from_millis(order.timeout_ms);
     let tell = || Hook::of(hook).tell(&body, &variables(&order.notice), &order.dir, timeout);

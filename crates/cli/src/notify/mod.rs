@@ -35,7 +35,7 @@ const LOG: &str = "notify.log";
 
 /// What is to be told to whom: a plain value for another process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Order {
+struct NoticeOrder {
     /// The event, as hooks get it.
     notice: serde_json::Value,
     /// Commands and addresses.
@@ -188,7 +188,7 @@ impl About {
         }
     }
 
-    fn order(&self, to: &Listeners, notice: &Notice, record: &Record) -> Order {
+    fn order(&self, to: &Listeners, notice: &Notice, record: &Record) -> NoticeOrder {
         let mut value = serde_json::to_value(notice).unwrap_or_default();
         shorten_all(&mut value);
         if let Some(map) = value.as_object_mut() {
@@ -199,7 +199,7 @@ impl About {
             map.insert("working_dir".to_owned(), text(&self.dir).into());
             map.insert("state_file".to_owned(), text(&self.state_file).into());
         }
-        Order {
+        NoticeOrder {
             notice: value,
             hooks: to.hooks.clone(),
             desktop: to.desktop,

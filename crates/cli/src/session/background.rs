@@ -40,7 +40,7 @@ struct Handed {
 /// What the process in the background answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum StartReply {
     /// It holds the loop.
     Held {
         loop_id: String,
@@ -108,9 +108,9 @@ pub fn start(
     }
 }
 
-fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliError> {
+fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, CliError> {
     match answer {
-        Answer::Held {
+        StartReply::Held {
             loop_id,
             name,
             pid,
@@ -133,12 +133,12 @@ fn tell(answer: Answer, format: Format, printer: &Printer) -> Result<i32, CliErr
             }
             Ok(0)
         }
-        Answer::Done { reason } => Ok(end::done(&reason, printer)),
-        Answer::AtLimit {
+        StartReply::Done { reason } => Ok(end::done(&reason, printer)),
+        StartReply::AtLimit {
             reason,
             resume_flags,
         } => Ok(end::at_limit(&reason, &resume_flags, printer)),
-        Answer::Failed {
+        StartReply::Failed {
             message,
             causes,
             hints,
@@ -167,18 +167,18 @@ pub fn host(ctx: &CommandContext) -> i32 {
     });
     match opened {
         Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, ctx, &log),
-        Ok((Opened::Done(reason), ..)) => quit(&Answer::Done { reason }),
+        Ok((Opened::Done(reason), ..)) => quit(&StartReply::Done { reason }),
         Ok((
             Opened::AtLimit {
                 reason,
                 resume_flags,
             },
             ..,
-        )) => quit(&Answer::AtLimit {
+        )) => quit(&StartReply::AtLimit {
             reason,
             resume_flags,
         }),
-        Err(error) => quit(&Answer::Failed {
+        Err(error) => quit(&StartReply::Failed {
             message: error.to_string(),
             causes: error.causes(),
             hints: error.hints(),
@@ -203,15 +203,15 @@ fn open(order: Order, ctx: &CommandContext) -> Result<(Opened, Switchboard, List
     Ok((order.open(settings)?, board, listeners))
 }
 
-fn quit(answer: &Answer) -> i32 {
+fn quit(answer: &StartReply) -> i32 {
     say(answer);
     match answer {
-        Answer::Failed { code, .. } => *code,
+        StartReply::Failed { code, .. } => *code,
         _ => 0,
     }
 }
 
-fn say(answer: &Answer) {
+fn say(answer: &StartReply) {
     if let Ok(mut line) = serde_json::to_vec(answer) {
         line.push(b'\n');
         let mut out = io::stdout().lock();
@@ -240,7 +240,7 @@ fn serve(
     let mut notices = host.notices().to_vec();
     notices.extend(to.troubles(&ctx.environment));
     board.connect(host.remote(), None);
-    let answer = Answer::Held {
+    let answer = StartReply::Held {
         loop_id: host.loop_id().to_owned(),
         name: host.name().to_owned(),
         pid: std::process::id(),

@@ -23,7 +23,7 @@ pub enum Patience {
 /// Where signals go.
 #[derive(Clone)]
 pub struct Switchboard {
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<SignalTargets>>,
     /// Whether this process was started within a loop.
     nested: bool,
 }
@@ -38,7 +38,7 @@ impl Default for Switchboard {
 }
 
 #[derive(Default)]
-struct Inner {
+struct SignalTargets {
     remote: Option<Remote>,
     view: Option<Arc<Signal>>,
     /// Stops that came before there was a loop.
@@ -109,7 +109,7 @@ impl Switchboard {
     }
 }
 
-impl Inner {
+impl SignalTargets {
     fn stop(&mut self, by: StopBy) {
         if let Some(after) = &self.after {
             return after();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use descartes_kernel::agent::Notice;
+use descartes_kernel::agent::AgentNotice;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::promise::PromiseMatch;
 use descartes_store::config::{Layers, Source};
@@ -57,10 +57,10 @@ pub fn all(
 
 /// A project's file grants for whichever agent can be granted something: that this one cannot
 /// is no news. A flag was meant for this agent.
-fn granted_for_others(notice: &Notice, layers: &Layers) -> bool {
+fn granted_for_others(notice: &AgentNotice, layers: &Layers) -> bool {
     let permissions = matches!(
         notice,
-        Notice::NoPermissionFlag { .. } | Notice::PermissionsGiven { .. }
+        AgentNotice::NoPermissionFlag { .. } | AgentNotice::PermissionsGiven { .. }
     );
     permissions && !by_flag(layers, "permissions")
 }

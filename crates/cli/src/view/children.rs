@@ -41,11 +41,11 @@ struct Child {
     state: LoopState,
     thoughts: Thoughts,
     voice: Option<Voice>,
-    out: Stream,
-    err: Stream,
+    out: ChildStream,
+    err: ChildStream,
 }
 
-struct Stream {
+struct ChildStream {
     clean: Clean,
     line: Shown,
 }
@@ -90,8 +90,8 @@ impl Children {
             state,
             thoughts: self.thoughts,
             voice: None,
-            out: Stream::new(self.colours),
-            err: Stream::new(self.colours),
+            out: ChildStream::new(self.colours),
+            err: ChildStream::new(self.colours),
         };
         self.open.insert(slot, child);
     }
@@ -218,7 +218,7 @@ impl Child {
     }
 }
 
-impl Stream {
+impl ChildStream {
     fn new(colours: Colours) -> Self {
         Self {
             clean: Clean::new(colours),
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn only_whole_lines_are_shown_each_with_its_task() {
-        let (mut stream, mut text) = (Stream::new(Colours::Drop), Shown::default());
+        let (mut stream, mut text) = (ChildStream::new(Colours::Drop), Shown::default());
         stream.push("1.2", b"one\ntw", &mut text);
         assert_eq!(text.as_bytes(), b"[1.2] one\n");
         stream.push("1.2", b"o\n\n", &mut text);

@@ -126,14 +126,14 @@ const NARROWEST_BAR: usize = 5;
 const GAP: usize = 3;
 
 /// A piece of a line; the least important go first where there is no room.
-struct Piece {
+struct LinePart {
     tone: Tone,
     text: String,
     importance: u8,
 }
 
-fn piece(importance: u8, tone: Tone, text: impl Into<String>) -> Piece {
-    Piece {
+fn piece(importance: u8, tone: Tone, text: impl Into<String>) -> LinePart {
+    LinePart {
         tone,
         text: text.into(),
         importance,
@@ -193,7 +193,7 @@ fn status_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
     texts.join(&gap(terminal))
 }
 
-fn title(facts: &Facts, room: usize) -> Piece {
+fn title(facts: &Facts, room: usize) -> LinePart {
     if let Some(tasks) = &facts.tasks {
         let Tasks {
             done,
@@ -292,7 +292,7 @@ fn doing_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
 }
 
 /// Joins what fits; the first piece is cut where even it does not.
-fn join(pieces: Vec<Piece>, room: usize, terminal: Terminal) -> String {
+fn join(pieces: Vec<LinePart>, room: usize, terminal: Terminal) -> String {
     let pieces = fitting(pieces, room);
     painted(&pieces, room, terminal).join(&gap(terminal))
 }
@@ -303,12 +303,12 @@ fn gap(terminal: Terminal) -> String {
         .text(Tone::Dim, if terminal.utf8 { " · " } else { " - " })
 }
 
-fn total(pieces: &[Piece]) -> usize {
+fn total(pieces: &[LinePart]) -> usize {
     let text: usize = pieces.iter().map(|piece| width(&piece.text)).sum();
     text + GAP * pieces.len().saturating_sub(1)
 }
 
-fn fitting(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
+fn fitting(mut pieces: Vec<LinePart>, room: usize) -> Vec<LinePart> {
     while pieces.len() > 1 && total(&pieces) > room {
         let least = pieces.iter().map(|piece| piece.importance).min();
         let at = pieces
@@ -319,8 +319,8 @@ fn fitting(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
     pieces
 }
 
-fn painted(pieces: &[Piece], room: usize, terminal: Terminal) -> Vec<String> {
-    let paint = |piece: &Piece| {
+fn painted(pieces: &[LinePart], room: usize, terminal: Terminal) -> Vec<String> {
+    let paint = |piece: &LinePart| {
         let text = fit_ascii(&cut_end(&piece.text, room), terminal);
         terminal.paint.text(piece.tone, &text)
     };

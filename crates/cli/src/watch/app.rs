@@ -77,7 +77,7 @@ pub enum Dialog {
 
 /// A line at the bottom.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct WatchMessage {
     pub tone: Tone,
     pub text: String,
     pub at: Instant,
@@ -125,7 +125,7 @@ pub struct App {
     /// Wave columns that the graph is moved by.
     pub column: usize,
     pub dialog: Dialog,
-    pub message: Option<Message>,
+    pub message: Option<WatchMessage>,
     /// Why the loops cannot be listed.
     pub trouble: Option<String>,
     /// Whether the list was read at all.
@@ -370,7 +370,7 @@ impl App {
 
     /// Says something at the bottom.
     pub fn say(&mut self, tone: Tone, text: impl Into<String>) {
-        self.message = Some(Message {
+        self.message = Some(WatchMessage {
             tone,
             text: text.into(),
             at: Instant::now(),

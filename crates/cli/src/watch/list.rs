@@ -172,7 +172,7 @@ pub fn progress(brief: &Brief) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use descartes_client::Standing;
+    use descartes_client::LoopBrief;
     use descartes_kernel::outcome::IterativeExitReason;
 
     /// A loop in a list.
@@ -183,7 +183,7 @@ pub mod tests {
             parent: parent.map(str::to_owned),
             folder: "/home/me/project".into(),
             started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
-            standing: Ok(Standing {
+            standing: Ok(LoopBrief {
                 status,
                 iterations: 8,
                 limit: Some(20),

@@ -33,7 +33,7 @@ use self::input::{Key, Keys};
 use self::keys::Places;
 use self::pager::Paged;
 use self::reader::{Reader, Told};
-use self::send::Answer;
+use self::send::SendResult;
 pub use self::terminal::MouseUse;
 use self::terminal::Screen;
 pub use self::theme::{Charset, Depth, Theme};
@@ -127,7 +127,7 @@ pub fn run(loops: Loops, options: Options) -> Result<i32, CliError> {
     let _signals = calls.receive()?;
     let reader = Reader::start(loops.clone(), &screen).map_err(refused)?;
     let (answer, answers) = channel();
-    let mut watch = Watch {
+    let mut watch = WatchScreen {
         app: App::new(options.chosen.clone()),
         terminal: Screen::take(options.mouse)?,
         keys: Keys::default(),
@@ -145,7 +145,7 @@ pub fn run(loops: Loops, options: Options) -> Result<i32, CliError> {
     watch.run()
 }
 
-struct Watch {
+struct WatchScreen {
     app: App,
     terminal: Screen,
     keys: Keys,
@@ -158,11 +158,11 @@ struct Watch {
     reader: Reader,
     screen: Arc<Signal>,
     calls: Arc<Calls>,
-    answer: Sender<Answer>,
-    answers: Receiver<Answer>,
+    answer: Sender<SendResult>,
+    answers: Receiver<SendResult>,
 }
 
-impl Watch {
+impl WatchScreen {
     /// A terminal that is gone is the end, whether or not somebody tells.
     fn run(&mut self) -> Result<i32, CliError> {
         self.go_on().or_else(|error| match error.raw_os_error() {
@@ -214,7 +214,7 @@ impl Watch {
 
     /// Whether the clock on the screen has moved on.
     fn ticked(&mut self, since: Duration) -> bool {
-        let old = |message: &app::Message| message.at.elapsed() >= MESSAGE;
+        let old = |message: &app::WatchMessage| message.at.elapsed() >= MESSAGE;
         let gone = self.app.message.take_if(|message| old(message)).is_some();
         gone || since >= Duration::from_millis(900) && self.app.ticks()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use descartes_client::{ClientError, Effect, Loops, Query, Sent};
+use descartes_client::{ClientError, ControlEffect, Loops, Query, Sent};
 use descartes_kernel::control::Command;
 
 use crate::style::Tone;
@@ -21,14 +21,14 @@ const CANCEL: Duration = Duration::from_secs(60);
 
 /// What came of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct SendResult {
     pub tone: Tone,
     pub text: String,
 }
 
 /// The way of an answer to the screen.
 pub struct Post {
-    pub answer: Sender<Answer>,
+    pub answer: Sender<SendResult>,
     pub screen: Arc<Signal>,
 }
 
@@ -37,7 +37,7 @@ pub fn send(loops: Loops, id: String, command: Command, post: Post) -> std::io::
     let thread = std::thread::Builder::new().name("send".into());
     thread.spawn(move || {
         let answer = match deliver(&loops, &id, &command) {
-            Ok(text) => Answer {
+            Ok(text) => SendResult {
                 tone: Tone::Good,
                 text,
             },
@@ -45,7 +45,7 @@ pub fn send(loops: Loops, id: String, command: Command, post: Post) -> std::io::
                 let hint = error
                     .hint()
                     .map_or_else(String::new, |hint| format!(" ({hint})"));
-                Answer {
+                SendResult {
                     tone: Tone::Bad,
                     text: format!("{error}{hint}"),
                 }
@@ -72,9 +72,9 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
                 _ => AT_ONCE,
             };
             match ticket.effect(limit)? {
-                Effect::Done(message) => format!("{name}: {message}"),
-                Effect::Pending => format!("{name}: {}", accepted(command)),
-                Effect::HostGone => {
+                ControlEffect::Done(message) => format!("{name}: {message}"),
+                ControlEffect::Pending => format!("{name}: {}", accepted(command)),
+                ControlEffect::HostGone => {
                     format!("{name}: its process is gone; it stands in the journal")
                 }
             }

@@ -36,12 +36,12 @@ pub struct Ticket {
     id: CommandId,
     effective: Option<String>,
     /// `None` once the host is gone.
-    lines: Option<Lines>,
+    lines: Option<ReplyLines>,
 }
 
 /// What has become of a command that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum ControlEffect {
     /// It has happened; what came of it.
     Done(String),
     /// Not yet.
@@ -65,22 +65,22 @@ impl Ticket {
     }
 
     /// Waits until the command has taken effect, at most `limit`.
-    pub fn effect(&mut self, limit: Duration) -> Result<Effect, ClientError> {
+    pub fn effect(&mut self, limit: Duration) -> Result<ControlEffect, ClientError> {
         let end = Instant::now() + limit;
         loop {
             if let Some(message) = &self.effective {
-                return Ok(Effect::Done(message.clone()));
+                return Ok(ControlEffect::Done(message.clone()));
             }
             let Some(lines) = &mut self.lines else {
-                return Ok(Effect::HostGone);
+                return Ok(ControlEffect::HostGone);
             };
             match lines.next(end)? {
-                Line::Answer(Answer::Effective { id, message }) if id == self.id => {
+                ReplyLine::Answer(Answer::Effective { id, message }) if id == self.id => {
                     self.effective = Some(message);
                 }
-                Line::Answer(_) => {}
-                Line::Late => return Ok(Effect::Pending),
-                Line::Closed => self.lines = None,
+                ReplyLine::Answer(_) => {}
+                ReplyLine::Late => return Ok(ControlEffect::Pending),
+                ReplyLine::Closed => self.lines = None,
             }
         }
     }
@@ -96,28 +96,28 @@ pub(super) fn ask(
     look: impl Fn() -> Result<(), ClientError>,
 ) -> Result<Attempt, ClientError> {
     let end = Instant::now() + patience;
-    let Some(mut lines) = Lines::open(socket, host, command, end)? else {
+    let Some(mut lines) = ReplyLines::open(socket, host, command, end)? else {
         return Ok(Attempt::Nobody);
     };
     let first = loop {
         match lines.next(end.min(Instant::now() + LOOK))? {
-            Line::Late if Instant::now() < end => look()?,
+            ReplyLine::Late if Instant::now() < end => look()?,
             line => break line,
         }
     };
     let (id, effective) = match first {
-        Line::Answer(Answer::Accepted { id }) => (id, None),
-        Line::Answer(Answer::Effective { id, message }) => (id, Some(message)),
-        Line::Answer(Answer::Refused { message, hint }) => {
+        ReplyLine::Answer(Answer::Accepted { id }) => (id, None),
+        ReplyLine::Answer(Answer::Effective { id, message }) => (id, Some(message)),
+        ReplyLine::Answer(Answer::Refused { message, hint }) => {
             return Err(ClientError::Refused { message, hint });
         }
-        Line::Late => {
+        ReplyLine::Late => {
             return Err(ClientError::Silent {
                 pid: None,
                 waited: patience,
             });
         }
-        Line::Closed => return Ok(Attempt::Nobody),
+        ReplyLine::Closed => return Ok(Attempt::Nobody),
     };
     Ok(Attempt::Taken(Box::new(Ticket {
         id,
@@ -127,19 +127,19 @@ pub(super) fn ask(
 }
 
 #[derive(Debug)]
-struct Lines {
+struct ReplyLines {
     reader: BufReader<UnixStream>,
     /// A line that has begun.
     held: Vec<u8>,
 }
 
-enum Line {
+enum ReplyLine {
     Answer(Answer),
     Late,
     Closed,
 }
 
-impl Lines {
+impl ReplyLines {
     /// `None` where nobody listens.
     fn open(
         socket: &Path,
@@ -175,11 +175,11 @@ impl Lines {
         })
     }
 
-    fn next(&mut self, end: Instant) -> Result<Line, ClientError> {
+    fn next(&mut self, end: Instant) -> Result<ReplyLine, ClientError> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(Line::Late);
+                return Ok(ReplyLine::Late);
             }
             let room = (MAX_REQUEST + 1).saturating_sub(self.held.len()) as u64;
             let timeout = self.reader.get_ref().set_read_timeout(Some(left));
@@ -190,19 +190,19 @@ impl Lines {
             match read {
                 Ok(_) if self.held.last() == Some(&b'\n') => return self.answer(),
                 Ok(_) if self.held.len() > MAX_REQUEST => return self.answer(),
-                Ok(0) => return Ok(Line::Closed),
+                Ok(0) => return Ok(ReplyLine::Closed),
                 Ok(_) => {}
-                Err(error) if is_late(&error) => return Ok(Line::Late),
+                Err(error) if is_late(&error) => return Ok(ReplyLine::Late),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Ok(Line::Closed),
+                Err(_) => return Ok(ReplyLine::Closed),
             }
         }
     }
 
-    fn answer(&mut self) -> Result<Line, ClientError> {
+    fn answer(&mut self) -> Result<ReplyLine, ClientError> {
         let line = std::mem::take(&mut self.held);
         serde_json::from_slice(&line)
-            .map(Line::Answer)
+            .map(ReplyLine::Answer)
             .map_err(|_| {
                 let text = String::from_utf8_lossy(&line);
                 let shown: String = text.trim().chars().take(SHOWN).collect();

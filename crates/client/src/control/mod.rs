@@ -22,7 +22,7 @@ use nix::unistd::Pid;
 use tracing::debug;
 
 use self::live::Attempt;
-pub use self::live::{Effect, Ticket};
+pub use self::live::{ControlEffect, Ticket};
 pub use self::stopped::Hold;
 use crate::{ClientError, LoopHandle};
 

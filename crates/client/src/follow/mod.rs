@@ -17,7 +17,7 @@ use descartes_store::journal::JournalReader;
 use descartes_store::layout::LoopDir;
 
 use self::tails::Tails;
-pub(crate) use self::watch::Watch;
+pub(crate) use self::watch::FollowWatch;
 use crate::{ClientError, LoopHandle, state};
 
 /// Something that is new.
@@ -75,7 +75,7 @@ pub struct Follower {
     records: VecDeque<Record>,
     tails: Option<Tails>,
     life: Life,
-    watch: Watch,
+    watch: FollowWatch,
     /// There was more than one look could take.
     more: bool,
 }
@@ -85,7 +85,7 @@ impl LoopHandle {
     pub fn follow(&self, output: Output) -> Result<(LoopState, Follower), ClientError> {
         let journal = self.journal("there is nothing to follow")?;
         // Before the state is read: what happens from there on is told.
-        let (watch, life) = (Watch::new(&self.dir), self.life()?);
+        let (watch, life) = (FollowWatch::new(&self.dir), self.life()?);
         let (state, offset) = state::read(&journal)?;
         let reader = JournalReader::open_at(&journal, offset)?;
         let mut follower = Follower::new(self, reader, output, (watch, life));
@@ -98,7 +98,7 @@ impl LoopHandle {
     /// A follower of everything from the loop's first record on.
     pub fn follow_from_first(&self, output: Output) -> Result<Follower, ClientError> {
         let journal = self.journal("there is nothing to follow")?;
-        let seen = (Watch::new(&self.dir), self.life()?);
+        let seen = (FollowWatch::new(&self.dir), self.life()?);
         let reader = JournalReader::open(&journal)?;
         Ok(Follower::new(self, reader, output, seen))
     }
@@ -114,7 +114,7 @@ impl Follower {
         of: &LoopHandle,
         journal: JournalReader,
         output: Output,
-        (watch, life): (Watch, Life),
+        (watch, life): (FollowWatch, Life),
     ) -> Self {
         Self {
             handle: of.clone(),

@@ -16,7 +16,7 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
     .union(AddWatchFlags::IN_CLOSE_WRITE);
 
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct FollowWatch {
     watching: Watching,
     /// The run's folder; or, while that is not there, a folder above it.
     run: Option<WatchDescriptor>,
@@ -25,7 +25,7 @@ pub(crate) struct Watch {
     lock_news: bool,
 }
 
-impl Watch {
+impl FollowWatch {
     /// Watches the folder of a loop.
     pub(crate) fn new(dir: &LoopDir) -> Self {
         let mut watching = Watching::new();
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_watched_it_is_looked_at_now_and_then() {
         let dir = StateRoot::at("/nowhere").loop_dir("x").unwrap();
-        let mut watch = Watch::new(&dir);
+        let mut watch = FollowWatch::new(&dir);
         assert!(watch.fd().is_none());
         let begun = Instant::now();
         watch.wait(None);

@@ -6,7 +6,7 @@ mod window;
 
 use std::path::PathBuf;
 
-use descartes_kernel::agent::{Choices, Invocation, Notice, Profiles, StreamParser, build};
+use descartes_kernel::agent::{AgentNotice, Choices, Invocation, Profiles, StreamParser, build};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::Event;
 use descartes_kernel::reader::Source;
@@ -15,7 +15,7 @@ use descartes_store::logs::{GapMarks, LogReader, LogTail, read_log, tail};
 
 pub use prose::{Prose, Thoughts, Tools};
 pub use transcript::{Transcript, TranscriptEntry};
-pub use window::{LogLine, LogWindow, Place};
+pub use window::{LogLine, LogPosition, LogWindow};
 
 use crate::error::at;
 use crate::{ClientError, LoopHandle};
@@ -82,10 +82,10 @@ pub fn model_not_told(
     let mut why = None;
     for agent in 0..=u32::try_from(config.fallback.len()).unwrap_or(0) {
         let found = invocation(config, profiles, agent, &choices)?;
-        let about_model = |notice: &&Notice| {
+        let about_model = |notice: &&AgentNotice| {
             matches!(
                 notice,
-                Notice::NoModelFlag { .. } | Notice::ModelGiven { .. }
+                AgentNotice::NoModelFlag { .. } | AgentNotice::ModelGiven { .. }
             )
         };
         let notice = found.notices.iter().find(about_model)?;

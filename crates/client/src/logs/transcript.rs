@@ -52,7 +52,7 @@ pub enum TranscriptEntry {
 pub struct Transcript {
     parser: Box<dyn StreamParser>,
     events: Vec<AgentEvent>,
-    open: VecDeque<Call>,
+    open: VecDeque<OpenCall>,
     spoke: bool,
     /// When what is read now was written, where that is known.
     written: Option<SystemTime>,
@@ -62,7 +62,7 @@ pub struct Transcript {
 
 /// A call that was not answered yet.
 #[derive(Debug)]
-struct Call {
+struct OpenCall {
     id: String,
     summary: String,
     /// When it was written, where that is known.
@@ -153,7 +153,7 @@ impl Transcript {
                 if self.open.len() == OPEN_CALLS {
                     self.open.pop_front();
                 }
-                self.open.push_back(Call {
+                self.open.push_back(OpenCall {
                     id,
                     summary: summary.clone(),
                     began: self.written,

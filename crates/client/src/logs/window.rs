@@ -17,7 +17,7 @@ const LONGEST_LINE: usize = 2 << 10;
 
 /// Which piece of a log is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LogPosition {
     /// From the line at this byte on.
     From(u64),
     /// Up to the line at this byte.
@@ -54,7 +54,7 @@ impl RunLog {
     pub fn window(
         &self,
         source: Source,
-        place: Place,
+        place: LogPosition,
         most: usize,
     ) -> Result<LogWindow, ClientError> {
         self.check()?;
@@ -67,9 +67,9 @@ impl RunLog {
         };
         let size = file.metadata().map_err(at("read", &path))?.len();
         let (mut begin, end) = match place {
-            Place::From(from) => (from.min(size), from.saturating_add(most as u64).min(size)),
-            Place::Before(end) => (end.min(size).saturating_sub(most as u64), end.min(size)),
-            Place::End => (size.saturating_sub(most as u64), size),
+            LogPosition::From(from) => (from.min(size), from.saturating_add(most as u64).min(size)),
+            LogPosition::Before(end) => (end.min(size).saturating_sub(most as u64), end.min(size)),
+            LogPosition::End => (size.saturating_sub(most as u64), size),
         };
         // One byte more tells whether the piece begins with a line.
         let look_back = u64::from(begin > 0);

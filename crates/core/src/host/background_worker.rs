@@ -3,18 +3,18 @@
 use std::sync::mpsc::{SendError, Sender, channel};
 use std::thread::{self, JoinHandle};
 
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+pub(super) type BackgroundJob = Box<dyn FnOnce() + Send>;
 
 /// A thread that does one job after the other. Dropped, it finishes what it was given.
 pub(super) struct BackgroundWorker {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<BackgroundJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl BackgroundWorker {
     /// Where no thread can be had, jobs are done by whoever gives them.
     pub(super) fn new(name: &str, begin: fn()) -> Self {
-        let (jobs, given) = channel::<Job>();
+        let (jobs, given) = channel::<BackgroundJob>();
         let named = thread::Builder::new().name(name.to_owned());
         match named.spawn(move || {
             begin();
@@ -31,7 +31,7 @@ impl BackgroundWorker {
         }
     }
 
-    pub(super) fn run(&self, job: Job) {
+    pub(super) fn run(&self, job: BackgroundJob) {
         let refused = match &self.jobs {
             Some(jobs) => jobs.send(job).err().map(|SendError(job)| job),
             None => Some(job),

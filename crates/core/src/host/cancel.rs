@@ -63,7 +63,7 @@ mod tests {
     use descartes_store::layout::StateRoot;
 
     use super::*;
-    use crate::host::message::Message;
+    use crate::host::message::HostMessage;
     use crate::host::{HostSettings, NewLoop, OnExistingState, create};
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
         thread::spawn(move || ended.send(host.run()).is_ok());
         thread::spawn(move || {
             // Until the loop is over.
-            while crowd.send(Message::FilesGone).is_ok() {
+            while crowd.send(HostMessage::FilesGone).is_ok() {
                 thread::sleep(Duration::from_millis(2));
             }
         });

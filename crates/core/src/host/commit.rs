@@ -8,7 +8,7 @@ use descartes_kernel::fact;
 
 use super::HostError;
 use super::driver::Driver;
-use super::message::Message;
+use super::message::HostMessage;
 use crate::worktree::CommitOutcome;
 
 /// A commit that takes longer is told of.
@@ -38,7 +38,7 @@ impl Driver {
     fn commit_beside(&mut self, message: &str) -> Result<CommitOutcome, HostError> {
         let (job, tx) = (self.tree.commit_job(message), self.tx.clone());
         let thread = std::thread::Builder::new().name("commit".to_owned());
-        let begun = thread.spawn(move || drop(tx.send(Message::Committed(job.run()))));
+        let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));
         if let Err(error) = begun {
             let words = format!("cannot start a thread: {error}");
             return Ok(CommitOutcome::Failed { words });
@@ -50,7 +50,7 @@ impl Driver {
         loop {
             let deadline = [told, until].into_iter().flatten().min();
             match self.next(deadline)? {
-                Some(Message::Committed(outcome)) => return Ok(outcome),
+                Some(HostMessage::Committed(outcome)) => return Ok(outcome),
                 Some(message) => {
                     if let Some(ending) = self.handle_control(message)? {
                         self.tree.end_calls(ending);

@@ -21,7 +21,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::getuid;
 use tracing::{debug, info, warn};
 
-use super::message::Message;
+use super::message::HostMessage;
 use crate::steering::Caller;
 
 /// Clients from outside that are served at the same time; beyond it the one that has been idle
@@ -83,7 +83,7 @@ impl ControlSocket {
         path: &Path,
         started_in: Option<Enclosure>,
         journal: PathBuf,
-        tx: Sender<Message>,
+        tx: Sender<HostMessage>,
     ) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -149,7 +149,7 @@ struct Server {
     woken: UnixStream,
     started_in: Option<Enclosure>,
     journal: PathBuf,
-    tx: Sender<Message>,
+    tx: Sender<HostMessage>,
     clients: Vec<Client>,
     /// Not before then.
     accept_at: Option<Instant>,
@@ -221,7 +221,7 @@ impl Server {
     }
 
     /// Sleeps until something happens; `None` when it is over.
-    fn sleep(&self) -> Option<Ready> {
+    fn sleep(&self) -> Option<ReadyClients> {
         let now = Instant::now();
         let accepts = self.accept_at.is_none_or(|at| now >= at);
         let mut fds = vec![PollFd::new(self.woken.as_fd(), PollFlags::POLLIN)];
@@ -241,7 +241,7 @@ impl Server {
         if any.next() == Some(true) {
             return None;
         }
-        Some(Ready {
+        Some(ReadyClients {
             clients: any.by_ref().take(self.clients.len()).collect(),
             listener: any.next().unwrap_or(false),
         })
@@ -321,7 +321,7 @@ impl Server {
 }
 
 /// Who has something to say.
-struct Ready {
+struct ReadyClients {
     clients: Vec<bool>,
     listener: bool,
 }
@@ -343,7 +343,7 @@ impl Client {
     /// Reads what there is, and answers what is complete.
     fn listen(
         &mut self,
-        tx: &Sender<Message>,
+        tx: &Sender<HostMessage>,
         started_in: Option<&Enclosure>,
         journal: &Path,
     ) -> Stay {
@@ -377,7 +377,7 @@ impl Client {
     fn request(
         &mut self,
         line: &[u8],
-        tx: &Sender<Message>,
+        tx: &Sender<HostMessage>,
         started_in: Option<&Enclosure>,
         journal: &Path,
     ) -> Stay {
@@ -389,7 +389,7 @@ impl Client {
                 // Looking is for everybody, and troubles nobody else.
                 if command == Command::Ping {
                     if !descartes_store::safe_open::is_there(journal) {
-                        drop(tx.send(Message::FilesGone));
+                        drop(tx.send(HostMessage::FilesGone));
                     }
                     reply.send(&Answer::Effective {
                         id: 0,
@@ -403,7 +403,7 @@ impl Client {
                     return Stay::Yes;
                 }
                 let from = Box::new(self.caller.sender());
-                match tx.send(Message::Command(command, from, reply)) {
+                match tx.send(HostMessage::Command(command, from, reply)) {
                     Ok(()) => Stay::Yes,
                     Err(_) => Stay::No,
                 }

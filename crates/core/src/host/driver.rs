@@ -29,7 +29,7 @@ use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
 use super::control::{ControlSocket, Reply};
 use super::loop_files::{LoopFiles, Warnings};
-use super::message::Message;
+use super::message::HostMessage;
 use super::run::LiveRun;
 use super::work_directory::WorkDirectory;
 use super::{HostEnd, HostError, HostSettings};
@@ -50,8 +50,8 @@ pub(crate) struct Driver {
     pub(crate) agents: Vec<ResolvedAgent>,
     pub(crate) policy: Agents,
     pub(crate) supervisor: Supervisor,
-    pub(crate) rx: Receiver<Message>,
-    pub(crate) tx: std::sync::mpsc::Sender<Message>,
+    pub(crate) rx: Receiver<HostMessage>,
+    pub(crate) tx: std::sync::mpsc::Sender<HostMessage>,
     pub(crate) tree: Tree,
     /// Where it works.
     pub(crate) work_directory: WorkDirectory,
@@ -300,7 +300,7 @@ impl Driver {
     pub(crate) fn next(
         &mut self,
         deadline: Option<Duration>,
-    ) -> Result<Option<Message>, HostError> {
+    ) -> Result<Option<HostMessage>, HostError> {
         loop {
             let got = match deadline.map(|at| at.saturating_sub(self.mono())) {
                 None => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -323,24 +323,27 @@ impl Driver {
 
     /// Deals with everything that is not about a process tree. Returns how the tree that
     /// may be running is to be ended, if that follows from it.
-    pub(crate) fn handle_control(&mut self, message: Message) -> Result<Option<Ending>, HostError> {
+    pub(crate) fn handle_control(
+        &mut self,
+        message: HostMessage,
+    ) -> Result<Option<Ending>, HostError> {
         match message {
-            Message::Stop(by) => self.stop(&Input::Stop(by)),
-            Message::Kill(by) => self.stop(&Input::Kill(by)),
-            Message::Command(command, from, reply) => self.command(command, *from, reply),
-            Message::FilesGone => {
+            HostMessage::Stop(by) => self.stop(&Input::Stop(by)),
+            HostMessage::Kill(by) => self.stop(&Input::Kill(by)),
+            HostMessage::Command(command, from, reply) => self.command(command, *from, reply),
+            HostMessage::FilesGone => {
                 self.journal.keep()?;
                 if self.journal.take_made_anew() {
                     self.make_whole();
                 }
                 Ok(None)
             }
-            Message::Task(news) => {
+            HostMessage::Task(news) => {
                 self.news.push_back(*news);
                 Ok(None)
             }
-            Message::BudgetGone(_) => self.stop(&Input::BudgetGone),
-            Message::Tree(_) | Message::Note(..) | Message::Committed(_) => Ok(None),
+            HostMessage::BudgetGone(_) => self.stop(&Input::BudgetGone),
+            HostMessage::Tree(_) | HostMessage::Note(..) | HostMessage::Committed(_) => Ok(None),
         }
     }
 

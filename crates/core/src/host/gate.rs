@@ -12,7 +12,7 @@ use tracing::info;
 
 use super::HostError;
 use super::driver::Driver;
-use super::message::Message;
+use super::message::HostMessage;
 use super::run::exit_status;
 use crate::tail::TailSink;
 
@@ -97,13 +97,13 @@ impl Driver {
                     live.end = Some(GateEnd::Timeout);
                     self.supervisor.terminate(self.kill_grace());
                 }
-                Some(Message::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
+                Some(HostMessage::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
                     live.end.get_or_insert(GateEnd::Exit(exit_status(exit)));
                 }
-                Some(Message::Tree(TreeEvent::GuardLost { run })) if run == live.tree => {
+                Some(HostMessage::Tree(TreeEvent::GuardLost { run })) if run == live.tree => {
                     live.end.get_or_insert(GateEnd::Exit(ExitStatus::Signal(9)));
                 }
-                Some(Message::Tree(TreeEvent::Swept { run, .. })) if run == live.tree => {
+                Some(HostMessage::Tree(TreeEvent::Swept { run, .. })) if run == live.tree => {
                     return Ok(());
                 }
                 Some(message) => {

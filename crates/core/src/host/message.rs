@@ -13,7 +13,7 @@ use crate::worktree::CommitOutcome;
 
 /// One thing that happened.
 #[derive(Debug)]
-pub(crate) enum Message {
+pub(crate) enum HostMessage {
     /// Something became of a process tree.
     Tree(TreeEvent),
     /// The reader of a run noticed something.

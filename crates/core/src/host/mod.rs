@@ -55,7 +55,7 @@ pub use settings::{GuardProgram, HostSettings};
 
 use cancel::CancelWatch;
 use driver::Driver;
-use message::Message;
+use message::HostMessage;
 
 use crate::tasks::Prepared;
 
@@ -150,7 +150,8 @@ impl Host {
             .is_some_and(|flag| flag.load(Ordering::Relaxed))
         {
             // Before anything is started.
-            self.driver.handle_control(Message::Stop(StopBy::Handle))?;
+            self.driver
+                .handle_control(HostMessage::Stop(StopBy::Handle))?;
             return self.driver.drive();
         }
         let remote = self.remote();
@@ -174,23 +175,23 @@ impl Host {
 
 /// Stops a loop from another thread.
 #[derive(Clone, Debug)]
-pub struct Remote(Sender<Message>);
+pub struct Remote(Sender<HostMessage>);
 
 impl Remote {
     /// Asks the loop to stop; what that means is the policy's.
     pub fn stop(&self, by: StopBy) {
         // A loop that is over needs no stopping.
-        drop(self.0.send(Message::Stop(by)));
+        drop(self.0.send(HostMessage::Stop(by)));
     }
 
     /// Ends the run under way, which is judged: a budget is used up.
     pub(crate) fn budget_gone(&self, budget: Budget) {
-        drop(self.0.send(Message::BudgetGone(budget)));
+        drop(self.0.send(HostMessage::BudgetGone(budget)));
     }
 
     /// The same, without the agent's grace.
     pub(crate) fn kill(&self, by: StopBy) {
-        drop(self.0.send(Message::Kill(by)));
+        drop(self.0.send(HostMessage::Kill(by)));
     }
 }
 

@@ -12,14 +12,14 @@ use descartes_store::state_file::{Origin, StateFile};
 
 use super::open::working_dir;
 use super::resume::{Resume, record};
-use super::sources::{Found, Source, new_id};
+use super::sources::{FoundState, StateSource, new_id};
 use super::{HostError, HostSettings};
 
 /// Refuses a state file that lies elsewhere than its loop says, unless it is taken over. A copy gets
 /// an id of its own; where it is one of, is given back.
 pub(super) fn check(
     settings: &HostSettings,
-    found: &mut Found,
+    found: &mut FoundState,
     state_file: &mut StateFile,
     resume: &Resume,
 ) -> Result<Option<Home>, HostError> {
@@ -43,9 +43,9 @@ pub(super) fn check(
             ))
         }
         (Lies::Copied(home), Some(_)) => {
-            *found = Found {
+            *found = FoundState {
                 loop_id: new_id(),
-                source: Source::StateFile,
+                source: StateSource::StateFile,
             };
             Ok(Some(home))
         }

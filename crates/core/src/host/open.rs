@@ -32,7 +32,7 @@ use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
 use super::leftovers::{sweep_state_file, wait_for_leaving};
 use super::loop_files::{LoopFiles, Warnings};
-use super::message::Message;
+use super::message::HostMessage;
 use super::name::{check_name, claim_name, unused_name};
 use super::work_directory::WorkDirectory;
 use super::{Host, HostError, HostSettings};
@@ -408,7 +408,7 @@ pub(super) fn assemble(
     let events = tx.clone();
     let on_event = Box::new(move |event| {
         // The driver outlives its supervisor; a send can only fail at the very end.
-        drop(events.send(Message::Tree(event)));
+        drop(events.send(HostMessage::Tree(event)));
     });
     let supervisor = match &settings.guard {
         Some(guard) => {

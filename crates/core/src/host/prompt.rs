@@ -93,13 +93,13 @@ impl Driver {
         let config = &self.state.config;
         let own = self.settings.backend.as_ref();
         let notes = self.state.notes.iter();
-        let frame = Frame {
+        let frame = PromptFrame {
             config,
             dir: &self.working_dir(),
             understood: self.agents[agent as usize].understood(),
             own_backend: own.is_some(),
         };
-        let composed = frame.compose(Told {
+        let composed = frame.compose(IterationParts {
             iteration,
             refusal: self.state.refusal.as_ref(),
             notes: notes.map(|note| note.text.as_str()).collect(),
@@ -132,13 +132,13 @@ pub fn first_prompt(
 ) -> Result<(String, Option<String>), HostError> {
     let mut config = config.clone();
     fix_files(&mut config, dir)?;
-    let frame = Frame {
+    let frame = PromptFrame {
         config: &config,
         dir,
         understood,
         own_backend: false,
     };
-    let composed = frame.compose(Told {
+    let composed = frame.compose(IterationParts {
         iteration: 1,
         refusal: None,
         notes: Vec::new(),
@@ -149,7 +149,7 @@ pub fn first_prompt(
 }
 
 /// What every prompt of a loop is made of.
-struct Frame<'a> {
+struct PromptFrame<'a> {
     config: &'a IterativeLoopConfig,
     dir: &'a Path,
     understood: bool,
@@ -157,7 +157,7 @@ struct Frame<'a> {
 }
 
 /// What one iteration is told besides: as in [`PromptParts`].
-struct Told<'a> {
+struct IterationParts<'a> {
     iteration: u32,
     refusal: Option<&'a Refused>,
     notes: Vec<&'a str>,
@@ -165,9 +165,9 @@ struct Told<'a> {
     nudge: Option<u32>,
 }
 
-impl Frame<'_> {
+impl PromptFrame<'_> {
     /// Puts a prompt together.
-    fn compose(&self, told: Told<'_>) -> Result<Composed, HostError> {
+    fn compose(&self, told: IterationParts<'_>) -> Result<Composed, HostError> {
         let task = self.task()?;
         let SpecBlock {
             text: spec,

@@ -28,7 +28,7 @@ use super::driver::Driver;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
 use super::open::{Held, assemble, make_branch, take, working_dir};
-use super::sources::{Source, begin_from_file, find, fold_journal, make_room, not_of_another};
+use super::sources::{StateSource, begin_from_file, find, fold_journal, make_room, not_of_another};
 use super::{Host, HostError, HostSettings};
 use crate::steering::own_sender;
 use crate::tasks::{self, Occasion, Retry};
@@ -135,8 +135,8 @@ pub(crate) fn resume_for(
     let lock = take(&settings, state_file.path(), &found.loop_id, &facts)?;
     // Read again under the lock: another host may have moved on since.
     let loaded = match found.source {
-        Source::Journal => state_file.load().ok(),
-        Source::StateFile => Some(state_file.load()?),
+        StateSource::Journal => state_file.load().ok(),
+        StateSource::StateFile => Some(state_file.load()?),
     };
     let (loaded, mut other) = match copy_of {
         Some(_) => (loaded, None),
@@ -145,7 +145,7 @@ pub(crate) fn resume_for(
     let dir = settings.root.loop_dir(&found.loop_id)?;
     let mut events = Vec::new();
     let (mut journal, mut state, mut branch) = match &loaded {
-        Some(loaded) if found.source == Source::StateFile => begin_from_file(
+        Some(loaded) if found.source == StateSource::StateFile => begin_from_file(
             &settings,
             &dir,
             &found.loop_id,
@@ -162,7 +162,7 @@ pub(crate) fn resume_for(
     let mut held_back = HeldBack::No;
     if let Some(loaded) = &loaded {
         check_end(&state, loaded, &dir)?;
-        if found.source == Source::Journal {
+        if found.source == StateSource::Journal {
             let edit = edit_of(&state, loaded, resume.accept, from.as_ref(), &mut notices);
             held_back = HeldBack::of(&edit);
             if let Some(event) = edit.event {

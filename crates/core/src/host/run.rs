@@ -21,7 +21,7 @@ use descartes_store::logs::{LogFile, tail};
 
 use super::HostError;
 use super::driver::Driver;
-use super::message::Message;
+use super::message::HostMessage;
 use super::prompt::BuiltPrompt;
 use super::sink::{LastOutput, RunSink};
 use jiff::Timestamp;
@@ -253,12 +253,12 @@ impl Driver {
             };
             match self.next(deadline)? {
                 None => {}
-                Some(Message::Tree(event)) => match self.tree_event(tree, event)? {
+                Some(HostMessage::Tree(event)) => match self.tree_event(tree, event)? {
                     ControlFlow::Break(()) => return Ok(()),
                     ControlFlow::Continue(()) => {}
                 },
-                Some(Message::Note(of, note)) if of == tree => self.note(&note),
-                Some(Message::BudgetGone(budget)) => self.budget_gone(budget),
+                Some(HostMessage::Note(of, note)) if of == tree => self.note(&note),
+                Some(HostMessage::BudgetGone(budget)) => self.budget_gone(budget),
                 Some(message) => {
                     if let Some(ending) = self.handle_control(message)? {
                         self.end_run(EndedBy::Cancel, Some(ending));

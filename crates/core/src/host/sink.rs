@@ -9,7 +9,7 @@ use descartes_kernel::reader::{Note, RunReader, Source};
 use descartes_proc::{Channel, Sink};
 use descartes_store::logs::LogFile;
 
-use super::message::Message;
+use super::message::HostMessage;
 
 /// What the driver may look at while the pump works.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct RunSink {
     pub(super) reader: LazyReader,
     pub(super) pulse: Arc<LastOutput>,
     pub(super) clock: descartes_proc::RunClock,
-    pub(super) tx: Sender<Message>,
+    pub(super) tx: Sender<HostMessage>,
     pub(super) run: u64,
     pub(super) notes: Vec<Note>,
 }
@@ -57,7 +57,7 @@ impl RunSink {
     fn report(&mut self) {
         for note in self.notes.drain(..) {
             // The driver may be gone (a killed loop): then nobody needs to know.
-            drop(self.tx.send(Message::Note(self.run, note)));
+            drop(self.tx.send(HostMessage::Note(self.run, note)));
         }
     }
 }

@@ -55,14 +55,14 @@ pub(super) fn make_room(
 const RECENT: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum StateSource {
     Journal,
     StateFile,
 }
 
-pub(super) struct Found {
+pub(super) struct FoundState {
     pub(super) loop_id: String,
-    pub(super) source: Source,
+    pub(super) source: StateSource,
 }
 
 /// The journal if there is one, else the state file alone; a torn file never stands in the
@@ -73,7 +73,7 @@ pub(super) fn find(
     named: Option<&str>,
     accept: Accept,
     notices: &mut Vec<String>,
-) -> Result<Found, HostError> {
+) -> Result<FoundState, HostError> {
     let path = state_file.path().to_owned();
     // An id that cannot be one has none.
     let folder_of = |id: &str| settings.root.loop_dir(id).ok();
@@ -83,9 +83,9 @@ pub(super) fn find(
             let origin = loaded.origin;
             let id = named.map(str::to_owned).or(loaded.state.loop_id);
             match id {
-                Some(id) if has_journal(&id) => Ok(Found {
+                Some(id) if has_journal(&id) => Ok(FoundState {
                     loop_id: id,
-                    source: Source::Journal,
+                    source: StateSource::Journal,
                 }),
                 id if named.is_none()
                     && (matches!(origin, Origin::Edited { .. })
@@ -104,14 +104,14 @@ pub(super) fn find(
                     notices.push(format!(
                         "no journal of loop {id}: going on from the state file"
                     ));
-                    Ok(Found {
+                    Ok(FoundState {
                         loop_id: id,
-                        source: Source::StateFile,
+                        source: StateSource::StateFile,
                     })
                 }
-                None => Ok(Found {
+                None => Ok(FoundState {
                     loop_id: new_id(),
-                    source: Source::StateFile,
+                    source: StateSource::StateFile,
                 }),
             }
         }
@@ -125,9 +125,9 @@ pub(super) fn find(
             match id {
                 Some(id) if has_journal(&id) => {
                     notices.push(rebuilt(&error, &path));
-                    Ok(Found {
+                    Ok(FoundState {
                         loop_id: id,
-                        source: Source::Journal,
+                        source: StateSource::Journal,
                     })
                 }
                 _ => Err(error.into()),
@@ -142,7 +142,7 @@ fn altered_id(
     settings: &HostSettings,
     path: &Path,
     id: Option<String>,
-) -> Result<Found, HostError> {
+) -> Result<FoundState, HostError> {
     let shown = path.display();
     let names = match &id {
         Some(id) => format!("names loop {id}, which has no journal here"),

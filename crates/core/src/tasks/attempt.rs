@@ -27,7 +27,7 @@ use super::TaskEvent;
 use super::git_error::{GitError, GitErrorKind};
 use super::place::{Finished, Proven, Ready, Work, Workplace};
 use super::prepare::Retry;
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 use crate::host::{
     Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Remote, Resume, Resumed,
     create_within, resume_for,
@@ -42,7 +42,7 @@ pub(super) struct Control(Arc<Mutex<Hold>>);
 
 #[derive(Debug, Default)]
 struct Hold {
-    wish: Wish,
+    wish: AttemptWish,
     remote: Option<Remote>,
     /// When the attempt began whose work is being taken into safety.
     finishing: Option<Instant>,
@@ -50,7 +50,7 @@ struct Hold {
 
 /// What is to become of an attempt; it may become harder, never softer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum AttemptWish {
     #[default]
     GoOn,
     /// A budget of the whole is used up: the run is ended, and judged.
@@ -62,20 +62,20 @@ enum Wish {
 impl Control {
     /// Ends the run of the attempt, which is then judged: a budget of the whole is used up.
     pub(super) fn end_run(&self, budget: Budget) {
-        self.wish(Wish::EndRun(budget));
+        self.wish(AttemptWish::EndRun(budget));
     }
 
     /// Ends the attempt; its loop can be taken up again.
     pub(super) fn stop(&self) {
-        self.wish(Wish::Stop);
+        self.wish(AttemptWish::Stop);
     }
 
     /// The same, without the agent's grace.
     pub(super) fn kill(&self) {
-        self.wish(Wish::Kill);
+        self.wish(AttemptWish::Kill);
     }
 
-    fn wish(&self, wish: Wish) {
+    fn wish(&self, wish: AttemptWish) {
         let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if wish > hold.wish {
             hold.wish = wish;
@@ -97,7 +97,7 @@ impl Control {
 
     fn is_ended(&self) -> bool {
         let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.wish >= Wish::Stop
+        hold.wish >= AttemptWish::Stop
     }
 
     fn connect(&self, remote: Remote) {
@@ -110,10 +110,10 @@ impl Control {
 impl Hold {
     fn tell(&self) {
         match (&self.remote, self.wish) {
-            (None, _) | (_, Wish::GoOn) => {}
-            (Some(remote), Wish::EndRun(budget)) => remote.budget_gone(budget),
-            (Some(remote), Wish::Stop) => remote.stop(StopBy::HangUp),
-            (Some(remote), Wish::Kill) => remote.kill(StopBy::HangUp),
+            (None, _) | (_, AttemptWish::GoOn) => {}
+            (Some(remote), AttemptWish::EndRun(budget)) => remote.budget_gone(budget),
+            (Some(remote), AttemptWish::Stop) => remote.stop(StopBy::HangUp),
+            (Some(remote), AttemptWish::Kill) => remote.kill(StopBy::HangUp),
         }
     }
 }
@@ -169,7 +169,7 @@ pub(super) struct Job {
     /// Files that it may touch; none: every file.
     pub(super) files: Vec<String>,
     pub(super) control: Control,
-    pub(super) tx: Sender<Message>,
+    pub(super) tx: Sender<HostMessage>,
 }
 
 impl Job {
@@ -185,7 +185,11 @@ impl Job {
             let committed = news.no_commit.is_none();
             info!(end = %variant(&news.end), committed, ms, "attempt ended");
             // A task loop that is gone has given up already.
-            drop(tx.send(Message::Task(Box::new(TaskEvent::Attempt(Box::new(news))))));
+            drop(
+                tx.send(HostMessage::Task(Box::new(TaskEvent::Attempt(Box::new(
+                    news,
+                ))))),
+            );
         };
         match thread.spawn(run) {
             Ok(_) => Ok(()),
@@ -240,7 +244,10 @@ impl Job {
         };
         self.control.finish(began);
         // Whoever watches the time has to look at it again.
-        drop(self.tx.send(Message::Task(Box::new(TaskEvent::LockNotice))));
+        drop(
+            self.tx
+                .send(HostMessage::Task(Box::new(TaskEvent::LockNotice))),
+        );
         match (self.place.finish(self.slot, &self.work, proven), proven) {
             (Ok(Finished::Safe), Proven::Green) => self.hold_to_scope(&mut news),
             (Ok(Finished::Uncarried(tail)), Proven::Green) => {
@@ -294,7 +301,7 @@ impl Job {
         });
         let (slot, tx) = (self.slot, self.tx.clone());
         host.tell_spending(Box::new(move |spent| {
-            drop(tx.send(Message::Task(Box::new(TaskEvent::Spent(slot, spent)))));
+            drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(slot, spent)))));
         }));
         self.control.connect(host.remote());
         let (until, state) = host.attempt()?;
@@ -319,7 +326,7 @@ impl Job {
 
     fn tell(&self, news: TaskEvent) {
         // A task loop that is gone has given up already.
-        drop(self.tx.send(Message::Task(Box::new(news))));
+        drop(self.tx.send(HostMessage::Task(Box::new(news))));
     }
 
     /// What the task's loop used without the task loop having heard of it.

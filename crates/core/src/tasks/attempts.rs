@@ -7,7 +7,7 @@ use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
 
 use super::attempt::AttemptNews;
-use super::growth::Answer;
+use super::growth::GrowthAnswer;
 use super::launch;
 use super::run::Runner;
 use super::spending::reached_input;
@@ -20,7 +20,7 @@ impl Runner<'_> {
         self.advance()?;
         self.count_time();
         let notes = self.live.remove(&news.slot).map(|live| live.notes);
-        let answer = self.growth.is_under_way().then(|| Answer::of(&news));
+        let answer = self.growth.is_under_way().then(|| GrowthAnswer::of(&news));
         let worked = has_worked(&news);
         for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;

@@ -9,7 +9,7 @@ use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
 use super::place::Closed;
 use super::run::{Busy, Runner, gates_of};
 use super::{TaskEvent, launch};
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
 
 impl Runner<'_> {
@@ -40,7 +40,7 @@ impl Runner<'_> {
             let news = match self.d.news.pop_front() {
                 Some(news) => news,
                 None => match self.d.rx.recv() {
-                    Ok(Message::Task(news)) => *news,
+                    Ok(HostMessage::Task(news)) => *news,
                     Ok(_) => continue,
                     Err(_) => return,
                 },

@@ -14,7 +14,7 @@ use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
-use crate::worktree::git::{Answer, Call};
+use crate::worktree::git::{Call, GitOutput};
 
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
@@ -134,7 +134,7 @@ impl Repo {
 
     /// A call that changes something, again and again while a lock is in the way. One that stays
     /// is an error, whatever else a failure would mean.
-    fn change(&self, need: Need, limit: Duration, call: impl Fn() -> Call) -> Asked<Answer> {
+    fn change(&self, need: Need, limit: Duration, call: impl Fn() -> Call) -> Asked<GitOutput> {
         loop {
             let answer = call().run(Deadline::after(limit))?;
             let met = match answer.code {
@@ -157,7 +157,7 @@ impl Repo {
         }
     }
 
-    fn output(answer: Answer) -> Asked<String> {
+    fn output(answer: GitOutput) -> Asked<String> {
         match answer.code {
             Some(0) => Ok(String::from_utf8_lossy(&answer.stdout)
                 .trim_end()
@@ -166,7 +166,7 @@ impl Repo {
         }
     }
 
-    fn answer(call: Call) -> Asked<Answer> {
+    fn answer(call: Call) -> Asked<GitOutput> {
         Ok(call.run(Deadline::after(HOOKS))?)
     }
 

@@ -17,12 +17,12 @@ use crate::host::HostError;
 pub(super) struct Growth {
     /// Questions that were asked.
     pub(super) asked: u32,
-    pub(super) standing: Standing,
+    pub(super) standing: GrowthStanding,
 }
 
 /// What growth is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum GrowthStanding {
     /// Another question may be asked.
     #[default]
     Open,
@@ -37,7 +37,7 @@ const NAME: &str = "=growth-";
 
 impl Growth {
     pub(super) fn is_under_way(&self) -> bool {
-        self.standing == Standing::UnderWay
+        self.standing == GrowthStanding::UnderWay
     }
 
     /// What earlier hosts asked counts.
@@ -45,18 +45,18 @@ impl Growth {
         let asked = told.iter().filter(|task| task.starts_with(NAME)).count();
         Self {
             asked: asked as u32,
-            standing: Standing::Open,
+            standing: GrowthStanding::Open,
         }
     }
 }
 
 /// An agent's answer.
-pub(super) struct Answer {
+pub(super) struct GrowthAnswer {
     work: Option<Work>,
     said: String,
 }
 
-impl Answer {
+impl GrowthAnswer {
     /// What the run of its loop came to.
     pub(super) fn of(news: &AttemptNews) -> Self {
         let work = |task: &TaskId| Work {
@@ -82,7 +82,7 @@ impl Runner<'_> {
             .as_ref()
             .is_some_and(|ended| ended.outcome == Outcome::Complete);
         complete
-            && self.growth.standing == Standing::Open
+            && self.growth.standing == GrowthStanding::Open
             && self.growth.asked < defaults.growth
             && self.d.state.stop.is_none()
             && self.fatal.is_none()
@@ -91,7 +91,7 @@ impl Runner<'_> {
     /// Asks an agent for one more task.
     pub(super) fn grow(&mut self) -> Result<(), HostError> {
         self.growth.asked += 1;
-        self.growth.standing = Standing::UnderWay;
+        self.growth.standing = GrowthStanding::UnderWay;
         let text = descartes_store::safe_open::read_user_text(self.config.source.path())
             .map_err(|error| HostError::refused(error.to_string(), "look at the roadmap"))?;
         let roadmap = descartes_kernel::roadmap::parse(&text);
@@ -112,7 +112,7 @@ impl Runner<'_> {
     }
 
     /// Takes the answer: one more task in the file, or a word on why there is none.
-    pub(super) fn grown(&mut self, answer: &Answer) -> Result<(), HostError> {
+    pub(super) fn grown(&mut self, answer: &GrowthAnswer) -> Result<(), HostError> {
         self.grew.extend(answer.work.clone());
         let added = growth_reply(&answer.said).and_then(|task| {
             let id = task.id.clone();
@@ -122,12 +122,12 @@ impl Runner<'_> {
         });
         match added {
             Ok(id) => {
-                self.growth.standing = Standing::Open;
+                self.growth.standing = GrowthStanding::Open;
                 self.d.warn(format!("the roadmap has grown by task {id}"))?;
                 self.begin_again()
             }
             Err(why) => {
-                self.growth.standing = Standing::Over;
+                self.growth.standing = GrowthStanding::Over;
                 self.d.warn(format!("the roadmap has not grown: {why}"))
             }
         }

@@ -23,7 +23,7 @@ use super::prompt::{evidence_section, notes_section, task_spec};
 use super::run::{Busy, Live, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 use crate::host::{HostError, HostSettings};
 
 /// Lines of an agent's last words that those who depend on its work are told.
@@ -454,7 +454,8 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
     let tx = runner.d.tx.clone();
     let task = task.clone();
     let merged = task.clone();
-    let tell = move |done| drop(tx.send(Message::Task(Box::new(TaskEvent::Merged(merged, done)))));
+    let tell =
+        move |done| drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Merged(merged, done)))));
     if let Some(message) = no_commit {
         tell(MergeDone {
             end: MergeEnd::Failed { message },
@@ -481,7 +482,7 @@ pub(super) fn check_mark(runner: &mut Runner<'_>, task: TaskId) -> Result<(), Ho
     let is_proof = !tree_gates(&runner.d.state.config, &briefs).is_empty();
     let tell = move |end| {
         let news = TaskEvent::MarkChecked(task, end);
-        drop(tx.send(Message::Task(Box::new(news))));
+        drop(tx.send(HostMessage::Task(Box::new(news))));
     };
     if !is_proof {
         tell(MarkEnd::NoGate);
@@ -542,7 +543,7 @@ pub(super) fn commit_wave(runner: &mut Runner<'_>, wave: u32) -> Result<(), Host
     let place = runner.place.clone();
     spawn("wave", move || {
         let done = place.commit_wave(&of_wave, &mut gates, &marks);
-        drop(tx.send(Message::Task(Box::new(TaskEvent::WaveCommitted(
+        drop(tx.send(HostMessage::Task(Box::new(TaskEvent::WaveCommitted(
             wave, done,
         )))));
     })
@@ -560,7 +561,7 @@ pub(super) fn land_rest(runner: &mut Runner<'_>) -> Result<(), HostError> {
     let place = runner.place.clone();
     spawn("land", move || {
         let done = place.land_rest(&mut gates, &marks);
-        drop(tx.send(Message::Task(Box::new(TaskEvent::Landed(done)))));
+        drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Landed(done)))));
     })
 }
 

@@ -16,7 +16,7 @@ use descartes_proc::is_at_work;
 use tracing::{info, warn};
 
 use super::TaskEvent;
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 
 /// Time for a lock to go, after which the loop stops and can be resumed.
 const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -59,9 +59,9 @@ impl Ours {
 
 /// One lock file, and no later one of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark(u64, i64, i64);
+struct LockId(u64, i64, i64);
 
-impl Mark {
+impl LockId {
     fn of(lock: &Path) -> Option<Self> {
         let meta = fs_err::symlink_metadata(lock).ok()?;
         Some(Self(meta.ino(), meta.mtime(), meta.mtime_nsec()))
@@ -69,27 +69,27 @@ impl Mark {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    mark: Mark,
+struct SeenLock {
+    mark: LockId,
     since: Instant,
     is_said: bool,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    seen: HashMap<PathBuf, Seen>,
+struct LockTable {
+    seen: HashMap<PathBuf, SeenLock>,
     said: Vec<String>,
     stuck: Option<String>,
-    wake: Option<Sender<Message>>,
+    wake: Option<Sender<HostMessage>>,
     hurry: bool,
 }
 
-impl Inner {
+impl LockTable {
     fn say(&mut self, words: String) {
         self.said.push(words);
         if let Some(wake) = &self.wake {
             // A task loop that is gone needs to hear nothing.
-            drop(wake.send(Message::Task(Box::new(TaskEvent::LockNotice))));
+            drop(wake.send(HostMessage::Task(Box::new(TaskEvent::LockNotice))));
         }
     }
 }
@@ -109,7 +109,7 @@ pub(super) struct Locks {
     ours: Ours,
     patience: Duration,
     dead: Duration,
-    inner: Mutex<Inner>,
+    inner: Mutex<LockTable>,
 }
 
 impl Locks {
@@ -130,12 +130,12 @@ impl Locks {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, LockTable> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on the task loop is told when there is something to be said.
-    pub(super) fn wake(&self, tx: Sender<Message>) {
+    pub(super) fn wake(&self, tx: Sender<HostMessage>) {
         self.inner().wake = Some(tx);
     }
 
@@ -232,8 +232,8 @@ impl Locks {
     }
 
     /// The lock as it stands.
-    fn see(&self, lock: &Path) -> Option<Seen> {
-        let mark = Mark::of(lock);
+    fn see(&self, lock: &Path) -> Option<SeenLock> {
+        let mark = LockId::of(lock);
         let mut inner = self.inner();
         let known = inner.seen.get(lock).copied();
         let Some(mark) = mark else {
@@ -246,7 +246,7 @@ impl Locks {
         if let Some(seen) = known.filter(|seen| seen.mark == mark) {
             return Some(seen);
         }
-        let seen = Seen {
+        let seen = SeenLock {
             mark,
             since: Instant::now(),
             is_said: known.is_some_and(|seen| seen.is_said),
@@ -265,15 +265,15 @@ impl Locks {
         inner.say(in_the_way(lock));
     }
 
-    fn is_dead(&self, lock: &Path, seen: Seen) -> bool {
+    fn is_dead(&self, lock: &Path, seen: SeenLock) -> bool {
         seen.since.elapsed() >= self.dead
             && self.ours.holds(lock)
             && !is_at_work("git", &self.ours.folders, self.dead.saturating_sub(SLACK))
     }
 
-    fn take_away(&self, lock: &Path, seen: Seen) -> Passed {
+    fn take_away(&self, lock: &Path, seen: SeenLock) -> Passed {
         let mut inner = self.inner();
-        if Mark::of(lock) == Some(seen.mark) {
+        if LockId::of(lock) == Some(seen.mark) {
             if let Err(error) = fs_err::remove_file(lock) {
                 return Passed::Stays(format!("{}: {error}", in_the_way(lock)));
             }

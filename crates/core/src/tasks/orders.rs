@@ -14,7 +14,7 @@ use super::source::{Loaded, TaskBrief};
 /// The orders that hold.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    known: HashMap<TaskId, Order>,
+    known: HashMap<TaskId, TaskOrder>,
     /// Tasks that were added at a person's wish (`--growth`), and not read yet.
     granted: HashSet<TaskId>,
     /// What was last found to differ.
@@ -22,7 +22,7 @@ pub(super) struct Orders {
 }
 
 #[derive(Debug)]
-struct Order {
+struct TaskOrder {
     brief: TaskBrief,
     rules: Rules,
     agent: Option<String>,
@@ -36,7 +36,7 @@ impl Orders {
         let mut orders = Self::default();
         for node in loaded.plan.graph().nodes() {
             let brief = loaded.briefs.get(&node.id).cloned().unwrap_or_default();
-            let order = Order {
+            let order = TaskOrder {
                 brief,
                 rules: node.rules,
                 agent: node.agent.clone(),
@@ -116,7 +116,7 @@ impl Orders {
         brief: &TaskBrief,
         rules: Rules,
         agent: Option<String>,
-    ) -> Order {
+    ) -> TaskOrder {
         let granted = self.granted.remove(task);
         let known: HashSet<String> = self
             .known
@@ -125,7 +125,7 @@ impl Orders {
             .collect();
         let mut refused = commands(brief);
         refused.retain(|command| !granted && !known.contains(command));
-        Order {
+        TaskOrder {
             brief: brief.clone(),
             rules,
             agent,

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use descartes_kernel::finding::has_errors;
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::promise::PromiseMatch;
-use descartes_kernel::roadmap::{self, Defaults, EditError, Mark, NewTask, Roadmap, RoadmapTask};
+use descartes_kernel::roadmap::{
+    self, CheckMark, Defaults, EditError, NewTask, Roadmap, RoadmapTask,
+};
 use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
 use descartes_kernel::tasks::RoadmapDefaults;
 use descartes_store::safe_open;
@@ -104,7 +106,7 @@ impl TaskSource for RoadmapSource {
 
     fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
         match roadmap::mark_of(&self.read()?, task) {
-            Some(Mark::Open) => Ok(Claim::Taken),
+            Some(CheckMark::Open) => Ok(Claim::Taken),
             Some(mark) => Ok(Claim::Found(mark.status())),
             None => Ok(Claim::Found(TaskStatus::Cancelled)),
         }
@@ -112,14 +114,14 @@ impl TaskSource for RoadmapSource {
 
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
         match status {
-            TaskStatus::Done => self.put_mark(task, Mark::Done),
+            TaskStatus::Done => self.put_mark(task, CheckMark::Done),
             // A box says done or not: the rest is known to us alone.
             _ => Ok(()),
         }
     }
 
     fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
-        self.put_mark(task, Mark::Open)
+        self.put_mark(task, CheckMark::Open)
     }
 
     fn forget(&mut self) {
@@ -157,7 +159,7 @@ impl TaskSource for RoadmapSource {
 
 impl RoadmapSource {
     /// Changes the box of a task: one character.
-    fn put_mark(&mut self, task: &TaskId, mark: Mark) -> Result<(), SourceError> {
+    fn put_mark(&mut self, task: &TaskId, mark: CheckMark) -> Result<(), SourceError> {
         for _ in 0..TRIES {
             let text = self.read()?;
             let edit = roadmap::set_mark(&text, task, None, mark).map_err(|error| match error {

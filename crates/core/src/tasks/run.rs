@@ -34,7 +34,7 @@ use super::task_file::{FileState, Write};
 use super::watch::FileWatch;
 use super::{TaskEvent, launch};
 use crate::host::driver::Driver;
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
@@ -300,11 +300,11 @@ impl<'d> Runner<'d> {
         let (place, tx) = (self.place.clone(), self.d.tx.clone());
         launch::spawn("begin", move || {
             let begun = TaskEvent::Prepared(place.begin(fresh, slots));
-            drop(tx.send(Message::Task(Box::new(begun))));
+            drop(tx.send(HostMessage::Task(Box::new(begun))));
         })?;
         loop {
             match self.d.next(None)? {
-                Some(Message::Task(news)) => match *news {
+                Some(HostMessage::Task(news)) => match *news {
                     TaskEvent::Prepared(Ok(())) => return self.append_base(),
                     // Somebody wants it to end: there is nothing to be ready for.
                     TaskEvent::Prepared(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
@@ -483,9 +483,9 @@ impl<'d> Runner<'d> {
                 }
                 self.look_for_file()
             }
-            Some(Message::Task(news)) => self.hear(*news),
+            Some(HostMessage::Task(news)) => self.hear(*news),
             Some(message) => {
-                if matches!(message, Message::Command(Command::RetryNow, ..)) {
+                if matches!(message, HostMessage::Command(Command::RetryNow, ..)) {
                     self.waking = None;
                     self.inputs.push_back(Input::RetryNow);
                 }

@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use super::TaskEvent;
-use crate::host::message::Message;
+use crate::host::message::HostMessage;
 
 /// Tools write a file in several steps.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub(super) struct FileWatch {
 
 impl FileWatch {
     /// Tells `tx` of every change from now on.
-    pub(super) fn begin(path: &Path, tx: Sender<Message>) -> Option<Self> {
+    pub(super) fn begin(path: &Path, tx: Sender<HostMessage>) -> Option<Self> {
         let name = path.file_name()?.to_owned();
         let mut watching = Watching::new();
         // The folder: a file that is replaced as a whole is another file.
@@ -42,7 +42,7 @@ impl FileWatch {
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
         let stop = Arc::new(stop);
         let told = Arc::new(AtomicBool::new(false));
-        let watch = Watch {
+        let watch = TaskFileWatch {
             watching,
             seen: shape(path),
             path: path.to_owned(),
@@ -77,7 +77,7 @@ impl Drop for FileWatch {
     }
 }
 
-struct Watch {
+struct TaskFileWatch {
     watching: Watching,
     path: PathBuf,
     /// What the file looked like, where one has to look.
@@ -85,10 +85,10 @@ struct Watch {
     name: OsString,
     stop: Arc<EventFd>,
     told: Arc<AtomicBool>,
-    tx: Sender<Message>,
+    tx: Sender<HostMessage>,
 }
 
-impl Watch {
+impl TaskFileWatch {
     fn run(&mut self) {
         loop {
             let mut fds = vec![PollFd::new(self.stop.as_fd(), PollFlags::POLLIN)];
@@ -105,7 +105,7 @@ impl Watch {
             }
             std::thread::sleep(SETTLE);
             self.is_written();
-            let news = Message::Task(Box::new(TaskEvent::FileWritten));
+            let news = HostMessage::Task(Box::new(TaskEvent::FileWritten));
             if !self.told.swap(true, Ordering::AcqRel) && self.tx.send(news).is_err() {
                 return;
             }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::folder::{Entry, Folder, Leaf, Trust};
 use super::kind::Mode;
-use super::oid::{Format, Hasher, Oid};
+use super::oid::{HashFormat, Hasher, Oid};
 use super::stamp::Stamp;
 
 const TITLE: &[u8] = b"descartes content hashes 1\n";
@@ -68,7 +68,7 @@ pub(super) fn load(path: &Path, root: &Path) -> Option<Folder> {
 }
 
 fn sum(bytes: &[u8]) -> Oid {
-    let mut hasher = Hasher::new(Format::Sha256);
+    let mut hasher = Hasher::new(HashFormat::Sha256);
     hasher.update(bytes);
     hasher.finish()
 }
@@ -122,7 +122,7 @@ mod tests {
             ino: 9,
             mode: 0o100_755,
         };
-        let oid = object_id(Format::Sha256, "blob", b"x");
+        let oid = object_id(HashFormat::Sha256, "blob", b"x");
         let leaf = Leaf {
             trust: Trust::Stamp(stamp),
             mode: Mode::Executable,

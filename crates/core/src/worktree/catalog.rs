@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::oid::{Format, object_id};
+use super::oid::{HashFormat, object_id};
 
 /// A tree, and what is noted with it: the name of the ignore rules of its time (`-`: none), and
 /// whether it holds large files as their filters left them.
@@ -61,7 +61,7 @@ pub(super) fn keep_rules(objects: &Path, rules: &[u8]) -> Option<String> {
     if rules.trim_ascii().is_empty() {
         return None;
     }
-    let name = object_id(Format::Sha1, "rules", rules).to_string();
+    let name = object_id(HashFormat::Sha1, "rules", rules).to_string();
     let folder = objects.join("rules");
     let path = folder.join(&name);
     if !path.exists() {

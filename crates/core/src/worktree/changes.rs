@@ -7,12 +7,12 @@ use super::folder::{Entry, Folder};
 use super::kind::Mode;
 use super::oid::Oid;
 
-type Content = Option<(Mode, Oid)>;
+type ModeAndHash = Option<(Mode, Oid)>;
 
 /// The files that differ, with what they were.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    before: HashMap<PathBuf, Content>,
+    before: HashMap<PathBuf, ModeAndHash>,
     /// Whether there was anything to compare with at the mark.
     begun: bool,
 }
@@ -35,7 +35,7 @@ impl Changes {
             .then(|| u32::try_from(self.before.len()).unwrap_or(u32::MAX))
     }
 
-    pub(super) fn note(&mut self, path: PathBuf, was: Content, is: Content) {
+    pub(super) fn note(&mut self, path: PathBuf, was: ModeAndHash, is: ModeAndHash) {
         if was == is {
             return;
         }
@@ -58,7 +58,7 @@ impl Changes {
 
     /// What was known was put together anew.
     pub(super) fn replaced(&mut self, old: &Folder, new: &Folder) {
-        let mut all: HashMap<PathBuf, Content> = HashMap::new();
+        let mut all: HashMap<PathBuf, ModeAndHash> = HashMap::new();
         old.each(Path::new(""), &mut |path, entry| {
             all.insert(path, entry.content());
         });
@@ -75,11 +75,12 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worktree::oid::{Format, object_id};
+    use crate::worktree::oid::{HashFormat, object_id};
 
     #[test]
     fn a_file_that_is_back_to_what_it_was_is_no_change() {
-        let content = |bytes: &[u8]| Some((Mode::Plain, object_id(Format::Sha1, "blob", bytes)));
+        let content =
+            |bytes: &[u8]| Some((Mode::Plain, object_id(HashFormat::Sha1, "blob", bytes)));
         let mut changes = Changes::default();
         assert_eq!(changes.count(), None, "nothing to compare with yet");
         changes.begin();

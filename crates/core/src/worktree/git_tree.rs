@@ -20,7 +20,7 @@ use super::scan_root::ScanRoot;
 use super::seed::seed;
 use super::snapshot::TreeHash;
 use super::stamp::Now;
-use super::sweep::{Attributes, InnerGit, Judge, Unknown, Verdict};
+use super::sweep::{Attributes, InnerGit, Judge, SweepVerdict, Unknown};
 use super::text;
 use super::tree_index::TreeIndex;
 
@@ -209,7 +209,11 @@ struct AskGit<'a> {
 }
 
 impl Judge for AskGit<'_> {
-    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline) -> Result<Vec<Verdict>, Stop> {
+    fn judge(
+        &mut self,
+        unknown: &[Unknown],
+        deadline: Deadline,
+    ) -> Result<Vec<SweepVerdict>, Stop> {
         // A name that begins with a colon would be taken for a pattern.
         let paths: Vec<PathBuf> = unknown
             .iter()
@@ -226,8 +230,8 @@ impl Judge for AskGit<'_> {
             .map(|name| plain(text::path(name)))
             .collect();
         let verdict = |unknown: &Unknown| match ignored.contains(&unknown.path) {
-            true => Verdict::Ignored,
-            false => Verdict::Counts,
+            true => SweepVerdict::Ignored,
+            false => SweepVerdict::Counts,
         };
         Ok(unknown.iter().map(verdict).collect())
     }

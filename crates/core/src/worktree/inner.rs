@@ -9,8 +9,8 @@ use super::deadline::Deadline;
 use super::error::Stop;
 use super::folder::{Entry, Folder};
 use super::head::RefFolders;
-use super::oid::{Format, Hasher, Oid};
-use super::plain::Plain;
+use super::oid::{HashFormat, Hasher, Oid};
+use super::plain::PlainTree;
 use super::scan_root::ScanRoot;
 
 /// After so many failures to measure one in time, it is left alone.
@@ -21,7 +21,7 @@ const TRIES: u32 = 2;
 pub(super) struct Inner {
     pub(super) path: PathBuf,
     at: PathBuf,
-    content: Plain,
+    content: PlainTree,
     failures: u32,
     /// Whether it is really there; a submodule that was not fetched is not.
     present: Presence,
@@ -54,7 +54,7 @@ impl Inner {
     fn new(path: PathBuf, scan_root: &ScanRoot) -> Inner {
         let at = scan_root.root.join(&path);
         let scan_root = ScanRoot::new(at.clone(), &[], scan_root.watching);
-        let content = Plain::new(scan_root, None);
+        let content = PlainTree::new(scan_root, None);
         Inner {
             path,
             at,
@@ -103,7 +103,7 @@ impl Inner {
 /// One hash for the content of all of them; `None` where there are none, or one of them could not
 /// be measured.
 pub(super) fn measure(all: &mut [Inner], deadline: Deadline) -> Option<String> {
-    let mut hasher = Hasher::new(Format::Sha256);
+    let mut hasher = Hasher::new(HashFormat::Sha256);
     let mut any = false;
     for inner in all {
         if let Some(oid) = inner.measure(deadline) {

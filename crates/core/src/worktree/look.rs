@@ -11,7 +11,7 @@ use super::folder::{Entry, Folder, Leaf, Trust, Visit};
 use super::kind::{FileKind, Mode};
 use super::scan_root::{OWN_FOLDER, ScanRoot};
 use super::stamp::{Now, Stamp};
-use super::sweep::{Attributes, Found, Reach, Stale, Unknown};
+use super::sweep::{Attributes, Reach, Stale, SweepFindings, Unknown};
 
 /// Whether a file says what counts, or how git converts others.
 pub(super) fn is_rule_file(name: Option<&OsStr>) -> bool {
@@ -26,7 +26,7 @@ pub(super) struct Look<'a> {
     pub(super) now: Now,
     pub(super) round: u32,
     pub(super) reach: Reach,
-    pub(super) found: &'a mut Found,
+    pub(super) found: &'a mut SweepFindings,
     pub(super) visit: Visit,
     pub(super) links: Links,
 }
@@ -40,7 +40,7 @@ pub(super) enum Links {
 }
 
 /// What is to be done about an entry that was known.
-enum Next {
+enum EntryAction {
     Keep,
     Hash(Stamp),
     Enter,
@@ -70,23 +70,23 @@ impl Look<'_> {
                 let (entry, links) = (&mut slot.entry, &mut self.links);
                 compare(entry, kind, on_disk, (self.reach, self.now), links)
             }
-            None => Next::Forget,
+            None => EntryAction::Forget,
         };
         // New rules for a folder that is known already change what counts in it.
         let ruled = self.folder.visit != Visit::Never && is_rule_file(Some(&name));
-        if ruled && !matches!(next, Next::Keep) {
+        if ruled && !matches!(next, EntryAction::Keep) {
             return Err(Stop::Rescan);
         }
         match next {
-            Next::Keep => {}
-            Next::Hash(stamp) => {
+            EntryAction::Keep => {}
+            EntryAction::Hash(stamp) => {
                 self.found.stale.push(Stale {
                     path: self.below.join(&name),
                     stamp,
                 });
             }
-            Next::Enter => self.found.queue.push(self.below.join(&name)),
-            Next::Forget => {
+            EntryAction::Enter => self.found.queue.push(self.below.join(&name)),
+            EntryAction::Forget => {
                 // Known as something else: that one is gone.
                 if let Some(slot) = self.folder.entries.get_mut(&name) {
                     slot.round = self.round.wrapping_sub(1);
@@ -124,13 +124,13 @@ fn compare(
     on_disk: &DirEntry,
     (reach, now): (Reach, Now),
     links: &mut Links,
-) -> Next {
+) -> EntryAction {
     match (entry, kind) {
-        (Entry::Pinned(..), _) | (Entry::Repo(_), FileKind::Folder) => Next::Keep,
-        (Entry::Ignored(known), kind) if *known == kind => Next::Keep,
+        (Entry::Pinned(..), _) | (Entry::Repo(_), FileKind::Folder) => EntryAction::Keep,
+        (Entry::Ignored(known), kind) if *known == kind => EntryAction::Keep,
         (Entry::Folder(_), FileKind::Folder) => match reach {
-            Reach::Everything => Next::Enter,
-            Reach::Named => Next::Keep,
+            Reach::Everything => EntryAction::Enter,
+            Reach::Named => EntryAction::Keep,
         },
         (Entry::Leaf(leaf), FileKind::File | FileKind::Link) => {
             let meta = on_disk.metadata();
@@ -141,19 +141,19 @@ fn compare(
         }
         (Entry::Silent(known), FileKind::File | FileKind::Link | FileKind::Special) => {
             match on_disk.metadata() {
-                Ok(meta) if Stamp::of(&meta) == *known => Next::Keep,
-                _ => Next::Forget,
+                Ok(meta) if Stamp::of(&meta) == *known => EntryAction::Keep,
+                _ => EntryAction::Forget,
             }
         }
-        _ => Next::Forget,
+        _ => EntryAction::Forget,
     }
 }
 
-fn look_at_leaf(leaf: &mut Leaf, meta: io::Result<fs::Metadata>, now: Now) -> Next {
+fn look_at_leaf(leaf: &mut Leaf, meta: io::Result<fs::Metadata>, now: Now) -> EntryAction {
     // Gone between the two calls: the next look will tell.
     let Ok(meta) = meta else {
         leaf.trust = Trust::Not;
-        return Next::Keep;
+        return EntryAction::Keep;
     };
     let stamp = Stamp::of(&meta);
     let holds = match leaf.trust {
@@ -166,5 +166,9 @@ fn look_at_leaf(leaf: &mut Leaf, meta: io::Result<fs::Metadata>, now: Now) -> Ne
     } else {
         Trust::Not
     };
-    if holds { Next::Keep } else { Next::Hash(stamp) }
+    if holds {
+        EntryAction::Keep
+    } else {
+        EntryAction::Hash(stamp)
+    }
 }

@@ -12,7 +12,7 @@ use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
 use super::kind::Mode;
-use super::oid::{Format, Oid, object_id};
+use super::oid::{HashFormat, Oid, object_id};
 use super::repo::Repo;
 use super::sweep::Stale;
 use super::text;
@@ -150,7 +150,7 @@ pub(super) fn has(objects: &Path, oid: &Oid) -> bool {
     objects.join(folder).join(file).exists()
 }
 
-fn write_loose(objects: &Path, format: Format, kind: &str, content: &[u8]) -> io::Result<Oid> {
+fn write_loose(objects: &Path, format: HashFormat, kind: &str, content: &[u8]) -> io::Result<Oid> {
     let oid = object_id(format, kind, content);
     let name = oid.to_string();
     let (folder, file) = name.split_at(2);
@@ -220,13 +220,13 @@ mod tests {
     #[test]
     fn an_empty_leftover_is_written_again() {
         let dir = tempfile::tempdir().unwrap();
-        let oid = write_loose(dir.path(), Format::Sha1, "blob", b"x")
+        let oid = write_loose(dir.path(), HashFormat::Sha1, "blob", b"x")
             .unwrap()
             .to_string();
         let path = dir.path().join(&oid[..2]).join(&oid[2..]);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, b"").unwrap();
-        write_loose(dir.path(), Format::Sha1, "blob", b"x").unwrap();
+        write_loose(dir.path(), HashFormat::Sha1, "blob", b"x").unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
     }
 }

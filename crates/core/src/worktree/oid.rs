@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// Which hash a repository names its objects by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum HashFormat {
     Sha1,
     Sha256,
 }
@@ -69,10 +69,10 @@ pub(super) enum Hasher {
 }
 
 impl Hasher {
-    pub(super) fn new(format: Format) -> Hasher {
+    pub(super) fn new(format: HashFormat) -> Hasher {
         match format {
-            Format::Sha1 => Hasher::Sha1(Box::default()),
-            Format::Sha256 => Hasher::Sha256(Box::default()),
+            HashFormat::Sha1 => Hasher::Sha1(Box::default()),
+            HashFormat::Sha256 => Hasher::Sha256(Box::default()),
         }
     }
 
@@ -101,7 +101,7 @@ impl Hasher {
 }
 
 /// The name of an object with this content.
-pub(super) fn object_id(format: Format, kind: &str, content: &[u8]) -> Oid {
+pub(super) fn object_id(format: HashFormat, kind: &str, content: &[u8]) -> Oid {
     let mut hasher = Hasher::new(format);
     hasher.update(format!("{kind} {}\0", content.len()).as_bytes());
     hasher.update(content);
@@ -114,12 +114,12 @@ mod tests {
 
     #[test]
     fn names_are_those_of_git() {
-        let empty = object_id(Format::Sha1, "tree", b"");
+        let empty = object_id(HashFormat::Sha1, "tree", b"");
         assert_eq!(
             empty.to_string(),
             "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
         );
-        let blob = object_id(Format::Sha256, "blob", b"");
+        let blob = object_id(HashFormat::Sha256, "blob", b"");
         let name = "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813";
         assert_eq!(blob.to_string(), name);
         assert_eq!(Oid::from_hex(name.as_bytes()), Some(blob));

@@ -11,7 +11,7 @@ use super::error::Stop;
 use super::file::{failed, open};
 use super::folder::{Entry, Folder, Trust};
 use super::kind::Mode;
-use super::oid::{Format, Hasher, Oid, object_id};
+use super::oid::{HashFormat, Hasher, Oid, object_id};
 use super::rules::IgnoreRules;
 use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
@@ -25,7 +25,7 @@ const WORTH_KEEPING: u64 = 8 << 20;
 
 /// A folder measured by content.
 #[derive(Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainTree {
     pub(super) index: TreeIndex,
     rules: IgnoreRules,
     /// What was known before the rules changed or the program ended, to save reading it again.
@@ -45,10 +45,10 @@ enum Memory {
     Used,
 }
 
-impl Plain {
-    pub(super) fn new(scan_root: ScanRoot, cache: Option<PathBuf>) -> Plain {
+impl PlainTree {
+    pub(super) fn new(scan_root: ScanRoot, cache: Option<PathBuf>) -> PlainTree {
         let rules = IgnoreRules::new(scan_root.root.clone());
-        Plain {
+        PlainTree {
             index: TreeIndex::new(scan_root),
             rules,
             memory: Memory::Unread,
@@ -92,7 +92,7 @@ impl Plain {
             Memory::Of(folder) => Some(folder),
             Memory::Unread | Memory::Used => None,
         };
-        let mut store = Content {
+        let mut store = ContentHasher {
             memory,
             read: &mut self.read,
         };
@@ -108,7 +108,7 @@ impl Plain {
     }
 }
 
-impl Drop for Plain {
+impl Drop for PlainTree {
     fn drop(&mut self) {
         if self.read > 0 {
             self.keep();
@@ -117,12 +117,12 @@ impl Drop for Plain {
 }
 
 /// Hashes content and keeps none of it.
-struct Content<'a> {
+struct ContentHasher<'a> {
     memory: Option<&'a mut Folder>,
     read: &'a mut u64,
 }
 
-impl Store for Content<'_> {
+impl Store for ContentHasher<'_> {
     fn leaves(
         &mut self,
         root: &Path,
@@ -141,11 +141,11 @@ impl Store for Content<'_> {
     }
 
     fn tree(&mut self, content: &[u8]) -> Result<Oid, Stop> {
-        Ok(object_id(Format::Sha256, "tree", content))
+        Ok(object_id(HashFormat::Sha256, "tree", content))
     }
 }
 
-impl Content<'_> {
+impl ContentHasher<'_> {
     fn remembered(&mut self, stale: &Stale) -> Option<Oid> {
         match self.memory.as_mut()?.entry(&stale.path)? {
             Entry::Leaf(leaf) => match leaf.trust {
@@ -159,16 +159,18 @@ impl Content<'_> {
     fn hash(&mut self, path: &Path, stamp: &Stamp, deadline: Deadline) -> Result<Hashed, Stop> {
         if Mode::of(stamp) == Mode::Link {
             return Ok(match fs::read_link(path) {
-                Ok(to) => {
-                    Hashed::Content(object_id(Format::Sha256, "link", to.as_os_str().as_bytes()))
-                }
+                Ok(to) => Hashed::Content(object_id(
+                    HashFormat::Sha256,
+                    "link",
+                    to.as_os_str().as_bytes(),
+                )),
                 Err(error) => failed(&error),
             });
         }
         if stamp.size > BIG {
             let identity = format!("{} {} {}", stamp.mtime, stamp.ino, stamp.size);
             return Ok(Hashed::Content(object_id(
-                Format::Sha256,
+                HashFormat::Sha256,
                 "big",
                 identity.as_bytes(),
             )));
@@ -180,7 +182,7 @@ impl Content<'_> {
     }
 
     fn hash_file(&mut self, mut file: File, deadline: Deadline) -> Result<Hashed, Stop> {
-        let mut hasher = Hasher::new(Format::Sha256);
+        let mut hasher = Hasher::new(HashFormat::Sha256);
         let mut buffer = vec![0; 64 << 10];
         loop {
             match file.read(&mut buffer) {

@@ -11,7 +11,7 @@ use super::error::{NO_REPOSITORY, NO_WORK_TREE, WorktreeError};
 use super::git::guards::Manner;
 use super::git::{Call, Git};
 use super::head::{HeadRef, RefFolders};
-use super::oid::Format;
+use super::oid::HashFormat;
 use super::text;
 
 /// How long git may take for what is not measured: finding the repository, a diff, a branch.
@@ -30,7 +30,7 @@ pub(super) struct Repo {
     theirs: PathBuf,
     /// Ours.
     pub(super) objects: PathBuf,
-    pub(super) format: Format,
+    pub(super) format: HashFormat,
     /// Settings that keep the filters which are configured from being run.
     filters_off: Mutex<Vec<(OsString, OsString)>>,
     /// The names of those filters, and whether attributes are given outside of the work tree.
@@ -74,8 +74,8 @@ impl Repo {
         let [format, root, own, common, theirs, index] = <[PathBuf; 6]>::try_from(lines)
             .map_err(|_| "its path holds a line break".to_owned())?;
         let format = match format.to_str() {
-            Some("sha1") => Format::Sha1,
-            Some("sha256") => Format::Sha256,
+            Some("sha1") => HashFormat::Sha1,
+            Some("sha256") => HashFormat::Sha256,
             _ => {
                 return Err(format!(
                     "its object format {} is not known",

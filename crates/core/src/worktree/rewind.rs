@@ -232,7 +232,7 @@ fn through_filters(
     let rows = seed::tracked(index, deadline)?;
     let filtered = seed::filtered(index, &rows, &filters, seed::Attributes::OfIndex, deadline)?;
     let is_new = catalog::holds(&repo.objects, tree);
-    let is_ours = |row: &&seed::Row| is_new && objects::has(&repo.objects, &row.oid);
+    let is_ours = |row: &&seed::IndexRow| is_new && objects::has(&repo.objects, &row.oid);
     let theirs = filtered.into_iter().filter(|row| !is_ours(row));
     Ok(theirs.map(|row| row.path.clone()).collect())
 }

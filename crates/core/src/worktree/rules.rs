@@ -10,7 +10,7 @@ use super::error::Stop;
 use super::file::open;
 use super::kind::FileKind;
 use super::pattern::Pattern;
-use super::sweep::{InnerGit, Judge, Unknown, Verdict};
+use super::sweep::{InnerGit, Judge, SweepVerdict, Unknown};
 
 /// More than this in an ignore file is no ignore file.
 const MAX_FILE: u64 = 1 << 20;
@@ -36,7 +36,7 @@ impl IgnoreRules {
     }
 
     /// The deepest file that says something decides, and in it the last line.
-    fn verdict(&mut self, unknown: &Unknown) -> Verdict {
+    fn verdict(&mut self, unknown: &Unknown) -> SweepVerdict {
         for folder in unknown.path.ancestors().skip(1) {
             let Ok(below) = unknown.path.strip_prefix(folder) else {
                 continue;
@@ -46,12 +46,12 @@ impl IgnoreRules {
                 (!pattern.folders_only || unknown.kind == FileKind::Folder) && pattern.matches(path)
             });
             match said {
-                Some(pattern) if pattern.negated => return Verdict::Counts,
-                Some(_) => return Verdict::Ignored,
+                Some(pattern) if pattern.negated => return SweepVerdict::Counts,
+                Some(_) => return SweepVerdict::Ignored,
                 None => {}
             }
         }
-        Verdict::Counts
+        SweepVerdict::Counts
     }
 
     fn patterns(&mut self, folder: &Path) -> &[Pattern] {
@@ -79,7 +79,11 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 impl Judge for IgnoreRules {
-    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline) -> Result<Vec<Verdict>, Stop> {
+    fn judge(
+        &mut self,
+        unknown: &[Unknown],
+        deadline: Deadline,
+    ) -> Result<Vec<SweepVerdict>, Stop> {
         let mut verdicts = Vec::with_capacity(unknown.len());
         for unknown in unknown {
             deadline.check()?;
@@ -184,7 +188,7 @@ mod tests {
                 path: path.to_path_buf(),
                 kind,
             };
-            rules.verdict(&unknown) == Verdict::Ignored
+            rules.verdict(&unknown) == SweepVerdict::Ignored
         };
         let mut is_ignored = |file: &str| {
             let path = Path::new(file);

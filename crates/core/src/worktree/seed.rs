@@ -121,7 +121,7 @@ pub(super) fn seed(
 }
 
 /// A row of an index.
-pub(super) struct Row {
+pub(super) struct IndexRow {
     mode: Mode,
     pub(super) oid: Oid,
     pub(super) path: PathBuf,
@@ -131,7 +131,7 @@ pub(super) struct Row {
 pub(super) fn tracked(
     index: &PrivateIndex<'_>,
     deadline: Deadline,
-) -> Result<Vec<Row>, WorktreeError> {
+) -> Result<Vec<IndexRow>, WorktreeError> {
     let listed = index
         .call()
         .args(["ls-files", "-v", "-s", "-z"])
@@ -139,7 +139,7 @@ pub(super) fn tracked(
     let rows = text::zero_ended(&listed).filter_map(parse_row);
     // What was told to be skipped stays as it is.
     let rows = rows.filter(|(tag, ..)| *tag == b'H');
-    let row = |(_, mode, oid, path)| Row { mode, oid, path };
+    let row = |(_, mode, oid, path)| IndexRow { mode, oid, path };
     Ok(rows.map(row).collect())
 }
 
@@ -147,7 +147,7 @@ pub(super) fn tracked(
 /// would start another one there, with settings that are not ours.
 fn take_inner(
     index: &PrivateIndex<'_>,
-    known: &[Row],
+    known: &[IndexRow],
     deadline: Deadline,
 ) -> Result<Vec<PathBuf>, Stop> {
     let mut moved = Vec::new();
@@ -176,11 +176,11 @@ const FILTERED: u64 = 64 << 20;
 /// back, and this is false.
 fn forget_filtered(
     index: &PrivateIndex<'_>,
-    known: &[Row],
+    known: &[IndexRow],
     filters: &[String],
     deadline: Deadline,
 ) -> Result<bool, Stop> {
-    let has_rules = |row: &Row| {
+    let has_rules = |row: &IndexRow| {
         row.path
             .file_name()
             .is_some_and(|name| name == ".gitattributes")
@@ -189,7 +189,7 @@ fn forget_filtered(
         return Ok(true);
     }
     let filtered = filtered(index, known, filters, Attributes::OfFiles, deadline)?;
-    let size = |row: &&Row| {
+    let size = |row: &&IndexRow| {
         let meta = index.repo.root.join(&row.path).symlink_metadata();
         meta.map_or(0, |meta| meta.len())
     };
@@ -214,12 +214,12 @@ pub(super) enum Attributes {
 /// Which of these go through one of these filters.
 pub(super) fn filtered<'r>(
     index: &PrivateIndex<'_>,
-    rows: &'r [Row],
+    rows: &'r [IndexRow],
     filters: &[String],
     attributes: Attributes,
     deadline: Deadline,
-) -> Result<Vec<&'r Row>, WorktreeError> {
-    let files: Vec<&Row> = rows.iter().filter(|row| row.mode != Mode::Repo).collect();
+) -> Result<Vec<&'r IndexRow>, WorktreeError> {
+    let files: Vec<&IndexRow> = rows.iter().filter(|row| row.mode != Mode::Repo).collect();
     let paths = text::zero_joined(files.iter().map(|row| row.path.as_path()));
     let mut call = index.call().args(["check-attr", "-z", "--stdin"]);
     if attributes == Attributes::OfIndex {

@@ -13,7 +13,7 @@ use super::kind::{FileKind, Mode};
 use super::look::{Links, Look, is_rule_file};
 use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
-use super::watch::Watch;
+use super::watch::FolderWatch;
 
 /// Something on disk that is not known yet.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Stale {
 
 /// Whether something counts as part of the work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SweepVerdict {
     Counts,
     Ignored,
 }
@@ -39,7 +39,8 @@ pub(super) enum Verdict {
 /// Knows the ignore rules.
 pub(super) trait Judge {
     /// One verdict for each, in order.
-    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline) -> Result<Vec<Verdict>, Stop>;
+    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline)
+    -> Result<Vec<SweepVerdict>, Stop>;
 
     /// What a `.git` in a folder below the root means.
     fn inner_git(&self) -> InnerGit;
@@ -69,7 +70,7 @@ pub(super) enum Reach {
 pub(super) struct Sweep<'a> {
     pub(super) scan_root: &'a ScanRoot,
     pub(super) top: &'a mut Folder,
-    pub(super) watch: &'a mut Option<Watch>,
+    pub(super) watch: &'a mut Option<FolderWatch>,
     pub(super) judge: &'a mut dyn Judge,
     pub(super) changes: &'a mut Changes,
     pub(super) deadline: Deadline,
@@ -78,12 +79,12 @@ pub(super) struct Sweep<'a> {
     pub(super) reach: Reach,
     /// Folders with files that have other names elsewhere.
     pub(super) linked: &'a mut BTreeSet<PathBuf>,
-    pub(super) found: Found,
+    pub(super) found: SweepFindings,
 }
 
 /// What a look found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SweepFindings {
     pub(super) stale: Vec<Stale>,
     pub(super) attributes: Attributes,
     pub(super) unknown: Vec<Unknown>,
@@ -101,7 +102,7 @@ pub(super) enum Attributes {
 
 impl Sweep<'_> {
     /// Looks into the named folders, and as far as the reach says.
-    pub(super) fn run(mut self, start: BTreeSet<PathBuf>) -> Result<Found, Stop> {
+    pub(super) fn run(mut self, start: BTreeSet<PathBuf>) -> Result<SweepFindings, Stop> {
         // Parents first: what is below a folder that is gone needs no look.
         self.found.queue.extend(start.into_iter().rev());
         self.run_queue()?;
@@ -206,11 +207,11 @@ impl Sweep<'_> {
         let verdicts = self.judge.judge(&unknown, self.deadline)?;
         for (unknown, verdict) in unknown.into_iter().zip(verdicts) {
             let entry = match (verdict, unknown.kind) {
-                (Verdict::Counts, FileKind::Folder) => {
+                (SweepVerdict::Counts, FileKind::Folder) => {
                     self.found.queue.push(unknown.path.clone());
                     Entry::Folder(Folder::default())
                 }
-                (Verdict::Counts, FileKind::File | FileKind::Link) => {
+                (SweepVerdict::Counts, FileKind::File | FileKind::Link) => {
                     let Some(stamp) = self.stamp(&unknown.path) else {
                         continue;
                     };
@@ -225,7 +226,7 @@ impl Sweep<'_> {
                     })
                 }
                 // Ignored or not, a rule file is obeyed: it must be looked at.
-                (Verdict::Ignored, kind) if !is_rule_file(unknown.path.file_name()) => {
+                (SweepVerdict::Ignored, kind) if !is_rule_file(unknown.path.file_name()) => {
                     Entry::Ignored(kind)
                 }
                 _ => match self.stamp(&unknown.path) {

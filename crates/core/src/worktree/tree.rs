@@ -15,7 +15,7 @@ use super::error::{Stop, WorktreeError};
 use super::git::Git;
 use super::git_tree::GitTree;
 use super::lines::{Change, Lines};
-use super::plain::Plain;
+use super::plain::PlainTree;
 use super::repo::{GIT_TIMEOUT, Repo};
 use super::rewind::{self, Rewound};
 use super::safety;
@@ -76,7 +76,10 @@ pub struct Tree {
 #[derive(Debug)]
 enum Way {
     Git(Box<GitTree>),
-    Plain { content: Box<Plain>, why: String },
+    Plain {
+        content: Box<PlainTree>,
+        why: String,
+    },
 }
 
 impl Tree {
@@ -104,7 +107,7 @@ impl Tree {
             Err(why) => {
                 let root = dir.canonicalize().unwrap_or_else(|_| absolute(dir));
                 let cache = Some(objects.join("content-hashes"));
-                let content = Box::new(Plain::new(
+                let content = Box::new(PlainTree::new(
                     ScanRoot::new(root, &apart, options.watching),
                     cache,
                 ));

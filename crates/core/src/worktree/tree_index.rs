@@ -12,9 +12,9 @@ use super::kind::Mode;
 use super::oid::Oid;
 use super::scan_root::ScanRoot;
 use super::stamp::Now;
-use super::sweep::{Found, Judge, Reach, Stale, Sweep};
+use super::sweep::{Judge, Reach, Stale, Sweep, SweepFindings};
 use super::tree::Watching;
-use super::watch::{Heard, Watch};
+use super::watch::{FolderWatch, Heard};
 
 /// For so long the watch alone is believed; then every file is looked at again.
 const FULL_SCAN_EVERY: Duration = Duration::from_secs(10);
@@ -46,12 +46,12 @@ pub(super) trait Store {
 pub(super) struct TreeIndex {
     pub(super) scan_root: ScanRoot,
     pub(super) top: Folder,
-    watch: Option<Watch>,
+    watch: Option<FolderWatch>,
     changes: Changes,
     round: u32,
     /// When every file was last looked at; `None` if the next look must go everywhere.
     walked: Option<Instant>,
-    content: Content,
+    content: Coverage,
     /// Bytes of content at most that were kept since they were last asked for; `None` where git
     /// took the snapshot.
     written: Option<u64>,
@@ -62,7 +62,7 @@ pub(super) struct TreeIndex {
 
 /// Whether what is known is of the whole work tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+enum Coverage {
     Partial,
     Whole,
 }
@@ -76,7 +76,7 @@ impl TreeIndex {
             changes: Changes::default(),
             round: 0,
             walked: None,
-            content: Content::Partial,
+            content: Coverage::Partial,
             written: None,
             linked: BTreeSet::new(),
         }
@@ -89,7 +89,7 @@ impl TreeIndex {
 
     /// Whether there is anything that a next look can build on.
     pub(super) fn is_begun(&self) -> bool {
-        self.content == Content::Whole
+        self.content == Coverage::Whole
     }
 
     /// Files that differ from the last mark.
@@ -107,7 +107,7 @@ impl TreeIndex {
     pub(super) fn replace(&mut self, top: Folder) -> Folder {
         self.written = None;
         self.walked = None;
-        self.content = Content::Partial;
+        self.content = Coverage::Partial;
         std::mem::replace(&mut self.top, top)
     }
 
@@ -128,7 +128,7 @@ impl TreeIndex {
         judge: &mut dyn Judge,
         now: Now,
         deadline: Deadline,
-    ) -> Result<Found, Stop> {
+    ) -> Result<SweepFindings, Stop> {
         let begun = Instant::now();
         let named = self.named();
         let reach = if named.is_some() {
@@ -153,7 +153,7 @@ impl TreeIndex {
             round: self.round,
             reach,
             linked: &mut self.linked,
-            found: Found::default(),
+            found: SweepFindings::default(),
         };
         let found = sweep.run(named.unwrap_or_else(|| BTreeSet::from([PathBuf::new()])));
         if watched && self.watch.is_none() {
@@ -163,7 +163,7 @@ impl TreeIndex {
         match (&found, reach) {
             (Ok(_), Reach::Everything) => {
                 self.walked = Some(begun);
-                self.content = Content::Whole;
+                self.content = Coverage::Whole;
             }
             (Ok(_), Reach::Named) => {}
             (Err(stop), _) => self.distrust(stop),
@@ -187,7 +187,7 @@ impl TreeIndex {
     fn renew_watch(&mut self) {
         match (&mut self.watch, self.scan_root.watching) {
             (Some(watch), _) => watch.forget(),
-            (none, Watching::WherePossible) => *none = Watch::new(&self.scan_root.root),
+            (none, Watching::WherePossible) => *none = FolderWatch::new(&self.scan_root.root),
             (None, Watching::Never) => {}
         }
     }

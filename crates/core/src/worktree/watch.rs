@@ -35,7 +35,7 @@ const LOST: AddWatchFlags = AddWatchFlags::IN_Q_OVERFLOW
 
 /// Watches on the folders of a work tree.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct FolderWatch {
     watching: Watching,
     device: u64,
     folders: HashMap<WatchDescriptor, PathBuf>,
@@ -50,15 +50,15 @@ pub(super) enum Heard {
     Lost,
 }
 
-impl Watch {
+impl FolderWatch {
     /// Begins to listen, where that can be relied on.
-    pub(super) fn new(root: &Path) -> Option<Watch> {
+    pub(super) fn new(root: &Path) -> Option<FolderWatch> {
         let kind = statfs::statfs(root).ok()?.filesystem_type();
         if !LOCAL.contains(&kind) {
             return None;
         }
         let device = fs::symlink_metadata(root).ok()?.dev();
-        Some(Watch {
+        Some(FolderWatch {
             watching: Watching::try_new().ok()?,
             device,
             folders: HashMap::new(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use descartes_client::{Effect, Sent};
+use descartes_client::{ControlEffect, Sent};
 use descartes_kernel::control;
 use serde_json::Value;
 use tracing::debug;
@@ -31,10 +31,10 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
         Sent::Signalled { pid } => return Ok(format!("process {pid} was asked to end")),
     };
     match ticket.effect(EFFECT) {
-        Ok(Effect::Done(message)) if message == "done" => Ok(done(command).to_owned()),
-        Ok(Effect::Done(message)) => Ok(message),
-        Ok(Effect::Pending) => Ok(accepted(command).to_owned()),
-        Ok(Effect::HostGone) => Ok("taken; the loop's process is gone".to_owned()),
+        Ok(ControlEffect::Done(message)) if message == "done" => Ok(done(command).to_owned()),
+        Ok(ControlEffect::Done(message)) => Ok(message),
+        Ok(ControlEffect::Pending) => Ok(accepted(command).to_owned()),
+        Ok(ControlEffect::HostGone) => Ok("taken; the loop's process is gone".to_owned()),
         Err(error) => Err(words(&error)),
     }
 }

@@ -43,12 +43,12 @@ const KEPT: usize = 500;
 /// Records at the end of a journal in which they are looked for.
 const RECENT: usize = 1536;
 
-struct Key {
+struct FeedKey {
     desk: Desk,
     id: String,
 }
 
-impl Hash for Key {
+impl Hash for FeedKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.id.hash(state);
     }
@@ -56,7 +56,7 @@ impl Hash for Key {
 
 /// How all loops stand, whenever that changes.
 pub fn fleet(desk: &Desk) -> Subscription<Message> {
-    let key = Key {
+    let key = FeedKey {
         desk: desk.clone(),
         id: "all loops".to_owned(),
     };
@@ -87,18 +87,18 @@ fn watch_fleet(desk: &Desk, tx: &UnboundedSender<Message>) {
 
 /// One loop: how it stands, whenever that changes, and when it prints.
 pub fn follow(desk: &Desk, id: &str) -> Subscription<Message> {
-    let key = Key {
+    let key = FeedKey {
         desk: desk.clone(),
         id: id.to_owned(),
     };
     Subscription::run_with(key, begin)
 }
 
-fn begin(key: &Key) -> UnboundedReceiver<Message> {
+fn begin(key: &FeedKey) -> UnboundedReceiver<Message> {
     let (tx, rx) = unbounded();
     let (desk, id) = (key.desk.clone(), key.id.clone());
     drop(thread::Builder::new().spawn(move || {
-        let post = Post { id, tx };
+        let post = FeedSender { id, tx };
         let mut told = None;
         while !post.tx.is_closed() {
             let Err(error) = watch(&desk, &post) else {
@@ -120,12 +120,12 @@ fn begin(key: &Key) -> UnboundedReceiver<Message> {
     rx
 }
 
-struct Post {
+struct FeedSender {
     id: String,
     tx: UnboundedSender<Message>,
 }
 
-impl Post {
+impl FeedSender {
     fn send(&self, news: Followed) {
         // A window that is gone is noticed when the next news is waited for.
         let _ = self
@@ -173,7 +173,7 @@ fn is_output(news: &LoopUpdate) -> bool {
 }
 
 /// Follows until nobody listens any more.
-fn watch(desk: &Desk, post: &Post) -> Result<(), ClientError> {
+fn watch(desk: &Desk, post: &FeedSender) -> Result<(), ClientError> {
     let handle: LoopHandle = desk.handle(&post.id)?;
     // Before the state: what is written in between then comes twice, not never.
     let recent = handle.recent(RECENT)?;

@@ -1,6 +1,6 @@
 //! The output: a window into a log of any length.
 
-use descartes_client::logs::{LogWindow, Place};
+use descartes_client::logs::{LogPosition, LogWindow};
 use descartes_kernel::reader::Source;
 
 use crate::message::LogRequest;
@@ -67,7 +67,7 @@ impl LogView {
             fits,
             ..Self::default()
         };
-        self.ask(id, Place::End, None)
+        self.ask(id, LogPosition::End, None)
     }
 
     /// There is more to read at the end; asks for it if it is wanted, one read at a time.
@@ -79,10 +79,10 @@ impl LogView {
             self.stale = true;
             return None;
         }
-        Some(self.ask(id, Place::End, None))
+        Some(self.ask(id, LogPosition::End, None))
     }
 
-    fn ask(&mut self, id: &str, place: Place, anchor: Option<(u64, i64)>) -> LogRequest {
+    fn ask(&mut self, id: &str, place: LogPosition, anchor: Option<(u64, i64)>) -> LogRequest {
         self.waiting = true;
         LogRequest {
             id: id.to_owned(),
@@ -124,7 +124,7 @@ impl LogView {
             }
         }
         let again = std::mem::take(&mut self.stale) && self.follow == Follow::Tail;
-        again.then(|| self.ask(&request.id, Place::End, None))
+        again.then(|| self.ask(&request.id, LogPosition::End, None))
     }
 
     /// Whether it shows the end of this already.
@@ -147,7 +147,7 @@ impl LogView {
         }
         if at < 0 && self.window.begin > 0 && !self.waiting {
             let begin = self.window.begin;
-            let place = Place::From(begin.saturating_sub(BACK));
+            let place = LogPosition::From(begin.saturating_sub(BACK));
             return Some(self.ask(id, place, Some((begin, at))));
         }
         if at > last && !at_end && !self.waiting {
@@ -156,7 +156,7 @@ impl LogView {
                 .lines
                 .get(self.top)
                 .map_or(0, |line| line.offset);
-            return Some(self.ask(id, Place::From(offset), Some((offset, lines))));
+            return Some(self.ask(id, LogPosition::From(offset), Some((offset, lines))));
         }
         self.top = usize::try_from(at.clamp(0, last)).unwrap_or(0);
         if at >= last && at_end {
@@ -184,7 +184,7 @@ impl LogView {
         if self.waiting {
             return None;
         }
-        Some(self.ask(id, Place::From(offset), Some((offset, 0))))
+        Some(self.ask(id, LogPosition::From(offset), Some((offset, 0))))
     }
 
     /// Moves to the first byte.
@@ -195,7 +195,7 @@ impl LogView {
     /// Moves to the end and stays there.
     pub fn end(&mut self, id: &str) -> LogRequest {
         self.follow = Follow::Tail;
-        self.ask(id, Place::End, None)
+        self.ask(id, LogPosition::End, None)
     }
 
     /// The visible lines.

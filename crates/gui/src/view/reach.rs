@@ -19,7 +19,7 @@ pub fn press<'a>(
     content: impl Into<Element<'a, Message>>,
     message: Option<Message>,
 ) -> Element<'a, Message> {
-    let part = message.map_or(Part::Still, Part::Press);
+    let part = message.map_or(FocusRole::Still, FocusRole::Press);
     let content = content.into();
     Element::new(Reach { content, part })
 }
@@ -29,7 +29,7 @@ pub fn ground<'a>(
     content: impl Into<Element<'a, Message>>,
     dialog: Option<Dialog>,
 ) -> Element<'a, Message> {
-    let part = dialog.map_or(Part::Still, |_| Part::Behind);
+    let part = dialog.map_or(FocusRole::Still, |_| FocusRole::Behind);
     let content = content.into();
     Element::new(Reach { content, part })
 }
@@ -39,18 +39,18 @@ pub fn watched<'a>(
     content: impl Into<Element<'a, Message>>,
     drawn: &Drawn,
 ) -> Element<'a, Message> {
-    let part = Part::Watched(drawn.clone());
+    let part = FocusRole::Watched(drawn.clone());
     let content = content.into();
     Element::new(Reach { content, part })
 }
 
 struct Reach<'a> {
     content: Element<'a, Message>,
-    part: Part,
+    part: FocusRole,
 }
 
 /// What a thing is to the keyboard.
-enum Part {
+enum FocusRole {
     /// It can be pressed.
     Press(Message),
     /// It cannot be pressed, now or ever; what is in it is reached.
@@ -63,11 +63,11 @@ enum Part {
 
 /// Whether the keyboard is at it.
 #[derive(Default)]
-struct State {
+struct FocusState {
     focused: bool,
 }
 
-impl Focusable for State {
+impl Focusable for FocusState {
     fn is_focused(&self) -> bool {
         self.focused
     }
@@ -95,11 +95,11 @@ fn presses(event: &Event) -> bool {
 
 impl Widget<Message, Theme, Renderer> for Reach<'_> {
     fn tag(&self) -> tree::Tag {
-        tree::Tag::of::<State>()
+        tree::Tag::of::<FocusState>()
     }
 
     fn state(&self) -> tree::State {
-        tree::State::new(State::default())
+        tree::State::new(FocusState::default())
     }
 
     fn children(&self) -> Vec<Tree> {
@@ -136,12 +136,12 @@ impl Widget<Message, Theme, Renderer> for Reach<'_> {
         operation: &mut dyn Operation,
     ) {
         // A button that was pressed and waits for an answer keeps its place.
-        let state = tree.state.downcast_mut::<State>();
-        if matches!(self.part, Part::Press(_)) || state.focused {
+        let state = tree.state.downcast_mut::<FocusState>();
+        if matches!(self.part, FocusRole::Press(_)) || state.focused {
             operation.focusable(None, layout.bounds(), state);
         }
         // Nothing behind a dialog is gone through: it has neither a place nor the cursor.
-        if !matches!(self.part, Part::Behind) {
+        if !matches!(self.part, FocusRole::Behind) {
             let content = self.content.as_widget_mut();
             content.operate(&mut tree.children[0], layout, renderer, operation);
         }
@@ -158,15 +158,15 @@ impl Widget<Message, Theme, Renderer> for Reach<'_> {
         shell: &mut Shell<'_, Message>,
         viewport: &Rectangle,
     ) {
-        let state = tree.state.downcast_mut::<State>();
+        let state = tree.state.downcast_mut::<FocusState>();
         match &self.part {
-            Part::Press(message) if state.focused && presses(event) => {
+            FocusRole::Press(message) if state.focused && presses(event) => {
                 shell.publish(message.clone());
                 shell.capture_event();
                 return;
             }
             // Keys that a field behind the dialog would take are not for it.
-            Part::Behind if matches!(event, Event::Keyboard(_)) => return,
+            FocusRole::Behind if matches!(event, Event::Keyboard(_)) => return,
             _ => {}
         }
         if matches!(event, Event::Mouse(mouse::Event::ButtonPressed(_))) && state.focused {
@@ -191,13 +191,13 @@ impl Widget<Message, Theme, Renderer> for Reach<'_> {
         viewport: &Rectangle,
     ) {
         let content = self.content.as_widget();
-        let state = tree.state.downcast_ref::<State>();
+        let state = tree.state.downcast_ref::<FocusState>();
         let tree = &tree.children[0];
         content.draw(tree, renderer, theme, style, layout, cursor, viewport);
         if state.focused {
             ring(renderer, theme, layout.bounds());
         }
-        if let Part::Watched(drawn) = &self.part {
+        if let FocusRole::Watched(drawn) = &self.part {
             drawn.tell();
         }
     }

@@ -2,7 +2,7 @@
 use std::collections::VecDeque;
 
 use descartes_client::logs::{LogLine, LogWindow};
-use descartes_client::{Brief, Standing};
+use descartes_client::{Brief, LoopBrief};
 use descartes_gui::font;
 use descartes_gui::message::{Effect, Followed, Message, Stands};
 use descartes_gui::model::Model;
@@ -181,7 +181,7 @@ impl Tale {
             parent: None,
             folder: "/home/ada/parser".into(),
             started_at: self.state.started_at,
-            standing: Ok(Standing {
+            standing: Ok(LoopBrief {
                 status: Status::of(&self.state, self.life),
                 iterations: self.state.iterations,
                 limit: self.state.config.max_iterations,

@@ -10,30 +10,30 @@ use super::{AgentEvent, Denial, Piece, RunResult, ToolOutcome, Usage};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct CodexLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
     #[serde(borrow)]
     thread_id: Str<'a>,
     #[serde(borrow)]
-    item: Obj<Item<'a>>,
+    item: Obj<CodexItem<'a>>,
     #[serde(borrow)]
     message: Str<'a>,
     #[serde(borrow)]
-    error: Obj<Told<'a>>,
-    usage: Obj<Tokens>,
+    error: Obj<CodexMessage<'a>>,
+    usage: Obj<CodexTokens>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told<'a> {
+struct CodexMessage<'a> {
     #[serde(borrow)]
     message: Str<'a>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Item<'a> {
+struct CodexItem<'a> {
     #[serde(borrow)]
     id: Str<'a>,
     #[serde(borrow, rename = "type")]
@@ -49,7 +49,7 @@ struct Item<'a> {
     #[serde(borrow)]
     status: Str<'a>,
     #[serde(borrow)]
-    changes: List<Obj<Change<'a>>>,
+    changes: List<Obj<CodexChange<'a>>>,
     #[serde(borrow)]
     server: Str<'a>,
     #[serde(borrow)]
@@ -64,14 +64,14 @@ struct Item<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Change<'a> {
+struct CodexChange<'a> {
     #[serde(borrow)]
     path: Str<'a>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
+struct CodexTokens {
     input_tokens: Num,
     cached_input_tokens: Num,
     cache_write_input_tokens: Num,
@@ -79,7 +79,7 @@ struct Tokens {
     reasoning_output_tokens: Num,
 }
 
-impl Tokens {
+impl CodexTokens {
     /// Codex counts what came from a cache as input too.
     fn usage(self) -> Usage {
         let cache_read = self.cached_input_tokens.count();
@@ -110,7 +110,7 @@ pub(super) struct Codex {
 
 impl Dialect for Codex {
     fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        for line in values::<Line<'_>>(json)? {
+        for line in values::<CodexLine<'_>>(json)? {
             self.take(&line, out);
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Dialect for Codex {
 }
 
 impl Codex {
-    fn take(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &CodexLine<'_>, out: &mut Out<'_>) {
         match line.kind.or_empty() {
             "thread.started" => out.push(AgentEvent::Session {
                 id: line.thread_id.owned(),
@@ -127,7 +127,7 @@ impl Codex {
             }),
             "turn.started" => out.push(AgentEvent::Step),
             "turn.completed" => out.push(AgentEvent::Result(RunResult {
-                usage: line.usage.0.map(Tokens::usage),
+                usage: line.usage.0.map(CodexTokens::usage),
                 ..RunResult::default()
             })),
             "turn.failed" => {
@@ -138,7 +138,7 @@ impl Codex {
                     .map_or("", |error| error.message.or_empty());
                 out.push(AgentEvent::Result(RunResult {
                     error: Some(failure(told, None)),
-                    usage: line.usage.0.map(Tokens::usage),
+                    usage: line.usage.0.map(CodexTokens::usage),
                     ..RunResult::default()
                 }));
             }
@@ -150,7 +150,7 @@ impl Codex {
         }
     }
 
-    fn item(&mut self, line: &Line<'_>, stage: Stage, out: &mut Out<'_>) {
+    fn item(&mut self, line: &CodexLine<'_>, stage: Stage, out: &mut Out<'_>) {
         let Some(item) = &line.item.0 else { return };
         let done = stage == Stage::Completed;
         match item.kind.or_empty() {
@@ -175,7 +175,7 @@ impl Codex {
         }
     }
 
-    fn tool(&mut self, item: &Item<'_>, stage: Stage, out: &mut Out<'_>) {
+    fn tool(&mut self, item: &CodexItem<'_>, stage: Stage, out: &mut Out<'_>) {
         let id = item.id.or_empty();
         let told = self.begun.iter().position(|begun| begun == id);
         if told.is_none() {
@@ -203,7 +203,7 @@ enum Stage {
     Completed,
 }
 
-fn call(item: &Item<'_>) -> AgentEvent {
+fn call(item: &CodexItem<'_>) -> AgentEvent {
     let kind = item.kind.or_empty();
     let (name, summary) = match kind {
         "command_execution" => {
@@ -240,7 +240,7 @@ fn call(item: &Item<'_>) -> AgentEvent {
     AgentEvent::ToolCall { id, name, summary }
 }
 
-fn answer(item: &Item<'_>, out: &mut Out<'_>) {
+fn answer(item: &CodexItem<'_>, out: &mut Out<'_>) {
     if item.status.is("declined") {
         out.push(AgentEvent::Denied(Denial {
             tool: "shell".to_owned(),

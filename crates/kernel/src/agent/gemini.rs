@@ -14,7 +14,7 @@ use super::{AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutc
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct GeminiLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
     #[serde(borrow)]
@@ -38,7 +38,7 @@ struct Line<'a> {
     status: Str<'a>,
     output: Preview,
     #[serde(borrow)]
-    error: Obj<Told<'a>>,
+    error: Obj<GeminiMessage<'a>>,
     #[serde(borrow)]
     severity: Str<'a>,
     #[serde(borrow)]
@@ -48,7 +48,7 @@ struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told<'a> {
+struct GeminiMessage<'a> {
     #[serde(borrow)]
     message: Str<'a>,
 }
@@ -86,7 +86,7 @@ impl Stats {
     }
 }
 
-struct Call {
+struct GeminiCall {
     id: String,
     name: String,
     rule: String,
@@ -99,12 +99,12 @@ pub(super) struct Gemini {
     message: u32,
     /// Text came for the present message.
     open: bool,
-    calls: VecDeque<Call>,
+    calls: VecDeque<GeminiCall>,
 }
 
 impl Dialect for Gemini {
     fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        for line in values::<Line<'_>>(json)? {
+        for line in values::<GeminiLine<'_>>(json)? {
             self.take(&line, out);
         }
         Ok(())
@@ -112,7 +112,7 @@ impl Dialect for Gemini {
 }
 
 impl Gemini {
-    fn take(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &GeminiLine<'_>, out: &mut Out<'_>) {
         match line.kind.or_empty() {
             "init" => out.push(AgentEvent::Session {
                 id: line.session_id.owned(),
@@ -137,7 +137,7 @@ impl Gemini {
         }
     }
 
-    fn say(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn say(&mut self, line: &GeminiLine<'_>, out: &mut Out<'_>) {
         let delta = line.delta.0 == Some(true);
         if !delta {
             self.close();
@@ -153,12 +153,12 @@ impl Gemini {
         }
     }
 
-    fn call(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn call(&mut self, line: &GeminiLine<'_>, out: &mut Out<'_>) {
         self.close();
         let name = line.tool_name.or_empty();
         let input = line.parameters.0.clone().unwrap_or_default();
         let id = line.tool_id.or_empty().to_owned();
-        self.calls.push_back(Call {
+        self.calls.push_back(GeminiCall {
             id: id.clone(),
             name: name.to_owned(),
             rule: tool::rule(name, &input),
@@ -174,7 +174,7 @@ impl Gemini {
         });
     }
 
-    fn answer(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn answer(&mut self, line: &GeminiLine<'_>, out: &mut Out<'_>) {
         self.close();
         let id = line.tool_id.or_empty().to_owned();
         let call = self.calls.iter().position(|call| call.id == id);
@@ -214,7 +214,7 @@ fn between(from: Timestamp, to: Timestamp) -> Option<Duration> {
     Duration::try_from(to.duration_since(from)).ok()
 }
 
-fn told(line: &Line<'_>) -> AgentEvent {
+fn told(line: &GeminiLine<'_>) -> AgentEvent {
     let message = line.message.or_empty();
     if line.severity.is("warning") {
         let message = message.to_owned();
@@ -224,7 +224,7 @@ fn told(line: &Line<'_>) -> AgentEvent {
 }
 
 /// The process may exit with 0 all the same.
-fn result(line: &Line<'_>) -> RunResult {
+fn result(line: &GeminiLine<'_>) -> RunResult {
     let told = line
         .error
         .0

@@ -42,12 +42,12 @@ pub struct Invocation {
     /// Whether the command grants the agent permissions, by us or by the user.
     pub granted: bool,
     /// What the user should know.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<AgentNotice>,
 }
 
 /// Something about a command line that the user should know.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Notice {
+pub enum AgentNotice {
     /// The command chooses a model itself.
     #[error("--model {model} is not passed on: the command already has {flag}")]
     ModelGiven {
@@ -153,7 +153,7 @@ fn insert(argv: &mut Vec<String>, rest: &[String], args: Vec<String>) {
     argv.extend_from_slice(&rest[end..]);
 }
 
-struct Read {
+struct ReadProfile {
     name: String,
     stream: StreamKind,
     jsonl: Option<JsonlMap>,
@@ -163,7 +163,7 @@ struct Building<'a> {
     profile: &'a Profile,
     flags: Flags<'a>,
     args: Vec<String>,
-    notices: Vec<Notice>,
+    notices: Vec<AgentNotice>,
 }
 
 impl Building<'_> {
@@ -180,9 +180,9 @@ impl Building<'_> {
     }
 
     /// The output format that the user chose, or the profile's.
-    fn format(&mut self, wanted: Option<&str>) -> Read {
+    fn format(&mut self, wanted: Option<&str>) -> ReadProfile {
         let profile = self.profile;
-        let plain = |name: &str, stream| Read {
+        let plain = |name: &str, stream| ReadProfile {
             name: name.to_owned(),
             stream,
             jsonl: profile.jsonl.clone(),
@@ -209,7 +209,7 @@ impl Building<'_> {
             }) => {
                 self.add(args);
                 let jsonl = jsonl.clone().or_else(|| profile.jsonl.clone());
-                Read {
+                ReadProfile {
                     name: name.to_owned(),
                     stream: *stream,
                     jsonl,
@@ -217,7 +217,8 @@ impl Building<'_> {
             }
             None => {
                 let (value, profile) = (name.to_owned(), profile.name.clone());
-                self.notices.push(Notice::UnknownFormat { value, profile });
+                self.notices
+                    .push(AgentNotice::UnknownFormat { value, profile });
                 plain(name, StreamKind::Text)
             }
         }
@@ -228,12 +229,14 @@ impl Building<'_> {
         let model = model.to_owned();
         let Some(flag) = self.profile.model.first() else {
             let profile = self.profile.name.clone();
-            return self.notices.push(Notice::NoModelFlag { model, profile });
+            return self
+                .notices
+                .push(AgentNotice::NoModelFlag { model, profile });
         };
         let name = flag.split_once('=').map_or(flag.as_str(), |(name, _)| name);
         if self.flags.has(name) {
             let flag = name.to_owned();
-            return self.notices.push(Notice::ModelGiven { model, flag });
+            return self.notices.push(AgentNotice::ModelGiven { model, flag });
         }
         let args = self
             .profile
@@ -255,7 +258,7 @@ impl Building<'_> {
         match (given, grant) {
             (Some(flag), _) => {
                 self.notices
-                    .push(Notice::PermissionsGiven { flag: flag.clone() });
+                    .push(AgentNotice::PermissionsGiven { flag: flag.clone() });
                 (true, BTreeMap::new())
             }
             (None, Some(grant)) => {
@@ -264,7 +267,7 @@ impl Building<'_> {
             }
             (None, None) => {
                 let profile = self.profile.name.clone();
-                self.notices.push(Notice::NoPermissionFlag { profile });
+                self.notices.push(AgentNotice::NoPermissionFlag { profile });
                 (false, BTreeMap::new())
             }
         }

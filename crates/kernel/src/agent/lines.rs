@@ -14,12 +14,12 @@ pub(super) enum Line<'a> {
 
 /// Holds the beginning of a line until its end comes.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct StreamLines {
     held: Vec<u8>,
     over: bool,
 }
 
-impl Lines {
+impl StreamLines {
     pub fn push(&mut self, mut bytes: &[u8], mut on: impl FnMut(Line<'_>)) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     fn cut(chunks: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
-        let mut lines = Lines::default();
+        let mut lines = StreamLines::default();
         let mut got = Vec::new();
         let mut on = |line: Line<'_>| {
             got.push(match line {

@@ -17,14 +17,14 @@ pub(super) struct Message {
     /// A block was ended: what comes next begins a line.
     ended: bool,
     #[serde(skip)]
-    search: Search,
+    search: OptionalSearch,
 }
 
 /// Beside the message, and no part of it.
 #[derive(Clone, Debug, Default)]
-struct Search(Option<MessageSearch>);
+struct OptionalSearch(Option<MessageSearch>);
 
-impl PartialEq for Search {
+impl PartialEq for OptionalSearch {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -62,7 +62,7 @@ impl Message {
     }
 
     pub fn search_for(&mut self, search: MessageSearch) {
-        self.search = Search(Some(search));
+        self.search = OptionalSearch(Some(search));
     }
 
     pub fn search(&mut self) -> Option<&mut MessageSearch> {

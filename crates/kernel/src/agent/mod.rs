@@ -36,8 +36,8 @@ pub use delivery::{Delivery, PromptError};
 pub use event::{
     AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, UsageScope,
 };
-pub use invocation::{Choices, Invocation, Notice, build};
-pub use preflight::{Denied, Host, Refusal, preflight};
+pub use invocation::{AgentNotice, Choices, Invocation, build};
+pub use preflight::{Denied, Host, PreflightError, preflight};
 pub use profile::{
     Format, FormatValue, Grant, PermissionRules, Permissions, Profile, PromptLimit, PromptMode,
     Reports, RootRule, SettingsFile, StreamKind,

@@ -19,40 +19,40 @@ use crate::provider_limit::{self, LimitKind, LimitTold};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line<'a> {
+struct OpencodeLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Str<'a>,
     timestamp: Num,
     #[serde(borrow, rename = "sessionID")]
     session: Str<'a>,
     #[serde(borrow)]
-    part: Obj<Part<'a>>,
+    part: Obj<OpencodePart<'a>>,
     #[serde(borrow)]
     error: Obj<ErrorTold<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Part<'a> {
+struct OpencodePart<'a> {
     #[serde(borrow, rename = "messageID")]
     message: Str<'a>,
     #[serde(borrow)]
     text: Str<'a>,
     #[serde(borrow)]
     reason: Str<'a>,
-    tokens: Obj<Tokens>,
+    tokens: Obj<OpencodeTokens>,
     cost: Num,
     #[serde(borrow)]
     tool: Str<'a>,
     #[serde(borrow, rename = "callID")]
     call: Str<'a>,
     #[serde(borrow)]
-    state: Obj<State<'a>>,
+    state: Obj<OpencodeState<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct State<'a> {
+struct OpencodeState<'a> {
     #[serde(borrow)]
     status: Str<'a>,
     #[serde(borrow)]
@@ -61,7 +61,7 @@ struct State<'a> {
     #[serde(borrow)]
     error: Str<'a>,
     metadata: Obj<Metadata>,
-    time: Obj<Span>,
+    time: Obj<OpencodeTimes>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -72,14 +72,14 @@ struct Metadata {
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-struct Span {
+struct OpencodeTimes {
     start: Num,
     end: Num,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-struct Tokens {
+struct OpencodeTokens {
     input: Num,
     output: Num,
     reasoning: Num,
@@ -93,7 +93,7 @@ struct Cache {
     write: Num,
 }
 
-impl Tokens {
+impl OpencodeTokens {
     /// Opencode counts thoughts beside the output.
     fn usage(self) -> Usage {
         let cache = self.cache.0.unwrap_or_default();
@@ -164,7 +164,7 @@ pub(super) struct OpenCode {
 
 impl Dialect for OpenCode {
     fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        for line in values::<Line<'_>>(json)? {
+        for line in values::<OpencodeLine<'_>>(json)? {
             self.take(&line, out);
         }
         Ok(())
@@ -172,7 +172,7 @@ impl Dialect for OpenCode {
 }
 
 impl OpenCode {
-    fn take(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &OpencodeLine<'_>, out: &mut Out<'_>) {
         self.begin(line, out);
         let part = line.part.0.as_ref();
         match (line.kind.or_empty(), part) {
@@ -192,7 +192,7 @@ impl OpenCode {
         }
     }
 
-    fn begin(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn begin(&mut self, line: &OpencodeLine<'_>, out: &mut Out<'_>) {
         let id = line.session.owned();
         if id.is_some() && id != self.session {
             self.session.clone_from(&id);
@@ -204,7 +204,7 @@ impl OpenCode {
         }
     }
 
-    fn say(&mut self, part: &Part<'_>, out: &mut Out<'_>) {
+    fn say(&mut self, part: &OpencodePart<'_>, out: &mut Out<'_>) {
         let same =
             part.message.as_deref().is_some() && part.message.as_deref() == self.id.as_deref();
         if !same {
@@ -220,7 +220,7 @@ impl OpenCode {
 }
 
 /// A tool is told when it has ended: call and result at once.
-fn tool_use(part: &Part<'_>, out: &mut Out<'_>) {
+fn tool_use(part: &OpencodePart<'_>, out: &mut Out<'_>) {
     let name = part.tool.or_empty();
     let id = part.call.or_empty();
     let Some(state) = &part.state.0 else { return };
@@ -256,7 +256,7 @@ fn tool_use(part: &Part<'_>, out: &mut Out<'_>) {
     });
 }
 
-fn step_finish(part: &Part<'_>, out: &mut Out<'_>) {
+fn step_finish(part: &OpencodePart<'_>, out: &mut Out<'_>) {
     out.push(AgentEvent::Usage {
         scope: UsageScope::Step,
         usage: part.tokens.0.unwrap_or_default().usage(),
@@ -282,7 +282,7 @@ fn step_finish(part: &Part<'_>, out: &mut Out<'_>) {
     }));
 }
 
-fn failed(error: &ErrorTold<'_>, line: &Line<'_>, out: &mut Out<'_>) {
+fn failed(error: &ErrorTold<'_>, line: &OpencodeLine<'_>, out: &mut Out<'_>) {
     let name = error.name.or_empty();
     let empty = ErrorData::default();
     let data = error.data.0.as_ref().unwrap_or(&empty);
@@ -313,7 +313,7 @@ fn failed(error: &ErrorTold<'_>, line: &Line<'_>, out: &mut Out<'_>) {
 }
 
 /// The provider's headers, else the body of its answer, counted from the event's own time.
-fn reset(data: &ErrorData<'_>, line: &Line<'_>) -> Option<Timestamp> {
+fn reset(data: &ErrorData<'_>, line: &OpencodeLine<'_>) -> Option<Timestamp> {
     let at = line
         .timestamp
         .int()

@@ -20,7 +20,7 @@ pub struct Host<'a> {
 /// A run that would fail, and what to type instead.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct PreflightError {
     /// What would go wrong.
     pub message: String,
     /// What to type instead.
@@ -60,7 +60,7 @@ pub fn preflight(
     profile: &Profile,
     invocation: &Invocation,
     host: Host<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), PreflightError> {
     let rules = &profile.permissions;
     if let Some(why) = &rules.needed
         && !invocation.granted
@@ -74,7 +74,7 @@ pub fn preflight(
     }
 }
 
-fn needs_permission(profile: &Profile, why: &str) -> Refusal {
+fn needs_permission(profile: &Profile, why: &str) -> PreflightError {
     let rules = &profile.permissions;
     let edit = rules.edit.as_ref().map(|_| Permissions::Edit);
     let all = rules.all.as_ref().map(|_| Permissions::All);
@@ -89,7 +89,7 @@ fn needs_permission(profile: &Profile, why: &str) -> Refusal {
             profile.name
         )
     });
-    Refusal {
+    PreflightError {
         message: format!("{} cannot work headless like this: {why}", profile.name),
         hint: format!("{}{own}", denied.hint_for_resume()),
         denied: Some(denied),
@@ -101,14 +101,14 @@ fn check_root(
     rule: &RootRule,
     invocation: &Invocation,
     host: Host<'_>,
-) -> Result<(), Refusal> {
+) -> Result<(), PreflightError> {
     let used = rule
         .flags
         .iter()
         .find(|flag| invocation.argv.contains(flag));
     let contained = (host.has_env)(&rule.env) || invocation.env.contains_key(&rule.env);
     match used {
-        Some(flag) if !contained => Err(Refusal {
+        Some(flag) if !contained => Err(PreflightError {
             message: format!("{} refuses {flag} as root", profile.name),
             hint: format!(
                 "run as another user; or, in a container or sandbox, add --env {}=1; or use --permissions edit",

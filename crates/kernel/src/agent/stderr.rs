@@ -13,7 +13,7 @@ const WHY_BYTES: usize = 300;
 /// Reads an agent's standard error for its own retries and waits.
 #[derive(Default)]
 pub struct StderrReader {
-    lines: lines::Lines,
+    lines: lines::StreamLines,
     attempt: Option<u32>,
     why: String,
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::jsonl::{JsonlMap, JsonlParser, PathError};
 use super::lenient::head;
-use super::lines::{Line, Lines};
+use super::lines::{Line, StreamLines};
 use super::{AgentEvent, StreamKind, Trouble, claude, codex, gemini, opencode, text};
 
 const NOISE_BYTES: usize = 2048;
@@ -75,7 +75,7 @@ pub(super) fn values<'de, T: Deserialize<'de>>(
 
 /// Cuts bytes into lines and gives the ones that are JSON to a dialect.
 pub(super) struct JsonLines<D> {
-    lines: Lines,
+    lines: StreamLines,
     dialect: D,
     trouble: Trouble,
 }
@@ -83,7 +83,7 @@ pub(super) struct JsonLines<D> {
 impl<D: Dialect> JsonLines<D> {
     pub fn new(dialect: D) -> Self {
         Self {
-            lines: Lines::default(),
+            lines: StreamLines::default(),
             dialect,
             trouble: Trouble::default(),
         }

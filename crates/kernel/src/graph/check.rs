@@ -104,7 +104,7 @@ impl TaskGraph {
     /// Strongly connected vertices among those left over (Tarjan, without recursion).
     fn knots(&self, left: &[u32], knot_of: &mut [u32]) -> Vec<Vec<u32>> {
         let mut knots = Vec::new();
-        let mut search = Search {
+        let mut search = CycleSearch {
             number: vec![0; self.vertices()],
             low: vec![0; self.vertices()],
             stack: Vec::new(),
@@ -126,7 +126,7 @@ impl TaskGraph {
         knots
     }
 
-    fn search_from(&self, root: u32, search: &mut Search, found: &mut dyn FnMut(Vec<u32>)) {
+    fn search_from(&self, root: u32, search: &mut CycleSearch, found: &mut dyn FnMut(Vec<u32>)) {
         let mut path = vec![(root, 0_usize)];
         search.enter(root);
         while let Some((vertex, edge)) = path.last_mut() {
@@ -153,7 +153,7 @@ impl TaskGraph {
 }
 
 /// The state of the search for knots.
-struct Search {
+struct CycleSearch {
     number: Vec<u32>,
     low: Vec<u32>,
     stack: Vec<u32>,
@@ -161,7 +161,7 @@ struct Search {
     counter: u32,
 }
 
-impl Search {
+impl CycleSearch {
     fn enter(&mut self, vertex: u32) {
         self.counter += 1;
         self.number[vertex as usize] = self.counter;

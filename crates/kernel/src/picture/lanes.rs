@@ -56,7 +56,7 @@ pub struct Lane {
 }
 
 /// How a picture of lanes is laid out.
-struct Form {
+struct LaneLayout {
     title: &'static str,
     row: f32,
     bar: f32,
@@ -68,7 +68,7 @@ const TOP: f32 = 6.0;
 
 /// Tasks side by side: one row a task, one bar an attempt or merge.
 pub fn gantt(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
-    let form = Form {
+    let form = LaneLayout {
         title: "Tasks over time",
         row: 26.0,
         bar: 16.0,
@@ -79,7 +79,7 @@ pub fn gantt(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
 
 /// Loops side by side: one row a loop.
 pub fn strip(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
-    let form = Form {
+    let form = LaneLayout {
         title: "Loops over time",
         row: 20.0,
         bar: 12.0,
@@ -88,7 +88,7 @@ pub fn strip(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
     draw(lanes, clock, width, &form)
 }
 
-fn draw(lanes: &[Lane], clock: &Clock, width: f32, form: &Form) -> Picture {
+fn draw(lanes: &[Lane], clock: &Clock, width: f32, form: &LaneLayout) -> Picture {
     let bottom = TOP + lanes.len() as f32 * form.row;
     let mut out = Picture::new(form.title, width, bottom + AXIS);
     let label = form.label.min(width * 0.35);
@@ -117,7 +117,7 @@ fn draw(lanes: &[Lane], clock: &Clock, width: f32, form: &Form) -> Picture {
     out
 }
 
-fn bar(span: &Span, axis: &Axis, top: f32, form: &Form, clock: &Clock) -> Shape {
+fn bar(span: &Span, axis: &Axis, top: f32, form: &LaneLayout, clock: &Clock) -> Shape {
     let from = axis.x(span.start);
     let to = axis.x(span.end.unwrap_or(clock.now));
     // A wait is thin, so that work stands out.

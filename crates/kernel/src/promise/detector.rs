@@ -3,8 +3,8 @@
 use memchr::{memchr2, memrchr2};
 
 use super::echo::Echo;
-use super::judge::Rules;
-use super::lines::{Known, Lines, Placed, Raw};
+use super::judge::PromiseRules;
+use super::lines::{Known, Placed, PromiseLines, Raw};
 use super::long::{LongLine, MAX_WHOLE};
 use super::near::NearMisses;
 use super::verdict::End;
@@ -40,7 +40,7 @@ impl Detector {
     /// `prompt` is what the agent was sent: printing it again is no claim.
     pub fn new(spec: &PromiseSpec, prompt: &str) -> Self {
         Self {
-            machine: Rules::new(spec).map(|rules| Machine::new(rules, prompt)),
+            machine: PromiseRules::new(spec).map(|rules| Machine::new(rules, prompt)),
         }
     }
 
@@ -85,7 +85,7 @@ impl Detector {
     /// Forgets the stream so far: another one begins.
     pub fn restart(&mut self) {
         if let Some(machine) = &mut self.machine {
-            machine.lines = Lines::default();
+            machine.lines = PromiseLines::default();
             machine.unfinished = Unfinished::None;
             machine.offset = 0;
         }
@@ -104,7 +104,7 @@ pub fn find_in_text(spec: &PromiseSpec, text: &str) -> Option<Claim> {
 #[derive(Clone, Debug)]
 struct Machine {
     known: Known,
-    lines: Lines,
+    lines: PromiseLines,
     unfinished: Unfinished,
     /// Offset of the next byte.
     offset: u64,
@@ -119,7 +119,7 @@ enum Unfinished {
 }
 
 impl Unfinished {
-    fn push(&mut self, rules: &Rules, more: &[u8]) {
+    fn push(&mut self, rules: &PromiseRules, more: &[u8]) {
         match self {
             Self::None => {}
             Self::Short { bytes, .. } if bytes.len() + more.len() <= MAX_WHOLE => {
@@ -150,11 +150,11 @@ impl Unfinished {
 }
 
 impl Machine {
-    fn new(rules: Rules, prompt: &str) -> Self {
+    fn new(rules: PromiseRules, prompt: &str) -> Self {
         let echo = Echo::of(&rules, prompt);
         Self {
             known: Known { rules, echo },
-            lines: Lines::default(),
+            lines: PromiseLines::default(),
             unfinished: Unfinished::None,
             offset: 0,
         }

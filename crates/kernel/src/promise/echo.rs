@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use super::ClaimKind;
 use super::ansi::Stripper;
 use super::find::{occurrences, tags_in_text};
-use super::judge::Rules;
+use super::judge::PromiseRules;
 use super::letters::{Letters, Speakers};
 use super::lookback::Before;
 
@@ -32,13 +32,13 @@ pub const PIECE: char = '\u{1c}';
 /// What an echo of the prompt looks like.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Echo {
-    done: Places,
-    abort: Places,
+    done: PromisePlaces,
+    abort: PromisePlaces,
 }
 
 /// The places where the prompt holds one promise.
 #[derive(Clone, Debug, Default)]
-struct Places {
+struct PromisePlaces {
     /// By their last bytes.
     leads: HashMap<[u8; KEY], Vec<Lead>>,
     /// Those with fewer bytes than that.
@@ -83,7 +83,7 @@ pub(super) enum Told {
 impl Echo {
     /// Reads the prompt as it is sent, and the texts that it was made of: an agent that prints one of
     /// them prints nothing of what stands before it in the prompt.
-    pub(super) fn of(rules: &Rules, prompt: &str) -> Self {
+    pub(super) fn of(rules: &PromiseRules, prompt: &str) -> Self {
         let mut echo = Self::default();
         for piece in prompt.split(PIECE) {
             echo.read(rules, piece);
@@ -91,7 +91,7 @@ impl Echo {
         echo
     }
 
-    fn read(&mut self, rules: &Rules, piece: &str) {
+    fn read(&mut self, rules: &PromiseRules, piece: &str) {
         let echo = self;
         let mut stripper = Stripper::default();
         let text = String::from_utf8_lossy(stripper.strip(piece.as_bytes()).text);
@@ -107,14 +107,14 @@ impl Echo {
         }
     }
 
-    fn places(&mut self, kind: ClaimKind) -> &mut Places {
+    fn places(&mut self, kind: ClaimKind) -> &mut PromisePlaces {
         match kind {
             ClaimKind::Done => &mut self.done,
             ClaimKind::Abort => &mut self.abort,
         }
     }
 
-    fn of_kind(&self, kind: ClaimKind) -> &Places {
+    fn of_kind(&self, kind: ClaimKind) -> &PromisePlaces {
         match kind {
             ClaimKind::Done => &self.done,
             ClaimKind::Abort => &self.abort,
@@ -204,7 +204,7 @@ impl Printed {
     }
 }
 
-impl Places {
+impl PromisePlaces {
     fn add(&mut self, prompt: &str, place: usize, end: usize) {
         let start = lead_start(prompt, place);
         let lead = prompt.get(start.place..place).unwrap_or_default();
@@ -380,7 +380,7 @@ mod tests {
             abort: Some("BLOCKED".into()),
             mode: PromiseMatch::Tagged,
         };
-        Echo::of(&Rules::new(&spec).unwrap(), prompt)
+        Echo::of(&PromiseRules::new(&spec).unwrap(), prompt)
     }
 
     fn is_echo(echo: &Echo, printed: &str) -> bool {

@@ -15,7 +15,7 @@ const LOOKBACK_BYTES: usize = 4096;
 
 /// The promises in the form in which they are compared.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
+pub(super) struct PromiseRules {
     done: Option<String>,
     abort: Option<String>,
     mode: PromiseMatch,
@@ -24,12 +24,12 @@ pub(super) struct Rules {
 
 /// A line as it is judged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct PromiseLine<'a> {
     pub(super) text: &'a [u8],
     pub(super) start: Start,
 }
 
-impl Line<'_> {
+impl PromiseLine<'_> {
     /// Whether nothing was said before, where `before` is the line's beginning as far as it is kept.
     fn is_unsaid(&self, before: &[u8]) -> bool {
         self.start != Start::Cut && is_unsaid(before)
@@ -49,15 +49,15 @@ impl Line<'_> {
     }
 
     /// How a tag stands by what is before it on its line.
-    fn standing(&self, before: &[u8]) -> Standing {
+    fn standing(&self, before: &[u8]) -> LineStanding {
         if self.is_quote() || self.is_changed(before) {
-            Standing::Quoted
+            LineStanding::Quoted
         } else if has_open_box(tail(before)) {
-            Standing::Beside
+            LineStanding::Beside
         } else if self.is_unsaid(before) || is_finished(tail(before)) {
-            Standing::Claim
+            LineStanding::Claim
         } else {
-            Standing::Beside
+            LineStanding::Beside
         }
     }
 }
@@ -75,7 +75,7 @@ pub(super) enum Start {
 
 /// Whether a promise stands so that it claims something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LineStanding {
     Claim,
     /// It stands beside other words, where it is no claim.
     Beside,
@@ -87,7 +87,7 @@ pub(super) enum Standing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) kind: ClaimKind,
-    pub(super) standing: Standing,
+    pub(super) standing: LineStanding,
     /// The whole of it, tag and all.
     pub(super) span: Range<usize>,
     /// Its text, trimmed.
@@ -111,7 +111,7 @@ pub(super) struct Opening {
     /// Where it stands.
     pub(super) place: usize,
     /// As what stands before it tells.
-    pub(super) standing: Standing,
+    pub(super) standing: LineStanding,
 }
 
 impl Opening {
@@ -126,7 +126,7 @@ impl Opening {
     }
 }
 
-impl Rules {
+impl PromiseRules {
     /// `None` where there is nothing to look for.
     pub(super) fn new(spec: &PromiseSpec) -> Option<Self> {
         let text = |text: &Option<String>| {
@@ -176,7 +176,7 @@ impl Rules {
     }
 
     /// The promise in `line`: the claim that it makes, or else a tag that is none.
-    pub(super) fn judge(&self, line: Line<'_>) -> Option<Found> {
+    pub(super) fn judge(&self, line: PromiseLine<'_>) -> Option<Found> {
         let is_no_claim = line.is_quote() || has_open_box(line.text);
         let claim = || {
             let tagged = self.tagged(line);
@@ -190,7 +190,7 @@ impl Rules {
 
     /// Words may not follow a tag, so that only the last one can be a claim; the same may
     /// stand before it once more.
-    fn tagged(&self, line: Line<'_>) -> Option<Found> {
+    fn tagged(&self, line: PromiseLine<'_>) -> Option<Found> {
         let mut tags = tags_from_end(line.text);
         let last = tags.next()?;
         let (text, kind) = self.read_tag(line.text, &last)?;
@@ -201,10 +201,10 @@ impl Rules {
         let mut first = last.span.start;
         loop {
             let before = line.text.get(..first)?;
-            if line.standing(before) == Standing::Claim {
+            if line.standing(before) == LineStanding::Claim {
                 return (!quote::encloses(tail(before), after)).then_some(Found {
                     kind,
-                    standing: Standing::Claim,
+                    standing: LineStanding::Claim,
                     span: last.span,
                     text,
                 });
@@ -220,18 +220,18 @@ impl Rules {
     }
 
     /// The last tag with one of the texts, where the line makes no claim.
-    fn beside(&self, line: Line<'_>) -> Option<Found> {
+    fn beside(&self, line: PromiseLine<'_>) -> Option<Found> {
         let (tag, (text, kind)) = tags_from_end(line.text).find_map(|tag| {
             let read = self.read_tag(line.text, &tag)?;
             Some((tag, read))
         })?;
         let (before, after) = around(line.text, &tag.span);
         let standing = match line.standing(before) {
-            Standing::Quoted => Standing::Quoted,
-            _ if quote::encloses(tail(before), after) => Standing::Quoted,
-            _ => Standing::Beside,
+            LineStanding::Quoted => LineStanding::Quoted,
+            _ if quote::encloses(tail(before), after) => LineStanding::Quoted,
+            _ => LineStanding::Beside,
         };
-        if standing == Standing::Quoted && has_words(after) {
+        if standing == LineStanding::Quoted && has_words(after) {
             return None;
         }
         Some(Found {
@@ -243,7 +243,7 @@ impl Rules {
     }
 
     /// The tag that `line` leaves open.
-    pub(super) fn opening(&self, line: Line<'_>) -> Option<Opening> {
+    pub(super) fn opening(&self, line: PromiseLine<'_>) -> Option<Opening> {
         let place = open_tag(line.text).filter(|_| line.start != Start::Cut)?;
         let before = line.text.get(..place)?;
         Some(Opening {
@@ -269,7 +269,7 @@ impl Rules {
     }
 
     /// The text alone on its line, in its own case, with emphasis and a full stop at most.
-    fn alone(&self, line: Line<'_>) -> Option<Found> {
+    fn alone(&self, line: PromiseLine<'_>) -> Option<Found> {
         let text = self.untagged().filter(|_| line.start != Start::Cut)?;
         let in_own_case = self.mode == PromiseMatch::Line;
         let stripped = |c: char| is_nothing(c) || is_emphasis(c);
@@ -293,7 +293,7 @@ impl Rules {
         Some(Found::untagged(span))
     }
 
-    fn within(&self, line: Line<'_>) -> Option<Found> {
+    fn within(&self, line: PromiseLine<'_>) -> Option<Found> {
         let span = whole_words(line.text, self.anywhere()?).last()?;
         Some(Found::untagged(span))
     }
@@ -304,7 +304,7 @@ impl Found {
     pub(super) fn untagged(span: Range<usize>) -> Self {
         Self {
             kind: ClaimKind::Done,
-            standing: Standing::Claim,
+            standing: LineStanding::Claim,
             text: span.clone(),
             span,
         }
@@ -326,20 +326,20 @@ fn tail(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn found(line: &str, mode: PromiseMatch) -> Option<(String, Standing)> {
+    fn found(line: &str, mode: PromiseMatch) -> Option<(String, LineStanding)> {
         let spec = PromiseSpec {
             done: Some("DONE".into()),
             abort: Some("BLOCKED".into()),
             mode,
         };
-        let found = Rules::new(&spec)?.judge(Line {
+        let found = PromiseRules::new(&spec)?.judge(PromiseLine {
             text: line.as_bytes(),
             start: Start::Whole,
         })?;
         Some((line[found.span].to_owned(), found.standing))
     }
 
-    fn standing(line: &str, mode: PromiseMatch) -> Option<Standing> {
+    fn standing(line: &str, mode: PromiseMatch) -> Option<LineStanding> {
         found(line, mode).map(|(_, standing)| standing)
     }
 
@@ -365,7 +365,7 @@ mod tests {
             "(",
             "[09:14:02] ",
         ] {
-            assert_eq!(standing(before), Standing::Claim, "{before}");
+            assert_eq!(standing(before), LineStanding::Claim, "{before}");
         }
         for before in [
             "x",
@@ -381,10 +381,10 @@ mod tests {
             "- [ ] ",
             "Ok. [ ] ",
         ] {
-            assert_eq!(standing(before), Standing::Beside, "{before}");
+            assert_eq!(standing(before), LineStanding::Beside, "{before}");
         }
         for before in ["> ", "+", "-", "++", " > Ok. "] {
-            assert_eq!(standing(before), Standing::Quoted, "{before}");
+            assert_eq!(standing(before), LineStanding::Quoted, "{before}");
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
             (" <promise>other</promise>", false),
         ] {
             let line = format!("<promise>DONE</promise>{after}");
-            let claims = standing(&line, PromiseMatch::Tagged) == Some(Standing::Claim);
+            let claims = standing(&line, PromiseMatch::Tagged) == Some(LineStanding::Claim);
             assert_eq!(claims, stands, "{line}");
         }
     }
@@ -413,7 +413,7 @@ mod tests {
     fn a_quoted_tag_is_nothing_where_words_follow_it() {
         let standing = |line: &str| standing(line, PromiseMatch::Tagged);
         let quoted = "I print \"<promise>DONE</promise>\"";
-        assert_eq!(standing(quoted), Some(Standing::Quoted));
+        assert_eq!(standing(quoted), Some(LineStanding::Quoted));
         assert_eq!(standing(&format!("{quoted} later")), None);
         assert_eq!(standing("<promise>other</promise>"), None);
     }

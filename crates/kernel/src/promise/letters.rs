@@ -52,7 +52,7 @@ pub(super) struct Letters {
 impl Letters {
     /// Reads `text`, which begins with a line, and from which terminal sequences are gone.
     pub(super) fn of(text: &str, speakers: Speakers) -> Self {
-        let mut reader = Reader::new(speakers);
+        let mut reader = LetterReader::new(speakers);
         text.chars().for_each(|c| reader.push(c));
         reader.letters
     }
@@ -63,7 +63,7 @@ impl Letters {
     }
 }
 
-struct Reader {
+struct LetterReader {
     letters: Letters,
     speakers: Speakers,
     line: LineSoFar,
@@ -85,7 +85,7 @@ enum LineSoFar {
     Begun,
 }
 
-impl Reader {
+impl LetterReader {
     fn new(speakers: Speakers) -> Self {
         Self {
             letters: Letters::default(),

@@ -6,7 +6,7 @@ use super::Claim;
 use super::ansi::{ESC, Stripper, sequence_len};
 use super::diff;
 use super::echo::Echo;
-use super::judge::{Line, Rules, Start};
+use super::judge::{PromiseLine, PromiseRules, Start};
 use super::long::{LongLine, MAX_WHOLE};
 use super::lookback::Lookback;
 use super::near::NearMisses;
@@ -15,13 +15,13 @@ use super::verdict::{End, Judged, Neighbours, Sighting, Verdict};
 /// What is looked for, and what is no claim though it looks like one.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    pub(super) rules: Rules,
+    pub(super) rules: PromiseRules,
     pub(super) echo: Echo,
 }
 
 /// The stream so far, as lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct PromiseLines {
     lookback: Lookback,
     verdict: Verdict,
     stripper: Stripper,
@@ -61,7 +61,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-impl Lines {
+impl PromiseLines {
     /// Whether the very next line matters, whatever it is.
     pub(super) fn wait_for_next(&self) -> bool {
         self.verdict.is_open()
@@ -96,7 +96,7 @@ impl Lines {
             }
             Raw::Whole { start, bytes } => {
                 let plain = self.stripper.strip(bytes);
-                let text = Line {
+                let text = PromiseLine {
                     text: plain.text,
                     start: Start::Whole,
                 };
@@ -122,7 +122,7 @@ impl Lines {
     fn judge_long(&mut self, known: &Known, long: &LongLine, line: Placed<'_>) {
         let plain = self.stripper.strip(long.window());
         let judged = Judged {
-            line: Line {
+            line: PromiseLine {
                 text: plain.text,
                 start: long.start(),
             },

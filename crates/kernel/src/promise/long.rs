@@ -3,7 +3,7 @@
 use super::ansi::{MAX_SEQUENCE, Plain, Stripper};
 use super::chars::{chars, has_words, is_blank};
 use super::find::whole_words;
-use super::judge::{Found, Line, Rules, Standing, Start, is_quote_line};
+use super::judge::{Found, LineStanding, PromiseLine, PromiseRules, Start, is_quote_line};
 use super::sentence::may_follow;
 use super::verdict::Sighting;
 
@@ -21,7 +21,7 @@ pub(super) struct LongLine {
     start: u64,
     /// The last bytes, at least `TAIL`; it slides in steps that depend on the line alone.
     window: Vec<u8>,
-    place: Place,
+    place: WindowStart,
     speaker: Speaker,
     /// Whether all that the window has passed is white space.
     blank: bool,
@@ -33,7 +33,7 @@ pub(super) struct LongLine {
 
 /// Where in its line the window begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum WindowStart {
     First,
     /// Maybe inside a terminal sequence.
     Later,
@@ -48,13 +48,13 @@ enum Speaker {
 
 impl LongLine {
     /// Begins with the first bytes of a line, which starts at `start` in the stream.
-    pub(super) fn new(rules: &Rules, start: u64, bytes: &[u8]) -> Self {
+    pub(super) fn new(rules: &PromiseRules, start: u64, bytes: &[u8]) -> Self {
         let head = bytes.get(..2 * MAX_SEQUENCE).unwrap_or(bytes);
         let quoted = is_quote_line(Stripper::default().strip(head).text);
         let mut line = Self {
             start,
             window: Vec::with_capacity(2 * TAIL),
-            place: Place::First,
+            place: WindowStart::First,
             speaker: if quoted {
                 Speaker::Quoted
             } else {
@@ -68,7 +68,7 @@ impl LongLine {
         line
     }
 
-    pub(super) fn push(&mut self, rules: &Rules, bytes: &[u8]) {
+    pub(super) fn push(&mut self, rules: &PromiseRules, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let room = 2 * TAIL - self.window.len();
@@ -94,28 +94,28 @@ impl LongLine {
     /// How much of the line's beginning the window holds.
     pub(super) fn start(&self) -> Start {
         match (self.place, self.blank) {
-            (Place::First, _) => Start::Whole,
-            (Place::Later, true) => Start::Indented,
-            (Place::Later, false) => Start::Cut,
+            (WindowStart::First, _) => Start::Whole,
+            (WindowStart::Later, true) => Start::Indented,
+            (WindowStart::Later, false) => Start::Cut,
         }
     }
 
     /// The promise in the line if it ends here. `plain` is the window's text.
-    pub(super) fn judge(&self, rules: &Rules, plain: Plain<'_>) -> Option<Sighting> {
+    pub(super) fn judge(&self, rules: &PromiseRules, plain: Plain<'_>) -> Option<Sighting> {
         if self.speaker == Speaker::Quoted {
             return None;
         }
         let (found, tag) = (self.found(rules, plain), self.tag_so_far(plain));
         match (found, tag) {
-            (Some(found), _) if found.standing == Standing::Claim => Some(found),
-            (_, Some(tag)) if tag.standing == Standing::Claim => Some(tag),
+            (Some(found), _) if found.standing == LineStanding::Claim => Some(found),
+            (_, Some(tag)) if tag.standing == LineStanding::Claim => Some(tag),
             (found, tag) => self.passed.clone().or(found).or(tag),
         }
     }
 
     /// What is found in the window.
-    fn found(&self, rules: &Rules, plain: Plain<'_>) -> Option<Sighting> {
-        let found = rules.judge(Line {
+    fn found(&self, rules: &PromiseRules, plain: Plain<'_>) -> Option<Sighting> {
+        let found = rules.judge(PromiseLine {
             text: plain.text,
             start: self.start(),
         });
@@ -129,14 +129,14 @@ impl LongLine {
         let behind = tag.offset.saturating_sub(self.start);
         let behind = usize::try_from(behind).unwrap_or(0).max(self.sure_from());
         let rest = plain.text_behind(behind);
-        if tag.standing == Standing::Claim && !chars(rest).all(may_follow) {
-            tag.standing = Standing::Beside;
+        if tag.standing == LineStanding::Claim && !chars(rest).all(may_follow) {
+            tag.standing = LineStanding::Beside;
         }
-        let gone = tag.standing == Standing::Quoted && has_words(rest);
+        let gone = tag.standing == LineStanding::Quoted && has_words(rest);
         (!gone).then_some(tag)
     }
 
-    fn slide(&mut self, rules: &Rules) {
+    fn slide(&mut self, rules: &PromiseRules) {
         let worth = rules.scan(&self.window).next(0).is_some();
         if worth || self.tag.is_some() {
             let mut stripper = Stripper::default();
@@ -159,7 +159,7 @@ impl LongLine {
         self.blank &= is_blank(passed.as_slice());
         drop(passed);
         self.start += TAIL as u64;
-        self.place = Place::Later;
+        self.place = WindowStart::Later;
     }
 
     /// The last whole words in the window, but for its edges: what looks like text there may
@@ -176,8 +176,8 @@ impl LongLine {
 
     fn sure_from(&self) -> usize {
         match self.place {
-            Place::First => 0,
-            Place::Later => MAX_SEQUENCE,
+            WindowStart::First => 0,
+            WindowStart::Later => MAX_SEQUENCE,
         }
     }
 }

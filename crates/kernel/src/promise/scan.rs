@@ -17,14 +17,14 @@ const HUNK: &[u8] = b"@@ ";
 #[derive(Clone, Debug)]
 pub(super) struct Scanner {
     /// For bytes without any sequence; what it compares is longer, so that it errs less.
-    clean: Search,
-    any: Search,
+    clean: PromiseSearch,
+    any: PromiseSearch,
     /// The rest of the text from its rarest part on.
     text: Vec<u8>,
 }
 
 #[derive(Clone, Debug)]
-struct Search {
+struct PromiseSearch {
     engine: Engine,
     /// What each pattern leads to.
     leads: Vec<Lead>,
@@ -54,8 +54,8 @@ impl Scanner {
             .filter(|(probe, _)| !probe.contains(&ESC))
             .cloned();
         Self {
-            clean: Search::new(unbroken.collect()),
-            any: Search::new(patterns),
+            clean: PromiseSearch::new(unbroken.collect()),
+            any: PromiseSearch::new(patterns),
             text,
         }
     }
@@ -78,7 +78,7 @@ impl Scanner {
 /// A search of some bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scan<'a> {
-    search: &'a Search,
+    search: &'a PromiseSearch,
     text: &'a [u8],
     hay: &'a [u8],
 }
@@ -115,7 +115,7 @@ impl Scan<'_> {
     }
 }
 
-impl Search {
+impl PromiseSearch {
     fn new(patterns: Vec<(Vec<u8>, Lead)>) -> Self {
         let (patterns, leads): (Vec<_>, Vec<_>) = patterns.into_iter().unzip();
         Self {

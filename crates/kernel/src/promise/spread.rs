@@ -4,7 +4,7 @@
 use super::ClaimKind;
 use super::chars::{chars, has_words, trim};
 use super::find::{Closing, closing_tag};
-use super::judge::{Opening, Rules, Standing};
+use super::judge::{LineStanding, Opening, PromiseRules};
 use super::near;
 use super::quote;
 use super::sentence::may_follow;
@@ -17,9 +17,9 @@ const MAX_INSIDE: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct Spread {
     /// As its opening line and the lines before that tell.
-    standing: Standing,
+    standing: LineStanding,
     /// As its opening line tells by itself.
-    bare_standing: Standing,
+    bare_standing: LineStanding,
     /// Whether it was opened within a fence that was open.
     holds: bool,
     /// What stands before it on its line.
@@ -33,7 +33,7 @@ pub(super) struct Spread {
 }
 
 /// What a line comes to.
-pub(super) enum Step {
+pub(super) enum SpreadStep {
     GoesOn(Spread),
     /// It is no tag of ours.
     Over,
@@ -45,8 +45,8 @@ pub(super) enum Step {
 pub(super) struct Closed {
     pub(super) kind: ClaimKind,
     pub(super) text: String,
-    pub(super) standing: Standing,
-    pub(super) bare_standing: Standing,
+    pub(super) standing: LineStanding,
+    pub(super) bare_standing: LineStanding,
     pub(super) holds: bool,
     pub(super) is_echo: bool,
     /// Where in its line it ends.
@@ -59,7 +59,7 @@ impl Spread {
     /// A tag that `line` opens; `standing` is how it stands among its neighbours.
     pub(super) fn open(
         opening: &Opening,
-        standing: Standing,
+        standing: LineStanding,
         holds: bool,
         line: &[u8],
         near: Neighbours<'_>,
@@ -82,37 +82,37 @@ impl Spread {
     }
 
     /// The next line.
-    pub(super) fn line(mut self, line: &[u8], rules: &Rules) -> Step {
+    pub(super) fn line(mut self, line: &[u8], rules: &PromiseRules) -> SpreadStep {
         match closing_tag(line) {
-            Closing::Breaks => Step::Over,
+            Closing::Breaks => SpreadStep::Over,
             Closing::GoesOn => {
                 self.push(line);
                 if self.ink > MAX_INSIDE {
-                    return Step::Over;
+                    return SpreadStep::Over;
                 }
-                Step::GoesOn(self)
+                SpreadStep::GoesOn(self)
             }
             Closing::Closes { inner, end } => {
                 self.push(inner);
                 if self.ink > MAX_INSIDE {
-                    return Step::Over;
+                    return SpreadStep::Over;
                 }
                 self.close(line, end, rules)
             }
         }
     }
 
-    fn close(self, line: &[u8], end: usize, rules: &Rules) -> Step {
+    fn close(self, line: &[u8], end: usize, rules: &PromiseRules) -> SpreadStep {
         let Some((text, kind)) = rules.read_inner(&self.inside) else {
-            return Step::Over;
+            return SpreadStep::Over;
         };
         let after = line.get(end..).unwrap_or_default();
         let quoted = quote::encloses(&self.before, after);
-        let judge = |standing: Standing| match standing {
-            Standing::Quoted => Standing::Quoted,
-            _ if quoted => Standing::Quoted,
-            Standing::Claim if chars(after).all(may_follow) => Standing::Claim,
-            _ => Standing::Beside,
+        let judge = |standing: LineStanding| match standing {
+            LineStanding::Quoted => LineStanding::Quoted,
+            _ if quoted => LineStanding::Quoted,
+            LineStanding::Claim if chars(after).all(may_follow) => LineStanding::Claim,
+            _ => LineStanding::Beside,
         };
         let before = String::from_utf8_lossy(&self.before);
         let line = format!(
@@ -121,7 +121,7 @@ impl Spread {
             String::from_utf8_lossy(after)
         );
         let tag = before.len()..before.len() + self.inside.len() + 19;
-        Step::Closed(Closed {
+        SpreadStep::Closed(Closed {
             kind,
             text: self.inside.get(text).unwrap_or_default().replace('\n', " "),
             standing: judge(self.standing),

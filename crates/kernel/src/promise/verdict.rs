@@ -6,17 +6,17 @@ use super::chars::{has_words, is_blank};
 use super::diff;
 use super::echo::{After, Echo, Told};
 use super::fence::{self, Fence, Fencing};
-use super::judge::{Found, Line, Opening, Rules, Standing, Start};
+use super::judge::{Found, LineStanding, Opening, PromiseLine, PromiseRules, Start};
 use super::lookback::Before;
 use super::near::{self, NearMiss, NearMisses};
-use super::spread::{Spread, Step};
+use super::spread::{Spread, SpreadStep};
 use super::{Claim, ClaimKind};
 
 /// A promise that a line holds.
 #[derive(Clone, Debug)]
 pub(super) struct Sighting {
     pub(super) kind: ClaimKind,
-    pub(super) standing: Standing,
+    pub(super) standing: LineStanding,
     pub(super) text: String,
     pub(super) offset: u64,
     /// What stands before it on its line.
@@ -76,7 +76,7 @@ pub(super) enum End {
 /// What a line is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Neighbours<'a> {
-    pub(super) rules: &'a Rules,
+    pub(super) rules: &'a PromiseRules,
     pub(super) echo: &'a Echo,
     pub(super) before: Before<'a>,
 }
@@ -84,7 +84,7 @@ pub(super) struct Neighbours<'a> {
 /// A line and what it holds.
 #[derive(Debug)]
 pub(super) struct Judged<'a> {
-    pub(super) line: Line<'a>,
+    pub(super) line: PromiseLine<'a>,
     pub(super) plain: Plain<'a>,
     /// Offset of the plain text's raw bytes in the stream.
     pub(super) start: u64,
@@ -101,7 +101,7 @@ impl Judged<'_> {
 
 /// A claim or a near miss.
 #[derive(Clone, Debug)]
-enum Item {
+enum ClaimOrNearMiss {
     Claim(Claim),
     Near(NearMiss),
 }
@@ -110,7 +110,7 @@ enum Item {
 #[derive(Clone, Debug)]
 struct Waiting {
     kind: ClaimKind,
-    item: Item,
+    item: ClaimOrNearMiss,
     after: After,
 }
 
@@ -204,7 +204,7 @@ impl Verdict {
         }
     }
 
-    fn see_diff(&mut self, line: Line<'_>, before: Before<'_>) {
+    fn see_diff(&mut self, line: PromiseLine<'_>, before: Before<'_>) {
         let is_whole = line.start == Start::Whole;
         if is_whole && diff::is_hunk_header(line.text) {
             self.in_diff = true;
@@ -215,9 +215,9 @@ impl Verdict {
         }
     }
 
-    fn among_neighbours(&self, standing: Standing, fenced: bool) -> Standing {
+    fn among_neighbours(&self, standing: LineStanding, fenced: bool) -> LineStanding {
         match standing {
-            _ if fenced || self.in_diff => Standing::Quoted,
+            _ if fenced || self.in_diff => LineStanding::Quoted,
             standing => standing,
         }
     }
@@ -236,10 +236,10 @@ impl Verdict {
         }
     }
 
-    fn give(&mut self, item: Item, out: &mut Vec<Claim>) {
+    fn give(&mut self, item: ClaimOrNearMiss, out: &mut Vec<Claim>) {
         match item {
-            Item::Claim(claim) => out.push(claim),
-            Item::Near(near) => self.near.add(near),
+            ClaimOrNearMiss::Claim(claim) => out.push(claim),
+            ClaimOrNearMiss::Near(near) => self.near.add(near),
         }
     }
 
@@ -257,9 +257,9 @@ impl Verdict {
             return;
         }
         match spread.line(judged.line.text, near.rules) {
-            Step::GoesOn(spread) => self.spread = Some(spread),
-            Step::Over => {}
-            Step::Closed(closed) => {
+            SpreadStep::GoesOn(spread) => self.spread = Some(spread),
+            SpreadStep::Over => {}
+            SpreadStep::Closed(closed) => {
                 let holds = closed.holds && self.fence.is_some();
                 let offset = judged.offset(closed.end);
                 if closed.is_echo {
@@ -309,7 +309,8 @@ impl Verdict {
         if !sighting.is_tag {
             // Without its tag it is a claim or nothing.
             if !self.in_diff && !fenced {
-                self.waiting.push(Waiting::new(kind, Item::Claim(claim)));
+                self.waiting
+                    .push(Waiting::new(kind, ClaimOrNearMiss::Claim(claim)));
             } else if holds && !self.in_diff {
                 self.held = Some(claim);
             }
@@ -333,7 +334,7 @@ impl Verdict {
     /// Puts a promise where it belongs. `holds` says that it stands in an open fence.
     fn settle(
         &mut self,
-        standing: Standing,
+        standing: LineStanding,
         holds: bool,
         words_follow: bool,
         claim: Claim,
@@ -342,13 +343,17 @@ impl Verdict {
         let kind = claim.kind;
         if holds {
             self.quoted = (!words_follow).then_some(missed);
-            self.held = (standing == Standing::Claim).then_some(claim);
+            self.held = (standing == LineStanding::Claim).then_some(claim);
             return;
         }
         match standing {
-            Standing::Claim => self.waiting.push(Waiting::new(kind, Item::Claim(claim))),
-            Standing::Beside => self.waiting.push(Waiting::new(kind, Item::Near(missed))),
-            Standing::Quoted => self.quoted = (!words_follow).then_some(missed),
+            LineStanding::Claim => self
+                .waiting
+                .push(Waiting::new(kind, ClaimOrNearMiss::Claim(claim))),
+            LineStanding::Beside => self
+                .waiting
+                .push(Waiting::new(kind, ClaimOrNearMiss::Near(missed))),
+            LineStanding::Quoted => self.quoted = (!words_follow).then_some(missed),
         }
     }
 
@@ -377,7 +382,7 @@ fn echo_behind(echo: &Echo, waiting: &mut Waiting, behind: &[u8]) -> Told {
 }
 
 impl Waiting {
-    fn new(kind: ClaimKind, item: Item) -> Self {
+    fn new(kind: ClaimKind, item: ClaimOrNearMiss) -> Self {
         Self {
             kind,
             item,

@@ -11,7 +11,7 @@ const TAIL_LINES: usize = 6;
 const LINE_BYTES: usize = 16 * 1024;
 
 /// A line as it was written, as it is compared, and how strictly it must be judged.
-pub(super) struct Line<'a> {
+pub(super) struct LimitLine<'a> {
     pub raw: &'a str,
     pub norm: String,
     context: Context,
@@ -25,7 +25,7 @@ enum Context {
 
 /// The lines that can tell of a limit: all of a short text, the last ones of a long text.
 /// Indented lines (stack traces, dumps) and fenced code are left out.
-pub(super) fn candidates(text: &str) -> Vec<Line<'_>> {
+pub(super) fn candidates(text: &str) -> Vec<LimitLine<'_>> {
     let text = text.trim();
     let mut fenced = false;
     let mut lines: Vec<&str> = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn candidates(text: &str) -> Vec<Line<'_>> {
     lines[from..]
         .iter()
         .filter(|raw| raw.len() <= LINE_BYTES)
-        .map(|raw| Line {
+        .map(|raw| LimitLine {
             raw,
             norm: normalize(raw),
             context,
@@ -55,7 +55,7 @@ pub(super) fn candidates(text: &str) -> Vec<Line<'_>> {
 }
 
 /// What the line tells of, if it is an error's line or a statement of its own.
-pub(super) fn kind_of(line: &Line<'_>, after: &str) -> Option<LimitKind> {
+pub(super) fn kind_of(line: &LimitLine<'_>, after: &str) -> Option<LimitKind> {
     let norm = undecorated(&line.norm);
     if is_error(norm) {
         return phrases::inside(norm)

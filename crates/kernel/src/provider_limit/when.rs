@@ -21,24 +21,24 @@ const MARKERS: [&str; 9] = [
 const CONNECTORS: [&str; 7] = [" at", " on", " in", " after", " for", " around", ":"];
 
 /// Keys of JSON bodies and headers, with what their numbers count.
-const KEYS: [(&str, Key); 13] = [
-    ("resets_at", Key::Instant),
-    ("resetsat", Key::Instant),
-    ("reset_at", Key::Instant),
-    ("reset-at", Key::Instant),
-    ("resets_in_seconds", Key::Seconds),
-    ("reset-after-seconds", Key::Seconds),
-    ("reset_after_seconds", Key::Seconds),
-    ("retry-after-ms", Key::Millis),
-    ("retry-after", Key::Seconds),
-    ("retry_after", Key::Seconds),
-    ("retryafter", Key::Seconds),
-    ("retrydelayms", Key::Millis),
-    ("retrydelay", Key::Seconds),
+const KEYS: [(&str, TimeKey); 13] = [
+    ("resets_at", TimeKey::Instant),
+    ("resetsat", TimeKey::Instant),
+    ("reset_at", TimeKey::Instant),
+    ("reset-at", TimeKey::Instant),
+    ("resets_in_seconds", TimeKey::Seconds),
+    ("reset-after-seconds", TimeKey::Seconds),
+    ("reset_after_seconds", TimeKey::Seconds),
+    ("retry-after-ms", TimeKey::Millis),
+    ("retry-after", TimeKey::Seconds),
+    ("retry_after", TimeKey::Seconds),
+    ("retryafter", TimeKey::Seconds),
+    ("retrydelayms", TimeKey::Millis),
+    ("retrydelay", TimeKey::Seconds),
 ];
 
 #[derive(Clone, Copy)]
-enum Key {
+enum TimeKey {
     Instant,
     Seconds,
     Millis,
@@ -95,7 +95,7 @@ fn by_key(norm: &str, now: Timestamp) -> impl Iterator<Item = (usize, Timestamp)
     })
 }
 
-fn keyed(rest: &str, kind: Key, now: Timestamp) -> Option<Timestamp> {
+fn keyed(rest: &str, kind: TimeKey, now: Timestamp) -> Option<Timestamp> {
     let dated = || {
         let value = rest
             .split(['"', '\'', '\n', '}', ']'])
@@ -116,12 +116,12 @@ fn keyed(rest: &str, kind: Key, now: Timestamp) -> Option<Timestamp> {
             .ok()
     };
     match kind {
-        Key::Instant => epoch(rest).or_else(dated),
-        Key::Seconds => duration(rest)
+        TimeKey::Instant => epoch(rest).or_else(dated),
+        TimeKey::Seconds => duration(rest)
             .and_then(|after| now.checked_add(after).ok())
             .or_else(|| later(number()? * 1e3))
             .or_else(dated),
-        Key::Millis => later(number()?),
+        TimeKey::Millis => later(number()?),
     }
 }
 

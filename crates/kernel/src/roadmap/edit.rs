@@ -3,9 +3,9 @@
 use thiserror::Error;
 
 use super::lines::lines;
-use super::model::{Mark, Roadmap, RoadmapTask};
+use super::model::{CheckMark, Roadmap, RoadmapTask};
 use super::parse::{heads, parse};
-use super::tasks::Head;
+use super::tasks::TaskHead;
 
 /// A roadmap with something changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,9 +45,9 @@ pub enum EditError {
         /// The task.
         id: String,
         /// What was expected.
-        expected: Mark,
+        expected: CheckMark,
         /// What the file says.
-        found: Mark,
+        found: CheckMark,
     },
     /// The checkbox is empty or holds a sign that means nothing.
     #[error("the checkbox of `{id}` on line {line} cannot be changed; write [ ] in it")]
@@ -82,7 +82,7 @@ fn did_you_mean(near: &Option<String>) -> String {
 
 /// Marks a task as done.
 pub fn tick(text: &str, id: &str) -> Result<Edit, EditError> {
-    set_mark(text, id, None, Mark::Done)
+    set_mark(text, id, None, CheckMark::Done)
 }
 
 /// Sets the checkbox of a task, if it still is what was `expected` (`None` accepts any).
@@ -91,8 +91,8 @@ pub fn tick(text: &str, id: &str) -> Result<Edit, EditError> {
 pub fn set_mark(
     text: &str,
     id: &str,
-    expected: Option<Mark>,
-    new: Mark,
+    expected: Option<CheckMark>,
+    new: CheckMark,
 ) -> Result<Edit, EditError> {
     let heads = heads(text);
     let task = find(&heads, id)?;
@@ -120,13 +120,13 @@ pub fn set_mark(
 }
 
 /// The mark of a task, if there is one of that id.
-pub fn mark_of(text: &str, id: &str) -> Option<Mark> {
+pub fn mark_of(text: &str, id: &str) -> Option<CheckMark> {
     let heads = heads(text);
     let found = heads.iter().find(|head| head.id == id);
     found.map(|head| head.mark)
 }
 
-fn find<'r>(heads: &'r [Head<'r>], id: &str) -> Result<&'r Head<'r>, EditError> {
+fn find<'r>(heads: &'r [TaskHead<'r>], id: &str) -> Result<&'r TaskHead<'r>, EditError> {
     let mut all = heads.iter().filter(|head| head.id == id);
     match (all.next(), all.next()) {
         (Some(task), None) => Ok(task),

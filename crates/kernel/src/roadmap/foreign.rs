@@ -1,7 +1,7 @@
 //! Task lists of other tools: recognised, so that none of them is run as a roadmap of ours.
 
 use super::keys::KNOWN_KEYS;
-use super::lines::{Kind, Line};
+use super::lines::{LineKind, RoadmapLine};
 use super::task_line::item;
 use crate::finding::{Finding, Place};
 
@@ -61,8 +61,8 @@ impl ForeignFormat {
 ///
 /// Property lines of ours under a box decide first: who wrote `depends:` or `check:` there wrote a
 /// roadmap, whatever the ids look like.
-pub(super) fn recognize(all: &[Line<'_>]) -> Option<(ForeignFormat, Place)> {
-    let facts = Facts::of(all);
+pub(super) fn recognize(all: &[RoadmapLine<'_>]) -> Option<(ForeignFormat, Place)> {
+    let facts = FormatHints::of(all);
     if facts.has_properties || facts.first_box.is_none() {
         return None;
     }
@@ -86,7 +86,7 @@ pub(super) fn recognize(all: &[Line<'_>]) -> Option<(ForeignFormat, Place)> {
 
 /// What a text holds that tells whose it is.
 #[derive(Default)]
-struct Facts {
+struct FormatHints {
     first_box: Option<Place>,
     /// A property of ours under a box.
     has_properties: bool,
@@ -110,11 +110,11 @@ struct Facts {
     has_requirements: bool,
 }
 
-impl Facts {
-    fn of(all: &[Line<'_>]) -> Self {
+impl FormatHints {
+    fn of(all: &[RoadmapLine<'_>]) -> Self {
         let mut facts = Self::default();
         let mut in_tasks = false;
-        for line in all.iter().filter(|line| line.kind == Kind::Plain) {
+        for line in all.iter().filter(|line| line.kind == LineKind::Plain) {
             if let Some((level, heading)) = line.heading() {
                 if level <= 2 {
                     in_tasks = level == 2 && is_named(heading, "tasks");

@@ -6,7 +6,7 @@ use crate::finding::{Finding, Place};
 
 /// What a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LineKind {
     /// Text that means what it says.
     Plain,
     /// A fence, or code between fences: text and nothing else.
@@ -17,17 +17,17 @@ pub(crate) enum Kind {
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line<'a> {
+pub(crate) struct RoadmapLine<'a> {
     /// The line, from 1.
     pub(crate) number: u32,
     /// The byte at which it begins.
     pub(crate) start: usize,
     /// Its text without the line end.
     pub(crate) text: &'a str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: LineKind,
 }
 
-impl<'a> Line<'a> {
+impl<'a> RoadmapLine<'a> {
     pub(crate) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
@@ -50,7 +50,7 @@ impl<'a> Line<'a> {
 
     /// Level and text of a heading.
     pub(crate) fn heading(&self) -> Option<(usize, &'a str)> {
-        if self.kind != Kind::Plain {
+        if self.kind != LineKind::Plain {
             return None;
         }
         let level = self.text.bytes().take_while(|byte| *byte == b'#').count();
@@ -61,8 +61,8 @@ impl<'a> Line<'a> {
 }
 
 /// Splits a text into lines and finds its fences and comments.
-pub(crate) fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<Line<'a>> {
-    let mut all: Vec<Line<'a>> = Vec::new();
+pub(crate) fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<RoadmapLine<'a>> {
+    let mut all: Vec<RoadmapLine<'a>> = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
     while start < text.len() {
         let end =
@@ -70,11 +70,11 @@ pub(crate) fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<Line<
         let line = &text[start..end];
         let number = all.len() as u32 + 1;
         let text = line.strip_suffix('\r').unwrap_or(line);
-        all.push(Line {
+        all.push(RoadmapLine {
             number,
             start,
             text,
-            kind: Kind::Plain,
+            kind: LineKind::Plain,
         });
         start = end + 1;
     }
@@ -93,7 +93,7 @@ enum Opening {
     Comment,
 }
 
-fn opening(line: &Line<'_>) -> Option<Opening> {
+fn opening(line: &RoadmapLine<'_>) -> Option<Opening> {
     let text = line.text.trim_start();
     if text.starts_with("<!--") {
         return Some(Opening::Comment);
@@ -112,14 +112,19 @@ fn opening(line: &Line<'_>) -> Option<Opening> {
 }
 
 /// Marks a fence or comment that begins at `at`; answers where to go on.
-fn hide(all: &mut [Line<'_>], at: usize, opening: Opening, findings: &mut Vec<Finding>) -> usize {
+fn hide(
+    all: &mut [RoadmapLine<'_>],
+    at: usize,
+    opening: Opening,
+    findings: &mut Vec<Finding>,
+) -> usize {
     let place = Place::line(all[at].number);
     let (kind, found) = match opening {
-        Opening::Comment => (Kind::Comment, comment_end(all, at)),
-        Opening::Fence { mark, length } => (Kind::Code, fence_end(all, at, mark, length)),
+        Opening::Comment => (LineKind::Comment, comment_end(all, at)),
+        Opening::Fence { mark, length } => (LineKind::Code, fence_end(all, at, mark, length)),
     };
     let Some(range) = found else {
-        let what = if kind == Kind::Comment {
+        let what = if kind == LineKind::Comment {
             "comment"
         } else {
             "code fence"
@@ -136,13 +141,18 @@ fn hide(all: &mut [Line<'_>], at: usize, opening: Opening, findings: &mut Vec<Fi
     end
 }
 
-fn comment_end(all: &[Line<'_>], at: usize) -> Option<Range<usize>> {
+fn comment_end(all: &[RoadmapLine<'_>], at: usize) -> Option<Range<usize>> {
     let end = (at..all.len()).find(|line| all[*line].text.contains("-->"))?;
     Some(at..end + 1)
 }
 
 /// A fence inside a list ends with the list, as in Markdown.
-fn fence_end(all: &[Line<'_>], at: usize, mark: char, length: usize) -> Option<Range<usize>> {
+fn fence_end(
+    all: &[RoadmapLine<'_>],
+    at: usize,
+    mark: char,
+    length: usize,
+) -> Option<Range<usize>> {
     let inside_list = all[at].indent() > 0;
     for (offset, line) in all[at + 1..].iter().enumerate() {
         let text = line.text.trim();
@@ -165,8 +175,8 @@ mod tests {
         let text = "a\n```\n# no heading\n```\n<!-- x\n-->\n## H ##\r\n  ~~~sh\n  b\n- c\n";
         let mut findings = Vec::new();
         let all = lines(text, &mut findings);
-        let kinds: Vec<Kind> = all.iter().map(|line| line.kind).collect();
-        use Kind::{Code, Comment, Plain};
+        let kinds: Vec<LineKind> = all.iter().map(|line| line.kind).collect();
+        use LineKind::{Code, Comment, Plain};
         assert_eq!(
             kinds,
             [

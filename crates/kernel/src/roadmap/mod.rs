@@ -33,6 +33,6 @@ pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
 pub use foreign::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
 pub use keys::{KNOWN_KEYS, Keys};
-pub use model::{Constraints, Criterion, Depends, Mark, Phase, Roadmap, RoadmapTask};
+pub use model::{CheckMark, Constraints, Criterion, Depends, Phase, Roadmap, RoadmapTask};
 pub use parse::{check, parse};
 pub use settings::{Defaults, TaskSettings};

@@ -9,7 +9,7 @@ use crate::graph::TaskStatus;
 
 /// The character in a checkbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
+pub enum CheckMark {
     /// `[ ]`
     #[default]
     Open,
@@ -21,7 +21,7 @@ pub enum Mark {
     Stopped,
 }
 
-impl Mark {
+impl CheckMark {
     /// The mark for a character.
     pub const fn of(character: char) -> Option<Self> {
         match character {
@@ -103,7 +103,7 @@ pub struct Criterion {
     /// The text.
     pub text: String,
     /// Its checkbox.
-    pub mark: Mark,
+    pub mark: CheckMark,
     /// The line, from 1.
     pub line: u32,
 }
@@ -136,7 +136,7 @@ pub struct RoadmapTask {
     /// The lines under it that are no properties, without their common indentation.
     pub body: String,
     /// Its checkbox.
-    pub mark: Mark,
+    pub mark: CheckMark,
     /// Its phase, by position in [`Roadmap::phases`].
     pub phase: Option<usize>,
     /// Its properties.

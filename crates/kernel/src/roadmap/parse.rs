@@ -1,8 +1,8 @@
 //! A roadmap from its text.
 
-use super::lines::{Kind, Line, lines};
-use super::model::{Depends, Mark, Roadmap, RoadmapTask};
-use super::tasks::Head;
+use super::lines::{LineKind, RoadmapLine, lines};
+use super::model::{CheckMark, Depends, Roadmap, RoadmapTask};
+use super::tasks::TaskHead;
 use super::{foreign, sections, tasks};
 use crate::finding::{self, Finding, Place};
 use crate::graph::{Dependency, Rules, TaskGraph, TaskNode, TaskStatus};
@@ -36,7 +36,7 @@ pub fn parse(text: &str) -> Roadmap {
 }
 
 /// Where the tasks of a roadmap begin, without reading what stands under them.
-pub(super) fn heads(text: &str) -> Vec<Head<'_>> {
+pub(super) fn heads(text: &str) -> Vec<TaskHead<'_>> {
     let all = lines(text, &mut Vec::new());
     let (before, sections) = split(&all);
     let of = |kind: SectionKind| {
@@ -73,7 +73,7 @@ enum SectionKind {
 
 struct Section<'l, 'a> {
     kind: SectionKind,
-    lines: &'l [Line<'a>],
+    lines: &'l [RoadmapLine<'a>],
 }
 
 fn kind_of(heading: &str) -> SectionKind {
@@ -88,7 +88,7 @@ fn kind_of(heading: &str) -> SectionKind {
 }
 
 /// The lines before the first second-level heading, and the parts under those headings.
-fn split<'l, 'a>(all: &'l [Line<'a>]) -> (&'l [Line<'a>], Vec<Section<'l, 'a>>) {
+fn split<'l, 'a>(all: &'l [RoadmapLine<'a>]) -> (&'l [RoadmapLine<'a>], Vec<Section<'l, 'a>>) {
     let heads: Vec<(usize, &str)> = all
         .iter()
         .enumerate()
@@ -109,7 +109,7 @@ fn split<'l, 'a>(all: &'l [Line<'a>]) -> (&'l [Line<'a>], Vec<Section<'l, 'a>>) 
     )
 }
 
-fn title(all: &[Line<'_>]) -> Option<String> {
+fn title(all: &[RoadmapLine<'_>]) -> Option<String> {
     let name = all
         .iter()
         .find_map(|line| line.heading().filter(|(level, _)| *level == 1))?
@@ -122,10 +122,10 @@ fn title(all: &[Line<'_>]) -> Option<String> {
 }
 
 fn read_section(section: &Section<'_, '_>, roadmap: &mut Roadmap) {
-    let visible: Vec<Line<'_>> = section
+    let visible: Vec<RoadmapLine<'_>> = section
         .lines
         .iter()
-        .filter(|line| line.kind != Kind::Comment)
+        .filter(|line| line.kind != LineKind::Comment)
         .copied()
         .collect();
     match section.kind {
@@ -141,7 +141,7 @@ fn read_section(section: &Section<'_, '_>, roadmap: &mut Roadmap) {
 }
 
 /// A file without "## Tasks" has its tasks where its author put them.
-fn tasks_anywhere(before: &[Line<'_>], sections: &[Section<'_, '_>], roadmap: &mut Roadmap) {
+fn tasks_anywhere(before: &[RoadmapLine<'_>], sections: &[Section<'_, '_>], roadmap: &mut Roadmap) {
     let others = sections
         .iter()
         .filter(|section| section.kind == SectionKind::Other);
@@ -228,7 +228,7 @@ impl Roadmap {
 /// An open task that waits for one that a person took out.
 fn held_by(task: &RoadmapTask, on: &Depends, other: &RoadmapTask) -> Option<Finding> {
     let waits = task.mark.status() == TaskStatus::Pending;
-    let out = matches!(other.mark, Mark::LeftOut | Mark::Stopped);
+    let out = matches!(other.mark, CheckMark::LeftOut | CheckMark::Stopped);
     (waits && out).then(|| {
         let mark = other.mark.character();
         let message = format!(

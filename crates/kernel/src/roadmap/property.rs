@@ -1,13 +1,17 @@
 //! A line under a task that says something about it: `- key: value`.
 
 use super::keys::{KNOWN_KEYS, idle};
-use super::lines::Line;
+use super::lines::RoadmapLine;
 use super::tasks::Open;
 use super::value::offset_in;
 use crate::finding::{Finding, Place, nearest};
 
 /// Takes a line as a property, if it is one.
-pub(super) fn property(line: &Line<'_>, open: &mut Open<'_>, findings: &mut Vec<Finding>) -> bool {
+pub(super) fn property(
+    line: &RoadmapLine<'_>,
+    open: &mut Open<'_>,
+    findings: &mut Vec<Finding>,
+) -> bool {
     let Some((raw, value)) = bullet_key(line.text) else {
         warn_of_bare_property(line, findings);
         return false;
@@ -98,7 +102,7 @@ fn unknown_key(raw: &str, place: Place, findings: &mut Vec<Finding>) {
 }
 
 /// A known key without its bullet is text, and hardly meant as such.
-fn warn_of_bare_property(line: &Line<'_>, findings: &mut Vec<Finding>) {
+fn warn_of_bare_property(line: &RoadmapLine<'_>, findings: &mut Vec<Finding>) {
     let Some((raw, value)) = key_value(line.text) else {
         return;
     };
@@ -109,6 +113,6 @@ fn warn_of_bare_property(line: &Line<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn looks_like_property(line: &Line<'_>) -> bool {
+pub(super) fn looks_like_property(line: &RoadmapLine<'_>) -> bool {
     bullet_key(line.text).is_some_and(|(raw, _)| is_key_like(raw) && known(raw).is_some())
 }

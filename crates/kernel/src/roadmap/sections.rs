@@ -1,19 +1,19 @@
 //! The sections around the tasks.
 
-use super::lines::Line;
-use super::model::{Constraints, Criterion, Mark};
+use super::lines::RoadmapLine;
+use super::model::{CheckMark, Constraints, Criterion};
 use super::task_line::item;
 use super::value::{count, duration};
 use crate::finding::Finding;
 
 /// The text of a section, for prompts.
-pub(super) fn prose(lines: &[Line<'_>]) -> String {
+pub(super) fn prose(lines: &[RoadmapLine<'_>]) -> String {
     let text: Vec<&str> = lines.iter().map(|line| line.text).collect();
     text.join("\n").trim().to_owned()
 }
 
 /// "Constraints": times, retries and a folder are taken, everything else is kept for the prompt.
-pub(super) fn constraints(lines: &[Line<'_>], findings: &mut Vec<Finding>) -> Constraints {
+pub(super) fn constraints(lines: &[RoadmapLine<'_>], findings: &mut Vec<Finding>) -> Constraints {
     let mut found = Constraints::default();
     for line in lines.iter().filter(|line| !line.is_blank()) {
         let text = line.text.trim().trim_start_matches(['-', '*', '+']).trim();
@@ -52,7 +52,7 @@ fn from_first_digit(text: &str) -> Option<&str> {
 }
 
 /// "Success Criteria": one each bullet, with or without a checkbox.
-pub(super) fn criteria(lines: &[Line<'_>]) -> Vec<Criterion> {
+pub(super) fn criteria(lines: &[RoadmapLine<'_>]) -> Vec<Criterion> {
     let mut found: Vec<Criterion> = Vec::new();
     for line in lines.iter().filter(|line| !line.is_blank()) {
         let bullet = line
@@ -61,15 +61,15 @@ pub(super) fn criteria(lines: &[Line<'_>]) -> Vec<Criterion> {
             .strip_prefix(['-', '*', '+'])
             .map(str::trim);
         let (text, mark) = match (item(line), bullet) {
-            (Some(item), _) => (item.rest, Mark::of(item.mark).unwrap_or_default()),
-            (None, Some(text)) => (text, Mark::Open),
+            (Some(item), _) => (item.rest, CheckMark::of(item.mark).unwrap_or_default()),
+            (None, Some(text)) => (text, CheckMark::Open),
             (None, None) => match found.last_mut() {
                 Some(last) if line.indent() > 0 => {
                     last.text.push(' ');
                     last.text.push_str(line.text.trim());
                     continue;
                 }
-                _ => (line.text.trim(), Mark::Open),
+                _ => (line.text.trim(), CheckMark::Open),
             },
         };
         found.push(Criterion {
@@ -82,8 +82,8 @@ pub(super) fn criteria(lines: &[Line<'_>]) -> Vec<Criterion> {
 }
 
 /// "Growth Mode": numbered items and bullets; the prose around them is for people.
-pub(super) fn growth(lines: &[Line<'_>]) -> Vec<String> {
-    let idea = |line: &Line<'_>| {
+pub(super) fn growth(lines: &[RoadmapLine<'_>]) -> Vec<String> {
+    let idea = |line: &RoadmapLine<'_>| {
         let text = line.text.trim_start();
         let bullet = text
             .strip_prefix(['-', '*', '+'])

@@ -1,6 +1,6 @@
 //! The line on which a task begins.
 
-use super::lines::{Kind, Line};
+use super::lines::{LineKind, RoadmapLine};
 
 /// A list item with a checkbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(super) struct Name<'a> {
 }
 
 /// Reads `- [ ] **id**: description` and what comes near it.
-pub(super) fn item<'a>(line: &Line<'a>) -> Option<Item<'a>> {
-    if line.kind != Kind::Plain {
+pub(super) fn item<'a>(line: &RoadmapLine<'a>) -> Option<Item<'a>> {
+    if line.kind != LineKind::Plain {
         return None;
     }
     let text = line.text;
@@ -71,11 +71,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<Item<'_>> {
-        item(&Line {
+        item(&RoadmapLine {
             number: 1,
             start: 0,
             text,
-            kind: Kind::Plain,
+            kind: LineKind::Plain,
         })
     }
 

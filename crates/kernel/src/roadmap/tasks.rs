@@ -1,15 +1,15 @@
 //! Tasks: their lines, properties and bodies.
 
 use super::keys::Keys;
-use super::lines::{Kind, Line};
-use super::model::{Mark, Phase, Roadmap, RoadmapTask};
+use super::lines::{LineKind, RoadmapLine};
+use super::model::{CheckMark, Phase, Roadmap, RoadmapTask};
 use super::property::{looks_like_property, property};
 use super::task_line::{Item, Name, item};
 use crate::finding::{Finding, Place};
 
 /// Reads the lines of the section that holds the tasks.
-pub(super) fn read(lines: &[Line<'_>], roadmap: &mut Roadmap) {
-    let mut reader = Reader {
+pub(super) fn read(lines: &[RoadmapLine<'_>], roadmap: &mut Roadmap) {
+    let mut reader = TaskReader {
         base: None,
         open: None,
         roadmap,
@@ -21,16 +21,16 @@ pub(super) fn read(lines: &[Line<'_>], roadmap: &mut Roadmap) {
 }
 
 /// The line on which a task begins, as far as its checkbox is concerned.
-pub(super) struct Head<'a> {
+pub(super) struct TaskHead<'a> {
     pub(super) id: &'a str,
     pub(super) line: u32,
-    pub(super) mark: Mark,
+    pub(super) mark: CheckMark,
     /// The byte of the checkbox's character in the file; `None` where it holds no mark.
     pub(super) checkbox: Option<usize>,
 }
 
 /// The heads of the tasks that [`read`] finds in these lines.
-pub(super) fn heads<'a>(lines: &[Line<'a>], out: &mut Vec<Head<'a>>) {
+pub(super) fn heads<'a>(lines: &[RoadmapLine<'a>], out: &mut Vec<TaskHead<'a>>) {
     let mut base = None;
     for line in lines {
         let Some((found, name)) = item(line).and_then(|item| Some((item, item.name?))) else {
@@ -39,8 +39,8 @@ pub(super) fn heads<'a>(lines: &[Line<'a>], out: &mut Vec<Head<'a>>) {
         if line.indent() > *base.get_or_insert(line.indent()) {
             continue;
         }
-        let mark = Mark::of(found.mark).filter(|_| found.checkbox.is_some());
-        out.push(Head {
+        let mark = CheckMark::of(found.mark).filter(|_| found.checkbox.is_some());
+        out.push(TaskHead {
             id: name.id,
             line: line.number,
             mark: mark.unwrap_or_default(),
@@ -53,11 +53,11 @@ pub(super) fn heads<'a>(lines: &[Line<'a>], out: &mut Vec<Head<'a>>) {
 }
 
 /// A line that looks like a task with an id.
-pub(super) fn is_task(line: &Line<'_>) -> bool {
+pub(super) fn is_task(line: &RoadmapLine<'_>) -> bool {
     item(line).is_some_and(|item| item.name.is_some())
 }
 
-struct Reader<'r, 'a> {
+struct TaskReader<'r, 'a> {
     /// How far the first task is indented; deeper ones are parts of a task's text.
     base: Option<usize>,
     open: Option<Open<'a>>,
@@ -74,10 +74,10 @@ pub(super) struct Open<'a> {
     pub(super) wrapping: Option<(&'static str, usize)>,
 }
 
-impl<'a> Reader<'_, 'a> {
-    fn take(&mut self, line: &Line<'a>) {
+impl<'a> TaskReader<'_, 'a> {
+    fn take(&mut self, line: &RoadmapLine<'a>) {
         match (line.kind, line.heading(), item(line)) {
-            (Kind::Comment, ..) => self.comment(line),
+            (LineKind::Comment, ..) => self.comment(line),
             (_, Some((level, name)), _) if level <= 3 => {
                 self.close();
                 if level == 3 {
@@ -93,9 +93,9 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn comment(&mut self, line: &Line<'a>) {
-        let inner = Line {
-            kind: Kind::Plain,
+    fn comment(&mut self, line: &RoadmapLine<'a>) {
+        let inner = RoadmapLine {
+            kind: LineKind::Plain,
             ..*line
         };
         if is_task(&inner) {
@@ -106,7 +106,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn item(&mut self, line: &Line<'a>, found: Item<'a>) {
+    fn item(&mut self, line: &RoadmapLine<'a>, found: Item<'a>) {
         let indent = line.indent();
         let base = self.base.unwrap_or(indent);
         match found.name {
@@ -134,10 +134,10 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn begin(&mut self, line: &Line<'a>, found: Item<'a>, name: Name<'a>) {
+    fn begin(&mut self, line: &RoadmapLine<'a>, found: Item<'a>, name: Name<'a>) {
         self.close();
         let place = line.place(line.indent());
-        let mark = Mark::of(found.mark).filter(|_| found.checkbox.is_some());
+        let mark = CheckMark::of(found.mark).filter(|_| found.checkbox.is_some());
         if mark.is_none() {
             let message = format!(
                 "the checkbox of `{}` is none of [ ] [x] [X] [-] [!]",
@@ -169,10 +169,10 @@ impl<'a> Reader<'_, 'a> {
         });
     }
 
-    fn text(&mut self, line: &Line<'a>) {
+    fn text(&mut self, line: &RoadmapLine<'a>) {
         let findings = &mut self.roadmap.findings;
         let Some(open) = &mut self.open else {
-            if line.kind == Kind::Plain && !line.is_blank() && looks_like_property(line) {
+            if line.kind == LineKind::Plain && !line.is_blank() && looks_like_property(line) {
                 let message = "this property stands under no task";
                 findings.push(Finding::warning(Place::line(line.number), message));
             }
@@ -181,7 +181,7 @@ impl<'a> Reader<'_, 'a> {
         if !line.is_blank() {
             open.task.end = line.end();
         }
-        let is_property = line.kind == Kind::Plain && property(line, open, findings);
+        let is_property = line.kind == LineKind::Plain && property(line, open, findings);
         if !is_property && !open.wrap(line) {
             open.body.push(line.text);
         }
@@ -203,11 +203,11 @@ impl<'a> Reader<'_, 'a> {
 
 impl Open<'_> {
     /// Whether a line goes on with the text of the property before it.
-    fn wrap(&mut self, line: &Line<'_>) -> bool {
+    fn wrap(&mut self, line: &RoadmapLine<'_>) -> bool {
         let Some((key, indent)) = self.wrapping.take() else {
             return false;
         };
-        let goes_on = line.kind == Kind::Plain
+        let goes_on = line.kind == LineKind::Plain
             && line.indent() > indent
             && !line.is_blank()
             && !line.text.trim_start().starts_with(['-', '*', '+'])

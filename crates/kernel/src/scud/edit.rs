@@ -12,7 +12,7 @@ use crate::graph::TaskStatus;
 
 /// A task file with a status changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
+pub struct ScudEdit {
     /// The whole file; all bytes outside the changed cells and the time are those of the old one.
     pub new_text: String,
     /// The cells that were changed: the task's, then those of the parents that this completed.
@@ -126,7 +126,7 @@ pub fn set_status(
     expected: Option<TaskStatus>,
     new: TaskStatus,
     now: Timestamp,
-) -> Result<Edit, EditError> {
+) -> Result<ScudEdit, EditError> {
     let wish = Wish {
         tag,
         id,

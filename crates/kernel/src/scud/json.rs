@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::json_span::{Broken, Item, Scan, string};
+use super::json_span::{Broken, Item, JsonScan, string};
 use super::model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 use crate::finding::{self, Finding, Place};
 use crate::graph::hash::{NameMap, NameSet};
@@ -17,7 +17,7 @@ pub(super) struct TagSpan {
 
 /// `tasks.json`: an object of tags, each an object with `tasks`.
 pub(super) fn tags_of_map(text: &str) -> Result<Vec<TagSpan>, ScudError> {
-    let mut scan = Scan::new(text);
+    let mut scan = JsonScan::new(text);
     let mut tags = Vec::new();
     let mut without = None;
     let whole = scan.object(|scan, key| {
@@ -43,7 +43,7 @@ pub(super) fn tags_of_map(text: &str) -> Result<Vec<TagSpan>, ScudError> {
 
 /// `{tag}.json`: an object with `tasks`, or the list alone.
 pub(super) fn tag_of_file(text: &str, tag: &str) -> Result<TagSpan, ScudError> {
-    let mut scan = Scan::new(text);
+    let mut scan = JsonScan::new(text);
     let start = scan.here();
     let read = list_in(&mut scan).and_then(|tasks| scan.end().map(|()| tasks));
     let tasks = read.map_err(|broken| not_whole(text, broken))?;
@@ -55,7 +55,7 @@ pub(super) fn tag_of_file(text: &str, tag: &str) -> Result<TagSpan, ScudError> {
 }
 
 /// The tasks in the next value: it is their list, or an object that holds it.
-fn list_in(scan: &mut Scan<'_>) -> Result<Option<Vec<Item>>, Broken> {
+fn list_in(scan: &mut JsonScan<'_>) -> Result<Option<Vec<Item>>, Broken> {
     match scan.peek() {
         Some(b'[') => scan.list().map(Some),
         Some(b'{') => {

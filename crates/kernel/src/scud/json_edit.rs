@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::Form;
-use super::edit::{Cell, Edit, EditError, Wish, cascade, splice};
+use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, splice};
 use super::json::{TagSpan, id_of, tag_of_file, tags_of_map};
 use super::json_span::{Member, Span, key_text};
 use super::model::ScudError;
@@ -14,19 +14,19 @@ use crate::graph::TaskStatus;
 use crate::graph::hash::NameMap;
 
 /// Where a task's status and time stand.
-struct Places {
-    status: Slot,
+struct StatusPlaces {
+    status: ValuePlace,
     updated: Option<Span>,
 }
 
 /// The place of a value, or the place where it can be added.
-enum Slot {
+enum ValuePlace {
     Value(Span),
     /// Just behind the brace that opens the task.
     Missing(usize),
 }
 
-pub(super) fn set_status(text: &str, form: &Form, wish: &Wish<'_>) -> Result<Edit, EditError> {
+pub(super) fn set_status(text: &str, form: &Form, wish: &Wish<'_>) -> Result<ScudEdit, EditError> {
     let tag = find_tag(text, form, wish.tag)?;
     let (mut cells, places) = read_cells(text, &tag)?;
     let task = find_task(&cells, wish)?;
@@ -37,8 +37,8 @@ pub(super) fn set_status(text: &str, form: &Form, wish: &Wish<'_>) -> Result<Edi
     for (slot, change) in &changes {
         let word = spelling.word(change.to);
         patches.push(match &places[*slot].status {
-            Slot::Value(span) => (span.clone(), format!("\"{word}\"")),
-            Slot::Missing(at) => (*at..*at, format!("\"status\": \"{word}\", ")),
+            ValuePlace::Value(span) => (span.clone(), format!("\"{word}\"")),
+            ValuePlace::Missing(at) => (*at..*at, format!("\"status\": \"{word}\", ")),
         });
         if let Some(span) = &places[*slot].updated {
             let old = text[span.clone()].trim_matches('"');
@@ -46,7 +46,7 @@ pub(super) fn set_status(text: &str, form: &Form, wish: &Wish<'_>) -> Result<Edi
         }
     }
     let changes = changes.into_iter().map(|(_, change)| change).collect();
-    Ok(Edit {
+    Ok(ScudEdit {
         new_text: splice(text, patches),
         changes,
     })
@@ -66,7 +66,7 @@ fn find_tag(text: &str, form: &Form, tag: &str) -> Result<TagSpan, EditError> {
     })
 }
 
-type Cells<'a> = (Vec<Cell<'a>>, Vec<Places>);
+type Cells<'a> = (Vec<Cell<'a>>, Vec<StatusPlaces>);
 
 fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> {
     let mut cells = Vec::with_capacity(tag.tasks.len());
@@ -83,7 +83,7 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
             message: "expected a task".to_owned(),
         };
         let entries = task.members.as_deref().ok_or_else(broken)?;
-        let found = Found::of(text, entries);
+        let found = TaskMembers::of(text, entries);
         let raw = |span: &Option<Span>| span.clone().map(|span| &text[span]);
         let Some(id) = raw(&found.id).and_then(plain) else {
             continue;
@@ -106,10 +106,10 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
             status: status.unwrap_or_default(),
             parent: None,
         });
-        places.push(Places {
+        places.push(StatusPlaces {
             status: found
                 .status
-                .map_or(Slot::Missing(span.start + 1), Slot::Value),
+                .map_or(ValuePlace::Missing(span.start + 1), ValuePlace::Value),
             updated: found
                 .updated
                 .filter(|span| text.as_bytes()[span.start] == b'"'),
@@ -124,7 +124,7 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
 /// The members of a task that an edit needs; of two with one name the last, as JSON readers take
 /// it.
 #[derive(Default)]
-struct Found {
+struct TaskMembers {
     id: Option<Span>,
     status: Option<Span>,
     parent: Option<Span>,
@@ -132,7 +132,7 @@ struct Found {
     updated: Option<Span>,
 }
 
-impl Found {
+impl TaskMembers {
     fn of(text: &str, members: &[Member]) -> Self {
         let mut found = Self::default();
         for (key, value) in members {
@@ -207,10 +207,10 @@ struct Spelling {
 }
 
 impl Spelling {
-    fn of(text: &str, places: &[Places]) -> Self {
+    fn of(text: &str, places: &[StatusPlaces]) -> Self {
         let mut spelling = Self::default();
         for place in places {
-            if let Slot::Value(span) = &place.status {
+            if let ValuePlace::Value(span) = &place.status {
                 let word = &text[span.clone()];
                 spelling.completed |= word == "\"completed\"";
                 spelling.underscore |= word == "\"in_progress\"";

@@ -9,7 +9,7 @@ pub(super) struct Broken {
     pub(super) at: usize,
 }
 
-type Found<T> = Result<T, Broken>;
+type Scanned<T> = Result<T, Broken>;
 
 /// A value: its place in the text.
 pub(super) type Span = Range<usize>;
@@ -25,13 +25,13 @@ pub(super) struct Item {
 }
 
 /// Goes over a text once, from its begin to its end; what it holds is found on the way.
-pub(super) struct Scan<'a> {
+pub(super) struct JsonScan<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScan<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
             text,
@@ -43,8 +43,8 @@ impl<'a> Scan<'a> {
     /// Reads an object: `each` is given the key of every member, and reads its value.
     pub(super) fn object(
         &mut self,
-        mut each: impl FnMut(&mut Self, Span) -> Found<()>,
-    ) -> Found<()> {
+        mut each: impl FnMut(&mut Self, Span) -> Scanned<()>,
+    ) -> Scanned<()> {
         self.expect(b'{')?;
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -61,7 +61,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Reads a list of objects, with the members of each.
-    pub(super) fn list(&mut self) -> Found<Vec<Item>> {
+    pub(super) fn list(&mut self) -> Scanned<Vec<Item>> {
         let mut items = Vec::new();
         self.expect(b'[')?;
         if self.peek() == Some(b']') {
@@ -76,7 +76,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn item(&mut self) -> Found<Item> {
+    fn item(&mut self) -> Scanned<Item> {
         if self.peek() != Some(b'{') {
             let (span, members) = (self.value()?, None);
             return Ok(Item { span, members });
@@ -94,7 +94,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Nothing but white space may follow.
-    pub(super) fn end(&mut self) -> Found<()> {
+    pub(super) fn end(&mut self) -> Scanned<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.broken()),
@@ -126,7 +126,7 @@ pub(super) fn string(text: &str, span: &Span) -> Option<String> {
     serde_json::from_str(&text[span.clone()]).ok()
 }
 
-impl Scan<'_> {
+impl JsonScan<'_> {
     fn broken(&self) -> Broken {
         Broken { at: self.at }
     }
@@ -139,7 +139,7 @@ impl Scan<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    fn expect(&mut self, byte: u8) -> Found<()> {
+    fn expect(&mut self, byte: u8) -> Scanned<()> {
         if self.peek() != Some(byte) {
             return Err(self.broken());
         }
@@ -148,7 +148,7 @@ impl Scan<'_> {
     }
 
     /// Whether a comma follows rather than the end.
-    fn more(&mut self, end: u8) -> Found<bool> {
+    fn more(&mut self, end: u8) -> Scanned<bool> {
         match self.peek() {
             Some(b',') => {
                 self.at += 1;
@@ -162,7 +162,7 @@ impl Scan<'_> {
         }
     }
 
-    fn string(&mut self) -> Found<Span> {
+    fn string(&mut self) -> Scanned<Span> {
         self.expect(b'"')?;
         let start = self.at - 1;
         loop {
@@ -179,7 +179,7 @@ impl Scan<'_> {
     }
 
     /// Skips one value; nesting is counted, not recursed into.
-    pub(super) fn value(&mut self) -> Found<Span> {
+    pub(super) fn value(&mut self) -> Scanned<Span> {
         let start = match self.peek() {
             // The most of all values.
             Some(b'"') => return self.string(),
@@ -225,7 +225,7 @@ impl Scan<'_> {
     }
 
     /// A number or one of the three words.
-    fn plain(&mut self) -> Found<()> {
+    fn plain(&mut self) -> Scanned<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
         let length = rest.iter().take_while(|byte| is_plain(byte)).count();
@@ -243,14 +243,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn root(text: &str) -> Found<Span> {
-        let mut scan = Scan::new(text);
+    fn root(text: &str) -> Scanned<Span> {
+        let mut scan = JsonScan::new(text);
         let span = scan.value()?;
         scan.end().map(|()| span)
     }
 
-    fn members(text: &str) -> Found<Vec<Member>> {
-        let mut scan = Scan::new(text);
+    fn members(text: &str) -> Scanned<Vec<Member>> {
+        let mut scan = JsonScan::new(text);
         let mut all = Vec::new();
         scan.object(|scan, key| {
             all.push((key, scan.value()?));
@@ -268,7 +268,7 @@ mod tests {
         let names: Vec<_> = all.iter().map(|(key, _)| key_text(text, key)).collect();
         assert_eq!(names, ["a", "b", "a"]);
         assert_eq!(key_text(r#""\u0061""#, &(0..8)), "a");
-        let list = Scan::new(&text[all[0].1.clone()]).list().unwrap();
+        let list = JsonScan::new(&text[all[0].1.clone()]).list().unwrap();
         assert_eq!(list.len(), 3);
         assert_eq!(list[1].members.as_ref().map(Vec::len), Some(1));
     }

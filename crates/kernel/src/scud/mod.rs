@@ -32,7 +32,7 @@ mod scg_edit;
 mod tag_graph;
 
 pub use config::{Backpressure, backpressure, role};
-pub use edit::{CellChange, Edit, EditError, set_status};
+pub use edit::{CellChange, EditError, ScudEdit, set_status};
 pub use model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 
 /// How a task file is written.

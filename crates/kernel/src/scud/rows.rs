@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::model::{ScudDependency, ScudTask};
 use super::scan::{cells, split_parent};
-use super::scg::Text;
+use super::scg::ScgText;
 use crate::finding::{Finding, Place};
 use crate::graph::hash::NameMap;
 use crate::graph::{Priority, TaskStatus};
@@ -131,7 +131,7 @@ pub(super) fn take_parent(
 }
 
 pub(super) fn take_text(
-    text: Text<'_>,
+    text: ScgText<'_>,
     index: &Index<'_>,
     tasks: &mut [ScudTask],
     findings: &mut Vec<Finding>,

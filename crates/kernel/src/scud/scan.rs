@@ -43,7 +43,7 @@ impl Section {
 
 /// What a line means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
+pub(super) enum ScgItem<'a> {
     /// The first line of a tag's part.
     Phase,
     /// The line that names the tag.
@@ -62,8 +62,8 @@ pub(super) enum Item<'a> {
 
 /// A line with its meaning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
-    pub(super) item: Item<'a>,
+pub(super) struct ScgLine<'a> {
+    pub(super) item: ScgItem<'a>,
     /// The line, from 1.
     pub(super) number: u32,
     /// The byte at which the row or text begins.
@@ -78,11 +78,11 @@ pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     number: u32,
-    state: State,
+    state: ScanState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ScanState {
     /// Before a header.
     Outside,
     /// After a header: the tag's line is next.
@@ -105,7 +105,7 @@ impl<'a> Scanner<'a> {
             text,
             at,
             number: 0,
-            state: State::Outside,
+            state: ScanState::Outside,
         }
     }
 
@@ -131,23 +131,23 @@ impl<'a> Scanner<'a> {
         self.text[self.at..].trim_start().starts_with(HEADER)
     }
 
-    fn item(&mut self, line: &'a str) -> Option<Item<'a>> {
+    fn item(&mut self, line: &'a str) -> Option<ScgItem<'a>> {
         let (_, trimmed) = trim_at(line);
         match self.state {
-            State::Outside if trimmed.is_empty() => None,
-            State::Outside if line.starts_with(HEADER) => {
-                self.state = State::Header;
-                Some(Item::Phase)
+            ScanState::Outside if trimmed.is_empty() => None,
+            ScanState::Outside if line.starts_with(HEADER) => {
+                self.state = ScanState::Header;
+                Some(ScgItem::Phase)
             }
-            State::Outside => Some(Item::Stray(trimmed)),
-            State::Header => {
-                self.state = State::Inside(Section::Other, TextOpen::No);
+            ScanState::Outside => Some(ScgItem::Stray(trimmed)),
+            ScanState::Header => {
+                self.state = ScanState::Inside(Section::Other, TextOpen::No);
                 let tag = line
                     .strip_prefix("# Phase:")
                     .or_else(|| line.strip_prefix("# Epic:"));
-                Some(tag.map_or(Item::Stray(trimmed), |tag| Item::Tag(tag.trim())))
+                Some(tag.map_or(ScgItem::Stray(trimmed), |tag| ScgItem::Tag(tag.trim())))
             }
-            State::Inside(section, open) => self.inside(section, open, line, trimmed),
+            ScanState::Inside(section, open) => self.inside(section, open, line, trimmed),
         }
     }
 
@@ -157,48 +157,48 @@ impl<'a> Scanner<'a> {
         open: TextOpen,
         line: &'a str,
         trimmed: &'a str,
-    ) -> Option<Item<'a>> {
+    ) -> Option<ScgItem<'a>> {
         let may_go_on = section == Section::Details && open == TextOpen::Yes;
         if line == "---" && self.header_follows() {
-            self.state = State::Outside;
+            self.state = ScanState::Outside;
             return None;
         }
         if trimmed.is_empty() {
-            return may_go_on.then_some(Item::Blank);
+            return may_go_on.then_some(ScgItem::Blank);
         }
         if may_go_on && let Some(text) = line.strip_prefix("  ") {
-            return Some(Item::Text(text));
+            return Some(ScgItem::Text(text));
         }
         if trimmed.starts_with('@') {
             let section = Section::of(trimmed);
-            self.state = State::Inside(section, TextOpen::No);
-            return Some(Item::Section(section, trimmed));
+            self.state = ScanState::Inside(section, TextOpen::No);
+            return Some(ScgItem::Section(section, trimmed));
         }
         if trimmed == "}" || trimmed.starts_with('#') {
             return None;
         }
         if section == Section::Details {
-            self.state = State::Inside(section, TextOpen::Yes);
+            self.state = ScanState::Inside(section, TextOpen::Yes);
         }
-        Some(Item::Row(section, trimmed))
+        Some(ScgItem::Row(section, trimmed))
     }
 }
 
 impl<'a> Iterator for Scanner<'a> {
-    type Item = Line<'a>;
+    type Item = ScgLine<'a>;
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<ScgLine<'a>> {
         loop {
             let (line, begin, crlf) = self.next_line()?;
             let Some(item) = self.item(line) else {
                 continue;
             };
             let indent = match item {
-                Item::Text(_) => 2,
+                ScgItem::Text(_) => 2,
                 _ if line.starts_with(|c: char| c.is_ascii_graphic()) => 0,
                 _ => line.len() - line.trim_start().len(),
             };
-            return Some(Line {
+            return Some(ScgLine {
                 item,
                 number: self.number,
                 start: begin + indent,
@@ -324,7 +324,7 @@ mod tests {
         let text = "# SCUD Graph v1\r\n# Phase: a\r\n@details\r\n1 | description |\r\n---\r\n  x\r\n---\r\n\r\n# SCUD Graph v1\r\n# Epic: b\r\n";
         let tags: Vec<&str> = Scanner::new(text)
             .filter_map(|line| match line.item {
-                Item::Tag(tag) => Some(tag),
+                ScgItem::Tag(tag) => Some(tag),
                 _ => None,
             })
             .collect();

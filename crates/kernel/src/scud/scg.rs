@@ -5,24 +5,24 @@ use super::rows::{
     Index, read_complexity, read_priority, read_status, take_edge, take_name, take_parent,
     take_text,
 };
-use super::scan::{HEADER, Item, Line, Scanner, Section, cells, unescape};
+use super::scan::{HEADER, Scanner, ScgItem, ScgLine, Section, cells, unescape};
 use crate::finding::{self, Finding, Place};
 use crate::graph::natural_cmp;
 
 pub(super) fn parse(text: &str) -> Result<ScudFile, ScudError> {
     let mut file = ScudFile::default();
-    let mut phase: Option<Phase<'_>> = None;
+    let mut phase: Option<TagReader<'_>> = None;
     let mut last = 1;
     for line in Scanner::new(text) {
         last = line.number;
         match line.item {
-            Item::Phase => {
-                if let Some(done) = phase.replace(Phase::default()) {
+            ScgItem::Phase => {
+                if let Some(done) = phase.replace(TagReader::default()) {
                     done.finish(&mut file);
                     warn_of_windows_rule(&line, &mut file.findings);
                 }
             }
-            Item::Stray(found) => return Err(not_a_graph(line.number, found)),
+            ScgItem::Stray(found) => return Err(not_a_graph(line.number, found)),
             item => {
                 let phase = phase.get_or_insert_default();
                 phase.take(item, line.number, &mut file.findings);
@@ -47,7 +47,7 @@ fn not_a_graph(line: u32, found: &str) -> ScudError {
     ScudError { line, message }
 }
 
-fn warn_of_windows_rule(header: &Line<'_>, findings: &mut Vec<Finding>) {
+fn warn_of_windows_rule(header: &ScgLine<'_>, findings: &mut Vec<Finding>) {
     if header.crlf {
         let message = "SCUD does not see this tag: with CR LF line ends it reads one tag a file";
         findings.push(
@@ -84,7 +84,7 @@ fn warn_of_whole_file(text: &str, file: &mut ScudFile) {
 
 /// One tag's part while it is read.
 #[derive(Default)]
-struct Phase<'a> {
+struct TagReader<'a> {
     tag: Option<&'a str>,
     line: u32,
     tasks: Vec<ScudTask>,
@@ -93,12 +93,12 @@ struct Phase<'a> {
     parents: Vec<(u32, &'a str)>,
     agents: Vec<(u32, &'a str)>,
     assignments: Vec<(u32, &'a str)>,
-    texts: Vec<Text<'a>>,
+    texts: Vec<ScgText<'a>>,
     is_pipeline: bool,
 }
 
 /// A text under `@details`.
-pub(super) struct Text<'a> {
+pub(super) struct ScgText<'a> {
     pub(super) line: u32,
     pub(super) id: &'a str,
     pub(super) field: &'a str,
@@ -108,29 +108,32 @@ pub(super) struct Text<'a> {
     warned: bool,
 }
 
-impl<'a> Phase<'a> {
-    fn take(&mut self, item: Item<'a>, line: u32, findings: &mut Vec<Finding>) {
+impl<'a> TagReader<'a> {
+    fn take(&mut self, item: ScgItem<'a>, line: u32, findings: &mut Vec<Finding>) {
         match item {
-            Item::Tag(tag) => (self.tag, self.line) = (Some(tag), line),
-            Item::Section(Section::Other, name) if name != "@pipeline" => {
+            ScgItem::Tag(tag) => (self.tag, self.line) = (Some(tag), line),
+            ScgItem::Section(Section::Other, name) if name != "@pipeline" => {
                 let message =
                     format!("SCUD reads the rows of `{name}` as rows of the section before it");
                 findings.push(Finding::warning(Place::line(line), message));
             }
-            Item::Row(Section::Meta, row) => self.meta(row),
-            Item::Row(Section::Nodes, row) => self.node(row, line, findings),
-            Item::Row(Section::Edges, row) => self.edges.push((line, row)),
-            Item::Row(Section::Parents, row) => self.parents.push((line, row)),
-            Item::Row(Section::Assignments, row) => self.assignments.push((line, row)),
-            Item::Row(Section::Agents, row) => self.agents.push((line, row)),
-            Item::Row(Section::Details, row) => self.text_head(row, line, findings),
-            Item::Text(text) => self.text_line(text, line, findings),
-            Item::Blank => {
+            ScgItem::Row(Section::Meta, row) => self.meta(row),
+            ScgItem::Row(Section::Nodes, row) => self.node(row, line, findings),
+            ScgItem::Row(Section::Edges, row) => self.edges.push((line, row)),
+            ScgItem::Row(Section::Parents, row) => self.parents.push((line, row)),
+            ScgItem::Row(Section::Assignments, row) => self.assignments.push((line, row)),
+            ScgItem::Row(Section::Agents, row) => self.agents.push((line, row)),
+            ScgItem::Row(Section::Details, row) => self.text_head(row, line, findings),
+            ScgItem::Text(text) => self.text_line(text, line, findings),
+            ScgItem::Blank => {
                 if let Some(text) = self.texts.last_mut() {
                     text.blanks += 1;
                 }
             }
-            Item::Row(Section::Other, _) | Item::Section(..) | Item::Phase | Item::Stray(_) => {}
+            ScgItem::Row(Section::Other, _)
+            | ScgItem::Section(..)
+            | ScgItem::Phase
+            | ScgItem::Stray(_) => {}
         }
     }
 
@@ -192,7 +195,7 @@ impl<'a> Phase<'a> {
         let mut found = cells(row).map(|(cell, _)| cell);
         if let (Some(id), Some(field)) = (found.next(), found.next()) {
             let (lines, blanks, warned) = (Vec::new(), 0, false);
-            self.texts.push(Text {
+            self.texts.push(ScgText {
                 line,
                 id,
                 field,
@@ -267,7 +270,7 @@ impl<'a> Phase<'a> {
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> ScgText<'a> {
     fn push(&mut self, line: &'a str) {
         if !self.lines.is_empty() {
             self.lines.extend(std::iter::repeat_n("", self.blanks));

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::edit::{Cell, Edit, EditError, Wish, cascade, splice};
+use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, splice};
 use super::rows::{status_letter, status_of_cell};
-use super::scan::{Item, Scanner, Section, cells, split_parent};
+use super::scan::{Scanner, ScgItem, Section, cells, split_parent};
 use crate::graph::hash::NameMap;
 
 /// What an edit needs to know of one tag's part.
 #[derive(Default)]
-struct Part<'a> {
+struct TagPart<'a> {
     tag: &'a str,
     line: u32,
     cells: Vec<Cell<'a>>,
@@ -18,7 +18,7 @@ struct Part<'a> {
     updated: Option<(Range<usize>, &'a str)>,
 }
 
-pub(super) fn set_status(text: &str, wish: &Wish<'_>) -> Result<Edit, EditError> {
+pub(super) fn set_status(text: &str, wish: &Wish<'_>) -> Result<ScudEdit, EditError> {
     let mut part = find_tag(text, wish.tag)?;
     let task = find_task(&part, wish)?;
     wish.check(part.cells[task].status)?;
@@ -40,15 +40,15 @@ pub(super) fn set_status(text: &str, wish: &Wish<'_>) -> Result<Edit, EditError>
         patches.push((place, wish.time_like(old)));
     }
     let changes = changes.into_iter().map(|(_, change)| change).collect();
-    Ok(Edit {
+    Ok(ScudEdit {
         new_text: splice(text, patches),
         changes,
     })
 }
 
-fn find_tag<'a>(text: &'a str, tag: &str) -> Result<Part<'a>, EditError> {
+fn find_tag<'a>(text: &'a str, tag: &str) -> Result<TagPart<'a>, EditError> {
     let mut known = Vec::new();
-    let mut found: Option<Part<'a>> = None;
+    let mut found: Option<TagPart<'a>> = None;
     for part in parts(text)? {
         if part.tag != tag {
             known.push(part.tag.to_owned());
@@ -69,29 +69,31 @@ fn find_tag<'a>(text: &'a str, tag: &str) -> Result<Part<'a>, EditError> {
     })
 }
 
-fn parts(text: &str) -> Result<Vec<Part<'_>>, EditError> {
-    let mut parts: Vec<Part<'_>> = Vec::new();
+fn parts(text: &str) -> Result<Vec<TagPart<'_>>, EditError> {
+    let mut parts: Vec<TagPart<'_>> = Vec::new();
     for line in Scanner::new(text) {
         match (line.item, parts.last_mut()) {
-            (Item::Phase, _) => parts.push(Part::default()),
-            (Item::Stray(_), _) | (_, None) => {
+            (ScgItem::Phase, _) => parts.push(TagPart::default()),
+            (ScgItem::Stray(_), _) | (_, None) => {
                 let message = "this is not a SCUD graph, or its begin is lost".to_owned();
                 return Err(EditError::Unreadable {
                     line: line.number,
                     message,
                 });
             }
-            (Item::Tag(tag), Some(part)) => (part.tag, part.line) = (tag, line.number),
-            (Item::Row(Section::Meta, row), Some(part)) => part.meta(row, line.start),
-            (Item::Row(Section::Nodes, row), Some(part)) => part.node(row, line.start, line.number),
-            (Item::Row(Section::Parents, row), Some(part)) => part.parents.push(row),
+            (ScgItem::Tag(tag), Some(part)) => (part.tag, part.line) = (tag, line.number),
+            (ScgItem::Row(Section::Meta, row), Some(part)) => part.meta(row, line.start),
+            (ScgItem::Row(Section::Nodes, row), Some(part)) => {
+                part.node(row, line.start, line.number)
+            }
+            (ScgItem::Row(Section::Parents, row), Some(part)) => part.parents.push(row),
             _ => {}
         }
     }
     Ok(parts)
 }
 
-impl<'a> Part<'a> {
+impl<'a> TagPart<'a> {
     fn meta(&mut self, row: &'a str, start: usize) {
         let Some((key, value)) = row.split_once(char::is_whitespace) else {
             return;
@@ -125,7 +127,7 @@ impl<'a> Part<'a> {
     }
 }
 
-fn find_task(part: &Part<'_>, wish: &Wish<'_>) -> Result<usize, EditError> {
+fn find_task(part: &TagPart<'_>, wish: &Wish<'_>) -> Result<usize, EditError> {
     let mut all = (0..part.cells.len()).filter(|slot| part.cells[*slot].id == wish.id);
     match (all.next(), all.next()) {
         (Some(task), None) => Ok(task),

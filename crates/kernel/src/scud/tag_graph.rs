@@ -128,7 +128,7 @@ struct Others<'a> {
     file: &'a ScudFile,
     tag: &'a ScudTag,
     /// Made when a tag names another one: most never do.
-    index: Option<Index<'a>>,
+    index: Option<TaskLookup<'a>>,
     known: NameMap<&'a str, TaskId>,
     nodes: Vec<TaskNode>,
 }
@@ -139,7 +139,7 @@ impl<'a> Others<'a> {
         if let Some(known) = self.known.get(id) {
             return known.clone();
         }
-        let index = self.index.get_or_insert_with(|| Index::new(self.file));
+        let index = self.index.get_or_insert_with(|| TaskLookup::new(self.file));
         for (at, _) in id.match_indices(':') {
             let (name, local) = (&id[..at], &id[at + 1..]);
             if let Some(own) = own(local).filter(|_| name == self.tag.name) {
@@ -164,11 +164,11 @@ impl<'a> Others<'a> {
 }
 
 /// All tasks of a file by tag and id.
-struct Index<'a> {
+struct TaskLookup<'a> {
     tags: NameMap<&'a str, NameMap<&'a str, &'a ScudTask>>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> TaskLookup<'a> {
     fn new(file: &'a ScudFile) -> Self {
         let tasks = |tag: &'a ScudTag| {
             tag.tasks

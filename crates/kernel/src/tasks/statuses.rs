@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::config::TaskFile;
 use crate::graph::{TaskId, TaskStatus};
-use crate::roadmap::{self, Mark};
+use crate::roadmap::{self, CheckMark};
 use crate::scud::{self, Form};
 
 /// What a loop has to do with the statuses of its tasks.
@@ -161,7 +161,9 @@ fn roadmap_text(
         let mark = roadmap::mark_of(working, id)?;
         if roadmap::mark_of(committed, id)? != mark {
             one = match mark {
-                Mark::Open | Mark::Done => roadmap::set_mark(&one, id, None, mark).ok()?.new_text,
+                CheckMark::Open | CheckMark::Done => {
+                    roadmap::set_mark(&one, id, None, mark).ok()?.new_text
+                }
                 _ => return None,
             };
         }
@@ -169,11 +171,11 @@ fn roadmap_text(
     if one != working {
         return None;
     }
-    let is_new = |id: &&TaskId| roadmap::mark_of(committed, id) != Some(Mark::Done);
+    let is_new = |id: &&TaskId| roadmap::mark_of(committed, id) != Some(CheckMark::Done);
     let tasks: Vec<TaskId> = marks.landed.iter().filter(is_new).cloned().collect();
     let mut text = committed.to_owned();
     for id in &tasks {
-        text = roadmap::set_mark(&text, id, None, Mark::Done)
+        text = roadmap::set_mark(&text, id, None, CheckMark::Done)
             .ok()?
             .new_text;
     }

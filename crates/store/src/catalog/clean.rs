@@ -1,6 +1,6 @@
 //! Making room: what old loops left behind. Planned first, so that it can be shown.
 
-use super::{LoopEntry, LoopMeta, Standing, list, standing};
+use super::{LoopEntry, LoopMeta, LoopStanding, list, standing};
 use crate::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
 use crate::lock::{is_held, is_ours, lock_beside, remove_unheld};
 use crate::logs::disk_use;
@@ -110,8 +110,8 @@ pub fn plan_clean(
             SafetyCopies::Remove => Vec::new(),
         };
         match standing(&entry.dir) {
-            Ok(Standing::Running(_)) => {}
-            Ok(Standing::Finished(_)) | Err(_) if !names.is_empty() => {
+            Ok(LoopStanding::Running(_)) => {}
+            Ok(LoopStanding::Finished(_)) | Err(_) if !names.is_empty() => {
                 let bytes = disk_use(&entry.dir.objects());
                 plan.copies.push(KeptCopies {
                     meta: entry.meta.clone(),
@@ -122,14 +122,14 @@ pub fn plan_clean(
                 plan.items
                     .extend(item(Some(entry.meta), entry.dir, last_used, paths));
             }
-            Ok(Standing::Interrupted) => plan.interrupted.push(entry.meta),
+            Ok(LoopStanding::Interrupted) => plan.interrupted.push(entry.meta),
             // A journal that cannot be read is not ours to throw away, but its logs are old.
-            Ok(Standing::Finished(_)) | Err(_) if scope == CleanScope::Logs => {
+            Ok(LoopStanding::Finished(_)) | Err(_) if scope == CleanScope::Logs => {
                 let paths = vec![entry.dir.runs(), entry.dir.objects()];
                 plan.items
                     .extend(item(Some(entry.meta), entry.dir, last_used, paths));
             }
-            Ok(Standing::Finished(_)) => {
+            Ok(LoopStanding::Finished(_)) => {
                 let paths = vec![entry.dir.path().to_owned()];
                 plan.items
                     .extend(item(Some(entry.meta), entry.dir, last_used, paths));

@@ -67,7 +67,7 @@ pub struct LoopEntry {
 
 /// What a loop is doing.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum LoopStanding {
     /// A live process has it.
     Running(Held),
     /// Nobody has it, and it is not over: it can be resumed.
@@ -110,19 +110,19 @@ pub(crate) fn read_entry(dir: LoopDir) -> Option<LoopEntry> {
 
 impl LoopEntry {
     /// What the loop is doing: asks its lock, then the end of its journal.
-    pub fn standing(&self) -> Result<Standing, JournalError> {
+    pub fn standing(&self) -> Result<LoopStanding, JournalError> {
         standing(&self.dir)
     }
 }
 
 /// What the loop in a folder is doing.
-pub fn standing(dir: &LoopDir) -> Result<Standing, JournalError> {
+pub fn standing(dir: &LoopDir) -> Result<LoopStanding, JournalError> {
     if let Some(held) = holder_of_loop(dir)? {
-        return Ok(Standing::Running(held));
+        return Ok(LoopStanding::Running(held));
     }
     let journal = dir.journal();
     if !safe_open::is_there(&journal) {
-        return Ok(Standing::Interrupted);
+        return Ok(LoopStanding::Interrupted);
     }
     let mut end = None;
     find_last(&journal, |record| {
@@ -143,5 +143,5 @@ pub fn standing(dir: &LoopDir) -> Result<Standing, JournalError> {
         }
         true
     })?;
-    Ok(end.map_or(Standing::Interrupted, Standing::Finished))
+    Ok(end.map_or(LoopStanding::Interrupted, LoopStanding::Finished))
 }

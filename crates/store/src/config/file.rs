@@ -38,7 +38,7 @@ pub(super) fn read_if_there(
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let text = String::from_utf8_lossy(valid);
-        Place::new(path, &text).error(
+        ConfigPlace::new(path, &text).error(
             Some(valid.len()..valid.len()),
             "the file is not UTF-8".to_owned(),
         )
@@ -68,7 +68,7 @@ pub(super) struct Parsed {
 
 /// Reads the settings in `text`, which stands in the file at `path`.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
-    let place = Place::new(path, text);
+    let place = ConfigPlace::new(path, text);
     let syntax = |error: toml::de::Error| place.error(error.span(), error.message().to_owned());
     let spans = DeTable::parse(text).map_err(syntax)?;
     let mut values: toml::Table = text.parse().map_err(syntax)?;
@@ -119,14 +119,14 @@ fn entry_starts<'a>(table: &'a DeValue<'_>) -> HashMap<&'a str, usize> {
         .collect()
 }
 
-struct Place<'a> {
+struct ConfigPlace<'a> {
     path: &'a Path,
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ConfigPlace<'a> {
     fn new(path: &'a Path, text: &'a str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let lines = std::iter::once(0)

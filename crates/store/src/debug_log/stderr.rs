@@ -13,17 +13,17 @@ use nix::sys::signal::SigSet;
 /// Lines that wait for a slow reader.
 const QUEUED_LINES: usize = 4096;
 
-enum Message {
+enum LogMessage {
     Line(Vec<u8>),
     /// To be answered once everything before it is written.
     Flush(SyncSender<()>),
 }
 
 /// The queue of the thread, for [`flush`].
-static QUEUE: OnceLock<SyncSender<Message>> = OnceLock::new();
+static QUEUE: OnceLock<SyncSender<LogMessage>> = OnceLock::new();
 
 pub(super) struct StderrWriter {
-    queue: SyncSender<Message>,
+    queue: SyncSender<LogMessage>,
     dropped: AtomicU64,
 }
 
@@ -44,20 +44,20 @@ impl StderrWriter {
             let note = format!("({dropped} lines were dropped here)\n");
             line.splice(0..0, note.into_bytes());
         }
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(Message::Line(line)) {
+        if let Err(TrySendError::Full(_)) = self.queue.try_send(LogMessage::Line(line)) {
             self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
         }
     }
 }
 
-fn write_lines(lines: &Receiver<Message>) {
+fn write_lines(lines: &Receiver<LogMessage>) {
     // Signals are for the thread that waits for them, which may begin later than this one.
     let _ = SigSet::all().thread_block();
     for message in lines {
         match message {
             // Nobody may read it any more: that is no reason to stop.
-            Message::Line(line) => drop(io::stderr().write_all(&line)),
-            Message::Flush(done) => drop(done.try_send(())),
+            LogMessage::Line(line) => drop(io::stderr().write_all(&line)),
+            LogMessage::Flush(done) => drop(done.try_send(())),
         }
     }
 }
@@ -66,7 +66,7 @@ fn write_lines(lines: &Receiver<Message>) {
 pub(super) fn flush(limit: Duration) {
     let Some(queue) = QUEUE.get() else { return };
     let (done, written) = sync_channel(1);
-    if queue.try_send(Message::Flush(done)).is_ok() {
+    if queue.try_send(LogMessage::Flush(done)).is_ok() {
         let _ = written.recv_timeout(limit);
     }
 }

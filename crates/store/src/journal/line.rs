@@ -21,7 +21,7 @@ struct Written<'a, E> {
 
 /// What every line of every format begins with.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub(super) struct Head {
+pub(super) struct LineHead {
     pub v: u32,
     pub seq: u64,
 }
@@ -84,7 +84,7 @@ pub(super) fn checked(line: &[u8]) -> Result<&[u8], BadLine> {
 }
 
 /// Reads a line without its line end. `scratch` is memory to work in.
-pub(super) fn decode(line: &[u8], scratch: &mut Vec<u8>) -> Result<(Head, Record), BadLine> {
+pub(super) fn decode(line: &[u8], scratch: &mut Vec<u8>) -> Result<(LineHead, Record), BadLine> {
     let body = checked(line)?;
     // The checksum is no part of the event: a reader that keeps unknown fields must not see it.
     scratch.clear();
@@ -92,13 +92,13 @@ pub(super) fn decode(line: &[u8], scratch: &mut Vec<u8>) -> Result<(Head, Record
     scratch.push(b'}');
     match serde_json::from_slice::<Record>(scratch) {
         Ok(record) => Ok((
-            Head {
+            LineHead {
                 v: record.v,
                 seq: record.seq,
             },
             record,
         )),
-        Err(error) => Err(match serde_json::from_slice::<Head>(scratch) {
+        Err(error) => Err(match serde_json::from_slice::<LineHead>(scratch) {
             Ok(head) => BadLine::Unreadable {
                 v: head.v,
                 why: error.to_string(),

@@ -1,6 +1,6 @@
 //! Reading a journal from the first byte, and telling a torn end from damage.
 
-use super::line::{self, BadLine, Head, MAX_LINE};
+use super::line::{self, BadLine, LineHead, MAX_LINE};
 use super::{Cut, JournalError, Recovered};
 use crate::ops;
 use descartes_kernel::event::{FORMAT, Record};
@@ -99,17 +99,17 @@ pub(super) fn scan(
     Ok(scan)
 }
 
-struct Taken {
-    head: Head,
+struct ScannedLine {
+    head: LineHead,
     record: Record,
     /// Bytes of the line that belong to it, its own line end included where it has one.
     used: u64,
 }
 
-fn take(raw: &[u8], scratch: &mut Vec<u8>) -> Result<Taken, BadLine> {
+fn take(raw: &[u8], scratch: &mut Vec<u8>) -> Result<ScannedLine, BadLine> {
     if let Some(body) = raw.strip_suffix(b"\n") {
         let (head, record) = line::decode(body, scratch)?;
-        return Ok(Taken {
+        return Ok(ScannedLine {
             head,
             record,
             used: raw.len() as u64,
@@ -123,7 +123,7 @@ fn take(raw: &[u8], scratch: &mut Vec<u8>) -> Result<Taken, BadLine> {
         let shorter = line::decode(without_last, scratch).map(|taken| (taken, without_last.len()));
         shorter.map_err(|_| error)
     })?;
-    Ok(Taken {
+    Ok(ScannedLine {
         head,
         record,
         used: used as u64,
@@ -133,7 +133,7 @@ fn take(raw: &[u8], scratch: &mut Vec<u8>) -> Result<Taken, BadLine> {
 pub(super) fn check_head(
     path: &Path,
     byte: u64,
-    head: Head,
+    head: LineHead,
     next_seq: u64,
 ) -> Result<(), JournalError> {
     if head.v > FORMAT {

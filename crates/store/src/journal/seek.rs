@@ -42,7 +42,7 @@ fn first_key(
     until: u64,
     key: &impl Fn(&Record) -> Option<u64>,
 ) -> Result<Option<(u64, u64)>, JournalError> {
-    let mut lines = Lines {
+    let mut lines = WholeLines {
         path,
         file,
         start: from,
@@ -64,7 +64,7 @@ fn first_key(
 }
 
 /// Whole lines from some place on.
-struct Lines<'a> {
+struct WholeLines<'a> {
     path: &'a Path,
     file: &'a File,
     /// Where `held` begins in the file.
@@ -72,7 +72,7 @@ struct Lines<'a> {
     held: Vec<u8>,
 }
 
-impl Lines<'_> {
+impl WholeLines<'_> {
     fn next(&mut self) -> Result<Option<Vec<u8>>, JournalError> {
         let mut searched = 0;
         loop {

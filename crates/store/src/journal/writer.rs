@@ -19,7 +19,7 @@ const BUFFER: usize = 64 << 10;
 
 /// Whether what was written before can be built on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trust {
+enum WriterTrust {
     Yes,
     /// A sync failed: what was written since the one before may be lost, and no later sync would tell.
     NotSynced,
@@ -43,7 +43,7 @@ pub struct Journal {
     next_seq: u64,
     pending: Vec<u8>,
     reserve: Reserve,
-    trust: Trust,
+    trust: WriterTrust,
     /// Its file was deleted, and made anew since this was last asked.
     made_anew: bool,
 }
@@ -101,7 +101,7 @@ impl Journal {
             next_seq: scan.next_seq,
             pending: Vec::with_capacity(4 << 10),
             reserve,
-            trust: Trust::Yes,
+            trust: WriterTrust::Yes,
             made_anew: false,
         })
     }
@@ -173,11 +173,11 @@ impl Journal {
     ) -> Result<u64, JournalError> {
         self.reserve.release()?;
         let trust = self.trust;
-        if trust == Trust::NotSynced {
-            self.trust = Trust::Yes;
+        if trust == WriterTrust::NotSynced {
+            self.trust = WriterTrust::Yes;
         }
         let appended = self.append(at, event, Durability::Power);
-        if self.trust == Trust::Yes {
+        if self.trust == WriterTrust::Yes {
             self.trust = trust;
         }
         appended
@@ -189,7 +189,7 @@ impl Journal {
         event: &Decided,
         when: When,
     ) -> Result<u64, JournalError> {
-        if self.trust != Trust::Yes {
+        if self.trust != WriterTrust::Yes {
             return Err(JournalError::Poisoned {
                 path: self.path.clone(),
             });
@@ -220,7 +220,7 @@ impl Journal {
     pub fn sync(&mut self) -> Result<(), JournalError> {
         self.flush()?;
         ops::sync_data(&self.file).map_err(|error| {
-            self.trust = Trust::NotSynced;
+            self.trust = WriterTrust::NotSynced;
             self.failed("sync", error)
         })
     }
@@ -230,7 +230,7 @@ impl Journal {
         if let Err(error) = ops::write_all(&self.file, &self.pending) {
             // Part of a line may be in the file: take it out, or never write behind it.
             if ops::set_len(&self.file, self.len).is_err() {
-                self.trust = Trust::Foreign;
+                self.trust = WriterTrust::Foreign;
             }
             return Err(self.failed("write", error));
         }
@@ -259,7 +259,7 @@ impl Journal {
     }
 
     fn foreign(&mut self, what: String) -> JournalError {
-        self.trust = Trust::Foreign;
+        self.trust = WriterTrust::Foreign;
         warn!(path = %self.path.display(), what, "journal was changed by others");
         JournalError::Foreign {
             path: self.path.clone(),
@@ -309,7 +309,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        if self.trust == Trust::Yes {
+        if self.trust == WriterTrust::Yes {
             // Nobody is left to tell; buffered lines are those that may be lost.
             let _ = self.flush();
         }

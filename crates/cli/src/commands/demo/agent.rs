@@ -46,7 +46,7 @@ pub fn run(words: &[String], iteration: Option<&str>) -> io::Result<()> {
         .and_then(|number| number.parse().ok())
         .unwrap_or(1);
     let this = &TRIES[number.clamp(1, TRIES.len()) - 1];
-    let mut voice = Voice {
+    let mut voice = DemoSpeech {
         pause: if pleasant { PAUSE } else { Duration::ZERO },
     };
     match complaint(prompt) {
@@ -71,11 +71,11 @@ fn complaint(prompt: &str) -> Option<&str> {
         .find(|line| line.starts_with("NOT OK"))
 }
 
-struct Voice {
+struct DemoSpeech {
     pause: Duration,
 }
 
-impl Voice {
+impl DemoSpeech {
     fn say(&mut self, line: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{line}")?;

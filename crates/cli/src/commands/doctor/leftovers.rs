@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use descartes_proc::MARK;
-use descartes_store::catalog::{self, Standing};
+use descartes_store::catalog::{self, LoopStanding};
 use descartes_store::layout::{EnvPaths, StateRoot};
 use descartes_store::lock::holder_of_loop;
 use nix::unistd::Uid;
@@ -120,13 +120,13 @@ fn interrupted(root: &StateRoot) -> Vec<Finding> {
     let left = entries
         .into_iter()
         .filter_map(|entry| match entry.standing() {
-            Ok(Standing::Interrupted) => {
+            Ok(LoopStanding::Interrupted) => {
                 let place = entry.meta.working_dir.display();
                 let message = format!("loop {} in {place} was interrupted", entry.meta.name);
                 let hint = format!("go on with: descartes loop resume {}", entry.meta.id);
                 Some(note("leftovers", message, &hint))
             }
-            Ok(Standing::Running(_) | Standing::Finished(_)) => None,
+            Ok(LoopStanding::Running(_) | LoopStanding::Finished(_)) => None,
             Err(error) => {
                 let hint = error.hint().unwrap_or("look at the file");
                 Some(problem("leftovers", error.to_string(), hint))

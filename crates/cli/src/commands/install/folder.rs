@@ -15,7 +15,7 @@ const LIST: &str = ".written-by-descartes.json";
 
 /// What was written, by name, with its hash.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct List {
+struct InstalledFiles {
     version: String,
     files: BTreeMap<String, String>,
 }
@@ -61,7 +61,7 @@ impl Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Foreign),
             other => other.map_err(at("read", &list))?,
         };
-        let Ok(known) = serde_json::from_str::<List>(&text) else {
+        let Ok(known) = serde_json::from_str::<InstalledFiles>(&text) else {
             return Ok(Found::Foreign);
         };
         let mut edited = Vec::new();
@@ -85,9 +85,9 @@ impl Folder {
 
     /// Writes the files and the list.
     pub fn write(&self, files: &[(&str, &str)]) -> Result<(), CliError> {
-        let mut list = List {
+        let mut list = InstalledFiles {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            ..List::default()
+            ..InstalledFiles::default()
         };
         // The list first: whatever is written after it can be taken away again.
         for (name, text) in files {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_client::{Effect, LoopHandle, Sent, Ticket};
+use descartes_client::{ControlEffect, LoopHandle, Sent, Ticket};
 use descartes_core::host::sweep_loop;
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
@@ -27,7 +27,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 const SAY_SO: Duration = Duration::from_secs(1);
 
 /// What was done.
-struct Done {
+struct CancelReport {
     /// For programs.
     how: &'static str,
     /// For people.
@@ -80,10 +80,14 @@ fn limit(found: &LoopHandle) -> Result<Duration, CliError> {
 }
 
 /// The loop has taken it: wait for its effect, then for the last process.
-fn live(found: &LoopHandle, mut ticket: Ticket, printer: &Printer) -> Result<Done, CliError> {
+fn live(
+    found: &LoopHandle,
+    mut ticket: Ticket,
+    printer: &Printer,
+) -> Result<CancelReport, CliError> {
     let limit = limit(found)?;
     let end = Instant::now() + limit;
-    if ticket.effect(SAY_SO)? == Effect::Pending {
+    if ticket.effect(SAY_SO)? == ControlEffect::Pending {
         printer.talk("asked; waiting until every process of the loop is gone");
         ticket.effect(end.saturating_duration_since(Instant::now()))?;
     }
@@ -95,7 +99,7 @@ fn live(found: &LoopHandle, mut ticket: Ticket, printer: &Printer) -> Result<Don
 }
 
 /// The host and its guards hold the lock: when it is free, they and all below them are gone.
-fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<Done, CliError> {
+fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<CancelReport, CliError> {
     let begun = Instant::now();
     if found.wait_until_gone(SAY_SO.min(limit))? == Life::Alive {
         printer.talk("waiting until every process of the loop is gone");
@@ -107,7 +111,7 @@ fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<Done, 
     let state = found.state()?;
     let done = plural(state.iterations.into(), "iteration");
     match &state.phase {
-        Phase::Finished { reason, .. } => Ok(Done {
+        Phase::Finished { reason, .. } => Ok(CancelReport {
             how: "effective",
             text: format!(
                 "{} after {done}; every process of the loop is gone",
@@ -138,7 +142,7 @@ fn still_there(found: &LoopHandle, limit: Duration) -> CliError {
 }
 
 /// Nobody hosts it: it was recorded, and what a dead host left behind is ended.
-fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<Done, CliError> {
+fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<CancelReport, CliError> {
     let mut text = match nothing_new {
         true => {
             let reason = found.state()?.exit_reason();
@@ -164,7 +168,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<Done, CliError> {
             text.push_str(&format!("; {left} would not end"));
         }
     }
-    Ok(Done {
+    Ok(CancelReport {
         how: if nothing_new { "nothing" } else { "recorded" },
         text,
     })

@@ -40,7 +40,7 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Resul
         Some(last) => From::Last(u64::from(last)),
         None => From::First,
     };
-    let mut out = Rows {
+    let mut out = HistoryTable {
         args,
         printer,
         begun: false,
@@ -84,13 +84,13 @@ fn at_work(found: &LoopHandle) -> Result<Vec<HistoryRow>, CliError> {
     Ok(tasks.running.iter().enumerate().map(row).collect())
 }
 
-struct Rows<'a> {
+struct HistoryTable<'a> {
     args: &'a HistoryArgs,
     printer: &'a Printer,
     begun: bool,
 }
 
-impl Rows<'_> {
+impl HistoryTable<'_> {
     /// `under_way` is given for the row that is not over.
     fn row(&mut self, row: &HistoryRow, under_way: Option<Life>) -> std::io::Result<()> {
         if self.args.json {

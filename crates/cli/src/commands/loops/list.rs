@@ -24,7 +24,7 @@ const NAME: usize = 24;
 const DIR: usize = 48;
 
 /// One loop in the list.
-struct Line {
+struct LoopLine {
     id: String,
     name: String,
     tone: Tone,
@@ -55,7 +55,7 @@ pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         return Ok(0);
     }
     let now = Timestamp::now();
-    let lines: Vec<Line> = found.iter().map(|found| line(found, now)).collect();
+    let lines: Vec<LoopLine> = found.iter().map(|found| line(found, now)).collect();
     printer.data(&table(&lines, args, printer));
     Ok(0)
 }
@@ -81,7 +81,7 @@ fn nested(all: &Loops, scope: &Scope, children: bool) -> Result<Vec<LoopHandle>,
     Ok(heads.into_iter().flat_map(with).collect())
 }
 
-fn line(found: &LoopHandle, now: Timestamp) -> Line {
+fn line(found: &LoopHandle, now: Timestamp) -> LoopLine {
     let meta = found.meta();
     let name = match found.task() {
         Some(task) => format!("  {task}"),
@@ -103,7 +103,7 @@ fn line(found: &LoopHandle, now: Timestamp) -> Line {
         }
         Err(error) => (Tone::Bad, format!("unreadable: {error}"), "?".to_owned()),
     };
-    Line {
+    LoopLine {
         id: meta.id.chars().take(ID).collect(),
         name: cut_end(&name, NAME),
         tone,
@@ -134,8 +134,8 @@ fn age(at: Timestamp, now: Timestamp) -> String {
     show_duration(std::time::Duration::from_secs(coarse))
 }
 
-fn table(lines: &[Line], args: ListArgs, printer: &Printer) -> String {
-    let widest = |column: fn(&Line) -> &str, title: &str| {
+fn table(lines: &[LoopLine], args: ListArgs, printer: &Printer) -> String {
+    let widest = |column: fn(&LoopLine) -> &str, title: &str| {
         let widths = lines.iter().map(|line| width(column(line)));
         widths.max().unwrap_or(0).max(title.len())
     };

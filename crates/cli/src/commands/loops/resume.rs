@@ -127,13 +127,13 @@ fn no_directory(dir: &Path, why: &str) -> CliError {
 
 /// The loop that is meant.
 #[derive(Debug)]
-struct Found {
+struct LoopToResume {
     state_file: PathBuf,
     id: Option<String>,
     dir: Option<PathBuf>,
 }
 
-impl Found {
+impl LoopToResume {
     /// A loop that was named goes on in `dir`. Where its state file is gone, the one there is its own.
     fn come_to(&mut self, dir: &Path) {
         self.dir = Some(dir.to_owned());
@@ -144,10 +144,14 @@ impl Found {
     }
 }
 
-fn find(which: &WhichLoop, ctx: &CommandContext, root: &StateRoot) -> Result<Found, CliError> {
+fn find(
+    which: &WhichLoop,
+    ctx: &CommandContext,
+    root: &StateRoot,
+) -> Result<LoopToResume, CliError> {
     if let Some(query) = &which.id {
         let entry = catalog::find(root, query)?;
-        return Ok(Found {
+        return Ok(LoopToResume {
             state_file: entry.meta.state_file,
             id: Some(entry.meta.id),
             dir: Some(entry.meta.working_dir),
@@ -161,7 +165,7 @@ fn find(which: &WhichLoop, ctx: &CommandContext, root: &StateRoot) -> Result<Fou
         let loops = Loops::at(root.clone(), Known::builtin()?);
         match loops.find(&Query::Here(ctx.here.clone())) {
             Ok(found) => {
-                return Ok(Found {
+                return Ok(LoopToResume {
                     state_file: found.state_file().to_owned(),
                     id: Some(found.id().to_owned()),
                     dir: Some(found.meta().working_dir.clone()),
@@ -171,7 +175,7 @@ fn find(which: &WhichLoop, ctx: &CommandContext, root: &StateRoot) -> Result<Fou
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(Found {
+    Ok(LoopToResume {
         state_file,
         id: None,
         dir: None,
@@ -180,7 +184,7 @@ fn find(which: &WhichLoop, ctx: &CommandContext, root: &StateRoot) -> Result<Fou
 
 /// Only who started a loop within a loop may take it up there.
 fn refuse_from_within(
-    found: &Found,
+    found: &LoopToResume,
     root: &StateRoot,
     ctx: &CommandContext,
 ) -> Result<(), CliError> {
@@ -242,7 +246,7 @@ pub(super) fn change(args: &ChangeArgs, ctx: &CommandContext) -> Result<ConfigCh
 /// Flags about tasks mean nothing to a loop with one prompt.
 fn refuse_without_tasks(
     args: &ResumeArgs,
-    found: &Found,
+    found: &LoopToResume,
     ctx: &CommandContext,
 ) -> Result<(), CliError> {
     let given = [
@@ -267,7 +271,7 @@ fn refuse_without_tasks(
 fn change_agent(
     args: &AgentChangeArgs,
     change: &mut ConfigChange,
-    found: &Found,
+    found: &LoopToResume,
     ctx: &CommandContext,
     printer: &Printer,
 ) -> Result<(), CliError> {
@@ -295,7 +299,11 @@ fn change_agent(
 }
 
 /// What the loop was asked for. Its state file may be another's by now, where it was named.
-fn config_of(found: &Found, ctx: &CommandContext, known: &Known) -> Option<IterativeLoopConfig> {
+fn config_of(
+    found: &LoopToResume,
+    ctx: &CommandContext,
+    known: &Known,
+) -> Option<IterativeLoopConfig> {
     let loaded = state_file::load(&found.state_file).ok();
     let loaded = loaded.map(|loaded| loaded.state);
     match &found.id {
@@ -313,7 +321,7 @@ fn config_of(found: &Found, ctx: &CommandContext, known: &Known) -> Option<Itera
 }
 
 /// `--repair`: the journal is rewritten without its damaged lines, under the loop's lock.
-fn mend(found: &Found, root: &StateRoot, printer: &Printer) -> Result<(), CliError> {
+fn mend(found: &LoopToResume, root: &StateRoot, printer: &Printer) -> Result<(), CliError> {
     let query = found
         .id
         .clone()

@@ -74,7 +74,7 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
 }
 
 /// What was done, and the name of the way back.
-struct Done {
+struct RewindReport {
     rewound: Rewound,
     copy: String,
 }
@@ -85,7 +85,7 @@ fn rewind(
     tree: &mut Tree,
     to: &Snapshot,
     name: &str,
-) -> Result<Done, CliError> {
+) -> Result<RewindReport, CliError> {
     let mut hold = found.hold().map_err(|error| match error {
         ClientError::Lock(LockError::Held(_)) => runs(found),
         other => other.into(),
@@ -101,7 +101,7 @@ fn rewind(
         "the work tree was put back to {name}; as it was before: safety copy {copy}"
     ))?;
     hold.finish()?;
-    Ok(Done { rewound, copy })
+    Ok(RewindReport { rewound, copy })
 }
 
 fn runs(found: &LoopHandle) -> CliError {
@@ -171,8 +171,8 @@ fn copies(tree: &Tree, args: &RewindArgs, printer: &Printer) -> i32 {
     0
 }
 
-fn tell(done: &Done, name: &str, found: &LoopHandle, args: &RewindArgs, printer: &Printer) {
-    let Done { rewound, copy } = done;
+fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, printer: &Printer) {
+    let RewindReport { rewound, copy } = done;
     let back = format!(
         "descartes loop rewind {copy}{}",
         as_typed(&args.which, found)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use descartes_client::{Effect, LoopHandle, Sent};
+use descartes_client::{ControlEffect, LoopHandle, Sent};
 use descartes_kernel::control::Command;
 use descartes_kernel::state::{LoopState, Pause, Phase};
 use descartes_kernel::view::Life;
@@ -123,7 +123,7 @@ fn deliver(
                     }
                     loop {
                         match ticket.effect(PIECE)? {
-                            Effect::Pending => {}
+                            ControlEffect::Pending => {}
                             effect => break effect,
                         }
                     }
@@ -132,9 +132,9 @@ fn deliver(
                 (false, _) => ticket.effect(AT_ONCE)?,
             };
             match effect {
-                Effect::Done(words) => ("effective", done(command, &words, &found.state()?)),
-                Effect::Pending => ("accepted", pending(command, &before)),
-                Effect::HostGone => ("accepted", without_host(command, &found.state()?)),
+                ControlEffect::Done(words) => ("effective", done(command, &words, &found.state()?)),
+                ControlEffect::Pending => ("accepted", pending(command, &before)),
+                ControlEffect::HostGone => ("accepted", without_host(command, &found.state()?)),
             }
         }
         Sent::Recorded(recorded) => {

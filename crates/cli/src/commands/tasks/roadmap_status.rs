@@ -6,7 +6,7 @@ use std::time::Duration;
 use descartes_client::{Look, LoopHandle, Query};
 use descartes_kernel::event::Cost;
 use descartes_kernel::graph::TaskId;
-use descartes_kernel::roadmap::{self, Mark, Roadmap, RoadmapTask};
+use descartes_kernel::roadmap::{self, CheckMark, Roadmap, RoadmapTask};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
 use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::show_cost;
@@ -34,7 +34,7 @@ pub fn run(
     let path = state_path(&file, &ctx.here);
     let alive = holder_of(&ctx.root(&ctx.here), &path)?.is_some();
     let state = state_file::load(&path).ok().map(|loaded| loaded.state);
-    let rows = Rows {
+    let rows = StatusTable {
         state: state.as_ref(),
         journal: state.as_ref().and_then(|_| look(&path, ctx, printer)),
         alive,
@@ -42,7 +42,7 @@ pub fn run(
     let rows = rows.all(&roadmap);
     if args.json {
         let reason = state.as_ref().map(|state| &state.exit_reason);
-        let tasks: Vec<Value> = rows.iter().map(Row::json).collect();
+        let tasks: Vec<Value> = rows.iter().map(StatusRow::json).collect();
         printer.json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
         return Ok(0);
     }
@@ -111,14 +111,14 @@ fn cost(spent: &Spent) -> Option<Cost> {
 }
 
 /// One task.
-struct Row {
+struct StatusRow {
     id: String,
     status: &'static str,
     note: String,
     took: Option<Took>,
 }
 
-impl Row {
+impl StatusRow {
     fn json(&self) -> Value {
         let took = self.took.as_ref();
         let spent = took.map(|took| took.spent);
@@ -153,15 +153,15 @@ impl Row {
 }
 
 /// What is known of the tasks.
-struct Rows<'a> {
+struct StatusTable<'a> {
     state: Option<&'a IterativeLoopState>,
     journal: Option<(LoopHandle, Look)>,
     alive: bool,
 }
 
-impl Rows<'_> {
+impl StatusTable<'_> {
     /// Every task with its status and what there is to say about it.
-    fn all(&self, roadmap: &Roadmap) -> Vec<Row> {
+    fn all(&self, roadmap: &Roadmap) -> Vec<StatusRow> {
         roadmap.tasks.iter().map(|task| self.row(task)).collect()
     }
 
@@ -170,22 +170,22 @@ impl Rows<'_> {
         found.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    fn row(&self, task: &RoadmapTask) -> Row {
+    fn row(&self, task: &RoadmapTask) -> StatusRow {
         let is = |value: &Value| value.as_str() == Some(task.id.as_str());
         let of = |entry: &&Value| entry.get("task_id").is_some_and(is);
         let (blocked, marked) = (self.list("blocked_tasks"), self.list("marked_tasks"));
         let why = blocked.iter().find(of);
         let is_marked = marked.iter().any(|entry| of(&entry));
         let (status, note) = match task.mark {
-            Mark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
-            Mark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
-            Mark::Done => ("done", String::new()),
-            Mark::LeftOut => ("left out", String::new()),
-            Mark::Stopped => ("stopped", String::new()),
-            Mark::Open if self.alive && self.list("current_tasks").iter().any(is) => {
+            CheckMark::Done if is_marked => ("done", NOT_PROVEN.to_owned()),
+            CheckMark::LeftOut if is_marked => ("left out", NOT_PROVEN.to_owned()),
+            CheckMark::Done => ("done", String::new()),
+            CheckMark::LeftOut => ("left out", String::new()),
+            CheckMark::Stopped => ("stopped", String::new()),
+            CheckMark::Open if self.alive && self.list("current_tasks").iter().any(is) => {
                 ("running", String::new())
             }
-            Mark::Open => match why {
+            CheckMark::Open => match why {
                 Some(entry) => {
                     let reason = entry.get("reason").and_then(Value::as_str).unwrap_or("");
                     ("blocked", reason.to_owned())
@@ -193,7 +193,7 @@ impl Rows<'_> {
                 None => ("open", String::new()),
             },
         };
-        Row {
+        StatusRow {
             id: task.id.clone(),
             status,
             note,

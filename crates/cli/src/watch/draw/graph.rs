@@ -26,12 +26,12 @@ pub fn lines(
     let fit = (columns / NARROW).clamp(1, all.len().max(1));
     let skip = skip.min(all.len().saturating_sub(fit));
     let wide = (columns / fit).min(BROAD);
-    let shown: Vec<Vec<Cell>> = all
+    let shown: Vec<Vec<GraphCell>> = all
         .iter()
         .skip(skip)
         .take(fit)
         .map(|wave| {
-            let head = Cell::new(Tone::Strong, format!("Wave {}", wave.wave));
+            let head = GraphCell::new(Tone::Strong, format!("Wave {}", wave.wave));
             let cells = wave.tasks.iter().flat_map(|id| cells(tasks, id, context));
             std::iter::once(head).chain(cells).collect()
         })
@@ -59,13 +59,13 @@ pub fn lines(
     lines
 }
 
-struct Cell {
+struct GraphCell {
     tone: Tone,
     indent: usize,
     text: String,
 }
 
-impl Cell {
+impl GraphCell {
     fn new(tone: Tone, text: String) -> Self {
         Self {
             tone,
@@ -75,21 +75,21 @@ impl Cell {
     }
 }
 
-fn indented(cell: &Cell, room: usize) -> String {
+fn indented(cell: &GraphCell, room: usize) -> String {
     let text = flat(&cell.text, room.saturating_sub(cell.indent));
     format!("{:1$}{text}", "", cell.indent)
 }
 
 /// A task, and what it waits for.
-fn cells(tasks: &TasksState, id: &str, context: &Context) -> Vec<Cell> {
+fn cells(tasks: &TasksState, id: &str, context: &Context) -> Vec<GraphCell> {
     let Some(entry) = tasks.tasks.get(id) else {
         return Vec::new();
     };
     let (tone, mark) = mark(entry.status, &context.theme);
-    let mut cells = vec![Cell::new(tone, format!("{mark} {id} {}", entry.title))];
+    let mut cells = vec![GraphCell::new(tone, format!("{mark} {id} {}", entry.title))];
     if !entry.after.is_empty() {
         let before: Vec<&str> = entry.after.iter().map(|id| &**id).collect();
-        cells.push(Cell {
+        cells.push(GraphCell {
             tone: Tone::Dim,
             indent: 2,
             text: format!("after {}", before.join(", ")),

@@ -54,7 +54,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
         }))
     };
     let chosen = (app.focus == Focus::Pane).then_some((selected - first) as usize);
-    let plots: [(&str, Rect, Values<'_>, Show<'_>); 2] = [
+    let plots: [(&str, Rect, Values<'_>, ShowValue<'_>); 2] = [
         ("duration", upper, &time, &show_time),
         ("cost", lower, &cost, &show_money),
     ];
@@ -75,7 +75,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
 /// What of a row is drawn.
 type Values<'a> = &'a dyn Fn(&HistoryRow) -> Option<f64>;
 /// How a value reads.
-type Show<'a> = &'a dyn Fn(f64) -> String;
+type ShowValue<'a> = &'a dyn Fn(f64) -> String;
 
 /// Red where a gate was red or the agent failed.
 fn style(row: Option<&HistoryRow>, theme: &Theme) -> Style {
@@ -95,7 +95,7 @@ pub fn chart(
     styles: &[Style],
     chosen: Option<usize>,
     height: usize,
-    show: Show<'_>,
+    show: ShowValue<'_>,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let known: Vec<f64> = values.iter().flatten().copied().collect();

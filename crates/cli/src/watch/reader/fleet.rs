@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use descartes_client::{Fleet, Loops};
 
-use super::{PACE, Post, Told};
+use super::{PACE, ScreenSender, Told};
 
 pub(super) struct Lister {
     fleet: Fleet,
-    post: Post,
+    post: ScreenSender,
 }
 
 impl Lister {
-    pub(super) fn new(loops: Loops, post: Post) -> Self {
+    pub(super) fn new(loops: Loops, post: ScreenSender) -> Self {
         Self {
             fleet: Fleet::new(loops),
             post,

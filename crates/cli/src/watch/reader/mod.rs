@@ -35,12 +35,12 @@ pub struct Reader {
 }
 
 /// A reader's way to the screen.
-struct Post {
+struct ScreenSender {
     told: Sender<Told>,
     screen: Arc<Signal>,
 }
 
-impl Post {
+impl ScreenSender {
     /// False once nobody looks any more.
     fn send(&self, told: Told) -> bool {
         let sent = self.told.send(told).is_ok();
@@ -53,7 +53,7 @@ impl Reader {
     /// Starts the threads; they wake `screen` when there is something new.
     pub fn start(loops: Loops, screen: &Arc<Signal>) -> std::io::Result<Self> {
         let (sender, told) = channel();
-        let post = |told: Sender<Told>| Post {
+        let post = |told: Sender<Told>| ScreenSender {
             told,
             screen: Arc::clone(screen),
         };

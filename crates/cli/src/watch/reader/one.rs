@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use descartes_client::logs::{LogWindow, Place, RunLog};
+use descartes_client::logs::{LogPosition, LogWindow, RunLog};
 use descartes_client::{Follower, From, LoopHandle, LoopUpdate, Loops, Output, Query};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Head, HistoryRow, Story};
 use descartes_store::journal::last_records;
 
-use super::{OUTPUT_PACE, PACE, Post, Told};
+use super::{OUTPUT_PACE, PACE, ScreenSender, Told};
 use crate::view::signal::Signal;
 use crate::watch::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Rows, Want};
 
@@ -43,7 +43,7 @@ struct Followed {
 
 /// What one look found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct WhatIsNew {
     records: bool,
     output: bool,
 }
@@ -68,8 +68,8 @@ impl Followed {
         })
     }
 
-    fn news(&mut self) -> Result<Found, String> {
-        let mut found = Found::default();
+    fn news(&mut self) -> Result<WhatIsNew, String> {
+        let mut found = WhatIsNew::default();
         for news in self.follower.news().map_err(|error| error.to_string())? {
             match news {
                 LoopUpdate::Record(record) => {
@@ -112,16 +112,16 @@ impl Followed {
 }
 
 /// A loop by its id: followed, or why it cannot be.
-type Slot = Option<(String, Result<Followed, String>)>;
+type OpenLoop = Option<(String, Result<Followed, String>)>;
 
 pub(super) struct One {
     loops: Loops,
     want: Arc<Mutex<Want>>,
     call: Arc<Signal>,
-    post: Post,
-    chosen: Slot,
+    post: ScreenSender,
+    chosen: OpenLoop,
     /// The loop whose output is shown, where it is another.
-    speaker: Slot,
+    speaker: OpenLoop,
     view: Option<Arc<LoopView>>,
     rows: Option<(Option<u64>, Arc<Rows>)>,
     log: Option<(LogWant, Result<Arc<LogView>, String>)>,
@@ -130,7 +130,12 @@ pub(super) struct One {
 }
 
 impl One {
-    pub(super) fn new(loops: Loops, want: Arc<Mutex<Want>>, call: Arc<Signal>, post: Post) -> Self {
+    pub(super) fn new(
+        loops: Loops,
+        want: Arc<Mutex<Want>>,
+        call: Arc<Signal>,
+        post: ScreenSender,
+    ) -> Self {
         Self {
             loops,
             want,
@@ -154,7 +159,7 @@ impl One {
                 held.clone()
             };
             let found = self.look(&want);
-            let is_new = found != Found::default() || served.as_ref() != Some(&want);
+            let is_new = found != WhatIsNew::default() || served.as_ref() != Some(&want);
             if is_new && let Some(id) = &want.id {
                 let detail = Box::new(self.detail(id));
                 if !self.post.send(Told::Detail(detail)) {
@@ -164,7 +169,7 @@ impl One {
             served = Some(want);
             let pace = if found.output { OUTPUT_PACE } else { PACE };
             let rest = pace.saturating_sub(begun.elapsed());
-            if found != Found::default() && !rest.is_zero() {
+            if found != WhatIsNew::default() && !rest.is_zero() {
                 // A wish of the person ends the rest, news of the loop do not.
                 self.call.wait(None, Some(rest));
             } else {
@@ -193,12 +198,12 @@ impl One {
     }
 
     /// Opens what is wanted and takes what is new.
-    fn look(&mut self, want: &Want) -> Found {
-        let mut found = Found::default();
+    fn look(&mut self, want: &Want) -> WhatIsNew {
+        let mut found = WhatIsNew::default();
         let speaker = want.log.as_ref().map(|log| log.id.clone());
         let speaker = speaker.filter(|id| want.id.as_ref() != Some(id));
         let chosen = take_news(&self.loops, &mut self.chosen, want.id.clone(), &mut found);
-        if chosen == Taken::Anew {
+        if chosen == Opened::Anew {
             (self.view, self.rows, self.log) = (None, None, None);
         }
         if found.records {
@@ -207,7 +212,7 @@ impl One {
             self.rows.take_if(|(wanted, _)| wanted.is_none());
         }
         let speaks = take_news(&self.loops, &mut self.speaker, speaker, &mut found);
-        if speaks == Taken::Anew {
+        if speaks == Opened::Anew {
             self.log = None;
         }
         if self.view.is_none() {
@@ -276,7 +281,7 @@ impl One {
     }
 
     fn detail(&self, id: &str) -> Detail {
-        let error_of = |slot: &Slot| match slot {
+        let error_of = |slot: &OpenLoop| match slot {
             Some((_, Err(error))) => Some(error.clone()),
             _ => None,
         };
@@ -297,20 +302,25 @@ impl One {
 
 /// Whether a loop was opened just now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
+enum Opened {
     Anew,
     Before,
 }
 
-fn take_news(loops: &Loops, slot: &mut Slot, id: Option<String>, found: &mut Found) -> Taken {
-    let mut taken = Taken::Before;
+fn take_news(
+    loops: &Loops,
+    slot: &mut OpenLoop,
+    id: Option<String>,
+    found: &mut WhatIsNew,
+) -> Opened {
+    let mut taken = Opened::Before;
     if slot.as_ref().map(|(id, _)| id) != id.as_ref() {
         *slot = id.map(|id| {
             let opened = Followed::open(loops, &id);
             (id, opened)
         });
         found.records = true;
-        taken = Taken::Anew;
+        taken = Opened::Anew;
     }
     if let Some((_, opened)) = slot
         && let Ok(followed) = opened
@@ -369,9 +379,9 @@ fn rows_around(followed: &Followed, wanted: u64) -> Rows {
 fn read_log(handle: &LoopHandle, wanted: &LogWant) -> Result<LogView, String> {
     let say = |error: descartes_client::ClientError| error.to_string();
     let log: RunLog = handle.log(wanted.iteration).map_err(say)?;
-    let ctx = |at: u64| Place::From(at.saturating_sub(BEFORE));
+    let ctx = |at: u64| LogPosition::From(at.saturating_sub(BEFORE));
     let (place, at) = match wanted.place {
-        LogPlace::Follow => (Place::End, None),
+        LogPlace::Follow => (LogPosition::End, None),
         LogPlace::At(at) => (ctx(at), None),
         LogPlace::Share(share) => {
             let size = log.size(wanted.source);
@@ -380,7 +390,7 @@ fn read_log(handle: &LoopHandle, wanted: &LogWant) -> Result<LogView, String> {
         }
     };
     let most = match place {
-        Place::End if log.transcript().is_none() => TAIL,
+        LogPosition::End if log.transcript().is_none() => TAIL,
         _ => WINDOW,
     };
     let window = log.window(wanted.source, place, most).map_err(say)?;

@@ -14,20 +14,20 @@ use super::{Done, GitError, Trees};
 use crate::tasks::git_error::GitErrorKind;
 
 /// Mode and object of a file, as git has it; none where it has none.
-pub(super) type Entry = Option<(String, String)>;
+pub(super) type HalfLandedEntry = Option<(String, String)>;
 
 /// A file that a fast-forward changes.
 struct Changed {
     name: String,
-    old: Entry,
-    new: Entry,
+    old: HalfLandedEntry,
+    new: HalfLandedEntry,
 }
 
 /// Files that are to be dealt with before a fast-forward can be tried again.
 #[derive(Default)]
 struct Mended {
     /// Index entries that were set, with what they were before.
-    told: Vec<(String, Entry)>,
+    told: Vec<(String, HalfLandedEntry)>,
     /// Files that a killed git left, and that are gone.
     removed: usize,
 }
@@ -144,7 +144,7 @@ impl Trees {
         let mut changed = Vec::new();
         while let (Some(facts), Some(name)) = (parts.next(), parts.next()) {
             let facts: Vec<&str> = facts.trim_start_matches(':').split(' ').collect();
-            let entry = |mode: usize, blob: usize| -> Entry {
+            let entry = |mode: usize, blob: usize| -> HalfLandedEntry {
                 let mode = facts.get(mode).filter(|mode| **mode != "000000")?;
                 Some(((*mode).to_owned(), (*facts.get(blob)?).to_owned()))
             };
@@ -175,7 +175,7 @@ impl Trees {
     fn files_as_git<'n>(
         &self,
         names: impl Iterator<Item = &'n str>,
-    ) -> Done<HashMap<String, Entry>> {
+    ) -> Done<HashMap<String, HalfLandedEntry>> {
         let (mut found, mut asked) = (HashMap::new(), Vec::new());
         for name in names {
             let Ok(meta) = self.user.dir.join(name).symlink_metadata() else {
@@ -222,7 +222,7 @@ impl Trees {
     /// Sets entries of the user's index; the files stay as they are.
     pub(super) fn set_entries<'e>(
         &self,
-        entries: impl Iterator<Item = (&'e String, &'e Entry)>,
+        entries: impl Iterator<Item = (&'e String, &'e HalfLandedEntry)>,
     ) -> Done<()> {
         let head = self.user.commit_of("HEAD")?;
         let zero = "0".repeat(head.map_or(40, |head| head.len()));

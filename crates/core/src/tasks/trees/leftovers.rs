@@ -14,10 +14,10 @@ use super::integration::Integration;
 use super::{Done, Trees};
 
 /// One state of a file: its number, its size, and when it and its record were changed.
-type Mark = (u64, u64, (i64, i64), (i64, i64));
+type FileStamp = (u64, u64, (i64, i64), (i64, i64));
 
 /// Ignored files, as setups and gates left them.
-pub(super) type Leftovers = BTreeMap<PathBuf, Mark>;
+pub(super) type Leftovers = BTreeMap<PathBuf, FileStamp>;
 
 impl Trees {
     fn leftovers(&self) -> MutexGuard<'_, Option<Leftovers>> {

@@ -61,7 +61,7 @@ const MANIFESTS: [&str; 36] = [
 ];
 
 /// A tree for a piece of work.
-struct Slot {
+struct WorkSlot {
     name: String,
     repo: Repo,
     before: Before,
@@ -196,7 +196,7 @@ impl Trees {
 
     /// The tree of a slot for a piece of work. One that holds what another's agent left there and
     /// git cannot carry is kept, and another is made.
-    fn slot_for(&self, slot: u32, work: &Work) -> Done<Slot> {
+    fn slot_for(&self, slot: u32, work: &Work) -> Done<WorkSlot> {
         loop {
             let name = self.slot_name(slot);
             let repo = self.worktree(&name)?;
@@ -211,7 +211,7 @@ impl Trees {
                 Before::Another => self.unsaved(&repo)?,
             };
             if holds.is_empty() {
-                return Ok(Slot {
+                return Ok(WorkSlot {
                     name,
                     repo,
                     before,
@@ -223,7 +223,7 @@ impl Trees {
     }
 
     pub(super) fn ready(&self, slot: u32, work: &Work) -> Done<Ready> {
-        let Slot {
+        let WorkSlot {
             name,
             repo,
             before,

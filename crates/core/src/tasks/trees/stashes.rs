@@ -40,7 +40,7 @@ struct Stash {
 
 /// A stash of one agent that another's took out of the list.
 #[derive(Clone, Debug)]
-struct Taken {
+struct TakenStash {
     commit: String,
     owner: String,
     taker: String,
@@ -54,7 +54,7 @@ struct Taken {
 struct KnownStashes {
     /// Commit and branch of those that are or were in the list.
     seen: HashMap<String, String>,
-    taken: Vec<Taken>,
+    taken: Vec<TakenStash>,
 }
 
 /// Looks at the list, from whichever thread.
@@ -154,7 +154,7 @@ impl Looker {
     }
 
     /// Who took a stash that is gone from the list: git puts its files in place before it goes.
-    fn taken_by(&self, commit: String, owner: String) -> Done<Option<Taken>> {
+    fn taken_by(&self, commit: String, owner: String) -> Done<Option<TakenStash>> {
         let files = self.files_of(&commit)?;
         let entries = fs_err::read_dir(&self.folder);
         let mut taker = None;
@@ -186,7 +186,7 @@ impl Looker {
              are told, and the stash is kept as {}",
             short(&commit)
         ));
-        Ok(Some(Taken {
+        Ok(Some(TakenStash {
             files: files.into_iter().map(|(path, _)| path).collect(),
             commit,
             owner,

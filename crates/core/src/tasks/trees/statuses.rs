@@ -13,7 +13,7 @@ use descartes_kernel::tasks::{StatusText, TaskMarks, git_reason, landed_text};
 use descartes_kernel::units::plural;
 use jiff::Timestamp;
 
-use super::half_landed::Entry;
+use super::half_landed::HalfLandedEntry;
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 /// A commit with new statuses, and nothing else.
 pub(super) struct Statuses {
     pub(super) commit: String,
-    new: Entry,
+    new: HalfLandedEntry,
 }
 
 impl Trees {
@@ -174,7 +174,7 @@ impl Trees {
             return Ok(());
         };
         let new = text.split_once(' ');
-        let new: Entry = new.map(|(mode, blob)| (mode.to_owned(), blob.to_owned()));
+        let new: HalfLandedEntry = new.map(|(mode, blob)| (mode.to_owned(), blob.to_owned()));
         let is_staged = || Ok::<bool, GitError>(entry_staged(&self.user, path)? == new);
         let in_branch = || Ok::<bool, GitError>(entry_in(&self.user, "HEAD", path)? == new);
         if is_staged()? && !in_branch()? {
@@ -215,7 +215,7 @@ impl Trees {
 }
 
 /// Mode and object of a file in a commit.
-pub(super) fn entry_in(repo: &Repo, commit: &str, path: &str) -> Done<Entry> {
+pub(super) fn entry_in(repo: &Repo, commit: &str, path: &str) -> Done<HalfLandedEntry> {
     let line = repo.ask(&["ls-tree", "--full-tree", commit, "--", path])?;
     Ok(line.split('\t').next().and_then(|head| {
         let mut words = head.split(' ');
@@ -224,7 +224,7 @@ pub(super) fn entry_in(repo: &Repo, commit: &str, path: &str) -> Done<Entry> {
 }
 
 /// Mode and object of a file in the index.
-pub(super) fn entry_staged(repo: &Repo, path: &str) -> Done<Entry> {
+pub(super) fn entry_staged(repo: &Repo, path: &str) -> Done<HalfLandedEntry> {
     let spec = format!(":(top,literal){path}");
     let line = repo.ask(&["ls-files", "--stage", "--", &spec])?;
     let mut words = line.split(' ');

@@ -52,7 +52,7 @@ pub(crate) enum Manner {
 }
 
 /// One call, complete.
-pub(super) struct Order {
+pub(super) struct CallOrder {
     pub(super) argv: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) cwd: PathBuf,
@@ -87,7 +87,7 @@ pub(crate) struct Guards {
     mark: String,
     /// Held by every guard until its last sweep is over.
     inherit: Vec<OwnedFd>,
-    idle: Mutex<Vec<Post>>,
+    idle: Mutex<Vec<CallGuard>>,
     under_way: Mutex<UnderWay>,
     /// Can be read once somebody wished for the end; `None` where no descriptor was left.
     end_wished: Option<EventFd>,
@@ -103,7 +103,7 @@ struct UnderWay {
 }
 
 /// A supervisor and the queue of its events.
-struct Post {
+struct CallGuard {
     supervisor: Supervisor,
     tx: Sender<CallEvent>,
     rx: Receiver<CallEvent>,
@@ -164,7 +164,7 @@ impl Guards {
         self.end_wished.as_ref().map(AsFd::as_fd)
     }
 
-    fn post(&self) -> io::Result<Post> {
+    fn post(&self) -> io::Result<CallGuard> {
         if let Some(post) = lock(&self.idle).pop() {
             return Ok(post);
         }
@@ -179,11 +179,17 @@ impl Guards {
             }
             None => Supervisor::direct(&self.mark, on_event)?,
         };
-        Ok(Post { supervisor, tx, rx })
+        Ok(CallGuard { supervisor, tx, rx })
     }
 
     /// Lists a call as under way, and gives its time; `None` where it is not to begin any more.
-    fn enter(&self, number: u64, post: &Post, limit: Duration, manner: Manner) -> Option<Duration> {
+    fn enter(
+        &self,
+        number: u64,
+        post: &CallGuard,
+        limit: Duration,
+        manner: Manner,
+    ) -> Option<Duration> {
         let mut under_way = lock(&self.under_way);
         let limit = match (under_way.wish, manner) {
             (None, _) => limit,
@@ -196,7 +202,7 @@ impl Guards {
     }
 
     /// Runs a call to its end, and whatever it started.
-    pub(super) fn run(&self, order: Order) -> Result<Ran, StartError> {
+    pub(super) fn run(&self, order: CallOrder) -> Result<Ran, StartError> {
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let mut post = self.post()?;
         let input = order.stdin.as_deref().map(super::filled).transpose()?;
@@ -224,7 +230,7 @@ impl Guards {
                 stderr: Vec::new(),
             });
         };
-        let output = Box::new(Output::default());
+        let output = Box::new(CallOutput::default());
         if let Err(error) = post.supervisor.start(number, &launch, output) {
             lock(&self.under_way).calls.remove(&number);
             return Err(error);
@@ -239,7 +245,7 @@ impl Guards {
             idle.push(post);
         }
         drop(idle);
-        let output = report.sink.map(Output::of).unwrap_or_default();
+        let output = report.sink.map(CallOutput::of).unwrap_or_default();
         Ok(Ran {
             end,
             stdout: output.stdout,
@@ -248,7 +254,7 @@ impl Guards {
     }
 }
 
-impl Post {
+impl CallGuard {
     fn watch(&self, number: u64, limit: Duration, manner: Manner) -> End {
         let began = Instant::now();
         let mut until = began.checked_add(limit);
@@ -294,21 +300,21 @@ impl Post {
 
 /// What a call says: an answer on one stream, and the end of the other.
 #[derive(Default)]
-struct Output {
+struct CallOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Output {
-    fn of(sink: Box<dyn Sink>) -> Output {
-        match (sink as Box<dyn Any>).downcast::<Output>() {
+impl CallOutput {
+    fn of(sink: Box<dyn Sink>) -> CallOutput {
+        match (sink as Box<dyn Any>).downcast::<CallOutput>() {
             Ok(output) => *output,
-            Err(_) => Output::default(),
+            Err(_) => CallOutput::default(),
         }
     }
 }
 
-impl Sink for Output {
+impl Sink for CallOutput {
     fn chunk(&mut self, channel: Channel, bytes: &[u8]) {
         match channel {
             Channel::Stdout => {

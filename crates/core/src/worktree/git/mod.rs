@@ -21,7 +21,7 @@ use tracing::{debug, info, warn};
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
-use guards::{End, Guards, Manner, Order, TAIL};
+use guards::{CallOrder, End, Guards, Manner, TAIL};
 use settings::Purpose;
 
 /// A call that takes longer is worth a line in every log.
@@ -176,7 +176,7 @@ impl Call {
     }
 
     /// Runs it; any exit code is an answer.
-    pub(crate) fn run(self, deadline: Deadline) -> Result<Answer, WorktreeError> {
+    pub(crate) fn run(self, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
         let (verb, began) = (self.verb(), Instant::now());
         let answer = match self.manner {
             None => self.run_plain(deadline),
@@ -191,7 +191,7 @@ impl Call {
         answer
     }
 
-    fn run_guarded(self, manner: Manner, deadline: Deadline) -> Result<Answer, WorktreeError> {
+    fn run_guarded(self, manner: Manner, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
         let verb = self.verb();
         let guards = match &self.guards {
             Some(guards) => guards.clone(),
@@ -200,7 +200,7 @@ impl Call {
         let dir = self.dir.clone();
         let mut argv = vec![self.program.into_os_string()];
         argv.extend(self.args);
-        let order = Order {
+        let order = CallOrder {
             argv,
             env: self.environment,
             cwd: self.dir,
@@ -218,7 +218,7 @@ impl Call {
             },
         })?;
         match ran.end {
-            End::Exit(code) => Ok(Answer {
+            End::Exit(code) => Ok(GitOutput {
                 verb,
                 code,
                 stdout: ran.stdout,
@@ -257,7 +257,7 @@ impl Call {
 }
 
 /// How a call went.
-pub(crate) struct Answer {
+pub(crate) struct GitOutput {
     verb: String,
     /// `None` when it was killed by a signal.
     pub(crate) code: Option<i32>,
@@ -266,7 +266,7 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-impl Answer {
+impl GitOutput {
     pub(crate) fn error(self) -> WorktreeError {
         let words = self.words();
         WorktreeError::Git {

@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::guards::{Guards, TAIL};
-use super::{Answer, Call, filled, last_words, scratch};
+use super::{Call, GitOutput, filled, last_words, scratch};
 use crate::worktree::deadline::Deadline;
 use crate::worktree::error::WorktreeError;
 
@@ -20,7 +20,7 @@ use crate::worktree::error::WorktreeError;
 const LEFT_WHEN_ENDED: Duration = Duration::from_secs(3);
 
 impl Call {
-    pub(super) fn run_plain(self, deadline: Deadline) -> Result<Answer, WorktreeError> {
+    pub(super) fn run_plain(self, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
         let verb = self.verb();
         let failed = |error: io::Error| WorktreeError::Git {
             verb: verb.clone(),
@@ -63,7 +63,7 @@ impl Call {
                 });
             }
         };
-        Ok(Answer {
+        Ok(GitOutput {
             code: status.code(),
             stdout: read_all(&mut out).map_err(failed)?,
             stderr: last_words(&read_tail(&mut err).map_err(failed)?),

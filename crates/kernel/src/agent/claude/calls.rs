@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::line::{Block, Line};
+use super::line::{Block, ClaudeLine};
 use crate::agent::stream::Out;
 use crate::agent::tool::{self, ToolInput};
 use crate::agent::{AgentEvent, Denial};
@@ -36,7 +36,7 @@ impl Calls {
     }
 
     /// An event that says so.
-    pub fn denied_now(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    pub fn denied_now(&mut self, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         let input = line.tool_input.0.clone().unwrap_or_default();
         let denial = denial(line.tool_name.or_empty(), &input);
         let id = line.tool_use_id.or_empty();
@@ -45,7 +45,7 @@ impl Calls {
     }
 
     /// The result lists all of them: those not told yet are told now.
-    pub fn denied_in_result(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    pub fn denied_in_result(&mut self, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         let denials = line
             .permission_denials
             .0

@@ -12,7 +12,7 @@ use crate::agent::usage::Usage;
 /// One event; which fields it has depends on its type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Line<'a> {
+pub(super) struct ClaudeLine<'a> {
     #[serde(borrow, rename = "type")]
     pub kind: Str<'a>,
     #[serde(borrow)]
@@ -28,7 +28,7 @@ pub(super) struct Line<'a> {
     #[serde(borrow)]
     pub qwen_code_version: Str<'a>,
     #[serde(borrow)]
-    pub message: Obj<Message<'a>>,
+    pub message: Obj<ClaudeMessage<'a>>,
     #[serde(borrow)]
     pub parent_tool_use_id: Str<'a>,
     #[serde(borrow)]
@@ -70,7 +70,7 @@ pub(super) struct Line<'a> {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Message<'a> {
+pub(super) struct ClaudeMessage<'a> {
     #[serde(borrow)]
     pub id: Str<'a>,
     #[serde(borrow)]
@@ -110,7 +110,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, rename = "type")]
     pub kind: Str<'a>,
     #[serde(borrow)]
-    pub message: Obj<Message<'a>>,
+    pub message: Obj<ClaudeMessage<'a>>,
     #[serde(borrow)]
     pub delta: Obj<Block<'a>>,
     pub usage: Obj<Tokens>,

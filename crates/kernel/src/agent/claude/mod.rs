@@ -7,7 +7,7 @@ mod streamed;
 mod tell;
 
 use self::calls::Calls;
-use self::line::{Block, Delta, Line, Message, NamedCall};
+use self::line::{Block, ClaudeLine, ClaudeMessage, Delta, NamedCall};
 use self::streamed::Streamed;
 use self::tell::{answer, rate_limit, retry, step_usage, subagent, synthetic, think};
 use super::lenient::Str;
@@ -49,7 +49,7 @@ pub(super) struct Claude {
 
 impl Dialect for Claude {
     fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        for line in values::<Line<'_>>(json)? {
+        for line in values::<ClaudeLine<'_>>(json)? {
             self.take(line, out);
         }
         Ok(())
@@ -57,7 +57,7 @@ impl Dialect for Claude {
 }
 
 impl Claude {
-    fn take(&mut self, line: Line<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: ClaudeLine<'_>, out: &mut Out<'_>) {
         match line.kind.or_empty() {
             "system" => self.system(&line, out),
             "assistant" => self.assistant(&line, out),
@@ -87,7 +87,7 @@ impl Claude {
         }
     }
 
-    fn system(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn system(&mut self, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         match line.subtype.or_empty() {
             "init" => {
                 self.cwd = line.cwd.owned();
@@ -105,7 +105,7 @@ impl Claude {
         }
     }
 
-    fn assistant(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn assistant(&mut self, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         let Some(message) = &line.message.0 else {
             return;
         };
@@ -136,7 +136,7 @@ impl Claude {
         }
     }
 
-    fn user(&mut self, line: &Line<'_>, out: &mut Out<'_>) {
+    fn user(&mut self, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         let Some(message) = &line.message.0 else {
             return;
         };
@@ -163,7 +163,7 @@ impl Claude {
     }
 
     /// A message comes in pieces, and then once more in whole.
-    fn partial(&mut self, event: &Delta<'_>, line: &Line<'_>, out: &mut Out<'_>) {
+    fn partial(&mut self, event: &Delta<'_>, line: &ClaudeLine<'_>, out: &mut Out<'_>) {
         if line.parent_tool_use_id.as_deref().is_some() {
             return;
         }
@@ -226,7 +226,7 @@ impl Claude {
     }
 
     /// Tokens stand on every block of a message; while it is written its output is unknown.
-    fn count(&mut self, message: &Message<'_>, out: &mut Out<'_>) {
+    fn count(&mut self, message: &ClaudeMessage<'_>, out: &mut Out<'_>) {
         let Some(tokens) = message.usage.0 else {
             return;
         };
@@ -256,7 +256,7 @@ impl Claude {
         });
     }
 
-    fn named_call(&mut self, line: &Line<'_>, named: &NamedCall<'_>, out: &mut Out<'_>) {
+    fn named_call(&mut self, line: &ClaudeLine<'_>, named: &NamedCall<'_>, out: &mut Out<'_>) {
         let id = line.call_id.or_empty().to_owned();
         if line.subtype.is("started") {
             let name = named.name.trim_end_matches("ToolCall");

@@ -1,10 +1,10 @@
 //! Claude's final word. Its `subtype` says "success" for errors of the provider too.
 
-use super::line::Line;
+use super::line::ClaudeLine;
 use crate::agent::failure::failure;
 use crate::agent::{Failure, FailureKind, MicroUsd, RunResult, Usage};
 
-pub(super) fn result(line: &Line<'_>) -> RunResult {
+pub(super) fn result(line: &ClaudeLine<'_>) -> RunResult {
     RunResult {
         error: error(line),
         text: line.result.owned(),
@@ -14,7 +14,7 @@ pub(super) fn result(line: &Line<'_>) -> RunResult {
     }
 }
 
-fn error(line: &Line<'_>) -> Option<Failure> {
+fn error(line: &ClaudeLine<'_>) -> Option<Failure> {
     let good = line.subtype.is("success") || line.is_error.0 == Some(false);
     let bad = line.is_error.0 == Some(true)
         || line.api_error_status.0.is_some()
@@ -35,7 +35,7 @@ fn error(line: &Line<'_>) -> Option<Failure> {
     Some(Failure { kind, ..told })
 }
 
-fn message(line: &Line<'_>) -> String {
+fn message(line: &ClaudeLine<'_>) -> String {
     if let Some(text) = line.result.owned() {
         return text;
     }
@@ -51,7 +51,7 @@ fn message(line: &Line<'_>) -> String {
 }
 
 /// By model where told: that counts side calls too.
-fn usage(line: &Line<'_>) -> Option<Usage> {
+fn usage(line: &ClaudeLine<'_>) -> Option<Usage> {
     let own = line.usage.0.map(|tokens| tokens.usage());
     let all = Some(line.model_usage.0).filter(|usage| usage.total() >= own.and_then(|u| u.total()));
     all.filter(|usage| !usage.is_unknown()).or(own)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::line::{Block, Line, Message, RateLimit};
+use super::line::{Block, ClaudeLine, ClaudeMessage, RateLimit};
 use crate::agent::failure::failure;
 use crate::agent::lenient::{Num, Str};
 use crate::agent::stream::Out;
@@ -34,7 +34,7 @@ pub(super) fn subagent(text: &Str<'_>, out: &mut Out<'_>) {
 }
 
 /// Words that claude puts in the model's mouth: an error, or a remark.
-pub(super) fn synthetic(line: &Line<'_>, message: &Message<'_>, out: &mut Out<'_>) {
+pub(super) fn synthetic(line: &ClaudeLine<'_>, message: &ClaudeMessage<'_>, out: &mut Out<'_>) {
     let blocks = message
         .content
         .0
@@ -70,7 +70,7 @@ pub(super) fn answer(block: &Block<'_>, out: &mut Out<'_>) {
     });
 }
 
-pub(super) fn retry(line: &Line<'_>) -> AgentEvent {
+pub(super) fn retry(line: &ClaudeLine<'_>) -> AgentEvent {
     let number = |n: Num| n.count().and_then(|n| u32::try_from(n).ok());
     let why = match (line.error_status.count(), line.error.as_deref()) {
         (Some(status), Some(error)) => format!("{status} {error}"),

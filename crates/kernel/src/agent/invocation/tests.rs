@@ -164,7 +164,9 @@ fn the_users_format_picks_the_parser() {
     }
     let odd = built("claude --output-format yaml", &Choices::default());
     assert_eq!(odd.stream, StreamKind::Text);
-    assert!(matches!(&odd.notices[..], [Notice::UnknownFormat { value, .. }] if value == "yaml"));
+    assert!(
+        matches!(&odd.notices[..], [AgentNotice::UnknownFormat { value, .. }] if value == "yaml")
+    );
 }
 
 #[test]
@@ -214,7 +216,7 @@ fn the_users_own_permission_flags_stand() {
     ];
     for (command, flag) in table {
         let got = built(command, &with(Permissions::All));
-        let notice = Notice::PermissionsGiven { flag: flag.into() };
+        let notice = AgentNotice::PermissionsGiven { flag: flag.into() };
         assert_eq!(got.notices, [notice], "{command}");
         assert!(got.granted && built(command, &with(Permissions::Agent)).granted);
     }
@@ -223,7 +225,7 @@ fn the_users_own_permission_flags_stand() {
     assert!(!edit.granted && !edit.argv.contains(&"--force".to_owned()));
     assert!(matches!(
         edit.notices[..],
-        [Notice::NoPermissionFlag { .. }]
+        [AgentNotice::NoPermissionFlag { .. }]
     ));
 }
 
@@ -237,10 +239,10 @@ fn models_are_passed_once() {
     assert!(argv("claude").ends_with("--model opus"));
     assert!(!argv("codex -m o3").contains("opus"));
     let given = built("codex -m o3", &opus).notices;
-    assert!(matches!(&given[..], [Notice::ModelGiven { flag, .. }] if flag == "--model"));
+    assert!(matches!(&given[..], [AgentNotice::ModelGiven { flag, .. }] if flag == "--model"));
     assert!(matches!(
         built("ls", &opus).notices[..],
-        [Notice::NoModelFlag { .. }]
+        [AgentNotice::NoModelFlag { .. }]
     ));
 }
 

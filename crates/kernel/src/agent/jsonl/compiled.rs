@@ -149,12 +149,12 @@ fn ready<T: Rule>(
 }
 
 /// What one value holds at the paths of a map.
-pub(super) struct Found<'a> {
+pub(super) struct FoundField<'a> {
     pub map: &'a Compiled,
     values: &'a [Option<Scalar>],
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundField<'a> {
     pub fn new(map: &'a Compiled, values: &'a [Option<Scalar>]) -> Self {
         Self { map, values }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use self::compiled::{Compiled, Found, Matched};
+use self::compiled::{Compiled, FoundField, Matched};
 pub use self::map::{
     ErrorRule, Framing, JsonlMap, LimitRule, ResultRule, RetryRule, Rule, Rules, SessionRule,
     StepRule, TextRule, ToolResultRule, ToolRule, UsageRule, When,
@@ -26,12 +26,12 @@ use crate::provider_limit::{self, LimitKind, LimitTold};
 /// The reader of one value by field paths.
 pub(super) struct JsonlParser {
     map: Compiled,
-    voice: Voice,
+    voice: MessageInProgress,
 }
 
 /// The message that is being told.
 #[derive(Default)]
-struct Voice {
+struct MessageInProgress {
     message: Option<String>,
     number: Option<u32>,
     /// So many bytes of it came in pieces.
@@ -42,7 +42,7 @@ impl JsonlParser {
     pub fn boxed(map: &JsonlMap) -> Result<Box<dyn StreamParser>, PathError> {
         let parser = Self {
             map: Compiled::new(map)?,
-            voice: Voice::default(),
+            voice: MessageInProgress::default(),
         };
         Ok(match map.framing {
             Framing::Lines => Box::new(JsonLines::new(parser)),
@@ -59,7 +59,7 @@ impl JsonlParser {
 impl Dialect for JsonlParser {
     fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
         let values = self.map.paths.read(json)?;
-        let found = Found::new(&self.map, &values);
+        let found = FoundField::new(&self.map, &values);
         let before = out.events.len();
         self.voice.tell(&found, out);
         if out.events.len() == before && !found.is_known() {
@@ -69,8 +69,8 @@ impl Dialect for JsonlParser {
     }
 }
 
-impl Voice {
-    fn tell(&mut self, found: &Found<'_>, out: &mut Out<'_>) {
+impl MessageInProgress {
+    fn tell(&mut self, found: &FoundField<'_>, out: &mut Out<'_>) {
         for rule in found.matching(&found.map.session) {
             let [id, model, version] = rule.texts(["id", "model", "version"]);
             if id.is_some() || model.is_some() || version.is_some() {
@@ -135,7 +135,7 @@ impl Voice {
     }
 }
 
-fn tools(found: &Found<'_>, out: &mut Out<'_>) {
+fn tools(found: &FoundField<'_>, out: &mut Out<'_>) {
     for rule in found.matching(&found.map.tool) {
         let Some(name) = rule.text("name") else {
             continue;
@@ -160,7 +160,7 @@ fn tools(found: &Found<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn accounts(found: &Found<'_>, out: &mut Out<'_>) {
+fn accounts(found: &FoundField<'_>, out: &mut Out<'_>) {
     for rule in found.matching(&found.map.usage) {
         let usage = usage(&rule);
         let cost = rule.number("cost").and_then(MicroUsd::from_usd);
@@ -218,7 +218,7 @@ fn limit(until: Option<Timestamp>, words: Option<String>) -> LimitTold {
     }
 }
 
-fn ends(found: &Found<'_>, out: &mut Out<'_>) {
+fn ends(found: &FoundField<'_>, out: &mut Out<'_>) {
     for rule in found.matching(&found.map.error) {
         if let Some(message) = rule.text("message") {
             let status = rule

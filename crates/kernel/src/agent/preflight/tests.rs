@@ -1,7 +1,7 @@
 use super::*;
 use crate::agent::{Choices, Permissions, Profiles, build};
 
-fn check(command: &str, permissions: Permissions, host: Host<'_>) -> Result<(), Refusal> {
+fn check(command: &str, permissions: Permissions, host: Host<'_>) -> Result<(), PreflightError> {
     let profiles = Profiles::builtin().unwrap();
     let words = shell_words::split(command).unwrap();
     let profile = profiles.get(profiles.guess(&words)).unwrap();

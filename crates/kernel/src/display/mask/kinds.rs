@@ -1,7 +1,7 @@
 //! Secrets that are known by how they begin.
 
 /// How a secret begins and what it is made of.
-pub(super) struct Kind {
+pub(super) struct SecretKind {
     pub(super) prefix: &'static [u8],
     /// Fewer characters behind the prefix are a word, not a secret.
     least: usize,
@@ -41,8 +41,8 @@ fn path(byte: u8) -> bool {
     of_word(byte) || byte == b'/'
 }
 
-const fn kind(prefix: &'static str, least: usize, holds: fn(u8) -> bool) -> Kind {
-    Kind {
+const fn kind(prefix: &'static str, least: usize, holds: fn(u8) -> bool) -> SecretKind {
+    SecretKind {
         prefix: prefix.as_bytes(),
         least,
         holds,
@@ -50,7 +50,7 @@ const fn kind(prefix: &'static str, least: usize, holds: fn(u8) -> bool) -> Kind
 }
 
 /// Sorted by the first byte; of two that fit, the longer stands first.
-const KINDS: &[Kind] = &[
+const KINDS: &[SecretKind] = &[
     kind("A3-", 30, of_word),
     kind("ABIA", 16, capital),
     kind("ABSK", 100, base64),

@@ -38,11 +38,11 @@ pub struct Mask {
     colours: VecDeque<(usize, Vec<u8>)>,
     /// A colour stood here.
     colour_at: usize,
-    mode: Mode,
+    mode: MaskMode,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Mode {
+enum MaskMode {
     #[default]
     Text,
     /// In a secret: what holds belongs to it.
@@ -54,7 +54,7 @@ enum Mode {
 }
 
 /// What stands at a place.
-enum Verdict {
+enum MaskVerdict {
     /// Nothing that matters.
     None,
     /// That cannot be told yet.
@@ -66,10 +66,10 @@ enum Verdict {
 struct Hidden {
     from: usize,
     to: usize,
-    then: Mode,
+    then: MaskMode,
 }
 
-impl Verdict {
+impl MaskVerdict {
     fn open_unless(at_end: bool) -> Self {
         match at_end {
             true => Self::None,
@@ -81,7 +81,7 @@ impl Verdict {
         Self::Secret(Hidden {
             from,
             to: from + length,
-            then: Mode::Swallow(holds),
+            then: MaskMode::Swallow(holds),
         })
     }
 }
@@ -117,24 +117,24 @@ impl Mask {
         let mut at = self.given;
         while at < self.buffer.len() {
             let next = match self.mode {
-                Mode::Text => self.text(at, at_end, out),
-                Mode::Swallow(holds) => {
+                MaskMode::Text => self.text(at, at_end, out),
+                MaskMode::Swallow(holds) => {
                     let rest = &self.buffer[at..];
                     let end = rest.iter().position(|byte| !holds(*byte));
                     if end.is_some() {
-                        self.mode = Mode::Text;
+                        self.mode = MaskMode::Text;
                     }
                     let end = end.map_or(self.buffer.len(), |end| at + end);
                     self.drop_to(end, out);
                     Some(end)
                 }
-                Mode::Key(length) => self.key(at, length, at_end, out),
-                Mode::KeyHead(length) => {
+                MaskMode::Key(length) => self.key(at, length, at_end, out),
+                MaskMode::KeyHead(length) => {
                     let rest = &self.buffer[at..];
                     let end = rest.iter().position(|byte| *byte == b'\n');
                     let end = end.map_or(self.buffer.len(), |end| at + end);
                     if end < self.buffer.len() {
-                        self.mode = Mode::Key(length + end - at);
+                        self.mode = MaskMode::Key(length + end - at);
                     }
                     self.drop_to(end, out);
                     Some(end)
@@ -145,7 +145,7 @@ impl Mask {
                 None => return self.compact(),
             }
         }
-        if let Mode::Text = self.mode {
+        if let MaskMode::Text = self.mode {
             self.give_to(self.buffer.len(), out);
         }
         self.compact();
@@ -161,12 +161,12 @@ impl Mask {
                 continue;
             }
             match self.look(byte, at, at_end) {
-                Verdict::None => at += 1,
-                Verdict::Open => {
+                MaskVerdict::None => at += 1,
+                MaskVerdict::Open => {
                     self.give_to(at, out);
                     return None;
                 }
-                Verdict::Secret(hidden) => {
+                MaskVerdict::Secret(hidden) => {
                     self.give_to(hidden.from, out);
                     out.extend_from_slice(STARS);
                     self.drop_to(hidden.to, out);
@@ -179,31 +179,31 @@ impl Mask {
         Some(at)
     }
 
-    fn look(&self, byte: u8, at: usize, at_end: bool) -> Verdict {
+    fn look(&self, byte: u8, at: usize, at_end: bool) -> MaskVerdict {
         match byte {
             b'=' | b':' => return at_sign(&self.buffer, at, at_end),
             b'~' => return at_tilde(&self.buffer, at, at_end),
             b'-' => {
                 return match self.begins_key(at, at_end) {
-                    Verdict::None => at_flag(&self.buffer, at, at_end),
+                    MaskVerdict::None => at_flag(&self.buffer, at, at_end),
                     verdict => verdict,
                 };
             }
-            _ if !self.begins_word(at) => return Verdict::None,
+            _ if !self.begins_word(at) => return MaskVerdict::None,
             b'b' | b'B' => match of_bearer(&self.buffer, at, at_end) {
-                Verdict::None => {}
+                MaskVerdict::None => {}
                 verdict => return verdict,
             },
             b'e' => match of_jwt(&self.buffer, at, at_end) {
-                Verdict::None => {}
+                MaskVerdict::None => {}
                 verdict => return verdict,
             },
             _ => {}
         }
         match fit(&self.buffer[at..], at_end) {
-            Fit::None => Verdict::None,
-            Fit::Open => Verdict::Open,
-            Fit::Secret(prefix, length, holds) => Verdict::hide(at + prefix, length, holds),
+            Fit::None => MaskVerdict::None,
+            Fit::Open => MaskVerdict::Open,
+            Fit::Secret(prefix, length, holds) => MaskVerdict::hide(at + prefix, length, holds),
         }
     }
 
@@ -218,13 +218,13 @@ impl Mask {
     }
 
     /// Looks at a `-`: whether a private key begins.
-    fn begins_key(&self, at: usize, at_end: bool) -> Verdict {
+    fn begins_key(&self, at: usize, at_end: bool) -> MaskVerdict {
         const BEGIN: &[u8] = b"-----BEGIN ";
         let rest = &self.buffer[at..];
         if self.buffer[..at].ends_with(b"-") || !rest.starts_with(BEGIN) {
             return match !self.buffer[..at].ends_with(b"-") && BEGIN.starts_with(rest) {
-                true => Verdict::open_unless(at_end),
-                false => Verdict::None,
+                true => MaskVerdict::open_unless(at_end),
+                false => MaskVerdict::None,
             };
         }
         let name = &rest[BEGIN.len()..];
@@ -237,13 +237,13 @@ impl Mask {
             .take_while(|byte| **byte == b'-')
             .count();
         if dashes == behind.len() && dashes < 5 && length < 48 {
-            return Verdict::open_unless(at_end);
+            return MaskVerdict::open_unless(at_end);
         }
         let private = name[..length]
             .windows(11)
             .any(|word| word == b"PRIVATE KEY");
         if dashes < 5 || !private {
-            return Verdict::None;
+            return MaskVerdict::None;
         }
         // Who only talks of keys goes on otherwise.
         let body = &behind[5..];
@@ -257,17 +257,17 @@ impl Mask {
         // A backslash may begin a line end that is written out.
         let unclear = run == body.len() || body == b"\\";
         if unclear && run < 20 && skipped < BETWEEN && !at_end {
-            return Verdict::Open;
+            return MaskVerdict::Open;
         }
         let head = head_of_key(&body[..run], body.get(run));
         if run < 16 && !head {
-            return Verdict::None;
+            return MaskVerdict::None;
         }
         let from = at + BEGIN.len() + length + 5;
-        Verdict::Secret(Hidden {
+        MaskVerdict::Secret(Hidden {
             from,
             to: from,
-            then: Mode::Key(0),
+            then: MaskMode::Key(0),
         })
     }
 
@@ -275,7 +275,7 @@ impl Mask {
     fn key(&mut self, at: usize, length: usize, at_end: bool, out: &mut Vec<u8>) -> Option<usize> {
         let rest = &self.buffer[at..];
         let over = |mask: &mut Self, out: &mut Vec<u8>| {
-            mask.mode = Mode::Text;
+            mask.mode = MaskMode::Text;
             mask.drop_to(at, out);
             Some(at)
         };
@@ -294,12 +294,12 @@ impl Mask {
             }
             match rest.get(run) {
                 Some(b':' | b'-') if head_of_key(&rest[..run], rest.get(run)) => {
-                    self.mode = Mode::KeyHead(length);
+                    self.mode = MaskMode::KeyHead(length);
                 }
                 None | Some(b'\n' | b'\r' | b'\\' | b'"' | b'\'' | b'-' | b',') => {
-                    self.mode = Mode::Key(length + run);
+                    self.mode = MaskMode::Key(length + run);
                 }
-                Some(byte) if of_base64(*byte) => self.mode = Mode::Key(length + run),
+                Some(byte) if of_base64(*byte) => self.mode = MaskMode::Key(length + run),
                 // A word of a sentence.
                 Some(_) => return over(self, out),
             }
@@ -314,7 +314,7 @@ impl Mask {
                 None
             }
             [byte, ..] if byte.is_ascii_whitespace() || b"\\\"'-|>#*,".contains(byte) => {
-                self.mode = Mode::Key(length + 1);
+                self.mode = MaskMode::Key(length + 1);
                 self.drop_to(at + 1, out);
                 Some(at + 1)
             }

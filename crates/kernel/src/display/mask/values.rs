@@ -1,7 +1,7 @@
 //! Secrets that are known by what stands before them: `password=…`, `Authorization: …`,
 //! `https://user:…@host`.
 
-use super::{Hidden, Mode, Verdict};
+use super::{Hidden, MaskMode, MaskVerdict};
 
 /// How far a name is looked for before its value.
 pub(super) const LOOK_BACK: usize = 64;
@@ -89,7 +89,7 @@ const WORDS: [&str; 38] = [
 ];
 
 /// Looks at a `=` or `:`.
-pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     let (before, rest) = (&buffer[..at], &buffer[at + 1..]);
     if buffer[at] == b':' {
         if rest.starts_with(b"//") {
@@ -99,7 +99,7 @@ pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
             && b"//".starts_with(rest)
             && before.last().is_some_and(u8::is_ascii_alphanumeric)
         {
-            return Verdict::Open;
+            return MaskVerdict::Open;
         }
         if let Some(verdict) = of_bot(before, rest, at + 1, at_end) {
             return verdict;
@@ -107,14 +107,14 @@ pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
     }
     let (name, spaced) = match name_before(before) {
         Some(found) => found,
-        None => return Verdict::None,
+        None => return MaskVerdict::None,
     };
     // `:=` and `=>` are signs as well; `==` and `::` are others.
     let mut begin = at + 1;
     match (buffer[at], rest.first()) {
-        (_, None) if !at_end => return Verdict::Open,
+        (_, None) if !at_end => return MaskVerdict::Open,
         (b':', Some(b'=')) | (b'=', Some(b'>')) => begin += 1,
-        (b'=', Some(b'=' | b'~')) | (b':', Some(b':')) => return Verdict::None,
+        (b'=', Some(b'=' | b'~')) | (b':', Some(b':')) => return MaskVerdict::None,
         _ => {}
     }
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
@@ -130,20 +130,20 @@ pub(super) fn at_sign(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
 
 /// Looks at the `-` of a flag whose value is the next word: `--api-key …`, `sshpass -p …`,
 /// `curl -u user:…`.
-pub(super) fn at_flag(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+pub(super) fn at_flag(buffer: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     let (before, rest) = (&buffer[..at], &buffer[at..]);
     if !matches!(
         before.last(),
         None | Some(b' ' | b'\t' | b'\n' | b'"' | b'\'' | b'`')
     ) {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let length = rest.iter().take(LOOK_BACK).take_while(in_name).count();
     match rest.get(length) {
         Some(b' ') => {}
-        None if length < LOOK_BACK => return Verdict::open_unless(at_end),
-        _ => return Verdict::None,
+        None if length < LOOK_BACK => return MaskVerdict::open_unless(at_end),
+        _ => return MaskVerdict::None,
     }
     let begin = at + length + 1;
     match &rest[..length] {
@@ -157,37 +157,37 @@ pub(super) fn at_flag(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
                 let spaced = name == Name::Password;
                 value(buffer, begin, (name, spaced), at_end)
             }
-            _ => Verdict::None,
+            _ => MaskVerdict::None,
         },
-        _ => Verdict::None,
+        _ => MaskVerdict::None,
     }
 }
 
 /// `user:password`, and not `uid:gid` or an image with its tag.
-fn of_user(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
+fn of_user(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.@\"'".contains(&byte);
     let Some(length) = run(buffer, begin, in_name, at_end) else {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     };
     let colon = begin + length;
     match buffer.get(colon) {
         Some(b':') => {}
-        None => return Verdict::open_unless(at_end),
-        Some(_) => return Verdict::None,
+        None => return MaskVerdict::open_unless(at_end),
+        Some(_) => return MaskVerdict::None,
     }
     let ends = |byte: u8| !byte.is_ascii_whitespace() && !b"\"'`".contains(&byte);
     match run(buffer, colon + 1, ends, at_end) {
-        None => Verdict::Open,
+        None => MaskVerdict::Open,
         Some(length) => {
             let text = &buffer[colon + 1..colon + 1 + length];
             let is_id = text.iter().all(u8::is_ascii_digit);
             match length >= 4 && !is_id && !is_stand_in(text) {
-                true => Verdict::Secret(Hidden {
+                true => MaskVerdict::Secret(Hidden {
                     from: colon + 1,
                     to: colon + 1 + length,
-                    then: Mode::Text,
+                    then: MaskMode::Text,
                 }),
-                false => Verdict::None,
+                false => MaskVerdict::None,
             }
         }
     }
@@ -234,7 +234,7 @@ fn name_before(before: &[u8]) -> Option<(Name, bool)> {
 }
 
 /// A value, bare or in quotes.
-fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool) -> Verdict {
+fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool) -> MaskVerdict {
     let rest = &buffer[begin..];
     let escapes = rest
         .iter()
@@ -244,8 +244,8 @@ fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool
     let quote = match rest.get(escapes) {
         Some(quote @ (b'"' | b'\'' | b'`')) => Some(*quote),
         Some(_) => None,
-        None if !at_end => return Verdict::Open,
-        None => return Verdict::None,
+        None if !at_end => return MaskVerdict::Open,
+        None => return MaskVerdict::None,
     };
     let from = begin + quote.map_or(0, |_| escapes + 1);
     let looked_at = &buffer[from..buffer.len().min(from + LOOKED_AT)];
@@ -256,11 +256,11 @@ fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool
     let length = looked_at.iter().position(ends);
     let end = length.and_then(|length| looked_at.get(length)).copied();
     if length.is_none() && looked_at.len() < LOOKED_AT && !at_end {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     }
     let mut length = length.unwrap_or(looked_at.len());
     if quote.is_some() && end.is_some() && end != quote {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     if quote.is_some() && escapes > 0 {
         // The quotation mark that ends it is escaped as well.
@@ -269,16 +269,16 @@ fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool
     }
     let text = &looked_at[..length];
     if !is_secret(text, name, spaced, quote.is_some(), end) {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     let then = match end {
-        None if looked_at.len() == LOOKED_AT => Mode::Swallow(match quote {
+        None if looked_at.len() == LOOKED_AT => MaskMode::Swallow(match quote {
             Some(_) => |byte| !matches!(byte, b'"' | b'\'' | b'`' | b'\n' | b' '),
             None => |byte| byte.is_ascii_graphic() && !b"\"'`<>(){}[],;&|\\".contains(&byte),
         }),
-        _ => Mode::Text,
+        _ => MaskMode::Text,
     };
-    Verdict::Secret(Hidden {
+    MaskVerdict::Secret(Hidden {
         from,
         to: from + length,
         then,
@@ -353,7 +353,7 @@ fn of_token(byte: u8) -> bool {
 }
 
 /// Behind `Authorization:`: a scheme and what belongs to it, or that alone.
-fn of_header(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
+fn of_header(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
     let rest = &buffer[begin..];
     let quote = rest
         .iter()
@@ -361,26 +361,26 @@ fn of_header(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
         .take_while(|byte| b"\"'\\".contains(byte));
     let from = begin + quote.count();
     let Some(word) = run(buffer, from, of_token, at_end) else {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     };
     let after = from + word;
     if word > 0 && buffer.get(after) == Some(&b' ') {
         let Some(second) = run(buffer, after + 1, of_token, at_end) else {
-            return Verdict::Open;
+            return MaskVerdict::Open;
         };
         if second >= 8 {
-            return Verdict::hide(after + 1, second, of_token);
+            return MaskVerdict::hide(after + 1, second, of_token);
         }
     }
     let digit = buffer[from..after].iter().any(u8::is_ascii_digit);
     match word >= 16 && digit {
-        true => Verdict::hide(from, word, of_token),
-        false => Verdict::None,
+        true => MaskVerdict::hide(from, word, of_token),
+        false => MaskVerdict::None,
     }
 }
 
 /// Behind `Cookie:`: everything behind the first name.
-fn of_cookie(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
+fn of_cookie(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
     let rest = &buffer[begin..];
     let quote = rest
         .iter()
@@ -389,82 +389,82 @@ fn of_cookie(buffer: &[u8], begin: usize, at_end: bool) -> Verdict {
     let from = begin + quote.count();
     let of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.%".contains(&byte);
     let Some(name) = run(buffer, from, of_name, at_end) else {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     };
     match buffer.get(from + name) {
-        Some(b'=') if name > 0 => Verdict::hide(from + name + 1, 0, |byte| {
+        Some(b'=') if name > 0 => MaskVerdict::hide(from + name + 1, 0, |byte| {
             !matches!(byte, b'\n' | b'"' | b'\'' | b'\\')
         }),
-        _ => Verdict::None,
+        _ => MaskVerdict::None,
     }
 }
 
 /// Behind `Bearer`.
-pub(super) fn of_bearer(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+pub(super) fn of_bearer(buffer: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     const BEARER: &[u8] = b"bearer";
     let rest = &buffer[at..];
     let word = &rest[..rest.len().min(BEARER.len())];
     if !word.eq_ignore_ascii_case(&BEARER[..word.len()]) {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     if word.len() < BEARER.len() {
-        return Verdict::open_unless(at_end);
+        return MaskVerdict::open_unless(at_end);
     }
     let blanks = rest[BEARER.len()..].iter().take(16);
     let blanks = blanks.take_while(|byte| **byte == b' ').count();
     let from = at + BEARER.len() + blanks;
     if blanks == 0 {
         return match rest.len() == BEARER.len() {
-            true => Verdict::open_unless(at_end),
-            false => Verdict::None,
+            true => MaskVerdict::open_unless(at_end),
+            false => MaskVerdict::None,
         };
     }
     let Some(length) = run(buffer, from, of_token, at_end) else {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     };
     let digit = buffer[from..from + length].iter().any(u8::is_ascii_digit);
     match length >= 16 && (digit || length >= 32) {
-        true => Verdict::hide(from, length, of_token),
-        false => Verdict::None,
+        true => MaskVerdict::hide(from, length, of_token),
+        false => MaskVerdict::None,
     }
 }
 
 /// The password of an address.
-fn in_address(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> Verdict {
+fn in_address(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     if !before.last().is_some_and(u8::is_ascii_alphanumeric) {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     let whole = &rest[2..rest.len().min(2 + LOOKED_AT)];
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"/?#\"'<>`\\|{}".contains(byte);
     let end = whole.iter().position(ends);
     if end.is_none() && whole.len() < LOOKED_AT && !at_end {
-        return Verdict::Open;
+        return MaskVerdict::Open;
     }
     let host = &whole[..end.unwrap_or(whole.len())];
     let Some(user) = host.iter().rposition(|byte| *byte == b'@') else {
-        return Verdict::None;
+        return MaskVerdict::None;
     };
     let from = at + 2;
     match host[..user].iter().position(|byte| *byte == b':') {
-        Some(sign) if !is_stand_in(&host[sign + 1..user]) => Verdict::Secret(Hidden {
+        Some(sign) if !is_stand_in(&host[sign + 1..user]) => MaskVerdict::Secret(Hidden {
             from: from + sign + 1,
             to: from + user,
-            then: Mode::Text,
+            then: MaskMode::Text,
         }),
         // A key in place of a name.
         None if user >= 20 && host[..user].iter().any(u8::is_ascii_digit) => {
-            Verdict::Secret(Hidden {
+            MaskVerdict::Secret(Hidden {
                 from,
                 to: from + user,
-                then: Mode::Text,
+                then: MaskMode::Text,
             })
         }
-        _ => Verdict::None,
+        _ => MaskVerdict::None,
     }
 }
 
 /// Keys of chat bots: a number, a colon, `AA` and 33 characters.
-fn of_bot(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> Option<Verdict> {
+fn of_bot(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> Option<MaskVerdict> {
     let digits = before
         .iter()
         .rev()
@@ -474,16 +474,16 @@ fn of_bot(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> Option<Verdict
         return None;
     }
     if !rest.starts_with(b"AA") {
-        return (!at_end && b"AA".starts_with(rest)).then_some(Verdict::Open);
+        return (!at_end && b"AA".starts_with(rest)).then_some(MaskVerdict::Open);
     }
     let Some(length) = run(rest, 0, super::kinds::of_word, at_end) else {
-        return Some(Verdict::Open);
+        return Some(MaskVerdict::Open);
     };
-    (length >= 35).then(|| Verdict::hide(at, length, super::kinds::of_word))
+    (length >= 35).then(|| MaskVerdict::hide(at, length, super::kinds::of_word))
 }
 
 /// Keys of applications at a cloud: three characters, a digit, `Q~`, 31 and more.
-pub(super) fn at_tilde(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+pub(super) fn at_tilde(buffer: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     let of_key = |byte: u8| byte.is_ascii_alphanumeric() || b"_~.-".contains(&byte);
     let fits = match &buffer[at.saturating_sub(5)..at] {
         [one, two, three, digit, b'Q'] => {
@@ -492,25 +492,25 @@ pub(super) fn at_tilde(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
         _ => false,
     };
     if !fits {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     match run(buffer, at + 1, of_key, at_end) {
-        None => Verdict::Open,
-        Some(length) if length >= 31 => Verdict::hide(at + 1, length, |byte| {
+        None => MaskVerdict::Open,
+        Some(length) if length >= 31 => MaskVerdict::hide(at + 1, length, |byte| {
             super::kinds::of_word(byte) || byte == b'.'
         }),
-        Some(_) => Verdict::None,
+        Some(_) => MaskVerdict::None,
     }
 }
 
 /// A token of three parts in base64: two of them begin like JSON.
-pub(super) fn of_jwt(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
+pub(super) fn of_jwt(buffer: &[u8], at: usize, at_end: bool) -> MaskVerdict {
     const BEGIN: &[u8] = b"eyJ";
     let rest = &buffer[at..];
     if !rest.starts_with(BEGIN) {
         return match BEGIN.starts_with(rest) {
-            true => Verdict::open_unless(at_end),
-            false => Verdict::None,
+            true => MaskVerdict::open_unless(at_end),
+            false => MaskVerdict::None,
         };
     }
     let most = rest.len().min(4 * LOOKED_AT);
@@ -519,17 +519,17 @@ pub(super) fn of_jwt(buffer: &[u8], at: usize, at_end: bool) -> Verdict {
         .take_while(|byte| super::kinds::of_word(**byte));
     let head = head.count();
     if head == 4 * LOOKED_AT || head < 10 && head < rest.len() {
-        return Verdict::None;
+        return MaskVerdict::None;
     }
     let behind = &rest[head..];
     if behind.is_empty() || behind.len() < 4 && b".eyJ".starts_with(behind) {
-        return Verdict::open_unless(at_end);
+        return MaskVerdict::open_unless(at_end);
     }
     match behind.starts_with(b".eyJ") {
-        true => Verdict::hide(at + 3, head + 1, |byte| {
+        true => MaskVerdict::hide(at + 3, head + 1, |byte| {
             super::kinds::of_word(byte) || byte == b'.'
         }),
-        false => Verdict::None,
+        false => MaskVerdict::None,
     }
 }
 

@@ -22,7 +22,7 @@ use crate::printer::Printer;
 use crate::session::order::{Job, Opened, Order};
 use crate::session::signals::Switchboard;
 use crate::settings::command_context::CommandContext;
-use report::{Report, Seen};
+use report::{Report, TrialFindings};
 use scratch::Scratch;
 
 const PROMPT: &str = "This is a test of whether you work here. Create a file named hello.txt in the \
@@ -65,7 +65,7 @@ pub fn run(
         ..order.host_settings(ctx)?
     };
     let facts = drive(order, settings)?;
-    let report = Report::of(&Seen {
+    let report = Report::of(&TrialFindings {
         profile,
         invocation: &invocation,
         facts: facts.as_ref(),

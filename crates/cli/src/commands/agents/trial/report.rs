@@ -13,7 +13,7 @@ use crate::view::width::{cut_end, one_line};
 use crate::view::words;
 
 /// Everything that is judged.
-pub struct Seen<'a> {
+pub struct TrialFindings<'a> {
     pub profile: &'a Profile,
     pub invocation: &'a Invocation,
     /// What is known of the run; `None` if there was none.
@@ -32,7 +32,7 @@ enum Level {
 }
 
 #[derive(Debug, Serialize)]
-struct Line {
+struct CheckLine {
     level: Level,
     what: &'static str,
     told: String,
@@ -43,11 +43,11 @@ struct Line {
 /// All lines.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub struct Report(Vec<Line>);
+pub struct Report(Vec<CheckLine>);
 
 impl Report {
     /// Judges.
-    pub fn of(seen: &Seen<'_>) -> Self {
+    pub fn of(seen: &TrialFindings<'_>) -> Self {
         let Some(facts) = seen.facts else {
             return Self(vec![problem(
                 "started",
@@ -93,8 +93,8 @@ impl Report {
     }
 }
 
-fn line(level: Level, what: &'static str, told: String) -> Line {
-    Line {
+fn line(level: Level, what: &'static str, told: String) -> CheckLine {
+    CheckLine {
         level,
         what,
         told,
@@ -102,14 +102,14 @@ fn line(level: Level, what: &'static str, told: String) -> Line {
     }
 }
 
-fn problem(what: &'static str, told: String, hint: Option<String>) -> Line {
-    Line {
+fn problem(what: &'static str, told: String, hint: Option<String>) -> CheckLine {
+    CheckLine {
         hint,
         ..line(Level::Problem, what, told)
     }
 }
 
-fn started(facts: &RunFacts) -> Line {
+fn started(facts: &RunFacts) -> CheckLine {
     let time = words::millis(facts.duration_ms);
     let exit = facts
         .exit
@@ -133,7 +133,7 @@ fn started(facts: &RunFacts) -> Line {
     }
 }
 
-fn stream(seen: &Seen<'_>, facts: &RunFacts) -> Line {
+fn stream(seen: &TrialFindings<'_>, facts: &RunFacts) -> CheckLine {
     let size = facts.stdout_bytes;
     match (seen.invocation.stream.is_understood(), facts.trouble) {
         (false, _) => line(Level::Ok, "stream", format!("plain text, {size} bytes")),
@@ -156,14 +156,14 @@ fn stream(seen: &Seen<'_>, facts: &RunFacts) -> Line {
     }
 }
 
-fn promise(facts: &RunFacts) -> Line {
+fn promise(facts: &RunFacts) -> CheckLine {
     match &facts.claim {
         Some(claim) => line(Level::Ok, "promise", format!("seen: {}", one_line(claim))),
         None => problem("promise", "not seen".to_owned(), None),
     }
 }
 
-fn work(seen: &Seen<'_>) -> Line {
+fn work(seen: &TrialFindings<'_>) -> CheckLine {
     if seen.wrote {
         return line(Level::Ok, "work", "the file was written".to_owned());
     }
@@ -171,7 +171,7 @@ fn work(seen: &Seen<'_>) -> Line {
     problem("work", "the file was not written".to_owned(), Some(hint))
 }
 
-fn limit(profile: &Profile, facts: &RunFacts) -> Option<Line> {
+fn limit(profile: &Profile, facts: &RunFacts) -> Option<CheckLine> {
     let limit = facts.limit.as_ref()?;
     let told = one_line(&limit.words);
     Some(match (limit.kind, limit.until) {
@@ -182,12 +182,12 @@ fn limit(profile: &Profile, facts: &RunFacts) -> Option<Line> {
 }
 
 /// A limit has told it already.
-fn failure(facts: &RunFacts) -> Option<Line> {
+fn failure(facts: &RunFacts) -> Option<CheckLine> {
     let why = facts.failure().filter(|_| facts.limit.is_none())?;
     Some(problem("failed", cut_end(&one_line(&why), 400), None))
 }
 
-fn spent(seen: &Seen<'_>, facts: &RunFacts) -> Line {
+fn spent(seen: &TrialFindings<'_>, facts: &RunFacts) -> CheckLine {
     let tokens = facts
         .tokens
         .and_then(|tokens| tokens.total())
@@ -212,7 +212,7 @@ fn spent(seen: &Seen<'_>, facts: &RunFacts) -> Line {
     }
 }
 
-fn version(seen: &Seen<'_>) -> Option<Line> {
+fn version(seen: &TrialFindings<'_>) -> Option<CheckLine> {
     let told = match seen.installed.version.as_ref()? {
         VersionSeen::Older(_) => "older than the version this profile was tried with",
         VersionSeen::Newer(_) => "newer than the version this profile was tried with",

@@ -8,7 +8,7 @@ use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::view::Life;
 
-use super::{CHUNK, Show, Stop, wanted, whole};
+use super::{CHUNK, ShowOutput, StopShowing, wanted, whole};
 use crate::args::loops::LogsArgs;
 use crate::printer::Printer;
 
@@ -16,16 +16,16 @@ struct Following<'a> {
     found: LoopHandle,
     iteration: Option<u32>,
     args: &'a LogsArgs,
-    show: Box<dyn Show>,
+    show: Box<dyn ShowOutput>,
     /// Runs up to this one were shown before, or are no news.
     after: u64,
     /// The run that is being shown.
     run: Option<u64>,
-    next: Next,
+    next: FollowState,
 }
 
 #[derive(PartialEq)]
-enum Next {
+enum FollowState {
     More,
     Over,
 }
@@ -34,8 +34,8 @@ pub(super) fn run(
     found: &LoopHandle,
     iteration: Option<u32>,
     (args, printer): (&LogsArgs, &Printer),
-    show: Box<dyn Show>,
-) -> Result<(), Stop> {
+    show: Box<dyn ShowOutput>,
+) -> Result<(), StopShowing> {
     let (state, mut follower) = found.follow(Output::All)?;
     let mut following = Following {
         found: found.clone(),
@@ -44,7 +44,7 @@ pub(super) fn run(
         show,
         after: 0,
         run: None,
-        next: Next::More,
+        next: FollowState::More,
     };
     following.begin(&state, follower.life())?;
     following.catch_up(&mut follower)?;
@@ -75,8 +75,8 @@ impl<'a> Beside<'a> {
         found: LoopHandle,
         after: u64,
         args: &'a LogsArgs,
-        show: Box<dyn Show>,
-    ) -> Result<Self, Stop> {
+        show: Box<dyn ShowOutput>,
+    ) -> Result<Self, StopShowing> {
         let follower = found.follow_from_first(Output::All)?;
         let following = Following {
             found,
@@ -85,7 +85,7 @@ impl<'a> Beside<'a> {
             show,
             after,
             run: None,
-            next: Next::More,
+            next: FollowState::More,
         };
         Ok(Self {
             following,
@@ -94,18 +94,18 @@ impl<'a> Beside<'a> {
     }
 
     /// Nothing was printed before: all of it comes as it is printed.
-    pub(super) fn begin(&mut self) -> Result<(), Stop> {
+    pub(super) fn begin(&mut self) -> Result<(), StopShowing> {
         Ok(self.following.show.caught_up()?)
     }
 
     /// What was printed before.
-    pub(super) fn catch_up(&mut self) -> Result<(), Stop> {
+    pub(super) fn catch_up(&mut self) -> Result<(), StopShowing> {
         self.following.catch_up(&mut self.follower)?;
         Ok(self.following.show.caught_up()?)
     }
 
     /// What is new by now.
-    pub(super) fn step(&mut self) -> Result<Step, Stop> {
+    pub(super) fn step(&mut self) -> Result<Step, StopShowing> {
         // A loop that is gone has written its last; all of that is still to be told.
         let life = self.follower.life();
         let news = self.follower.news()?;
@@ -125,7 +125,7 @@ impl<'a> Beside<'a> {
 
 impl Following<'_> {
     /// What there is already: a run under way is followed, one that is over shown whole.
-    fn begin(&mut self, state: &LoopState, life: Life) -> Result<(), Stop> {
+    fn begin(&mut self, state: &LoopState, life: Life) -> Result<(), StopShowing> {
         if let Phase::Running(run) = &state.phase
             && self.iteration.is_none_or(|wanted| wanted == run.iteration)
         {
@@ -140,14 +140,14 @@ impl Following<'_> {
         log.check()?;
         whole(&log, self.args, self.show.as_mut())?;
         if self.iteration.is_some() {
-            self.next = Next::Over;
+            self.next = FollowState::Over;
         }
         Ok(())
     }
 
-    fn go_on(&mut self, mut follower: Follower, printer: &Printer) -> Result<(), Stop> {
+    fn go_on(&mut self, mut follower: Follower, printer: &Printer) -> Result<(), StopShowing> {
         let mut life = follower.life();
-        while self.next == Next::More {
+        while self.next == FollowState::More {
             // A loop that is gone has written its last; all of that is still to be told.
             let patience = match life {
                 Life::Alive => None,
@@ -165,7 +165,7 @@ impl Following<'_> {
     }
 
     /// What was printed before; an agent that prints without end is caught up with all the same.
-    fn catch_up(&mut self, follower: &mut Follower) -> Result<(), Stop> {
+    fn catch_up(&mut self, follower: &mut Follower) -> Result<(), StopShowing> {
         loop {
             let news = follower.news()?;
             let printed = |news: &LoopUpdate| match news {
@@ -180,7 +180,7 @@ impl Following<'_> {
         }
     }
 
-    fn tell(&mut self, news: Vec<LoopUpdate>) -> Result<(), Stop> {
+    fn tell(&mut self, news: Vec<LoopUpdate>) -> Result<(), StopShowing> {
         for one in news {
             match one {
                 LoopUpdate::Record(record) => self.record(&record)?,
@@ -193,14 +193,14 @@ impl Following<'_> {
                 }
                 LoopUpdate::Skipped { .. } | LoopUpdate::Life(_) => {}
             }
-            if self.next == Next::Over {
+            if self.next == FollowState::Over {
                 break;
             }
         }
         Ok(())
     }
 
-    fn record(&mut self, record: &Record) -> Result<(), Stop> {
+    fn record(&mut self, record: &Record) -> Result<(), StopShowing> {
         match &record.event {
             Event::RunStarted {
                 run,
@@ -212,28 +212,28 @@ impl Following<'_> {
                 if *run <= self.after {
                     self.end_run()?;
                 } else if *iteration > wanted {
-                    self.next = Next::Over;
+                    self.next = FollowState::Over;
                 } else if *iteration == wanted {
                     self.show_run(*run, *iteration, *agent)?;
                 }
             }
             Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => self.end_run()?,
             Event::IterationFinished { iteration, .. } if self.iteration == Some(*iteration) => {
-                self.next = Next::Over;
+                self.next = FollowState::Over;
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn show_run(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), Stop> {
+    fn show_run(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), StopShowing> {
         self.end_run()?;
         let log = self.found.log_of_run(run, iteration, agent)?;
         (self.run, self.after) = (Some(run), self.after.max(run));
         Ok(self.show.begin(&log)?)
     }
 
-    fn end_run(&mut self) -> Result<(), Stop> {
+    fn end_run(&mut self) -> Result<(), StopShowing> {
         if self.run.take().is_some() {
             self.show.end()?;
         }

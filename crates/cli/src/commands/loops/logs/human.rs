@@ -9,7 +9,7 @@ use descartes_kernel::reader::Source;
 
 use super::lines::WholeLines;
 use super::raw::LastLines;
-use super::{Show, write};
+use super::{ShowOutput, write};
 use crate::args::loops::LogsArgs;
 use crate::printer::{Out, Printer};
 use crate::style::{Paint, Tone};
@@ -118,7 +118,7 @@ impl Human {
     }
 }
 
-impl Show for Human {
+impl ShowOutput for Human {
     fn task(&mut self, task: &str) {
         let task = one_line(task);
         self.task = format!("task {task}, ");

@@ -9,7 +9,7 @@ use descartes_kernel::display::escape_json;
 use descartes_kernel::reader::Source;
 use serde_json::{Value, json};
 
-use super::{Show, write};
+use super::{ShowOutput, write};
 use crate::printer::Out;
 
 /// A line of plain text is cut here.
@@ -64,7 +64,7 @@ fn name(source: Source) -> &'static str {
     }
 }
 
-impl Show for Json {
+impl ShowOutput for Json {
     fn task(&mut self, task: &str) {
         self.task = Some(task.to_owned());
     }

@@ -26,7 +26,7 @@ use crate::settings::command_context::CommandContext;
 const CHUNK: usize = 256 << 10;
 
 /// Shows the output of runs. An error means that nobody reads any more.
-trait Show {
+trait ShowOutput {
     /// It is the loop of this task that speaks, and others may speak beside it: only whole lines
     /// are shown.
     fn task(&mut self, task: &str);
@@ -55,12 +55,12 @@ pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         (false, false) => newest(&found, iteration, args, show.as_mut()),
     };
     match shown {
-        Ok(()) | Err(Stop::NobodyReads) => Ok(0),
-        Err(Stop::Error(error)) => Err(error),
+        Ok(()) | Err(StopShowing::NobodyReads) => Ok(0),
+        Err(StopShowing::Error(error)) => Err(error),
     }
 }
 
-fn shown_as(args: &LogsArgs, printer: &Printer) -> Box<dyn Show> {
+fn shown_as(args: &LogsArgs, printer: &Printer) -> Box<dyn ShowOutput> {
     match (args.raw, args.json) {
         (true, _) => Box::new(Raw::new(args)),
         (false, true) => Box::new(Json::new()),
@@ -73,34 +73,34 @@ fn newest(
     found: &LoopHandle,
     iteration: Option<u32>,
     args: &LogsArgs,
-    show: &mut dyn Show,
-) -> Result<(), Stop> {
+    show: &mut dyn ShowOutput,
+) -> Result<(), StopShowing> {
     let log = found.log(iteration)?;
     log.check()?;
     whole(&log, args, show)
 }
 
 /// Why showing ends early.
-enum Stop {
+enum StopShowing {
     /// Whoever read our output is gone: no error of ours.
     NobodyReads,
     /// It cannot be read.
     Error(CliError),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for StopShowing {
     fn from(_: io::Error) -> Self {
         Self::NobodyReads
     }
 }
 
-impl From<CliError> for Stop {
+impl From<CliError> for StopShowing {
     fn from(error: CliError) -> Self {
         Self::Error(error)
     }
 }
 
-impl From<ClientError> for Stop {
+impl From<ClientError> for StopShowing {
     fn from(error: ClientError) -> Self {
         Self::Error(error.into())
     }
@@ -112,7 +112,7 @@ fn wanted(args: &LogsArgs, source: Source) -> bool {
 }
 
 /// All there is of a run.
-fn whole(log: &RunLog, args: &LogsArgs, show: &mut dyn Show) -> Result<(), Stop> {
+fn whole(log: &RunLog, args: &LogsArgs, show: &mut dyn ShowOutput) -> Result<(), StopShowing> {
     show.begin(log)?;
     let marks = match args.raw {
         true => GapMarks::Hidden,

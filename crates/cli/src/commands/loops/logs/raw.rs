@@ -6,7 +6,7 @@ use descartes_client::logs::RunLog;
 use descartes_kernel::reader::Source;
 
 use super::lines::WholeLines;
-use super::{Show, write};
+use super::{ShowOutput, write};
 use crate::args::loops::LogsArgs;
 use crate::printer::Out;
 
@@ -45,7 +45,7 @@ impl Raw {
     }
 }
 
-impl Show for Raw {
+impl ShowOutput for Raw {
     fn task(&mut self, _: &str) {
         self.lines = Some(Default::default());
     }

@@ -12,7 +12,7 @@ use descartes_store::watching::{BLIND, timeout};
 use nix::poll::{PollFd, PollFlags, poll};
 
 use super::follow::{Beside, Step};
-use super::{Stop, shown_as};
+use super::{StopShowing, shown_as};
 use crate::args::loops::LogsArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -37,7 +37,11 @@ fn introduce(child: &LoopHandle, printer: &Printer) {
 }
 
 /// What there is of the tasks at work, then whatever comes.
-pub(super) fn follow(found: &LoopHandle, args: &LogsArgs, printer: &Printer) -> Result<(), Stop> {
+pub(super) fn follow(
+    found: &LoopHandle,
+    args: &LogsArgs,
+    printer: &Printer,
+) -> Result<(), StopShowing> {
     // Before the tasks at work are looked for: one that begins meanwhile is then told of.
     let (_, parent) = found.follow(Output::No)?;
     let mut tasks = Tasks {
@@ -82,7 +86,7 @@ enum Quiet {
 }
 
 impl<'a> Tasks<'a> {
-    fn begin(&mut self) -> Result<(), Stop> {
+    fn begin(&mut self) -> Result<(), StopShowing> {
         for child in at_work(self.found, self.parent.life(), self.printer)? {
             let before = begun_before(&child)?;
             introduce(&child, self.printer);
@@ -95,7 +99,7 @@ impl<'a> Tasks<'a> {
         Ok(())
     }
 
-    fn go_on(&mut self) -> Result<(), Stop> {
+    fn go_on(&mut self) -> Result<(), StopShowing> {
         loop {
             // A loop that is gone has written its last; all of that is still to be told.
             let over = self.parent.life() == Life::Gone;
@@ -120,7 +124,7 @@ impl<'a> Tasks<'a> {
     }
 
     /// An attempt at a task was begun.
-    fn begun(&mut self, loop_id: &str) -> Result<(), Stop> {
+    fn begun(&mut self, loop_id: &str) -> Result<(), StopShowing> {
         if let Some(open) = self.open.get_mut(loop_id) {
             open.again = Again::Yes;
             return Ok(());
@@ -138,7 +142,7 @@ impl<'a> Tasks<'a> {
     }
 
     /// A task's loop, shown behind what was shown of it.
-    fn behind(&self, child: LoopHandle) -> Result<Beside<'a>, Stop> {
+    fn behind(&self, child: LoopHandle) -> Result<Beside<'a>, StopShowing> {
         let after = self.shown.get(child.id()).copied().unwrap_or(0);
         let mut show = shown_as(self.args, self.printer);
         show.task(child.task().unwrap_or("?"));
@@ -151,7 +155,7 @@ impl<'a> Tasks<'a> {
     }
 
     /// A look at every task at work; whether all were quiet.
-    fn look(&mut self) -> Result<Quiet, Stop> {
+    fn look(&mut self) -> Result<Quiet, StopShowing> {
         let (mut all, mut over) = (Quiet::Yes, Vec::new());
         for (id, open) in &mut self.open {
             match open.task.step()? {
