@@ -48,7 +48,7 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result
             printer.note(&format!(
                 "no control socket that answers: sent SIGTERM to process {pid}"
             ));
-            gone(&found, limit(&found)?, printer)?
+            gone(&found, Instant::now(), limit(&found)?, printer)?
         }
         Sent::Recorded(recorded) => {
             for notice in &recorded.notices {
@@ -85,23 +85,23 @@ fn live(
     mut ticket: Ticket,
     printer: &Printer,
 ) -> Result<CancelReport, CliError> {
-    let limit = limit(found)?;
-    let end = Instant::now() + limit;
+    let (limit, begun) = (limit(found)?, Instant::now());
     if ticket.effect(SAY_SO)? == ControlEffect::Pending {
         printer.talk("asked; waiting until every process of the loop is gone");
-        ticket.effect(end.saturating_duration_since(Instant::now()))?;
+        ticket.effect(limit.saturating_sub(begun.elapsed()))?;
     }
-    gone(
-        found,
-        end.saturating_duration_since(Instant::now()),
-        printer,
-    )
+    gone(found, begun, limit, printer)
 }
 
 /// The host and its guards hold the lock: when it is free, they and all below them are gone.
-fn gone(found: &LoopHandle, limit: Duration, printer: &Printer) -> Result<CancelReport, CliError> {
-    let begun = Instant::now();
-    if found.wait_until_gone(SAY_SO.min(limit))? == Life::Alive {
+fn gone(
+    found: &LoopHandle,
+    begun: Instant,
+    limit: Duration,
+    printer: &Printer,
+) -> Result<CancelReport, CliError> {
+    let left = limit.saturating_sub(begun.elapsed());
+    if found.wait_until_gone(SAY_SO.min(left))? == Life::Alive {
         printer.talk("waiting until every process of the loop is gone");
         let left = limit.saturating_sub(begun.elapsed());
         if found.wait_until_gone(left)? == Life::Alive {
