@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use tracing::{debug, warn};
 
 use crate::ask::{Answer, ask};
-use crate::{QueryError, SCHEMA, journals};
+use crate::{QueryError, SCHEMA, at, journals};
 
 /// Raised with every change of the tables: an index of another version is made anew.
 const VERSION: i64 = 2;
@@ -137,14 +137,6 @@ fn remove(path: &Path) {
     for path in [path.to_owned(), journal.into()] {
         // One that cannot be removed is told by the next attempt to open it.
         drop(std::fs::remove_file(path));
-    }
-}
-
-pub(crate) fn at(path: &Path) -> impl Fn(rusqlite::Error) -> QueryError + use<> {
-    let path = path.display().to_string();
-    move |source| QueryError::Index {
-        path: path.clone(),
-        source,
     }
 }
 

@@ -9,8 +9,8 @@ use descartes_store::layout::StateRoot;
 use rusqlite::{Connection, params};
 
 use crate::QueryError;
+use crate::at;
 use crate::fold::Fold;
-use crate::index::at;
 
 const TABLES: [&str; 11] = [
     "loops",

@@ -9,6 +9,8 @@ mod fold;
 mod index;
 mod journals;
 
+use std::path::Path;
+
 pub use ask::{Answer, Cell};
 pub use index::Index;
 
@@ -43,4 +45,13 @@ pub enum QueryError {
     /// The state folder.
     #[error(transparent)]
     Disk(#[from] descartes_store::IoError),
+}
+
+/// Names the index in an error of the database.
+pub(crate) fn at(path: &Path) -> impl Fn(rusqlite::Error) -> QueryError + use<> {
+    let path = path.display().to_string();
+    move |source| QueryError::Index {
+        path: path.clone(),
+        source,
+    }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::agents::installed;
 use crate::args::setup::GuiArgs;
 use crate::error::{CliError, at};
-use crate::session::order::this_program;
+use crate::session::program::this_program;
 use crate::settings::command_context::CommandContext;
 
 const WINDOW: &str = "descartes-gui";

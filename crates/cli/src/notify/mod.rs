@@ -25,7 +25,7 @@ pub use helper::run as helper;
 use hook::Hook;
 
 use crate::env::Environment;
-use crate::session::order::this_program;
+use crate::session::program::this_program;
 use crate::view::live::Bell;
 
 /// The hidden verb of the process that tells.

@@ -17,7 +17,8 @@ use tracing::{error, info};
 
 use super::end;
 use super::foreground::Format;
-use super::order::{Opened, Order, this_program};
+use super::order::{Opened, Order};
+use super::program::this_program;
 use super::signals::Switchboard;
 use crate::error::{CliError, at};
 use crate::notify::Listeners;

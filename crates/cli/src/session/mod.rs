@@ -6,4 +6,5 @@ mod end;
 pub mod foreground;
 pub mod order;
 mod permissions;
+pub mod program;
 pub mod signals;

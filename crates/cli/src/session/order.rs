@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 use crate::notify::Listeners;
+use crate::session::program::this_program;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::CommandContext;
 
@@ -244,12 +245,6 @@ impl Order {
 
 fn profiles_of(layers: &Layers) -> Result<Profiles, CliError> {
     profiles(layers)
-}
-
-/// This very binary, also where an update has replaced its file.
-pub fn this_program() -> PathBuf {
-    let exe = std::env::current_exe().ok().filter(|exe| exe.is_file());
-    exe.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }
 
 /// The variables that agents and gates get: all but our own.

@@ -4,7 +4,7 @@
 //! that a client does or leaves undone can hold up the driver.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,6 +22,7 @@ use nix::unistd::getuid;
 use tracing::{debug, info, warn};
 
 use super::message::HostMessage;
+use super::reply::Reply;
 use crate::steering::Caller;
 
 /// Clients from outside that are served at the same time; beyond it the one that has been idle
@@ -40,31 +41,6 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// After an error of `accept` (no descriptor left, say) the next try is made so much later.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-
-/// Where an answer goes. A client that is gone is no error.
-#[derive(Clone, Debug)]
-pub(crate) struct Reply(Arc<UnixStream>);
-
-impl Reply {
-    /// Never waits: a client that does not take its answers is cut off.
-    pub(crate) fn send(&self, answer: &Answer) {
-        let Ok(mut line) = serde_json::to_vec(answer) else {
-            return;
-        };
-        line.push(b'\n');
-        // The person may have gone away; the command stands all the same.
-        if !matches!((&*self.0).write(&line), Ok(sent) if sent == line.len()) {
-            drop(self.0.shutdown(std::net::Shutdown::Both));
-        }
-    }
-
-    fn refuse(&self, message: impl Into<String>, hint: impl Into<String>) {
-        self.send(&Answer::Refused {
-            message: message.into(),
-            hint: hint.into(),
-        });
-    }
-}
 
 /// The socket of one host. Dropping it closes it, waits for its thread and removes the file.
 #[derive(Debug)]

@@ -27,9 +27,10 @@ use tracing::{Span, debug, error, info, info_span, warn};
 
 use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
-use super::control::{ControlSocket, Reply};
+use super::control::ControlSocket;
 use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;
+use super::reply::Reply;
 use super::run::LiveRun;
 use super::work_directory::WorkDirectory;
 use super::{HostEnd, HostError, HostSettings};

@@ -7,7 +7,7 @@ use descartes_kernel::reader::Note;
 use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
 
-use super::control::Reply;
+use super::reply::Reply;
 use crate::tasks::TaskEvent;
 use crate::worktree::CommitOutcome;
 

@@ -23,6 +23,7 @@ mod name;
 mod open;
 mod pass_env;
 mod prompt;
+pub(crate) mod reply;
 mod resume;
 mod run;
 mod settings;

@@ -10,7 +10,8 @@ use super::judge::{PromiseLine, PromiseRules, Start};
 use super::long::{LongLine, MAX_WHOLE};
 use super::lookback::Lookback;
 use super::near::NearMisses;
-use super::verdict::{End, Judged, Neighbours, Sighting, Verdict};
+use super::neighbours::Neighbours;
+use super::verdict::{End, Judged, Sighting, Verdict};
 
 /// What is looked for, and what is no claim though it looks like one.
 #[derive(Clone, Debug)]

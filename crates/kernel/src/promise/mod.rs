@@ -26,6 +26,7 @@ mod lines;
 mod long;
 mod lookback;
 mod near;
+mod neighbours;
 mod probe;
 mod quote;
 mod scan;

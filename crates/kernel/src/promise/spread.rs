@@ -6,9 +6,9 @@ use super::chars::{chars, has_words, trim};
 use super::find::{Closing, closing_tag};
 use super::judge::{LineStanding, Opening, PromiseRules};
 use super::near;
+use super::neighbours::Neighbours;
 use super::quote;
 use super::sentence::may_follow;
-use super::verdict::Neighbours;
 
 /// Bytes besides white space after which it is given up.
 const MAX_INSIDE: usize = 256;

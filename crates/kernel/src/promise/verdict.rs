@@ -6,9 +6,10 @@ use super::chars::{has_words, is_blank};
 use super::diff;
 use super::echo::{After, Echo, Told};
 use super::fence::{self, Fence, Fencing};
-use super::judge::{Found, LineStanding, Opening, PromiseLine, PromiseRules, Start};
+use super::judge::{Found, LineStanding, Opening, PromiseLine, Start};
 use super::lookback::Before;
 use super::near::{self, NearMiss, NearMisses};
+use super::neighbours::Neighbours;
 use super::spread::{Spread, SpreadStep};
 use super::{Claim, ClaimKind};
 
@@ -71,14 +72,6 @@ pub(super) enum End {
     CutOff,
     /// Not yet: it is quiet.
     Quiet,
-}
-
-/// What a line is compared with.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Neighbours<'a> {
-    pub(super) rules: &'a PromiseRules,
-    pub(super) echo: &'a Echo,
-    pub(super) before: Before<'a>,
 }
 
 /// A line and what it holds.

@@ -1,7 +1,6 @@
 //! Lines of free text that may tell of a limit.
 
-use crate::display::sequences::Sequences;
-
+use super::normalize::normalize;
 use super::{LimitKind, headers::kind_of_status, phrases, when};
 
 const SHORT_CHARS: usize = 500;
@@ -68,24 +67,6 @@ pub(super) fn kind_of(line: &LimitLine<'_>, after: &str) -> Option<LimitKind> {
         || when::has_marker(norm)
         || when::has_marker(after);
     firm.then_some(kind)
-}
-
-/// Lower case, plain apostrophes and quotes, no ANSI sequences, single spaces.
-pub(super) fn normalize(text: &str) -> String {
-    let mut norm = String::with_capacity(text.len());
-    let mut sequences = Sequences::default();
-    for c in text.chars().filter(|c| sequences.is_text(*c)) {
-        let c = match c {
-            '’' | '‘' | 'ʼ' => '\'',
-            '“' | '”' => '"',
-            '\u{a0}' | '\u{202f}' | '\t' | '\r' => ' ',
-            c => c.to_ascii_lowercase(),
-        };
-        if !(c == ' ' && norm.ends_with(' ')) {
-            norm.push(c);
-        }
-    }
-    norm
 }
 
 /// Drops marks that tools put before their messages, and a log line's time. Bullets and

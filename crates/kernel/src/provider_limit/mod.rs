@@ -8,6 +8,7 @@
 mod clock;
 mod headers;
 mod line;
+mod normalize;
 mod phrases;
 mod when;
 
@@ -105,7 +106,7 @@ pub fn told_in_error(text: &str, now: Timestamp, local: &TimeZone) -> Option<Lim
 
 /// What kind of hindrance an error message tells of, if any.
 pub fn kind_in_error(text: &str) -> Option<LimitKind> {
-    let norm = line::normalize(text);
+    let norm = normalize::normalize(text);
     phrases::statement(&norm)
         .or_else(|| phrases::inside(&norm))
         .or_else(|| phrases::http_status(&norm).and_then(kind_of_status))

@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use super::{clock, line};
+use super::clock;
+use super::normalize::normalize;
 
 /// No provider's window is longer; anything beyond is a misreading.
 const FARTHEST: SignedDuration = SignedDuration::from_hours(40 * 24);
@@ -49,7 +50,7 @@ enum TimeKey {
 /// A clock time without a zone is taken in `local`. One that has passed means tomorrow,
 /// but one that has just passed (two minutes) means now: the message was read late.
 pub fn reset_in(text: &str, now: Timestamp, local: &TimeZone) -> Option<Timestamp> {
-    let norm = line::normalize(text);
+    let norm = normalize(text);
     let mut found: Vec<(usize, Timestamp)> = Vec::new();
     found.extend(after_bar(&norm));
     found.extend(by_key(&norm, now));

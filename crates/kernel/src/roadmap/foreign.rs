@@ -1,61 +1,10 @@
 //! Task lists of other tools: recognised, so that none of them is run as a roadmap of ours.
 
+use super::foreign_format::ForeignFormat;
 use super::keys::KNOWN_KEYS;
 use super::lines::{LineKind, RoadmapLine};
 use super::task_line::item;
-use crate::finding::{Finding, Place};
-
-/// A format that looks like a roadmap and means something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForeignFormat {
-    /// `### Task 1: …` with steps as boxes (superpowers, ralphex).
-    Plan,
-    /// `tasks.md` of spec-kit: ids such as `T001` under phases.
-    SpecKit,
-    /// `ROADMAP.md` of get-shit-done: each box is a phase.
-    Gsd,
-    /// `tracks.md` of conductor: each box is a track.
-    Conductor,
-    /// `tasks.md` of Kiro: numbered boxes with requirements or a dependency graph.
-    Kiro,
-}
-
-impl ForeignFormat {
-    /// What people call such a file.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Plan => "a plan file whose boxes are the steps of `### Task N` headings",
-            Self::SpecKit => "a tasks.md of spec-kit",
-            Self::Gsd => "a ROADMAP.md of GSD, whose boxes are phases",
-            Self::Conductor => "a tracks.md of conductor",
-            Self::Kiro => "a tasks.md of Kiro",
-        }
-    }
-
-    /// What would be lost if it were run as a roadmap.
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Plan => "its steps would run side by side as tasks of their own",
-            Self::SpecKit => "its phases, `[P]` and `depends on` would be lost",
-            Self::Gsd => "its phases would run side by side",
-            Self::Conductor => "its tracks would run side by side",
-            Self::Kiro => "its numbers and its order would be lost",
-        }
-    }
-
-    /// The error that keeps it from being run.
-    pub(super) fn finding(self, place: Place) -> Finding {
-        let message = format!(
-            "this is {}, not a roadmap: {}",
-            self.describe(),
-            self.reason()
-        );
-        Finding::error(place, message).hint(
-            "write its tasks as `- [ ] **some-id**: what to do` under a heading `## Tasks`, \
-             with `  - depends: other-id` where the order matters",
-        )
-    }
-}
+use crate::finding::Place;
 
 /// The other tool's format that a text has, with the line that tells.
 ///

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::model::Depends;
 use super::value::{count, duration, flag, list, real, unquoted};
 use crate::finding::{Finding, Place};
 use crate::graph::OnFail;
@@ -74,6 +73,15 @@ const IDLE_KEYS: [(&str, &str); 10] = [
         "a task starts from what it depends on, merged",
     ),
 ];
+
+/// A task that has to be done first, and where that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Depends {
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub place: Place,
+}
 
 /// The properties of a task, each `None` or empty where the file does not say.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -17,10 +17,12 @@
 
 mod edit;
 mod foreign;
+mod foreign_format;
 mod growth;
 mod keys;
 pub(crate) mod lines;
 mod model;
+mod open_task;
 mod parse;
 mod property;
 mod sections;
@@ -30,9 +32,9 @@ mod tasks;
 mod value;
 
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
-pub use foreign::ForeignFormat;
+pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
-pub use keys::{KNOWN_KEYS, Keys};
-pub use model::{CheckMark, Constraints, Criterion, Depends, Phase, Roadmap, RoadmapTask};
+pub use keys::{Depends, KNOWN_KEYS, Keys};
+pub use model::{CheckMark, Constraints, Criterion, Phase, Roadmap, RoadmapTask};
 pub use parse::{check, parse};
 pub use settings::{Defaults, TaskSettings};

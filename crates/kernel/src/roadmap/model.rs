@@ -1,6 +1,6 @@
 //! What a roadmap holds.
 
-use super::foreign::ForeignFormat;
+use super::foreign_format::ForeignFormat;
 use std::time::Duration;
 
 use super::keys::Keys;
@@ -115,15 +115,6 @@ pub struct Phase {
     pub name: String,
     /// The line, from 1.
     pub line: u32,
-}
-
-/// A task that has to be done first, and where that is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Depends {
-    /// Its id.
-    pub id: String,
-    /// Where it stands.
-    pub place: Place,
 }
 
 /// One task.

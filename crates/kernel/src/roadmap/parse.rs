@@ -1,7 +1,8 @@
 //! A roadmap from its text.
 
+use super::keys::Depends;
 use super::lines::{LineKind, RoadmapLine, lines};
-use super::model::{CheckMark, Depends, Roadmap, RoadmapTask};
+use super::model::{CheckMark, Roadmap, RoadmapTask};
 use super::tasks::TaskHead;
 use super::{foreign, sections, tasks};
 use crate::finding::{self, Finding, Place};

@@ -2,7 +2,7 @@
 
 use super::keys::{KNOWN_KEYS, idle};
 use super::lines::RoadmapLine;
-use super::tasks::Open;
+use super::open_task::Open;
 use super::value::offset_in;
 use crate::finding::{Finding, Place, nearest};
 

@@ -3,6 +3,7 @@
 use super::keys::Keys;
 use super::lines::{LineKind, RoadmapLine};
 use super::model::{CheckMark, Phase, Roadmap, RoadmapTask};
+use super::open_task::Open;
 use super::property::{looks_like_property, property};
 use super::task_line::{Item, Name, item};
 use crate::finding::{Finding, Place};
@@ -62,16 +63,6 @@ struct TaskReader<'r, 'a> {
     base: Option<usize>,
     open: Option<Open<'a>>,
     roadmap: &'r mut Roadmap,
-}
-
-/// A task while its block is read.
-pub(super) struct Open<'a> {
-    pub(super) task: RoadmapTask,
-    body: Vec<&'a str>,
-    /// Keys that were given, with their lines.
-    pub(super) given: Vec<(&'static str, u32)>,
-    /// The text property of the line before, and how far its bullet is indented.
-    pub(super) wrapping: Option<(&'static str, usize)>,
 }
 
 impl<'a> TaskReader<'_, 'a> {
@@ -198,24 +189,6 @@ impl<'a> TaskReader<'_, 'a> {
         open.task.body = dedent(&open.body);
         promise_in_words(&open.task, &mut self.roadmap.findings);
         self.roadmap.tasks.push(open.task);
-    }
-}
-
-impl Open<'_> {
-    /// Whether a line goes on with the text of the property before it.
-    fn wrap(&mut self, line: &RoadmapLine<'_>) -> bool {
-        let Some((key, indent)) = self.wrapping.take() else {
-            return false;
-        };
-        let goes_on = line.kind == LineKind::Plain
-            && line.indent() > indent
-            && !line.is_blank()
-            && !line.text.trim_start().starts_with(['-', '*', '+'])
-            && self.task.keys.wrap(key, line.text.trim());
-        if goes_on {
-            self.wrapping = Some((key, indent));
-        }
-        goes_on
     }
 }
 

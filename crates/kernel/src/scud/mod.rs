@@ -29,11 +29,14 @@ mod rows;
 mod scan;
 mod scg;
 mod scg_edit;
+mod scg_text;
+mod set_status;
 mod tag_graph;
 
 pub use config::{Backpressure, backpressure, role};
-pub use edit::{CellChange, EditError, ScudEdit, set_status};
+pub use edit::{CellChange, EditError, ScudEdit};
 pub use model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
+pub use set_status::set_status;
 
 /// How a task file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]

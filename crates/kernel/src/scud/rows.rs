@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::model::{ScudDependency, ScudTask};
 use super::scan::{cells, split_parent};
-use super::scg::ScgText;
+use super::scg_text::ScgText;
 use crate::finding::{Finding, Place};
 use crate::graph::hash::NameMap;
 use crate::graph::{Priority, TaskStatus};

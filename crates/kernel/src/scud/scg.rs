@@ -6,6 +6,7 @@ use super::rows::{
     take_text,
 };
 use super::scan::{HEADER, Scanner, ScgItem, ScgLine, Section, cells, unescape};
+use super::scg_text::ScgText;
 use crate::finding::{self, Finding, Place};
 use crate::graph::natural_cmp;
 
@@ -95,17 +96,6 @@ struct TagReader<'a> {
     assignments: Vec<(u32, &'a str)>,
     texts: Vec<ScgText<'a>>,
     is_pipeline: bool,
-}
-
-/// A text under `@details`.
-pub(super) struct ScgText<'a> {
-    pub(super) line: u32,
-    pub(super) id: &'a str,
-    pub(super) field: &'a str,
-    pub(super) lines: Vec<&'a str>,
-    /// Blank lines that belong to the text if it goes on.
-    blanks: usize,
-    warned: bool,
 }
 
 impl<'a> TagReader<'a> {
@@ -267,15 +257,5 @@ impl<'a> TagReader<'a> {
             tasks,
             is_pipeline: self.is_pipeline,
         });
-    }
-}
-
-impl<'a> ScgText<'a> {
-    fn push(&mut self, line: &'a str) {
-        if !self.lines.is_empty() {
-            self.lines.extend(std::iter::repeat_n("", self.blanks));
-        }
-        self.blanks = 0;
-        self.lines.push(line);
     }
 }

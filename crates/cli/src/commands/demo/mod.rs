@@ -15,7 +15,8 @@ use crate::commands::agents::installed::program;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::session::foreground::{self, Format};
-use crate::session::order::{Job, Order, this_program};
+use crate::session::order::{Job, Order};
+use crate::session::program::this_program;
 use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 

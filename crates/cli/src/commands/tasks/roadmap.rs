@@ -1,6 +1,6 @@
 //! `descartes roadmap …`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use descartes_core::host::{OnExistingState, wait_for_leaving};
 use descartes_kernel::config::ConfigChange;
@@ -12,12 +12,12 @@ use descartes_kernel::roadmap;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
 use descartes_kernel::units::plural;
-use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
 use serde_json::json;
 
 use super::roadmap_status;
+use super::state_path;
 use crate::args::start::{GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::args::values::IterationLimit;
@@ -41,15 +41,6 @@ pub fn run(verb: RoadmapVerb, ctx: &CommandContext, printer: &Printer) -> Result
         RoadmapVerb::Reset(args) => reset(&args, ctx, printer),
         RoadmapVerb::Check(args) => check(&args, ctx, printer),
     }
-}
-
-/// Where the run of a roadmap keeps its state, unless told otherwise.
-pub(super) fn state_path(file: &Path, dir: &Path) -> PathBuf {
-    let stem = file
-        .file_stem()
-        .map_or_else(|| "tasks".into(), |stem| stem.to_string_lossy());
-    dir.join(PROJECT_FOLDER)
-        .join(format!("roadmap-{stem}.json"))
 }
 
 /// A roadmap that grows without end is nobody's plan.

@@ -14,7 +14,7 @@ use descartes_store::lock::holder_of;
 use descartes_store::state_file;
 use serde_json::{Value, json};
 
-use super::roadmap::state_path;
+use super::state_path;
 use crate::args::tasks::RoadmapFileArgs;
 use crate::commands::loops::which;
 use crate::error::CliError;

@@ -5,7 +5,7 @@ use descartes_kernel::units::plural;
 use descartes_kernel::view::waves;
 use ratatui::text::{Line, Span};
 
-use super::tasks::mark;
+use super::task_mark::mark;
 use super::{Context, flat, pad, toned};
 use crate::style::Tone;
 

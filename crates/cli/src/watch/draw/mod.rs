@@ -9,6 +9,7 @@ mod notes;
 mod output;
 mod over;
 mod plots;
+mod task_mark;
 mod tasks;
 
 use std::path::PathBuf;

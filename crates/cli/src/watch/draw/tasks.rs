@@ -1,6 +1,5 @@
 //! A task loop: its waves, who works on what, what is blocked and why, and the graph.
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TasksState};
 use descartes_kernel::units::plural;
 use descartes_kernel::view::{WaveStands, waves};
@@ -10,20 +9,6 @@ use super::{Context, bar, flat, graph, pad, toned, wrapped};
 use crate::style::Tone;
 use crate::view::words;
 use crate::watch::app::App;
-use crate::watch::theme::Theme;
-
-/// The mark and the tone of a task.
-pub fn mark(status: TaskStatus, theme: &Theme) -> (Tone, &'static str) {
-    match status {
-        TaskStatus::Done => (Tone::Good, theme.marks.done),
-        TaskStatus::InProgress => (Tone::Strong, theme.marks.running),
-        TaskStatus::Blocked | TaskStatus::Failed => (Tone::Bad, theme.marks.failed),
-        TaskStatus::Review => (Tone::Warn, "?"),
-        TaskStatus::Pending => (Tone::Normal, theme.marks.pending),
-        TaskStatus::Deferred | TaskStatus::Cancelled => (Tone::Dim, "-"),
-        TaskStatus::Expanded => (Tone::Dim, "+"),
-    }
-}
 
 /// The lines.
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
