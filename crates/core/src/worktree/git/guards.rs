@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Output still in the pipes is waited for so long.
 const DRAIN: Duration = Duration::from_millis(500);
 /// What a call may take that begins when somebody wants the end.
-const HURRY: Duration = Duration::from_secs(30);
+pub(super) const HURRY: Duration = Duration::from_secs(30);
 /// The same for one that runs hooks of the user's.
 const HURRY_HOOKS: Duration = Duration::from_secs(5);
 /// A change of the user's own files is let finish for so long.
@@ -157,6 +157,10 @@ impl Guards {
             // A call that is over does not listen.
             drop(call.send(CallEvent::Stop(how)));
         }
+    }
+
+    pub(super) fn is_end_wished(&self) -> bool {
+        lock(&self.under_way).wish.is_some()
     }
 
     /// What can be read once somebody wished for the end.

@@ -10,13 +10,13 @@ use descartes_proc::{Waiting, wait_for_exit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::guards::{Guards, TAIL};
+use super::guards::{Guards, HURRY, TAIL};
 use super::{Call, GitOutput, filled, last_words, scratch};
 use crate::worktree::deadline::Deadline;
 use crate::worktree::error::WorktreeError;
 
-/// What a call may take once somebody wished for the end of all calls: far more than one needs that
-/// does not hang.
+/// What a call that is under way may take once somebody wished for the end of all calls: far more
+/// than one needs that does not hang. One that begins later takes work into safety, and has longer.
 const LEFT_WHEN_ENDED: Duration = Duration::from_secs(3);
 
 impl Call {
@@ -45,6 +45,11 @@ impl Call {
             .stderr(err.try_clone().map_err(failed)?)
             // A group of its own: Ctrl-C on a terminal is for us.
             .process_group(0);
+        let guards = self.guards.as_deref();
+        let left_at_end = match guards.is_some_and(Guards::is_end_wished) {
+            true => HURRY,
+            false => LEFT_WHEN_ENDED,
+        };
         let child = command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound if !self.dir.is_dir() => {
                 WorktreeError::NoFolder(self.dir.clone())
@@ -52,7 +57,7 @@ impl Call {
             io::ErrorKind::NotFound => WorktreeError::GitMissing,
             _ => failed(error),
         })?;
-        let status = wait(child, deadline, self.guards.as_deref()).map_err(failed)?;
+        let status = wait(child, deadline, guards, left_at_end).map_err(failed)?;
         let status = match status {
             Ok(status) => status,
             Err(Waiting::Woken) => return Err(WorktreeError::Stopped { verb }),
@@ -78,11 +83,12 @@ fn wait(
     mut child: Child,
     deadline: Deadline,
     guards: Option<&Guards>,
+    left_at_end: Duration,
 ) -> io::Result<Result<ExitStatus, Waiting>> {
     let wake = guards.and_then(Guards::end_wished);
     let mut waited = wait_for_exit(child.id(), deadline.left(), wake);
     if waited == Waiting::Woken {
-        let limit = deadline.left().min(LEFT_WHEN_ENDED);
+        let limit = deadline.left().min(left_at_end);
         waited = match wait_for_exit(child.id(), limit, None) {
             Waiting::Ended => Waiting::Ended,
             _ => Waiting::Woken,
@@ -124,15 +130,19 @@ mod tests {
     use crate::worktree::git::Git;
 
     #[test]
-    fn a_call_that_hangs_is_ended_with_all_others() {
+    fn a_call_that_hangs_is_ended_with_all_others_and_later_ones_have_time() {
+        let dir = tempfile::tempdir().unwrap();
         let guards = Guards::new(None, "plain");
-        let hangs = Git::default()
-            .program("/bin/sleep")
-            .guarded_by(guards.clone());
+        let shell = Git::default().program("/bin/sh").guarded_by(guards.clone());
+        let call = |script: &str| shell.read(dir.path()).args(["-c", script]);
+        let limit = || Deadline::after(Duration::from_secs(120));
         let began = Instant::now();
         let error = std::thread::scope(|scope| {
-            let call = hangs.read(std::env::temp_dir().as_path()).arg("120");
-            let run = scope.spawn(|| call.run(Deadline::after(Duration::from_secs(120))).err());
+            let hangs = call(": > runs; exec sleep 120");
+            let run = scope.spawn(|| hangs.run(limit()).err());
+            while !dir.path().join("runs").exists() {
+                std::thread::yield_now();
+            }
             guards.end(Ending::Kill);
             run.join().unwrap()
         });
@@ -141,6 +151,9 @@ mod tests {
             "{error:?}"
         );
         assert!(began.elapsed() < Duration::from_secs(60));
+        // Longer than one that was under way is left.
+        let later = call("exec sleep 4").run(limit());
+        assert_eq!(later.ok().and_then(|answer| answer.code), Some(0));
     }
 
     #[test]
