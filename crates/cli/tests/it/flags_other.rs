@@ -254,6 +254,13 @@ fn budgets_and_the_prompt_file_of_a_running_loop_are_set() {
             .unwrap()
             .ends_with("other.md")
     );
+    // Whoever is told that it is done finds it in the state file, every time.
+    for tokens in 5001..5031 {
+        let given = tokens.to_string();
+        descartes(&world, &["loop", "set", "--max-tokens", &given]).assert_code(0);
+        let config = crate::common::state(&world)["config"].clone();
+        assert_eq!(config["max_tokens"], tokens);
+    }
     world.write("go", "");
     // The first run costs 0.50.
     eventually("the end", SOON, || {

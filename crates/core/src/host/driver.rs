@@ -59,6 +59,8 @@ pub(crate) struct Driver {
     /// Held for its drop, which removes the file.
     pub(crate) _socket: Option<ControlSocket>,
     pub(crate) waiting: Vec<(CommandId, Reply)>,
+    /// Commands that have taken effect, to be answered once the state file says so too.
+    pub(crate) effective: Vec<(Reply, Answer)>,
     pub(crate) clock: RunClock,
     pub(crate) run: Option<LiveRun>,
     /// The newest measure of the work tree.
@@ -121,6 +123,7 @@ impl Driver {
             ),
             Err(error) => error!(%error, "host cannot go on"),
         }
+        self.answer_effective();
         self.supervisor.terminate(Ending::Kill);
         end
     }
@@ -198,7 +201,9 @@ impl Driver {
         self.settle_logs()?;
         self.append(finish(reason))?;
         self.save_last();
-        self.append_all(settled_by_end(&self.state))
+        self.append_all(settled_by_end(&self.state))?;
+        self.answer_effective();
+        Ok(())
     }
 
     /// The host cannot go on: write down why, on the last reserve if need be.
@@ -269,7 +274,7 @@ impl Driver {
         apply(&mut self.state, &record)?;
         self.tell(&record);
         if let Some((id, message)) = told {
-            self.answer_effective(id, &message);
+            self.hold_answer(id, &message);
         }
         Ok(())
     }
@@ -302,6 +307,7 @@ impl Driver {
         &mut self,
         deadline: Option<Duration>,
     ) -> Result<Option<HostMessage>, HostError> {
+        self.answer_effective();
         loop {
             let got = match deadline.map(|at| at.saturating_sub(self.mono())) {
                 None => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -454,16 +460,19 @@ impl Driver {
         }
     }
 
-    fn answer_effective(&mut self, id: CommandId, message: &str) {
-        self.waiting.retain(|(waiting, reply)| {
-            if *waiting == id {
-                reply.send(&Answer::Effective {
-                    id,
-                    message: message.to_owned(),
-                });
-            }
-            *waiting != id
-        });
+    fn hold_answer(&mut self, id: CommandId, message: &str) {
+        for (_, reply) in self.waiting.extract_if(.., |(waiting, _)| *waiting == id) {
+            let message = message.to_owned();
+            self.effective
+                .push((reply, Answer::Effective { id, message }));
+        }
+    }
+
+    /// Whoever is told that a command has taken effect finds it in the state file.
+    fn answer_effective(&mut self) {
+        for (reply, answer) in self.effective.drain(..) {
+            reply.send(&answer);
+        }
     }
 
     fn wait(&mut self, until: Timestamp) -> Result<(), HostError> {

@@ -474,6 +474,7 @@ pub(super) fn assemble(
         work_directory,
         _socket: socket,
         waiting: Vec::new(),
+        effective: Vec::new(),
         clock: RunClock::start(),
         run: None,
         trees: 0,
