@@ -46,6 +46,20 @@ pub fn find(pid: i32) -> Option<Process> {
     })
 }
 
+/// Stops a process and waits until every thread of it is: the signal reaches one thread, and the others
+/// run on until that one has got the processor.
+pub fn stop(pid: i32) {
+    send(pid, Signal::SIGSTOP);
+    wait::eventually("every thread stopped", Duration::from_secs(60), || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+        threads.flatten().flatten().all(|thread| {
+            // A thread that has just ended has no status.
+            let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            status.is_empty() || status.contains("State:\tT")
+        })
+    });
+}
+
 /// True while a process with this id runs; a zombie does not.
 pub fn is_alive(pid: i32) -> bool {
     find(pid).is_some()

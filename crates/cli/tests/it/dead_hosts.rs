@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use descartes_testkit::{World, eventually};
+use descartes_testkit::{World, eventually, process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -58,7 +58,7 @@ fn kill_host_and_guard(world: &World, host: &mut Child) {
     let guard = Pid::from_raw(i32::try_from(guard).unwrap());
     let host_pid = Pid::from_raw(host.id().cast_signed());
     for pid in [guard, host_pid] {
-        kill(pid, Signal::SIGSTOP).unwrap();
+        process::stop(pid.as_raw());
     }
     for pid in [guard, host_pid] {
         kill(pid, Signal::SIGKILL).unwrap();

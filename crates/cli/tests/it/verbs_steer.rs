@@ -355,7 +355,7 @@ fn kill_both(world: &World) {
     let host = status(world)["pid"].as_i64().unwrap();
     let (host, guard) = (i32::try_from(host).unwrap(), i32::try_from(guard).unwrap());
     // A stopped host cannot answer the death of its guard.
-    process::send(host, Signal::SIGSTOP);
+    process::stop(host);
     process::send(guard, Signal::SIGKILL);
     process::send(host, Signal::SIGKILL);
     process::assert_gone(host, SOON);

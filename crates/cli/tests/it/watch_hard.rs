@@ -37,7 +37,7 @@ fn a_host_that_does_not_answer_is_said_and_the_view_goes_on() {
     let list = descartes(&world, &["loop", "list", "--json"]).stdout();
     let list: serde_json::Value = serde_json::from_str(&list).unwrap();
     let host = i32::try_from(list[0]["pid"].as_i64().unwrap()).unwrap();
-    process::send(host, Signal::SIGSTOP);
+    process::stop(host);
     pty.send("p");
     sees(&pty, "is stopped");
     // Meanwhile everything else works.
