@@ -17,10 +17,12 @@
 
 mod control;
 mod error;
+mod family;
 mod fleet;
 mod follow;
 mod handle;
 mod history;
+mod known;
 pub mod logs;
 mod loops;
 mod state;
@@ -33,4 +35,5 @@ pub use fleet::{Brief, Fleet, LoopBrief};
 pub use follow::{Follower, LoopUpdate, Output};
 pub use handle::{Look, LoopHandle};
 pub use history::{From, IterationTrees};
-pub use loops::{Known, Loops, Query, Scope};
+pub use known::Known;
+pub use loops::{Loops, Query, Scope};

@@ -1,12 +1,9 @@
 //! Which loops there are, and which one is meant.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use descartes_kernel::agent::Profiles;
-use descartes_kernel::price::Prices;
 use descartes_store::catalog::{self, FindError, LoopEntry, LoopStanding, standing};
 use descartes_store::layout::{
     EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
@@ -14,33 +11,12 @@ use descartes_store::layout::{
 use descartes_store::lock::{holder_of, holder_of_loop, socket_of};
 use descartes_store::state_file::{StateFileError, load};
 
-use crate::{ClientError, LoopHandle};
+use crate::{ClientError, Known, LoopHandle};
 
 /// Between two looks.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How long a host is waited for that has to put its folder back.
 const WAKE: Duration = Duration::from_secs(10);
-
-/// What is known of agents: needed to read what they said and what it cost.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// Agents, built-in ones and the user's.
-    pub profiles: Arc<Profiles>,
-    /// Prices for agents that tell tokens only.
-    pub prices: Arc<Prices>,
-}
-
-impl Known {
-    /// The built-in agents, no prices.
-    pub fn builtin() -> Result<Self, ClientError> {
-        let profiles =
-            Profiles::builtin().map_err(|error| ClientError::Agents(error.to_string()))?;
-        Ok(Self {
-            profiles: Arc::new(profiles),
-            prices: Arc::default(),
-        })
-    }
-}
 
 /// Which loops are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,15 +6,14 @@ use descartes_client::Brief;
 use descartes_client::logs::{LogPosition, LogWindow};
 use descartes_kernel::control::Command;
 use descartes_kernel::reader::Source;
-use descartes_kernel::state::LoopState;
-use descartes_kernel::view::{HistoryRow, Life, Story};
+use descartes_kernel::view::HistoryRow;
 use iced::Size;
 use iced::keyboard::{Key, Modifiers};
 use iced::widget::text_editor;
 use jiff::Timestamp;
 
 use crate::model::form::{Field, Permissions};
-use crate::model::{Area, Page, Tab};
+use crate::model::{Agent, Area, Page, Stands, Tab};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -117,17 +116,6 @@ pub enum Followed {
     Trouble(String),
 }
 
-/// How a loop stands.
-#[derive(Clone, Debug)]
-pub struct Stands {
-    /// Its state.
-    pub state: LoopState,
-    /// Whether a process has it.
-    pub life: Life,
-    /// The last iterations, waits and notes.
-    pub story: Story,
-}
-
 /// Rows of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryPart {
@@ -148,17 +136,6 @@ pub struct LogRequest {
     pub place: LogPosition,
     /// The byte that is to stand at the top, and lines above it; `None`: the end.
     pub anchor: Option<(u64, i64)>,
-}
-
-/// An agent that is installed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agent {
-    /// Its name.
-    pub name: String,
-    /// What starts it.
-    pub command: String,
-    /// Its version, if it told one.
-    pub version: Option<String>,
 }
 
 /// Why a loop was not started.

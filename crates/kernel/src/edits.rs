@@ -9,38 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::config::{IterativeLoopConfig, LoopBackendConfig};
 use crate::event::{Decided, Event};
+pub use crate::field_change::FieldChange;
+use crate::field_change::cut;
 use crate::state::{IterativeLoopState, LoopState};
 use crate::steering::Sender;
-
-/// Characters of a value that are shown.
-const SHOWN: usize = 100;
-
-/// One field that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FieldChange {
-    /// Its name, as it stands in the state file: `verify`, `backend.prompt_mode`.
-    pub field: String,
-    /// What it was.
-    pub from: String,
-    /// What it is.
-    pub to: String,
-}
-
-impl FieldChange {
-    /// A change of something that is no field of the config; values are shortened.
-    pub(crate) fn new(field: &str, from: &str, to: &str) -> Self {
-        Self {
-            field: field.to_owned(),
-            from: cut(from.to_owned()),
-            to: cut(to.to_owned()),
-        }
-    }
-
-    /// For a person: `verify: ["make test"] -> ["true"]`.
-    pub fn words(&self) -> String {
-        format!("{}: {} -> {}", self.field, self.from, self.to)
-    }
-}
 
 /// Whether a change lets an agent get away with more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -336,13 +308,6 @@ fn shown(value: &Value) -> String {
         other => other.to_string(),
     };
     cut(text)
-}
-
-fn cut(text: String) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! summaries from 0.
 
 mod decided;
-mod facts;
+pub(crate) mod facts;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
-use crate::edits::FieldChange;
+use crate::field_change::FieldChange;
 use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::sched;
-use crate::state::{IterationSummary, LoopState, Spent};
+use crate::spent::Spent;
+use crate::state::{IterationSummary, LoopState};
 use crate::steering::Sender;
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
 

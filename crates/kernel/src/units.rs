@@ -232,6 +232,18 @@ pub fn cut_str(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
 
+/// At most `max` characters of a text on one line, with an ellipsis where it was cut.
+pub(crate) fn shorten(text: &str, max: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(max) {
+        None => flat,
+        Some(_) => {
+            let keep: String = flat.chars().take(max.saturating_sub(1)).collect();
+            format!("{}…", keep.trim_end())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use descartes_kernel::finding::Place;
 use descartes_kernel::graph::{
     Frontier, Mark, Plan, Priority, Problem, TaskGraph, TaskIx, TaskNode, TaskStatus, render,
 };
+use descartes_kernel::picture::plan_svg;
 use proptest::prelude::*;
 
 fn task(id: &str) -> TaskNode {
@@ -270,7 +271,7 @@ fn a_plan_reads_as_mermaid() {
 #[test]
 fn a_plan_is_drawn_with_a_column_for_each_wave() {
     let plan = pictured();
-    let svg = render::svg(&plan, &plan.effective_statuses());
+    let svg = plan_svg(&plan, &plan.effective_statuses());
     for wave in 1..=4 {
         assert!(svg.contains(&format!(">Wave {wave}</text>")));
     }

@@ -15,6 +15,7 @@ pub mod lock;
 pub mod logs;
 mod ops;
 pub mod prompts;
+mod real_path;
 pub mod safe_open;
 pub mod spare;
 pub mod state_file;

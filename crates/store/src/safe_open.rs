@@ -35,7 +35,7 @@ use nix::fcntl::{
 use nix::sys::stat::{Mode, SFlag, fstatat, mkdirat};
 use nix::unistd::{Uid, UnlinkatFlags, unlinkat};
 
-use crate::layout::{PROJECT_FOLDER, canonical};
+use crate::real_path::{PROJECT_FOLDER, real_path};
 
 /// Why a file was not opened although it is there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -384,11 +384,10 @@ pub fn link_free(path: &Path) -> io::Result<PathBuf> {
         Some((project, below)) => (project, below),
         None => match (path.parent(), path.file_name()) {
             (Some(folder), Some(name)) => (folder, PathBuf::from(name)),
-            _ => return canonical(&path).map_err(|error| error.source),
+            _ => return real_path(&path),
         },
     };
-    let above = canonical(above).map_err(|error| error.source)?;
-    Ok(above.join(below))
+    Ok(real_path(above)?.join(below))
 }
 
 /// The project and the path below it that begins with `.descartes`, where there is one.

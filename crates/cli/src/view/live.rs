@@ -16,11 +16,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::lines::Lines;
+use super::record_messages::{self, tell, why_waiting};
 use super::region::{self, Doing, Facts, Stopping, Terminal};
 use super::run::View;
 use super::screen::{Row, Screen};
 use super::signal::Signal;
-use super::status_message::{self, Role, StatusMessage, tell, why_waiting};
+use super::status_message::{Role, StatusMessage};
 use super::words;
 use crate::style::{Paint, Tone};
 
@@ -209,7 +210,7 @@ impl<W: Write + Send> Live<W> {
 
 impl<W: Write + Send> View for Live<W> {
     fn open(&mut self, state: &LoopState) -> io::Result<()> {
-        let opening = display::one_line(&status_message::opening(state));
+        let opening = display::one_line(&record_messages::opening(state));
         let line = self.terminal.paint.text(Tone::Dim, &opening);
         self.push(line)
     }

@@ -5,6 +5,7 @@ pub mod json;
 pub mod lines;
 pub mod live;
 pub mod plain;
+pub mod record_messages;
 pub mod region;
 pub mod run;
 pub mod screen;

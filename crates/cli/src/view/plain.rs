@@ -11,8 +11,9 @@ use descartes_kernel::state::{LoopState, Spent};
 use jiff::tz::TimeZone;
 
 use super::live::skip_words;
+use super::record_messages::{opening, tell};
 use super::run::View;
-use super::status_message::{Role, StatusMessage, opening, tell};
+use super::status_message::{Role, StatusMessage};
 use super::words;
 use crate::style::{Paint, Tone};
 

@@ -10,7 +10,6 @@ use descartes_kernel::reader::Source;
 use descartes_kernel::view::Life;
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
-use super::keys::Places;
 use super::list::{Entry, Kind, Show, arrange};
 use crate::style::Tone;
 
@@ -138,6 +137,23 @@ pub struct App {
 
 /// Further than anything can be scrolled.
 pub const END: usize = usize::MAX;
+
+/// Where on the screen things are, for the mouse.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Places {
+    /// Columns of the list; 0 where it is not shown.
+    pub list: u16,
+    /// Row of the first loop, and which one it is.
+    pub first: (u16, usize),
+    /// Row of the tabs, and where each begins and ends.
+    pub tabs: (u16, Vec<(Tab, u16, u16)>),
+    /// Row of the first iteration of the history, and which one it is.
+    pub rows: Option<(u16, u64)>,
+    /// Lines that fit into the pane.
+    pub page: usize,
+    /// Lines that the pane can be scrolled by.
+    pub last_scroll: usize,
+}
 
 impl App {
     /// Nothing yet; this loop is chosen once it is known.

@@ -4,7 +4,7 @@ use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::reader::Source;
 use descartes_kernel::state::Pause;
 
-use super::app::{Act, App, Dialog, END, Focus, Tab};
+use super::app::{Act, App, Dialog, END, Focus, Places, Tab};
 use super::detail::LogPlace;
 use super::input::{Key, Mouse};
 use super::list::{Kind, Show};
@@ -42,23 +42,6 @@ pub const HELP: &[(&str, &str)] = &[
     ("/  a", "filter the list; hide what is over"),
     ("?  q", "this help; quit (loops go on)"),
 ];
-
-/// Where on the screen things are, for the mouse.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Places {
-    /// Columns of the list; 0 where it is not shown.
-    pub list: u16,
-    /// Row of the first loop, and which one it is.
-    pub first: (u16, usize),
-    /// Row of the tabs, and where each begins and ends.
-    pub tabs: (u16, Vec<(Tab, u16, u16)>),
-    /// Row of the first iteration of the history, and which one it is.
-    pub rows: Option<(u16, u64)>,
-    /// Lines that fit into the pane.
-    pub page: usize,
-    /// Lines that the pane can be scrolled by.
-    pub last_scroll: usize,
-}
 
 /// Takes a key; tells what has to be done outside.
 pub fn key(app: &mut App, key: Key, places: &Places) -> Option<Act> {

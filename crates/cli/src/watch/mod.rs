@@ -27,10 +27,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use self::app::{Act, App};
+use self::app::{Act, App, Places};
 use self::draw::Context;
 use self::input::{Key, Keys};
-use self::keys::Places;
 use self::pager::Paged;
 use self::reader::{Reader, Told};
 use self::send::SendResult;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-use super::tree_index::Hashed;
+use super::findings::Hashed;
 
 /// Opens what was an ordinary file a moment ago: not through a link, not waiting for a pipe.
 pub(super) fn open(path: &Path) -> Result<File> {

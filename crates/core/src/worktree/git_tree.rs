@@ -12,6 +12,7 @@ use super::catalog;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::facts::{Facts, Files};
+use super::findings::{Attributes, InnerGit, Judge, SweepVerdict, Unknown};
 use super::inner::{self, Inner};
 use super::objects::{Blobs, Objects};
 use super::oid::{Oid, object_id};
@@ -20,7 +21,6 @@ use super::scan_root::ScanRoot;
 use super::seed::seed;
 use super::snapshot::TreeHash;
 use super::stamp::Now;
-use super::sweep::{Attributes, InnerGit, Judge, SweepVerdict, Unknown};
 use super::text;
 use super::tree_index::TreeIndex;
 

@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::error::Stop;
+use super::findings::{Attributes, Reach, Stale, SweepFindings, Unknown};
 use super::folder::{Entry, Folder, Leaf, Trust, Visit};
 use super::kind::{FileKind, Mode};
 use super::scan_root::{OWN_FOLDER, ScanRoot};
 use super::stamp::{Now, Stamp};
-use super::sweep::{Attributes, Reach, Stale, SweepFindings, Unknown};
 
 /// Whether a file says what counts, or how git converts others.
 pub(super) fn is_rule_file(name: Option<&OsStr>) -> bool {

@@ -11,12 +11,12 @@ use std::path::Path;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
+use super::findings::Stale;
+use super::findings::{Hashed, Store};
 use super::kind::Mode;
 use super::oid::{HashFormat, Oid, object_id};
 use super::repo::Repo;
-use super::sweep::Stale;
 use super::text;
-use super::tree_index::{Hashed, Store};
 
 /// Larger files are worth compressing, which git does.
 const SMALL: u64 = 128 << 10;

@@ -9,14 +9,15 @@ use super::cache;
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::{failed, open};
+use super::findings::Stale;
+use super::findings::{Hashed, Store};
 use super::folder::{Entry, Folder, Trust};
 use super::kind::Mode;
 use super::oid::{HashFormat, Hasher, Oid, object_id};
 use super::rules::IgnoreRules;
 use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
-use super::sweep::Stale;
-use super::tree_index::{Hashed, Store, TreeIndex};
+use super::tree_index::TreeIndex;
 
 /// Files over this are told apart by their metadata.
 const BIG: u64 = 64 << 20;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use super::deadline::Deadline;
 use super::error::Stop;
 use super::file::open;
+use super::findings::{InnerGit, Judge, SweepVerdict, Unknown};
 use super::kind::FileKind;
 use super::pattern::Pattern;
-use super::sweep::{InnerGit, Judge, SweepVerdict, Unknown};
 
 /// More than this in an ignore file is no ignore file.
 const MAX_FILE: u64 = 1 << 20;

@@ -5,7 +5,15 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::tree::Watching;
+/// How changes are noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watching {
+    /// Told by the kernel where that can be relied on, with a look at every file now and then.
+    #[default]
+    WherePossible,
+    /// By a look at every file.
+    Never,
+}
 
 /// Our own folder, wherever it lies, is never part of anything.
 pub(super) const OWN_FOLDER: &str = ".descartes";

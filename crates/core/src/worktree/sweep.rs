@@ -8,63 +8,13 @@ use std::path::{Path, PathBuf};
 use super::changes::Changes;
 use super::deadline::Deadline;
 use super::error::Stop;
+use super::findings::{InnerGit, Judge, Reach, Stale, SweepFindings, SweepVerdict};
 use super::folder::{Entry, Folder, Leaf, Trust, Visit};
 use super::kind::{FileKind, Mode};
 use super::look::{Links, Look, is_rule_file};
 use super::scan_root::ScanRoot;
 use super::stamp::{Now, Stamp};
 use super::watch::FolderWatch;
-
-/// Something on disk that is not known yet.
-#[derive(Debug)]
-pub(super) struct Unknown {
-    pub(super) path: PathBuf,
-    pub(super) kind: FileKind,
-}
-
-/// A file or link that must be hashed.
-#[derive(Debug)]
-pub(super) struct Stale {
-    pub(super) path: PathBuf,
-    pub(super) stamp: Stamp,
-}
-
-/// Whether something counts as part of the work tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SweepVerdict {
-    Counts,
-    Ignored,
-}
-
-/// Knows the ignore rules.
-pub(super) trait Judge {
-    /// One verdict for each, in order.
-    fn judge(&mut self, unknown: &[Unknown], deadline: Deadline)
-    -> Result<Vec<SweepVerdict>, Stop>;
-
-    /// What a `.git` in a folder below the root means.
-    fn inner_git(&self) -> InnerGit;
-}
-
-/// What to do about a folder with a `.git` of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InnerGit {
-    /// An ordinary folder; the `.git` does not count.
-    Ordinary,
-    /// Another repository, if git did not take it for a folder.
-    Note,
-    /// git must say what it is.
-    AskGit,
-}
-
-/// How far a look goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// Into every folder.
-    Everything,
-    /// Only into those that were named, and new ones.
-    Named,
-}
 
 /// One look.
 pub(super) struct Sweep<'a> {
@@ -80,24 +30,6 @@ pub(super) struct Sweep<'a> {
     /// Folders with files that have other names elsewhere.
     pub(super) linked: &'a mut BTreeSet<PathBuf>,
     pub(super) found: SweepFindings,
-}
-
-/// What a look found.
-#[derive(Debug, Default)]
-pub(super) struct SweepFindings {
-    pub(super) stale: Vec<Stale>,
-    pub(super) attributes: Attributes,
-    pub(super) unknown: Vec<Unknown>,
-    /// Folders yet to be looked into.
-    pub(super) queue: Vec<PathBuf>,
-}
-
-/// Whether a file was met that says how git converts others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Attributes {
-    #[default]
-    NotMet,
-    Met,
 }
 
 impl Sweep<'_> {

@@ -19,7 +19,7 @@ use super::plain::PlainTree;
 use super::repo::{GIT_TIMEOUT, Repo};
 use super::rewind::{self, Rewound};
 use super::safety;
-use super::scan_root::ScanRoot;
+use super::scan_root::{ScanRoot, Watching};
 use super::snapshot::{Changed, Snapshot, TreeHash, TreeKind};
 use super::state::RepoState;
 
@@ -36,16 +36,6 @@ pub struct TreeOptions {
     pub apart: Vec<PathBuf>,
     /// Whether the kernel may be asked to tell which folders change.
     pub watching: Watching,
-}
-
-/// How changes are noticed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Watching {
-    /// Told by the kernel where that can be relied on, with a look at every file now and then.
-    #[default]
-    WherePossible,
-    /// By a look at every file.
-    Never,
 }
 
 /// A working directory: a git work tree, or a plain folder.

@@ -7,39 +7,18 @@ use std::time::{Duration, Instant};
 use super::changes::Changes;
 use super::deadline::Deadline;
 use super::error::Stop;
+use super::findings::{Hashed, Judge, Reach, Stale, Store, SweepFindings};
 use super::folder::{Entry, Folder, Trust};
 use super::kind::Mode;
 use super::oid::Oid;
 use super::scan_root::ScanRoot;
+use super::scan_root::Watching;
 use super::stamp::Now;
-use super::sweep::{Judge, Reach, Stale, Sweep, SweepFindings};
-use super::tree::Watching;
+use super::sweep::Sweep;
 use super::watch::{FolderWatch, Heard};
 
 /// For so long the watch alone is believed; then every file is looked at again.
 const FULL_SCAN_EVERY: Duration = Duration::from_secs(10);
-
-/// What became of a file that was to be hashed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Hashed {
-    Content(Oid),
-    Gone,
-    Unreadable,
-}
-
-/// Makes hashes, and keeps the content where it can be kept.
-pub(super) trait Store {
-    /// Adds one answer for each, in order; where it breaks off, those it has so far.
-    fn leaves(
-        &mut self,
-        root: &Path,
-        stale: &[Stale],
-        deadline: Deadline,
-        done: &mut Vec<Hashed>,
-    ) -> Result<(), Stop>;
-
-    fn tree(&mut self, content: &[u8]) -> Result<Oid, Stop>;
-}
 
 /// The index of one work tree.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use serde_json::Value;
 use tracing::debug;
 
 use super::{Desk, words};
-use crate::message::{Agent, Refused};
+use crate::message::Refused;
+use crate::model::Agent;
 use crate::model::form::Field;
 
 /// A loop that has not answered by then is said to be silent.

@@ -15,7 +15,8 @@ use tracing::warn;
 use super::pace::Pace;
 use super::read::speaker;
 use super::{Desk, words};
-use crate::message::{Followed, Message, Stands};
+use crate::message::{Followed, Message};
+use crate::model::Stands;
 
 /// What happened is shown at once; what happens again and again, as often as can be read.
 const RECORDS: Pace = Pace::new(

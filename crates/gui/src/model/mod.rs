@@ -1,6 +1,7 @@
 //! All that the window knows.
 
 pub mod form;
+mod known;
 pub mod log;
 pub mod table;
 
@@ -10,7 +11,7 @@ use descartes_kernel::view::{Head, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::message::{Agent, Stands};
+pub use self::known::{Agent, Stands};
 use crate::theme::Mode;
 use form::Form;
 use log::LogView;
@@ -180,6 +181,17 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// Rows of the history in all.
+    pub fn total(&self) -> usize {
+        let Some(stands) = &self.stands else {
+            return 0;
+        };
+        match stands.state.tasks {
+            Some(_) => stands.story.rows().len(),
+            None => usize::try_from(stands.state.runs).unwrap_or(usize::MAX),
+        }
+    }
+
     /// A loop of which nothing is known yet.
     pub fn new(id: String) -> Self {
         Self {

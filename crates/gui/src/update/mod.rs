@@ -6,7 +6,7 @@ mod keys;
 mod page;
 
 pub use keys::KEYS;
-pub use page::{can_cancel, can_pause, total};
+pub use page::{can_cancel, can_pause};
 
 use crate::message::{Button, Effect, Message};
 use crate::model::{Area, Chosen, Dialog, Model, Notice, Page, Tab};

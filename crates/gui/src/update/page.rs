@@ -3,7 +3,8 @@
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::view::{Life, Status};
 
-use crate::message::{Button, Effect, Followed, Message, Stands};
+use crate::message::{Button, Effect, Followed, Message};
+use crate::model::Stands;
 use crate::model::log::Follow;
 use crate::model::table::CHUNK;
 use crate::model::{Area, Chosen, Dialog, Model, Notice, Page, Tab};
@@ -37,7 +38,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Tab(tab) => chosen.tab = tab,
         Message::Row(iteration) => {
             chosen.table.chosen = Some(iteration);
-            let total = total(chosen);
+            let total = chosen.total();
             chosen.table.show(iteration, total);
             let mut effects = rows(chosen);
             let id = chosen.id.clone();
@@ -64,12 +65,12 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Sized(Area::Pictures, size) => chosen.width = size.width,
         Message::Wheel(Area::History, lines) => {
-            let total = total(chosen);
+            let total = chosen.total();
             chosen.table.list.by(lines, total);
             return rows(chosen);
         }
         Message::Drag(Area::History, part) => {
-            let total = total(chosen);
+            let total = chosen.total();
             chosen.table.list.to_part(part, total);
             return rows(chosen);
         }
@@ -93,17 +94,6 @@ pub fn newest(chosen: &mut Chosen) -> Vec<Effect> {
     chosen.table.chosen = None;
     let (id, source) = (chosen.id.clone(), chosen.log.source);
     vec![Effect::ReadLog(chosen.log.open(&id, None, source))]
-}
-
-/// Rows of the history in all.
-pub fn total(chosen: &Chosen) -> usize {
-    let Some(stands) = &chosen.stands else {
-        return 0;
-    };
-    match stands.state.tasks {
-        Some(_) => stands.story.rows().len(),
-        None => usize::try_from(stands.state.runs).unwrap_or(usize::MAX),
-    }
 }
 
 /// Asks for rows that are to be seen and are not there.
@@ -147,7 +137,7 @@ fn followed(chosen: &mut Chosen, news: Followed) -> Vec<Effect> {
 fn stood(chosen: &mut Chosen, stands: Stands) -> Vec<Effect> {
     let first = chosen.stands.is_none();
     let runs_before = chosen.stands.as_ref().map_or(0, |old| old.state.runs);
-    let total_before = total(chosen);
+    let total_before = chosen.total();
     chosen.trouble = None;
     if first && stands.state.tasks.is_some() && chosen.tab == Tab::Overview {
         chosen.tab = Tab::Waves;
@@ -161,9 +151,9 @@ fn stood(chosen: &mut Chosen, stands: Stands) -> Vec<Effect> {
     let new_run = stands.state.runs > runs_before;
     chosen.stands = Some(stands);
     // A person who looks at older rows keeps them where they are when a new one comes.
-    let grown = total(chosen) - total_before.min(total(chosen));
+    let grown = chosen.total() - total_before.min(chosen.total());
     if !first && chosen.table.list.top > 0.0 {
-        let total = total(chosen);
+        let total = chosen.total();
         chosen.table.list.by(grown as f32, total);
     }
     let mut effects = rows(chosen);

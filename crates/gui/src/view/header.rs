@@ -8,7 +8,8 @@ use iced::{Center, Element, Fill};
 
 use super::{parts, words};
 use crate::font;
-use crate::message::{Button, Message, Stands};
+use crate::message::{Button, Message};
+use crate::model::Stands;
 use crate::model::{Chosen, Model, Tab};
 use crate::style::{self, Choice, Tone};
 use crate::update::{can_cancel, can_pause};

@@ -7,10 +7,10 @@ use iced::widget::{Column, button, column, container};
 use iced::{Element, Fill, Length};
 
 use super::{parts, words};
-use crate::message::{Message, Stands};
+use crate::message::Message;
+use crate::model::Stands;
 use crate::model::{Area, Chosen, Model};
 use crate::style::{self, Choice, Tone};
-use crate::update::total;
 
 /// Height of a row.
 pub const ROW: f32 = 26.0;
@@ -27,7 +27,7 @@ const COLUMNS: [(&str, Length); 7] = [
 
 /// The table.
 pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
-    let total = total(chosen);
+    let total = chosen.total();
     let heads = COLUMNS
         .iter()
         .map(|(name, width)| parts::cell(parts::small(*name, Tone::Muted), *width));

@@ -8,7 +8,8 @@ use iced::{Center, Element, Fill, Pixels};
 
 use super::parts;
 use crate::font;
-use crate::message::{Button, Message, Stands};
+use crate::message::{Button, Message};
+use crate::model::Stands;
 use crate::model::log::{Follow, LogView};
 use crate::model::{Area, Chosen, Model};
 use crate::style::{self, Choice, Tone};

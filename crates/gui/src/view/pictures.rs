@@ -12,7 +12,8 @@ use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignm
 
 use super::{parts, words};
 use crate::font;
-use crate::message::{Message, Stands};
+use crate::message::Message;
+use crate::model::Stands;
 use crate::model::{Area, Chosen, Model, Page};
 use crate::style;
 use crate::theme::{Colours, Mode};

@@ -11,7 +11,8 @@ use iced::{Center, Element, Fill};
 
 use super::{parts, words};
 use crate::font;
-use crate::message::{Message, Stands};
+use crate::message::Message;
+use crate::model::Stands;
 use crate::model::{Model, Page};
 use crate::style::{self, Tone};
 

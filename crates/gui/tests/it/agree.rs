@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::common::Window;
 use descartes_client::{LoopHandle, Loops, Output, Query};
-use descartes_gui::message::{Followed, Message, Stands};
+use descartes_gui::message::{Followed, Message};
+use descartes_gui::model::Stands;
 use descartes_gui::theme::Mode;
 use descartes_kernel::view::{Head, Story};
 use descartes_testkit::pty::Size;

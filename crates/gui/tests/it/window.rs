@@ -2,7 +2,8 @@
 use std::pin::pin;
 
 use crate::common::{SIZE, Tale, Window, at_work, config, now};
-use descartes_gui::message::{Agent, Effect, Followed, Message, Refused};
+use descartes_gui::message::{Effect, Followed, Message, Refused};
+use descartes_gui::model::Agent;
 use descartes_gui::model::form::Field;
 use descartes_gui::model::{Area, Dialog, Model, Tab};
 use descartes_gui::theme::Mode;

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
+use super::dialect::{Dialect, Out, values};
 use super::failure::failure;
 use super::lenient::{List, Num, Obj, Preview, Str, Words};
-use super::stream::{Dialect, Out, values};
 use super::tool::{self, ToolInput};
 use super::{AgentEvent, Denial, Piece, RunResult, ToolOutcome, Usage};
 

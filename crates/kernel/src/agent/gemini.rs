@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::dialect::{Dialect, Out, values};
 use super::failure::failure;
 use super::lenient::{Flag, Num, Obj, Preview, Str};
-use super::stream::{Dialect, Out, values};
 use super::tool::{self, ToolInput};
 use super::{AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, Usage};
 

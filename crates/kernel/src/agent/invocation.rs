@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::dialect::StreamParser;
 use super::jsonl::{JsonlMap, PathError};
 use super::profile::{FormatValue, Permissions, Profile, PromptMode, Reports, StreamKind};
-use super::stream::{StreamParser, parser};
+use super::stream::parser;
 use super::words::{self, Flags};
 
 /// What the user chose besides the command.

@@ -7,6 +7,7 @@
 mod claude;
 mod codex;
 mod delivery;
+mod dialect;
 mod event;
 mod failure;
 mod gemini;
@@ -15,6 +16,7 @@ pub mod jsonl;
 mod lenient;
 mod lines;
 mod message;
+mod meter;
 mod opencode;
 mod preflight;
 mod profile;
@@ -33,10 +35,12 @@ mod version;
 mod words;
 
 pub use delivery::{Delivery, PromptError};
+pub use dialect::StreamParser;
 pub use event::{
     AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, UsageScope,
 };
 pub use invocation::{AgentNotice, Choices, Invocation, build};
+pub use meter::Meter;
 pub use preflight::{Denied, Host, PreflightError, preflight};
 pub use profile::{
     Format, FormatValue, Grant, PermissionRules, Permissions, Profile, PromptLimit, PromptMode,
@@ -45,8 +49,8 @@ pub use profile::{
 pub use profiles::{GENERIC, ProfileError, Profiles};
 pub use search::MessageSearch;
 pub use stderr::StderrReader;
-pub use stream::{StreamParser, parser};
+pub use stream::parser;
 pub use summary::{ResultState, RunSummary};
 pub use trouble::Trouble;
-pub use usage::{Meter, MicroUsd, Usage};
+pub use usage::{MicroUsd, Usage};
 pub use version::VersionSeen;

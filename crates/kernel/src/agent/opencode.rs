@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess};
 
+use super::dialect::{Dialect, Out, values};
 use super::failure::failure;
 use super::lenient::{self, Flag, Lenient, Num, Obj, Preview, Str};
-use super::stream::{Dialect, Out, values};
 use super::tool::{self, ToolInput};
 use super::{
     AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Usage,

@@ -13,6 +13,7 @@
 //! assert_eq!(plan.waves().len(), 2);
 //! ```
 
+mod advice;
 mod build;
 mod check;
 mod frontier;

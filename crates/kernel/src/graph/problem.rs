@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{TaskGraph, TaskId};
-use crate::finding::{Finding, Place, Severity, nearest};
+use super::TaskId;
+use crate::finding::{Place, Severity};
 
 /// One thing that is wrong with a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,32 +78,6 @@ impl Problem {
         match self {
             Self::ExpandedWithoutSubtasks { .. } => Severity::Warning,
             _ => Severity::Error,
-        }
-    }
-
-    /// The same as a finding, with what to write instead.
-    pub fn finding(&self, graph: &TaskGraph) -> Finding {
-        Finding {
-            hint: self.advice(graph),
-            ..Finding::new(self.severity(), self.place(), self.to_string())
-        }
-    }
-
-    fn advice(&self, graph: &TaskGraph) -> Option<String> {
-        let ids = || graph.nodes().iter().map(|node| node.id.as_str());
-        match self {
-            Self::Cycle { .. } => Some("take one of these dependencies out".to_owned()),
-            Self::UnknownDependency {
-                dependency: name, ..
-            }
-            | Self::UnknownParent { parent: name, .. } => {
-                nearest(name, ids()).map(|near| format!("did you mean `{near}`?"))
-            }
-            Self::SelfDependency { .. } => Some("take it out".to_owned()),
-            Self::DuplicateId { .. } => Some("give one of them another id".to_owned()),
-            Self::ExpandedWithoutSubtasks { .. } => {
-                Some("set it to pending, or name its subtasks".to_owned())
-            }
         }
     }
 }

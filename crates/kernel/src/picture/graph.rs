@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Anchor, Ink, Picture, Point, Shape, Stroke, fit};
+use super::{Anchor, Frame, Ink, Picture, Point, Shape, Stroke, fit, svg};
 use crate::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use crate::tasks::TasksState;
 
@@ -64,6 +64,11 @@ const COLUMN: f32 = 290.0;
 const ROW: f32 = 60.0;
 const MARGIN: f32 = 24.0;
 const HEAD: f32 = 40.0;
+
+/// An image of a plan that needs nothing from outside; titles are escaped.
+pub fn plan_svg(plan: &Plan, statuses: &[TaskStatus]) -> String {
+    svg(&graph(&GraphTask::of_plan(plan, statuses)), Frame::Document)
+}
 
 /// The picture, in the order of the tasks within each wave.
 pub fn graph(tasks: &[GraphTask]) -> Picture {

@@ -24,7 +24,7 @@ mod svg;
 mod timeline;
 
 pub use axis::Clock;
-pub use graph::{GraphTask, graph};
+pub use graph::{GraphTask, graph, plan_svg};
 pub use ink::{Ink, Theme};
 pub use lanes::{Lane, Mark, Span, gantt, strip};
 pub use svg::{Frame, escape, style_sheet, svg};
@@ -215,5 +215,5 @@ impl Picture {
 fn fit(text: &str, width: f32) -> String {
     // Letters of a proportional font are a little over half as wide as high.
     let most = (width / (TEXT * 0.56)).max(1.0) as usize;
-    crate::graph::render::shorten(text, most)
+    crate::units::shorten(text, most)
 }

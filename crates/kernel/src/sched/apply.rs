@@ -1,26 +1,13 @@
 //! The only way the scheduler's state changes, live and in recovery.
 
-use thiserror::Error;
-
 use super::record::{Slot, Stop, TaskState};
 use super::state::Scheduler;
-use super::{AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, MarkCheck, MarkEnd, Next, Seen};
+use super::{
+    AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkCheck, MarkEnd, Next,
+    Seen,
+};
 use crate::graph::hash::NameSet;
 use crate::graph::{Mark, TaskId, TaskIx, TaskStatus};
-
-/// An event that cannot have happened in this state.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "task `{task}` cannot have had `{event}` while it was {state}; the journal belongs to another file"
-)]
-pub struct IllegalEvent {
-    /// The task.
-    pub task: TaskId,
-    /// The event's name.
-    pub event: &'static str,
-    /// Where the task stood.
-    pub state: String,
-}
 
 type Applied = Result<(), IllegalEvent>;
 

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::Outcome;
 use crate::graph::{TaskId, TaskStatus};
 use crate::outcome::Budget;
 
@@ -444,4 +444,38 @@ impl Event {
             _ => Vec::new(),
         }
     }
+}
+
+/// Why a task loop ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Every task is done, left out or passed over.
+    Complete,
+    /// Nothing more can run.
+    TasksBlocked,
+    /// The attempts over all tasks are used up.
+    MaxIterations {
+        /// The limit.
+        limit: u32,
+    },
+    /// It was stopped early.
+    Stopped {
+        /// Why.
+        why: StopReason,
+    },
+}
+
+/// An event that cannot have happened in this state.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "task `{task}` cannot have had `{event}` while it was {state}; the journal belongs to another file"
+)]
+pub struct IllegalEvent {
+    /// The task.
+    pub task: TaskId,
+    /// The event's name.
+    pub event: &'static str,
+    /// Where the task stood.
+    pub state: String,
 }

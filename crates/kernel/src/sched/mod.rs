@@ -30,14 +30,13 @@ mod replan;
 mod state;
 mod view;
 
-pub use apply::IllegalEvent;
 pub use config::{Barrier, Gates, Grouping, SchedConfig};
 pub use event::{
-    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, MarkEnd, MergeEnd, Next,
-    Seen, StopKind, StopReason,
+    AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkEnd,
+    MergeEnd, Next, Outcome, Seen, StopKind, StopReason,
 };
 pub use input::{Attempt, Effect, Input};
-pub use outcome::{Account, BlockedTask, Ended, HeldTask, MarkedTask, Outcome};
+pub use outcome::{Account, BlockedTask, Ended, HeldTask, MarkedTask};
 pub use record::{MarkCheck, TaskState};
 pub use state::Scheduler;
 pub use view::{WaveProgress, WaveState};

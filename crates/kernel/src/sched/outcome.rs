@@ -4,29 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{MarkCheck, TaskState};
 use super::state::Scheduler;
-use super::{BlockReason, StopReason};
+use super::{BlockReason, Outcome, StopReason};
 use crate::graph::{TaskId, TaskIx, TaskStatus};
 use crate::outcome::IterativeExitReason;
-
-/// Why a task loop ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
-    /// Every task is done, left out or passed over.
-    Complete,
-    /// Nothing more can run.
-    TasksBlocked,
-    /// The attempts over all tasks are used up.
-    MaxIterations {
-        /// The limit.
-        limit: u32,
-    },
-    /// It was stopped early.
-    Stopped {
-        /// Why.
-        why: StopReason,
-    },
-}
 
 /// A task that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

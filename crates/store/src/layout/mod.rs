@@ -19,12 +19,12 @@ pub use env::EnvPaths;
 pub use project::{canonical, ensure_folder_of, ensure_project_folder, state_file_path};
 pub use runtime::{RuntimeError, socket_path};
 
+pub use crate::real_path::PROJECT_FOLDER;
+
 use nix::unistd::{AccessFlags, access};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// The folder that a project's own descartes files lie in.
-pub const PROJECT_FOLDER: &str = ".descartes";
 /// The state file of a project's default loop, in [`PROJECT_FOLDER`].
 pub const STATE_FILE: &str = "loop-state.json";
 

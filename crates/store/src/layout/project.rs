@@ -1,7 +1,7 @@
 //! The project's own folder, and what a path really means.
 
-use super::PROJECT_FOLDER;
 use crate::ops::{self, IoError, Sync};
+use crate::real_path::{PROJECT_FOLDER, real_path};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -53,25 +53,5 @@ pub fn state_file_path(path: &Path) -> Result<PathBuf, IoError> {
 /// The absolute path with every symbolic link followed. Neither the file nor its folders
 /// need be there yet.
 pub fn canonical(path: &Path) -> Result<PathBuf, IoError> {
-    let mut path = std::path::absolute(path).map_err(ops::at("resolve", path))?;
-    // As many links as the kernel follows.
-    for _ in 0..40 {
-        match path.canonicalize() {
-            Ok(found) => return Ok(found),
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(IoError::new("resolve", &path, error));
-            }
-            Err(_) => {}
-        }
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            break;
-        };
-        match std::fs::read_link(&path) {
-            // A link to what is not there yet.
-            Ok(target) => path = parent.join(target),
-            Err(_) => return Ok(canonical(parent)?.join(name)),
-        }
-    }
-    let error = std::io::Error::from_raw_os_error(nix::libc::ELOOP);
-    Err(IoError::new("resolve", &path, error))
+    real_path(path).map_err(ops::at("resolve", path))
 }

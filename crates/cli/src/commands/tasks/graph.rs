@@ -3,6 +3,7 @@
 use descartes_core::host::HostError;
 use descartes_core::tasks::open_source;
 use descartes_kernel::graph::render;
+use descartes_kernel::picture::plan_svg;
 
 use super::tasks_of;
 use crate::args::tasks::{GraphFormat, GraphShowArgs};
@@ -20,7 +21,7 @@ pub fn run(args: &GraphShowArgs, ctx: &CommandContext, printer: &Printer) -> Res
     let picture = match args.format {
         GraphFormat::Text => render::text(plan, &statuses),
         GraphFormat::Mermaid => render::mermaid(plan, &statuses),
-        GraphFormat::Svg => render::svg(plan, &statuses),
+        GraphFormat::Svg => plan_svg(plan, &statuses),
     };
     printer.data(&picture);
     Ok(0)

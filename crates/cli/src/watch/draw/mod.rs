@@ -24,8 +24,8 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::app::Places;
 use super::app::{App, Dialog, Focus, Tab};
-use super::keys::Places;
 use super::theme::Theme;
 use crate::style::Tone;
 use crate::view::width::{cut_end, one_line, width};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::line::{Block, ClaudeLine};
-use crate::agent::stream::Out;
+use crate::agent::dialect::Out;
 use crate::agent::tool::{self, ToolInput};
 use crate::agent::{AgentEvent, Denial};
 

@@ -10,8 +10,8 @@ use self::calls::Calls;
 use self::line::{Block, ClaudeLine, ClaudeMessage, Delta, NamedCall};
 use self::streamed::Streamed;
 use self::tell::{answer, rate_limit, retry, step_usage, subagent, synthetic, think};
+use super::dialect::{Dialect, Out, values};
 use super::lenient::Str;
-use super::stream::{Dialect, Out, values};
 use super::{AgentEvent, Failure, FailureKind, Piece, ToolOutcome, Usage, tool};
 
 /// System events that say nothing we need.

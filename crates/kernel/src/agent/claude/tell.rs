@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::line::{Block, ClaudeLine, ClaudeMessage, RateLimit};
+use crate::agent::dialect::Out;
 use crate::agent::failure::failure;
 use crate::agent::lenient::{Num, Str};
-use crate::agent::stream::Out;
 use crate::agent::{AgentEvent, Failure, FailureKind, ToolOutcome, Usage, UsageScope};
 use crate::provider_limit::{LimitKind, LimitTold};
 

@@ -32,6 +32,13 @@ pub(super) struct Ready {
     run_scope: bool,
 }
 
+impl JsonlMap {
+    /// Whether all paths can be read.
+    pub fn check(&self) -> Result<(), PathError> {
+        Compiled::new(self).map(|_| ())
+    }
+}
+
 impl Compiled {
     pub fn new(map: &JsonlMap) -> Result<Self, PathError> {
         let mut paths = Paths::default();

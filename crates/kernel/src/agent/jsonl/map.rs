@@ -8,8 +8,6 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::{Compiled, PathError};
-
 /// Field paths of a JSON stream. A rule applies to events of its `kind` (all, where none is
 /// named) in which the values of `when` stand, and which hold what it is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,13 +57,6 @@ pub struct JsonlMap {
     /// The agent's final word.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub result: Rules<ResultRule>,
-}
-
-impl JsonlMap {
-    /// Whether all paths can be read.
-    pub fn check(&self) -> Result<(), PathError> {
-        Compiled::new(self).map(|_| ())
-    }
 }
 
 /// How JSON values are laid out.

@@ -14,9 +14,9 @@ pub use self::map::{
     StepRule, TextRule, ToolResultRule, ToolRule, UsageRule, When,
 };
 pub use self::path::PathError;
+use super::dialect::{Dialect, JsonLines, Out, StreamParser, read_json};
 use super::failure::failure;
 use super::lines::LONGEST;
-use super::stream::{Dialect, JsonLines, Out, StreamParser, read_json};
 use super::{
     AgentEvent, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Trouble, Usage,
     UsageScope, tool,

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{colour, shorten, status_of};
+use super::{colour, status_of};
 use crate::graph::{Plan, TaskIx, TaskStatus};
+use crate::units::shorten;
 
 /// A flowchart that Mermaid draws; titles are escaped.
 pub fn mermaid(plan: &Plan, statuses: &[TaskStatus]) -> String {

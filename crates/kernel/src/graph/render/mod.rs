@@ -12,13 +12,6 @@ pub use mermaid::mermaid;
 pub use text::text;
 
 use super::{Plan, TaskIx, TaskStatus};
-use crate::picture::{self, Frame, GraphTask};
-
-/// An image that needs nothing from outside; titles are escaped.
-pub fn svg(plan: &Plan, statuses: &[TaskStatus]) -> String {
-    let tasks = GraphTask::of_plan(plan, statuses);
-    picture::svg(&picture::graph(&tasks), Frame::Document)
-}
 
 /// The status of a task; one that was not given is the file's.
 pub(crate) fn status_of(plan: &Plan, statuses: &[TaskStatus], task: TaskIx) -> TaskStatus {
@@ -26,18 +19,6 @@ pub(crate) fn status_of(plan: &Plan, statuses: &[TaskStatus], task: TaskIx) -> T
         .get(task as usize)
         .copied()
         .unwrap_or(plan.graph().node(task).status)
-}
-
-/// At most `max` characters of a text, with an ellipsis where it was cut.
-pub(crate) fn shorten(text: &str, max: usize) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match flat.char_indices().nth(max) {
-        None => flat,
-        Some(_) => {
-            let keep: String = flat.chars().take(max.saturating_sub(1)).collect();
-            format!("{}…", keep.trim_end())
-        }
-    }
 }
 
 /// Fill colours by status, readable under black text.

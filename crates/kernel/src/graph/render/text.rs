@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{shorten, status_of};
+use super::status_of;
 use crate::graph::{Plan, TaskIx, TaskStatus};
-use crate::units::plural;
+use crate::units::{plural, shorten};
 
 /// Waves with their tasks, one a line.
 pub fn text(plan: &Plan, statuses: &[TaskStatus]) -> String {

@@ -1,0 +1,29 @@
+//! What is known of agents.
+
+use std::sync::Arc;
+
+use descartes_kernel::agent::Profiles;
+use descartes_kernel::price::Prices;
+
+use crate::ClientError;
+
+/// What is known of agents: needed to read what they said and what it cost.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// Agents, built-in ones and the user's.
+    pub profiles: Arc<Profiles>,
+    /// Prices for agents that tell tokens only.
+    pub prices: Arc<Prices>,
+}
+
+impl Known {
+    /// The built-in agents, no prices.
+    pub fn builtin() -> Result<Self, ClientError> {
+        let profiles =
+            Profiles::builtin().map_err(|error| ClientError::Agents(error.to_string()))?;
+        Ok(Self {
+            profiles: Arc::new(profiles),
+            prices: Arc::default(),
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! What is known of a loop and of the agents here.
+
+use descartes_kernel::state::LoopState;
+use descartes_kernel::view::{Life, Story};
+
+/// How a loop stands.
+#[derive(Clone, Debug)]
+pub struct Stands {
+    /// Its state.
+    pub state: LoopState,
+    /// Whether a process has it.
+    pub life: Life,
+    /// The last iterations, waits and notes.
+    pub story: Story,
+}
+
+/// An agent that is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// What starts it.
+    pub command: String,
+    /// Its version, if it told one.
+    pub version: Option<String>,
+}
