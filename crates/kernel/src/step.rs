@@ -21,7 +21,7 @@ use crate::steering::Sender;
 
 pub(crate) use judge::NOTHING_DONE;
 pub use react::{
-    EndRun, before_start, command_stopped, end_run, finish, leave, react, refusal,
+    EndRun, before_start, command_stopped, end_run, finish, give_up, leave, react, refusal,
     settled_by_attempt, settled_by_end,
 };
 pub use unfinished::{

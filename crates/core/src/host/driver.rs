@@ -13,8 +13,8 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{Kept, LoopState, Phase, RunInfo, Spent};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{
-    Action, Agents, EndRun, Input, LastSeen, close_unfinished, end_run, finish, leave, plan,
-    plan_attempt, react, refusal, settled_by_end,
+    Action, Agents, EndRun, Input, LastSeen, close_unfinished, end_run, finish, give_up, leave,
+    plan, plan_attempt, react, refusal, settled_by_end,
 };
 use descartes_kernel::transition::{apply, checkpoint};
 use descartes_proc::{Ending, RunClock, Supervisor};
@@ -208,9 +208,6 @@ impl Driver {
 
     /// The host cannot go on: write down why, on the last reserve if need be.
     fn give_up(&mut self, error: &HostError) {
-        let reason = IterativeExitReason::Error {
-            message: error.to_string(),
-        };
         // An iteration that was begun is closed first: an end would forget it, and a resume
         // would use its number again. Unless its end is in the journal already, and only the
         // sync of it failed.
@@ -219,7 +216,7 @@ impl Driver {
         {
             self.last_word(event);
         }
-        self.last_word(finish(reason));
+        self.last_word(give_up(error.to_string()));
         // The journal has the reason; a state file that cannot be written is rebuilt from it.
         drop(self.save_state());
     }

@@ -137,7 +137,9 @@ pub(crate) struct AttemptNews {
     pub(crate) end: AttemptEnd,
     pub(crate) run: Option<RunNews>,
     /// Something that no other attempt would fare better with.
-    pub(crate) fatal: Option<IterativeExitReason>,
+    pub(crate) ends_all: Option<IterativeExitReason>,
+    /// What went wrong with the host itself.
+    pub(crate) trouble: Option<String>,
     /// Files that its gates hang on and that are not as they were.
     pub(crate) gate_files: Vec<String>,
     /// Why its work is in no commit.
@@ -205,7 +207,8 @@ impl Job {
             tasks: self.tasks.clone(),
             end: AttemptEnd::Interrupted,
             run: None,
-            fatal: None,
+            ends_all: None,
+            trouble: None,
             gate_files: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
@@ -221,9 +224,10 @@ impl Job {
             Err(error) if self.was_stopped(&error) => return news,
             Err(error) => {
                 error.log("preparing a place to work");
-                news.fatal = Some(IterativeExitReason::Error {
-                    message: format!("no place to work on task {}: {error}", self.work.id),
-                });
+                news.trouble = Some(format!(
+                    "no place to work on task {}: {error}",
+                    self.work.id
+                ));
                 return news;
             }
         };
@@ -233,9 +237,7 @@ impl Job {
                 let hint = error
                     .hint()
                     .map_or_else(String::new, |hint| format!("; {hint}"));
-                news.fatal = Some(IterativeExitReason::Error {
-                    message: format!("{error}{hint}"),
-                });
+                news.trouble = Some(format!("{error}{hint}"));
             }
         }
         let proven = match news.end {
@@ -308,7 +310,7 @@ impl Job {
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
-        news.fatal = ends_all_tasks(&state, &self.own);
+        news.ends_all = ends_all_tasks(&state, &self.own);
         let counted = state.iterations >= until;
         news.run = state
             .summaries

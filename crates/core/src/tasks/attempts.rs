@@ -1,16 +1,14 @@
 //! An attempt that is over: what the task loop makes of it.
 
-use descartes_kernel::budget::Reached;
 use descartes_kernel::fact;
-use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
+use descartes_kernel::tasks::EndedAttempt;
 
 use super::attempt::AttemptNews;
 use super::growth::GrowthAnswer;
 use super::launch;
 use super::run::Runner;
-use super::spending::reached_input;
 use crate::host::HostError;
 
 impl Runner<'_> {
@@ -57,48 +55,28 @@ impl Runner<'_> {
             self.grown(&answer)?;
             return self.d.keep_locks();
         }
-        let mut end = news.end;
-        let mut budget = None;
-        match news.fatal {
-            // Of the whole: what runs is ended, and a loop that is done all the same is done.
-            Some(IterativeExitReason::BudgetExhausted {
-                budget: which,
-                limit,
-                used,
-            }) => {
-                budget = Some(Reached {
-                    budget: which,
-                    limit,
-                    used,
-                });
-                end = AttemptEnd::Interrupted;
-            }
-            Some(reason) => {
-                self.fatal.get_or_insert(reason);
-                end = AttemptEnd::Interrupted;
-            }
-            None => {}
-        }
+        let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
+        let max_failures = self.d.state.config.max_failures;
+        let attempt = EndedAttempt {
+            end: news.end,
+            ends_all: news.ends_all,
+            trouble: news.trouble,
+            worked,
+        };
+        let reached = self.exhausted();
+        let (end, then) = self
+            .early
+            .attempt_over(attempt, done, max_failures, reached);
         if let (Some(words), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
             for task in &news.tasks {
                 self.no_commit.insert(task.clone(), words.clone());
             }
         }
-        let done = self.d.state.tasks.as_ref().map_or(0, |t| t.count().0);
-        let max_failures = self.d.state.config.max_failures;
-        let hopeless = self.failures.count(&end, worked, done, max_failures);
-        if self.fatal.is_none() {
-            self.fatal = hopeless;
-        }
         for task in news.tasks {
             let end = end.clone();
             self.inputs.push_back(Input::Finished { task, end });
         }
-        if self.fatal.is_some() {
-            self.inputs.push_back(Input::Cancel);
-        } else if let Some(reached) = self.exhausted().or(budget) {
-            self.inputs.push_back(reached_input(reached));
-        }
+        self.inputs.extend(then);
         self.d.keep_locks()
     }
 }

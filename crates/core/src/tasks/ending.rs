@@ -2,7 +2,7 @@
 
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::sched::{Account, Outcome, StopReason};
+use descartes_kernel::sched::Account;
 use descartes_kernel::step::leave;
 use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
 
@@ -66,23 +66,14 @@ impl Runner<'_> {
         let Some(ended) = self.ended.take() else {
             return Err(HostError::Internal("the tasks never ended".to_owned()));
         };
-        let stop = self.d.state.stop;
-        let cancelled = matches!(
-            &ended.outcome,
-            Outcome::Stopped {
-                why: StopReason::Cancelled
-            }
-        );
-        if let (Some(by), true, None) = (stop, cancelled, &self.fatal)
-            && !by.ends_loop()
-        {
+        if let Some(by) = self.early.leaves(self.d.state.stop, &ended.outcome) {
             self.d.append(leave(by))?;
             self.d.save_last();
             return Ok(self.d.end());
         }
         self.say_held(&ended.account)?;
         self.close_place(&ended.account)?;
-        let reason = match self.fatal.take() {
+        let reason = match std::mem::take(&mut self.early).into_reason() {
             Some(reason) => reason,
             None => end_reason(&ended, gates_of(self.d), self.landing()),
         };

@@ -85,7 +85,7 @@ impl Runner<'_> {
             && self.growth.standing == GrowthStanding::Open
             && self.growth.asked < defaults.growth
             && self.d.state.stop.is_none()
-            && self.fatal.is_none()
+            && !self.early.is_decided()
     }
 
     /// Asks an agent for one more task.

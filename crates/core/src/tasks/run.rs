@@ -14,7 +14,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{self, Attempt, AttemptEnd, Effect, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::{Pause, Spent};
 use descartes_kernel::step;
-use descartes_kernel::tasks::{FailedAttempts, Landing, ProvenTree, TasksConfig, shown_wait};
+use descartes_kernel::tasks::{EarlyEnd, Landing, ProvenTree, TasksConfig, shown_wait};
 use descartes_proc::Ending;
 use descartes_store::debug_log::variant;
 use descartes_store::task_file::RunLock;
@@ -29,7 +29,7 @@ use super::place::{Fresh, Work, Workplace};
 use super::prepare::{Prepared, Retry};
 use super::shell::Stopper;
 use super::source::{Loaded, TaskSource};
-use super::spending::{AtWork, reached_input};
+use super::spending::AtWork;
 use super::task_file::{FileState, Write};
 use super::watch::FileWatch;
 use super::{TaskEvent, launch};
@@ -85,14 +85,13 @@ pub(super) struct Runner<'d> {
     /// Why a task's green work is in no commit.
     pub(super) no_commit: HashMap<TaskId, String>,
     pub(super) ended: Option<Box<Ended>>,
-    pub(super) fatal: Option<IterativeExitReason>,
     pub(super) stopped_for_person: bool,
     /// Everything that was decided, for a scheduler that takes over.
     pub(super) history: Vec<sched::Event>,
     pub(super) growth: Growth,
     /// Questions whose branches are of no use any more.
     pub(super) grew: Vec<Work>,
-    pub(super) failures: FailedAttempts,
+    pub(super) early: EarlyEnd,
     /// The time in which agents were at work, as far as it is in no record yet.
     pub(super) at_work: AtWork,
     pub(super) reload_trouble: Option<String>,
@@ -163,12 +162,11 @@ impl<'d> Runner<'d> {
             busy_since: None,
             no_commit: HashMap::new(),
             ended: None,
-            fatal: None,
             stopped_for_person: false,
             history,
             growth: Growth::of(&told),
             grew: Vec::new(),
-            failures: FailedAttempts::default(),
+            early: EarlyEnd::default(),
             at_work: AtWork::default(),
             reload_trouble: None,
             file: FileState::default(),
@@ -215,11 +213,10 @@ impl<'d> Runner<'d> {
     /// Finished work that has not landed is tried once more when everything else is over.
     fn land_rest(&mut self) -> Result<(), HostError> {
         let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
-        let over = self.d.state.stop.is_some() || self.fatal.is_some();
-        if !matches!(landing, Some(Landing::Ready { .. })) || over {
-            return Ok(());
+        match self.early.lands_rest(self.d.state.stop, landing.as_ref()) {
+            true => self.land_now(),
+            false => Ok(()),
         }
-        self.land_now()
     }
 
     fn land_now(&mut self) -> Result<(), HostError> {
@@ -518,7 +515,7 @@ impl<'d> Runner<'d> {
     fn time_to_land(&mut self) -> Option<Duration> {
         let busy = self.busy_landing()?;
         // Once it is told, only the end is waited for.
-        let state = (self.fatal.is_none()).then_some(&self.d.state)?;
+        let state = (!self.early.is_decided()).then_some(&self.d.state)?;
         budget::left(&state.config, &budget::with_time(&state.spent, busy)).time
     }
 
@@ -632,7 +629,7 @@ impl<'d> Runner<'d> {
         if !self.live.is_empty()
             && let Some(reached) = self.exhausted()
         {
-            self.inputs.push_back(reached_input(reached));
+            self.inputs.push_back(reached.into());
         }
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use descartes_kernel::budget::{self, Reached};
 use descartes_kernel::fact;
 use descartes_kernel::graph::TaskId;
-use descartes_kernel::sched::Input;
 use descartes_kernel::state::Spent;
 
 use super::run::Runner;
@@ -69,10 +68,10 @@ impl Runner<'_> {
 
     /// Whether the time is used up, with some in which no agent was at work: that ends the loop.
     pub(super) fn is_time_up(&mut self, more: Duration) -> Option<Reached> {
-        let state = (self.fatal.is_none()).then_some(&self.d.state)?;
+        let state = (!self.early.is_decided()).then_some(&self.d.state)?;
         let spent = budget::with_time(&state.spent, more);
         let reached = budget::time_reached(&state.config, &spent)?;
-        self.fatal = Some(reached.exit_reason());
+        self.early.time_is_up(reached);
         Some(reached)
     }
 
@@ -83,7 +82,7 @@ impl Runner<'_> {
         };
         live.spent = spent;
         if let Some(reached) = self.exhausted() {
-            self.inputs.push_back(reached_input(reached));
+            self.inputs.push_back(reached.into());
         }
     }
 
@@ -92,22 +91,8 @@ impl Runner<'_> {
         let told = fact::task_spent(task.clone(), spent, self.config.parallel);
         self.d.append_all(told)?;
         if let Some(reached) = self.exhausted() {
-            self.inputs.push_back(reached_input(reached));
+            self.inputs.push_back(reached.into());
         }
         Ok(())
-    }
-}
-
-/// For the scheduler.
-pub(super) fn reached_input(reached: Reached) -> Input {
-    let Reached {
-        budget,
-        limit,
-        used,
-    } = reached;
-    Input::BudgetReached {
-        budget,
-        limit,
-        used,
     }
 }

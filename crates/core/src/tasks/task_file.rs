@@ -10,7 +10,6 @@ use descartes_kernel::sched::Input;
 
 use super::run::Runner;
 use super::source::{Claim, SourceError};
-use super::spending::reached_input;
 use super::watch::FileWatch;
 use crate::host::HostError;
 
@@ -158,7 +157,7 @@ impl Runner<'_> {
     /// Time in which nothing is at work, since the file is away, counts for `--max-duration`.
     fn mind_time(&mut self, waited: Duration) {
         if let Some(reached) = self.is_time_up(waited) {
-            self.inputs.push_back(reached_input(reached));
+            self.inputs.push_back(reached.into());
         }
     }
 

@@ -415,6 +415,11 @@ pub fn finish(reason: IterativeExitReason) -> Decided {
     Decided::new(Event::LoopFinished { reason })
 }
 
+/// The host cannot go on.
+pub fn give_up(message: String) -> Decided {
+    finish(IterativeExitReason::Error { message })
+}
+
 /// The host leaves without ending the loop.
 pub fn leave(by: StopBy) -> Decided {
     Decided::new(Event::Interrupted { by })

@@ -4,6 +4,7 @@
 mod attempt;
 mod attempt_config;
 mod config;
+mod early_end;
 mod git_words;
 mod outcome;
 mod ref_name;
@@ -16,8 +17,9 @@ pub use attempt_config::{
     growth_config,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches};
+pub use early_end::{EarlyEnd, EndedAttempt};
 pub use git_words::{git_reason, overwritten, stash_branch};
-pub use outcome::{FailedAttempts, end_after_landing, end_reason};
+pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt,

@@ -2,7 +2,7 @@
 
 use super::state::Landing;
 use crate::outcome::{IterativeExitReason, Unlanded};
-use crate::sched::{AttemptEnd, Ended, Gates, Outcome, StopReason};
+use crate::sched::{Ended, Gates, Outcome, StopReason};
 use IterativeExitReason as R;
 
 /// Why a task loop ended whose scheduler came to its end. Done is what has landed.
@@ -71,37 +71,5 @@ fn or_unlanded(reason: R, landing: Option<&Landing>) -> R {
             unlanded,
         },
         reason => reason,
-    }
-}
-
-/// Attempts in a row, of whatever tasks, whose agent failed and left no work behind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FailedAttempts(u32);
-
-impl FailedAttempts {
-    /// Takes the end of an attempt, whose run may have changed files (`worked`), in a loop in which so
-    /// many tasks are done. An agent that fails again and again before anything was ever done fails for
-    /// every task: that is the end.
-    pub fn count(
-        &mut self,
-        end: &AttemptEnd,
-        worked: bool,
-        done: usize,
-        max_failures: u32,
-    ) -> Option<R> {
-        match end {
-            AttemptEnd::Failed { message } if !worked => {
-                self.0 += 1;
-                let hopeless = done == 0 && self.0 >= max_failures.max(1);
-                return hopeless.then(|| R::AgentFailed {
-                    failures: self.0,
-                    last: message.clone(),
-                });
-            }
-            // Nothing was tried; or it did nothing, and nothing is wrong with it as far as can be told.
-            AttemptEnd::Limited { .. } | AttemptEnd::Interrupted | AttemptEnd::NothingDone => {}
-            _ => self.0 = 0,
-        }
-        None
     }
 }

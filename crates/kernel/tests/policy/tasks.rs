@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use descartes_kernel::budget::Reached;
 use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use descartes_kernel::event::*;
 use descartes_kernel::graph::{Proof, Rules};
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::outcome::{Budget, Unlanded};
-use descartes_kernel::sched::{AttemptEnd, Gates};
+use descartes_kernel::sched::{AttemptEnd, Gates, Input, Outcome, StopReason};
 use descartes_kernel::state::{IterativeLoopState, Kept, Spent};
 use descartes_kernel::tasks::{
-    AttemptOf, FailedAttempts, Landing, OwnLimits, RoadmapDefaults, TaskBrief, TaskFile,
+    AttemptOf, EarlyEnd, EndedAttempt, Landing, OwnLimits, RoadmapDefaults, TaskBrief, TaskFile,
     TasksConfig, attempt_change, attempt_config, end_after_landing, ends_all_tasks, growth_config,
     shown_wait,
 };
@@ -72,17 +73,121 @@ fn an_agent_that_fails_before_anything_was_done_fails_for_every_task() {
         (&[(AttemptEnd::NothingDone, false)], 0, false),
     ];
     for (row, (ends, done, wanted)) in table.iter().enumerate() {
-        let mut failures = FailedAttempts::default();
-        let mut last = None;
+        let mut early = EarlyEnd::default();
+        let mut then = None;
         for (end, worked) in *ends {
-            last = failures.count(end, *worked, *done, 3);
+            let attempt = EndedAttempt {
+                worked: *worked,
+                ..ended(end.clone())
+            };
+            then = early.attempt_over(attempt, *done, 3, None).1;
         }
         let over = Reason::AgentFailed {
             failures: 3,
             last: "no such model".into(),
         };
-        assert_eq!(last, wanted.then_some(over), "row {row}");
+        assert_eq!(then, wanted.then_some(Input::Cancel), "row {row}");
+        assert_eq!(early.into_reason(), wanted.then_some(over), "row {row}");
     }
+}
+
+fn ended(end: AttemptEnd) -> EndedAttempt {
+    EndedAttempt {
+        end,
+        ends_all: None,
+        trouble: None,
+        worked: false,
+    }
+}
+
+#[test]
+fn what_ends_a_task_loop_early_and_what_its_scheduler_hears() {
+    let reached = Reached {
+        budget: Budget::Tokens,
+        limit: 5.0,
+        used: 6.0,
+    };
+    let green = || AttemptEnd::NothingDone;
+    let disk = || Reason::Error {
+        message: "disk full".into(),
+    };
+    let of = |ends_all: Option<Reason>, trouble: Option<&str>| EndedAttempt {
+        ends_all,
+        trouble: trouble.map(str::to_owned),
+        ..ended(green())
+    };
+    let budget = Some(Input::from(reached));
+    let interrupted = AttemptEnd::Interrupted;
+    let table = [
+        // Nothing in the way.
+        (of(None, None), None, green(), None, None),
+        // A budget of the whole: the scheduler is told, and says itself how the loop ends.
+        (of(None, None), Some(reached), green(), budget.clone(), None),
+        (
+            of(Some(reached.exit_reason()), None),
+            None,
+            interrupted.clone(),
+            budget,
+            None,
+        ),
+        // Trouble of the host ends all, and is told before anything else.
+        (
+            of(Some(reached.exit_reason()), Some("disk full")),
+            Some(reached),
+            interrupted,
+            Some(Input::Cancel),
+            Some(disk()),
+        ),
+    ];
+    for (row, (attempt, reached, end, then, reason)) in table.into_iter().enumerate() {
+        let mut early = EarlyEnd::default();
+        assert_eq!(
+            early.attempt_over(attempt, 0, 3, reached),
+            (end, then),
+            "row {row}"
+        );
+        assert_eq!(early.is_decided(), reason.is_some(), "row {row}");
+        // The first reason holds.
+        early.time_is_up(Reached {
+            budget: Budget::Duration,
+            limit: 1.0,
+            used: 1.0,
+        });
+        let late = Reason::BudgetExhausted {
+            budget: Budget::Duration,
+            limit: 1.0,
+            used: 1.0,
+        };
+        assert_eq!(
+            early.into_reason(),
+            Some(reason.unwrap_or(late)),
+            "row {row}"
+        );
+    }
+}
+
+#[test]
+fn who_leaves_a_task_loop_as_it_is_and_when_the_rest_lands() {
+    let cancelled = Outcome::Stopped {
+        why: StopReason::Cancelled,
+    };
+    let none = EarlyEnd::default();
+    let mut broken = EarlyEnd::default();
+    let attempt = EndedAttempt {
+        trouble: Some("disk full".into()),
+        ..ended(AttemptEnd::Interrupted)
+    };
+    broken.attempt_over(attempt, 0, 3, None);
+    let hung_up = Some(StopBy::HangUp);
+    assert_eq!(none.leaves(hung_up, &cancelled), hung_up);
+    assert_eq!(none.leaves(Some(StopBy::Cancel), &cancelled), None);
+    assert_eq!(none.leaves(hung_up, &Outcome::Complete), None);
+    assert_eq!(broken.leaves(hung_up, &cancelled), None);
+    let landing = ready();
+    assert!(none.lands_rest(None, Some(&landing)));
+    assert!(!none.lands_rest(None, None));
+    assert!(!none.lands_rest(hung_up, Some(&landing)));
+    assert!(!broken.lands_rest(None, Some(&landing)));
 }
 
 fn ready() -> Landing {
