@@ -178,7 +178,7 @@ pub fn settle(
     }
     let project = Project::look(dir, scud, ctx)?;
     // Nobody is asked to trust what cannot be used.
-    profiles(&ctx.with(ProjectConfig::AsWritten).layers(dir)?)?;
+    profiles(&ctx.with(ProjectConfig::AsWritten).layers(dir)?.settings)?;
     if project.untrusted().next().is_none() {
         return Ok(ctx.clone());
     }

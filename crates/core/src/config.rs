@@ -232,7 +232,7 @@ impl Default for IterativeLoopConfig {
 
 /// The fields of a config that stay as they are, both ways.
 macro_rules! same_fields {
-    ($from:ident, $to:ident { $($field:ident: $value:expr),+ $(,)? }) => {
+    ($from:ident, $to:ident { $($field:ident: $value:expr),+ $(, ..$rest:expr)? $(,)? }) => {
         $to {
             command: $from.command,
             args: $from.args,
@@ -260,27 +260,15 @@ macro_rules! same_fields {
             max_log_bytes: $from.max_log_bytes,
             max_snapshot_bytes: $from.max_snapshot_bytes,
             $($field: $value),+
+            $(, ..$rest)?
         }
     };
 }
 
-/// What the engine has a type for and the library has not.
-const PROOF: &str = "proof";
-const TASKS: &str = "tasks";
-
 impl From<typed::IterativeLoopConfig> for IterativeLoopConfig {
     fn from(config: typed::IterativeLoopConfig) -> Self {
-        let mut rest = config.extra;
-        let inner = [
-            (PROOF, config.proof.map(serde_json::to_value)),
-            (TASKS, config.tasks.map(serde_json::to_value)),
-        ];
-        for (name, value) in inner {
-            if let Some(Ok(value)) = value {
-                rest.insert(name.to_owned(), value);
-            }
-        }
-        same_fields!(
+        let mut rest = fields(&config);
+        let mut plain = same_fields!(
             config,
             Self {
                 promise_match: config.promise_match.map(|how| how.to_string()),
@@ -293,9 +281,21 @@ impl From<typed::IterativeLoopConfig> for IterativeLoopConfig {
                 kill_grace_secs: config.kill_grace_secs.map(rounded_up),
                 permissions: word_of(&config.permissions),
                 backend: config.backend.into(),
-                extra: rest,
+                extra: Map::new(),
             }
-        )
+        );
+        // What the engine has a field for and the library has not.
+        let known = fields(&plain);
+        rest.retain(|name, _| !known.contains_key(name));
+        plain.extra = rest;
+        plain
+    }
+}
+
+fn fields(config: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(config) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
     }
 }
 
@@ -318,7 +318,7 @@ impl TryFrom<IterativeLoopConfig> for typed::IterativeLoopConfig {
     type Error = HostError;
 
     fn try_from(config: IterativeLoopConfig) -> Result<Self, HostError> {
-        let mut rest = config.extra;
+        let rest = rest(config.extra)?;
         let promise_match = config
             .promise_match
             .as_deref()
@@ -340,10 +340,8 @@ impl TryFrom<IterativeLoopConfig> for typed::IterativeLoopConfig {
                     "" => typed::Permissions::default(),
                     rights => word("permissions", rights)?,
                 },
-                proof: part(PROOF, rest.remove(PROOF))?,
-                tasks: part(TASKS, rest.remove(TASKS))?,
                 backend: config.backend.try_into()?,
-                extra: rest,
+                ..rest
             }
         ))
     }
@@ -404,11 +402,17 @@ fn word_of<T: Serialize>(value: &T) -> String {
     }
 }
 
-fn part<T: DeserializeOwned>(place: &str, value: Option<Value>) -> Result<Option<T>, HostError> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    serde_json::from_value(value).map_err(|error| {
+/// What the engine makes of the fields that the library has not.
+fn rest(extra: Map<String, Value>) -> Result<typed::IterativeLoopConfig, HostError> {
+    let read = |fields| serde_json::from_value(Value::Object(fields));
+    read(extra.clone()).map_err(|error| {
+        let alone = |(name, value): &(String, Value)| {
+            read(Map::from_iter([(name.clone(), value.clone())])).is_err()
+        };
+        let place = extra
+            .into_iter()
+            .find(alone)
+            .map_or_else(String::new, |(name, _)| name);
         HostError::usage(
             format!("{place}: {error}"),
             "leave it as the state file has it",

@@ -3,7 +3,7 @@
 
 use descartes_kernel::trust::{Powers, Standing};
 use descartes_store::config::{
-    ConfigError, ConfigPlaces, KEYS, Layers, Trust, Use, powers_of_text,
+    ConfigError, ConfigPlaces, IterationLimit, KEYS, Layers, Trust, Use, powers_of_text,
 };
 use descartes_store::layout::{EnvPaths, StateRoot};
 use descartes_store::trust::{Subject, TrustBook, TrustError};
@@ -129,8 +129,10 @@ fn nothing_is_kept_in_the_project_itself() {
 #[test]
 fn every_key_is_known_to_need_trust_or_not() {
     let with = |wanted: Trust| -> Vec<&str> {
-        let of = |(key, _, trust): &(&'static str, _, Trust)| (*trust == wanted).then_some(*key);
-        KEYS.iter().filter_map(of).collect()
+        let keys = KEYS.iter().filter(|key| key.trust == wanted);
+        let mut names: Vec<&str> = keys.map(|key| key.name).collect();
+        names.sort_unstable();
+        names
     };
     let always = [
         "agents",
@@ -210,10 +212,11 @@ fn what_is_not_trusted_is_left_away_and_the_layers_below_show() {
         environment: Default::default(),
     };
     let layers = Layers::load_judged(&places, |_| Use::OnlyHarmless).unwrap();
-    let verify = layers.get::<Vec<String>>("verify").unwrap().value;
-    assert_eq!(verify, ["good"]);
-    assert!(layers.entries("agents").is_empty());
-    assert_eq!(layers.limit("max_iterations").unwrap().value, Some(3));
+    let settings = &layers.settings;
+    assert_eq!(settings.verify.value.as_deref().unwrap(), ["good"]);
+    assert!(settings.agents.is_empty());
+    let limit = IterationLimit(Some(3));
+    assert_eq!(settings.max_iterations.value, Some(limit));
     assert_eq!(layers.powers().len(), 2, "{:?}", layers.powers());
     assert_eq!(&powers_of_text(text, &file).unwrap(), layers.powers());
     let mut asked = false;

@@ -37,7 +37,7 @@ pub struct TestArgs {
     #[arg(value_name = "NAME")]
     pub name: String,
     /// What the agent may do without asking [default: edit]
-    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>(Permissions::NAMES))]
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>())]
     pub permissions: Option<Permissions>,
     /// The model, passed in the agent's own way
     #[arg(long, value_name = "NAME")]

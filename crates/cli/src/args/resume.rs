@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use descartes_kernel::config::{Permissions, PromptMode};
+use descartes_kernel::config::{ConfigChange, Permissions, PromptMode};
 use descartes_kernel::units::Secs;
+use descartes_store::config::{FlagType, IterationLimit};
 
-use super::values::{self, IterationLimit, Variable};
+use super::values::{self, Variable};
 
 /// What `loop resume` was given.
 #[derive(Args, Clone, Debug, Default)]
@@ -109,6 +110,26 @@ pub struct ChangeArgs {
     pub model: Option<String>,
 }
 
+/// All but the prompt, which may have to be read.
+impl From<&ChangeArgs> for ConfigChange {
+    fn from(args: &ChangeArgs) -> Self {
+        Self {
+            max_iterations: args.max_iterations.map(|limit| limit.0),
+            max_duration_secs: args.max_duration,
+            max_cost_usd: args.max_cost,
+            max_tokens: args.max_tokens,
+            iteration_timeout_secs: args.timeout,
+            idle_timeout_secs: args.idle_timeout,
+            max_failures: args.max_failures,
+            stall_after: args.stall_after,
+            verify: args.verify.given(),
+            verify_timeout_secs: args.verify_timeout,
+            model: args.model.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// How the agent is started from here on.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Changes")]
@@ -118,9 +139,9 @@ pub struct AgentChangeArgs {
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
     /// What the agent may do without asking
-    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>(Permissions::NAMES))]
+    #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>())]
     pub permissions: Option<Permissions>,
     /// How the prompt reaches the agent
-    #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>(PromptMode::NAMES))]
+    #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
     pub prompt_mode: Option<PromptMode>,
 }

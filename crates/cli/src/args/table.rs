@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Command, CommandFactory};
+use clap::{Command, CommandFactory, Parser};
+use descartes_store::config::{KEYS, Kind, Layers, Source};
 
-use super::Cli;
+use super::{Cli, LoopVerb};
 
 const TABLE: &str = include_str!("../../tests/it/flags.txt");
 
@@ -64,6 +65,51 @@ fn the_table_of_flags_has_every_flag_of_every_verb_and_no_other() {
         missing.is_empty() && gone.is_empty(),
         "not in tests/it/flags.txt: {missing:#?}\nonly there: {gone:#?}"
     );
+}
+
+/// The sources of all settings when `loop start` is given a flag.
+fn sources_with(typed: &str) -> Vec<(String, Source)> {
+    let parsed = Cli::try_parse_from(["descartes", "loop", "start", typed]).unwrap();
+    let super::Command::Loop(args) = parsed.command else {
+        panic!("{typed}");
+    };
+    let LoopVerb::Start(args) = args.verb else {
+        panic!("{typed}");
+    };
+    let mut layers = Layers::default();
+    args.put_over(&mut layers.settings);
+    let rows = layers.rows().into_iter();
+    rows.map(|row| (row.key, row.source)).collect()
+}
+
+#[test]
+fn a_flag_is_the_source_of_the_setting_of_its_name_and_of_no_other() {
+    let command = Cli::command();
+    let start = command.find_subcommand("loop").unwrap();
+    let start = start.find_subcommand("start").unwrap();
+    let mut seen = 0;
+    for key in KEYS {
+        let long = key.name.replace('_', "-");
+        let mut flags = start.get_arguments();
+        let Some(flag) = flags.find(|flag| flag.get_long() == Some(&long)) else {
+            continue;
+        };
+        let value = match key.kind {
+            Kind::Choice(names) => names[0],
+            Kind::Switch => "on",
+            _ => "1",
+        };
+        let typed = match flag.get_action().takes_values() {
+            true => format!("--{long}={value}"),
+            false => format!("--{long}"),
+        };
+        for (name, source) in sources_with(&typed) {
+            let given = Source::Flag(format!("--{long}"));
+            assert_eq!(source == given, name == key.name, "{typed}: {name}");
+        }
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
 }
 
 /// All verbs that do something, hidden ones apart.

@@ -3,19 +3,11 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use descartes_kernel::units::{self, Secs};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use descartes_store::config::{IterationLimit, Kind, SettingType, SizeLimit};
+use toml::Value;
 
 use crate::env::Environment;
 use crate::error::CliError;
-
-/// A limit on iterations; none is `unlimited`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IterationLimit(pub Option<u32>);
-
-/// A limit on bytes; none is `unlimited`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeLimit(pub Option<u64>);
 
 /// A variable for the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,11 +128,14 @@ pub fn variable(text: &str) -> Result<Variable, String> {
 }
 
 /// The parser of a flag with named choices, which help and completions then know. The names are
-/// those that the type has in JSON.
-pub fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
-    names: &'static [&'static str],
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(Value::String(name)))
+/// those that config files have for them.
+pub fn one_of<T: SettingType + Send + Sync + 'static>() -> impl TypedValueParser<Value = T> {
+    let names = match T::KIND {
+        Kind::Choice(names) => names,
+        _ => &[],
+    };
+    PossibleValuesParser::new(names)
+        .try_map(|name| T::read(&Value::String(name)).ok_or("it has no meaning"))
 }
 
 /// The parser of `on` and `off`.
@@ -165,10 +160,10 @@ mod tests {
 
     #[test]
     fn every_named_choice_can_be_read() {
-        fn all<T: DeserializeOwned + Clone + Send + Sync + 'static>(names: &'static [&str]) {
+        fn all<T: SettingType + Send + Sync + 'static>(names: &'static [&str]) {
             let command = clap::Command::new("x");
             for name in names {
-                let read = one_of::<T>(names).parse_ref(&command, None, name.as_ref());
+                let read = one_of::<T>().parse_ref(&command, None, name.as_ref());
                 assert!(read.is_ok(), "{name}");
             }
         }

@@ -1,7 +1,7 @@
 //! `descartes config show`: every setting with its value and where it comes from. `descartes
 //! config defaults`: what there is to set, also where a config file cannot be read.
 
-use descartes_store::config::{DEFAULT_TOML, KEYS, Layers, Row, Source};
+use descartes_store::config::{DEFAULT_TOML, Row, Source};
 use serde_json::json;
 
 use crate::args::setup::ConfigVerb;
@@ -25,40 +25,21 @@ pub fn run(verb: ConfigVerb, ctx: &CommandContext, printer: &Printer) -> Result<
         printer.warning(&unknown);
     }
     if json {
-        printer.json(&as_json(&layers));
+        printer.json(&as_json(&layers.rows()));
     } else {
-        printer.data(&table(&rows(&layers), printer));
+        printer.data(&table(&layers.rows(), printer));
     }
     Ok(0)
 }
 
-/// Every key, set or not.
-fn rows(layers: &Layers) -> Vec<Row> {
-    let mut rows = layers.rows();
-    for (key, ..) in KEYS {
-        let entry = format!("{key}.");
-        if !rows
-            .iter()
-            .any(|row| row.key == *key || row.key.starts_with(&entry))
-        {
-            rows.push(Row {
-                key: (*key).to_owned(),
-                value: "-".to_owned(),
-                source: Source::Default,
-            });
-        }
-    }
-    rows.sort_by(|a, b| a.key.cmp(&b.key));
-    rows
-}
-
 fn table(rows: &[Row], printer: &Printer) -> String {
     let key = rows.iter().map(|row| row.key.len()).max().unwrap_or(0);
-    let value = rows
-        .iter()
-        .map(|row| row.value.len().min(40))
-        .max()
-        .unwrap_or(0);
+    let shown = |row: &Row| {
+        let value = row.value.as_ref();
+        value.map_or_else(|| "-".to_owned(), ToString::to_string)
+    };
+    let value = rows.iter().map(|row| shown(row).len().min(40)).max();
+    let value = value.unwrap_or(0);
     let line = |row: &Row| {
         let tone = if row.source == Source::Default {
             Tone::Dim
@@ -66,21 +47,20 @@ fn table(rows: &[Row], printer: &Printer) -> String {
             Tone::Strong
         };
         // A value over several lines is a table: the rest of the line stays readable.
-        let shown = row.value.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = shown(row);
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         let source = printer.out.text(tone, &row.source.to_string());
         format!("{:<key$}  {:<value$}  {source}\n", row.key, shown)
     };
     rows.iter().map(line).collect()
 }
 
-fn as_json(layers: &Layers) -> String {
-    let rows: Vec<serde_json::Value> = rows(layers)
+fn as_json(rows: &[Row]) -> String {
+    let rows: Vec<serde_json::Value> = rows
         .iter()
         .map(|row| {
-            let value = layers
-                .get::<serde_json::Value>(&row.key)
-                .map(|found| found.value);
-            let mut out = json!({ "key": row.key, "value": value, "source": kind(&row.source) });
+            let mut out =
+                json!({ "key": row.key, "value": row.value, "source": kind(&row.source) });
             if let (Some(place), Some(out)) = (place(&row.source), out.as_object_mut()) {
                 out.insert("place".to_owned(), place.into());
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use descartes_core::host::{Host, command_files};
 use descartes_kernel::event::Record;
 use descartes_kernel::notice::Notice;
-use descartes_store::config::Layers;
+use descartes_store::config::{HookTarget, NotifyWay, Settings};
 use descartes_store::debug_log::variant;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, warn};
@@ -64,21 +64,22 @@ pub struct Listeners {
 
 impl Listeners {
     /// As the settings say.
-    pub fn of(layers: &Layers, environment: &Environment) -> Self {
-        let words = |key| {
-            layers
-                .get::<Vec<String>>(key)
-                .map(|found| found.value)
-                .unwrap_or_default()
+    pub fn of(settings: &Settings, environment: &Environment) -> Self {
+        let wants = |way| {
+            settings
+                .notify
+                .value
+                .iter()
+                .flatten()
+                .any(|one| *one == way)
         };
-        let ways = words("notify");
-        let wants = |way: &str| ways.iter().any(|word| word == way);
-        let timeout = layers.duration("on_event_timeout").map(|found| found.value);
+        let hooks = settings.on_event.get().unwrap_or_default();
+        let timeout = settings.on_event_timeout.get();
         Self {
-            hooks: words("on_event"),
-            desktop: wants("desktop") && desktop::is_there(environment),
-            timeout: timeout.unwrap_or(Duration::from_secs(10)),
-            bell: match wants("bell") {
+            hooks: hooks.into_iter().map(|HookTarget(hook)| hook).collect(),
+            desktop: wants(NotifyWay::Desktop) && desktop::is_there(environment),
+            timeout: timeout.map_or(Duration::from_secs(10), |limit| limit.0),
+            bell: match wants(NotifyWay::Bell) {
                 true => Bell::Rings,
                 false => Bell::Silent,
             },

@@ -9,13 +9,12 @@ use descartes_core::host::{
     Resumed,
 };
 use descartes_core::tasks::Retry;
-use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::price::{Price, Prices};
 use descartes_kernel::steering::Sender;
-use descartes_store::config::Layers;
+use descartes_store::config::{Settings, SizeLimit};
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 use descartes_store::lock::holder_of;
 use serde::{Deserialize, Serialize};
@@ -218,7 +217,7 @@ impl Order {
 
     /// What a host needs, from the settings where this order is for.
     pub fn host_settings(&self, ctx: &CommandContext) -> Result<HostSettings, CliError> {
-        let layers = ctx.layers(&self.dir)?;
+        let settings = ctx.layers(&self.dir)?.settings;
         Ok(HostSettings {
             root: ctx.root(&self.dir),
             paths: ctx.paths.clone(),
@@ -227,24 +226,21 @@ impl Order {
                 args: vec![GUARD.to_owned()],
             }),
             environment: passed_on(ctx),
-            pass_env: pass_env(&layers),
+            pass_env: settings.pass_env.get().map_or(PassEnv::All, PassEnv::Only),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            profiles: Arc::new(profiles_of(&layers)?),
+            profiles: Arc::new(profiles(&settings)?),
             cancel: None,
             backend: None,
-            prices: Arc::new(prices(&layers)?),
-            max_logs: layers.limit("max_logs").and_then(|found| found.value),
+            prices: Arc::new(prices(&settings)?),
+            max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),
         })
     }
 
     /// Who is told of the loop.
     pub fn listeners(&self, ctx: &CommandContext) -> Result<Listeners, CliError> {
-        Ok(Listeners::of(&ctx.layers(&self.dir)?, &ctx.environment))
+        let settings = ctx.layers(&self.dir)?.settings;
+        Ok(Listeners::of(&settings, &ctx.environment))
     }
-}
-
-fn profiles_of(layers: &Layers) -> Result<Profiles, CliError> {
-    profiles(layers)
 }
 
 /// The variables that agents and gates get: all but our own.
@@ -254,23 +250,17 @@ fn passed_on(ctx: &CommandContext) -> Vec<(std::ffi::OsString, std::ffi::OsStrin
     all.filter(|(name, _)| !own(name)).cloned().collect()
 }
 
-/// What of it agents get.
-fn pass_env(layers: &Layers) -> PassEnv {
-    let names = layers.get::<Vec<String>>("pass_env");
-    names.map_or(PassEnv::All, |names| PassEnv::Only(names.value))
-}
-
 /// Prices for agents that tell tokens only.
-pub fn prices(layers: &Layers) -> Result<Prices, CliError> {
+pub fn prices(settings: &Settings) -> Result<Prices, CliError> {
     let mut prices = BTreeMap::new();
-    for (model, sourced) in layers.entries("prices") {
+    for (model, sourced) in &settings.prices {
         let price: Price = sourced.value.clone().try_into().map_err(|error| {
             CliError::usage(
                 format!("{}: the price of {model}: {error}", sourced.source),
                 "dollars for a million tokens: input = 3.0, output = 15.0",
             )
         })?;
-        prices.insert(model.to_owned(), price);
+        prices.insert(model.clone(), price);
     }
     Ok(Prices(prices))
 }

@@ -3,7 +3,7 @@
 
 use descartes_kernel::agent::{Choices, GENERIC, Profile, Profiles, build};
 use descartes_kernel::config::{AgentChange, ConfigChange, IterativeLoopConfig};
-use descartes_store::config::{Layers, Source};
+use descartes_store::config::Settings;
 
 use crate::error::CliError;
 
@@ -17,12 +17,12 @@ pub struct ChosenAgent {
 }
 
 /// All profiles: built-in ones, and those of the config files.
-pub fn profiles(layers: &Layers) -> Result<Profiles, CliError> {
+pub fn profiles(settings: &Settings) -> Result<Profiles, CliError> {
     let mut profiles = Profiles::builtin()?;
-    let given = layers.entries("agents");
+    let given = &settings.agents;
     let tables = given
         .iter()
-        .map(|(name, sourced)| ((*name).to_owned(), sourced.value.clone()));
+        .map(|(name, sourced)| (name.clone(), sourced.value.clone()));
     profiles.add(&tables.collect()).map_err(|error| {
         let source = error.profile().and_then(|name| given.get(name));
         CliError::Usage {
@@ -39,26 +39,27 @@ pub fn profiles(layers: &Layers) -> Result<Profiles, CliError> {
 /// Chooses the agent.
 pub fn choose(
     command: Option<&str>,
-    layers: &Layers,
+    settings: &Settings,
     profiles: &Profiles,
 ) -> Result<ChosenAgent, CliError> {
-    let backend = layers.get::<String>("backend");
+    let backend = settings.backend.get();
     if let Some(command) = command {
         let words = split("--command", command)?;
         let guessed = profiles.guess(&words).to_owned();
+        let flag = settings.backend.from_flag();
         let backend = match backend {
-            Some(named) if matches!(named.source, Source::Flag(_)) || guessed == GENERIC => {
-                known(&named.value, profiles)?.name.clone()
+            Some(named) if flag.is_some() || guessed == GENERIC => {
+                known(&named, profiles)?.name.clone()
             }
             _ => guessed,
         };
         return Ok(ChosenAgent { words, backend });
     }
     if let Some(named) = backend {
-        return own_command(known(&named.value, profiles)?);
+        return own_command(known(&named, profiles)?);
     }
-    let agent = layers.get::<String>("default_agent");
-    let agent = agent.map_or_else(|| "claude".to_owned(), |agent| agent.value);
+    let agent = settings.default_agent.get();
+    let agent = agent.unwrap_or_else(|| "claude".to_owned());
     match profiles.get(&agent) {
         Some(profile) => own_command(profile),
         None => {
@@ -148,10 +149,10 @@ fn split(place: &str, command: &str) -> Result<Vec<String>, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use descartes_store::config::ConfigPlaces;
+    use descartes_store::config::{ConfigPlaces, Layers};
     use std::collections::BTreeMap;
 
-    fn layers(variables: &[(&str, &str)]) -> Layers {
+    fn settings(variables: &[(&str, &str)]) -> Settings {
         let environment: BTreeMap<String, String> = variables
             .iter()
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
@@ -161,11 +162,12 @@ mod tests {
             ..Default::default()
         })
         .unwrap()
+        .settings
     }
 
     fn chosen(command: Option<&str>, variables: &[(&str, &str)]) -> (String, String) {
         let profiles = Profiles::builtin().unwrap();
-        let chosen = choose(command, &layers(variables), &profiles).unwrap();
+        let chosen = choose(command, &settings(variables), &profiles).unwrap();
         (chosen.words.join(" "), chosen.backend)
     }
 
@@ -201,11 +203,10 @@ mod tests {
             (None, Some("clod")),
             (None, Some("generic")),
         ] {
-            let mut layers = layers(&[]);
-            if let Some(backend) = backend {
-                layers.set_flag("backend", "--backend", backend).unwrap();
-            }
-            let error = choose(command, &layers, &profiles).unwrap_err();
+            let mut settings = settings(&[]);
+            let backend = backend.map(str::to_owned);
+            settings.backend.put("--backend", backend);
+            let error = choose(command, &settings, &profiles).unwrap_err();
             assert_eq!(error.exit_code(), 64);
             assert!(!error.hints().is_empty());
         }

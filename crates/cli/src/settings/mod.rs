@@ -2,7 +2,6 @@
 
 pub mod agent;
 pub mod command_context;
-mod flags;
 pub mod prompt;
 pub mod start;
 pub mod tasks;

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::config::check_prompt;
 
+use descartes_store::config::{Setting, Source};
 use descartes_store::safe_open;
 
+use super::command_context::CommandContext;
 use crate::error::CliError;
 
 /// Stands for standard input.
@@ -43,6 +45,14 @@ pub fn task(prompt: Option<&str>, file: Option<&Path>, folder: &Path) -> Result<
             })
         }
         (None, None) => Ok(Task::default()),
+    }
+}
+
+/// What a path of a setting is relative to: in a config file to the project.
+pub fn folder_of<'a, T>(setting: &Setting<T>, ctx: &'a CommandContext, dir: &'a Path) -> &'a Path {
+    match setting.source {
+        Source::Flag(_) => &ctx.here,
+        _ => dir,
     }
 }
 

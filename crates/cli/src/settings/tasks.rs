@@ -9,13 +9,12 @@ use descartes_kernel::outcome::exit;
 use descartes_kernel::scud::{self, Form};
 use descartes_kernel::spec::{LoopSpecConfig, check_template};
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
-use descartes_store::config::{Layers, Source};
+use descartes_store::config::{IterationLimit, Setting, Settings};
 use descartes_store::trust::Subject;
 
 use super::command_context::{CommandContext, ProjectConfig};
-use super::prompt::read_text;
-use super::start::value;
-use crate::args::start::{GitArgs, GraphArgs, StartArgs};
+use super::prompt::{folder_of, read_text};
+use crate::args::start::{FlagGroup, GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
 use crate::trust::{self, Project, ScudGates};
 
@@ -44,23 +43,8 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
 
 /// Flags of a task loop mean nothing to a loop with one prompt.
 pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
-    let given = [
-        ("--plan", args.plan.is_some()),
-        ("--handoff", args.handoff.is_some()),
-        (
-            "--max-iterations-per-task",
-            args.max_iterations_per_task.is_some(),
-        ),
-        ("--no-sub-agents", args.no_sub_agents),
-        ("--no-auto-commit-waves", args.no_auto_commit_waves),
-        ("--no-wave-barrier", args.no_wave_barrier),
-        ("--spec-template", args.spec_template.is_some()),
-        ("--in-place", args.in_place),
-        ("--parallel", args.parallel.is_some()),
-        ("--trust-marks", args.trust_marks),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(CliError::usage(
+    match args.given().first() {
+        Some(flag) => Err(CliError::usage(
             format!("{flag} is for a loop over tasks, and there are none"),
             format!("name the tasks with --scud-tag TAG, or leave {flag} away"),
         )),
@@ -121,7 +105,7 @@ pub fn put(
     config: &mut IterativeLoopConfig,
     source: TaskFile,
     args: &GraphArgs,
-    layers: &Layers,
+    settings: &Settings,
     ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Vec<String>, CliError> {
@@ -136,34 +120,22 @@ pub fn put(
             "add --verify, or leave --no-promise away",
         ));
     }
-    let given = layers.limit("max_iterations");
-    let own = given.filter(|limit| matches!(limit.source, Source::Flag(_)));
-    let limit = own.or_else(|| layers.limit("max_total_iterations"));
-    config.max_iterations = match limit.map(|limit| limit.value) {
-        Some(limit) => limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+    let limit = settings.max_iterations.from_flag();
+    config.max_iterations = match limit.or(settings.max_total_iterations.value) {
+        // A roadmap's tasks have limits of their own.
+        _ if roadmap && limit.is_none() => None,
+        Some(IterationLimit(limit)) => limit,
         None => Some(100),
     };
-    if roadmap && own_limit(layers).is_none() {
-        // A roadmap's tasks have limits of their own.
-        config.max_iterations = None;
+    if settings.max_iterations_per_task.value == Some(0) {
+        return Err(CliError::usage(
+            "--max-iterations-per-task 0 would do nothing",
+            "give a number from 1",
+        ));
     }
-    let attempts = match args.max_iterations_per_task {
-        Some(0) => {
-            return Err(CliError::usage(
-                "--max-iterations-per-task 0 would do nothing",
-                "give a number from 1",
-            ));
-        }
-        Some(attempts) => attempts,
-        None => value(layers, "max_iterations_per_task")?.unwrap_or(3),
-    };
     let absolute = |path: &PathBuf| ctx.absolute(path);
-    let in_place = args.in_place || value(layers, "in_place")?.unwrap_or(false);
-    let parallel = match args.parallel {
-        Some(parallel) => parallel,
-        None => value(layers, "parallel")?.unwrap_or(1),
-    };
-    if in_place && parallel > 1 {
+    let in_place = settings.in_place.get().unwrap_or(false);
+    if in_place && settings.parallel.value.is_some_and(|tasks| tasks > 1) {
         return Err(CliError::usage(
             "--in-place runs one task at a time",
             "leave --parallel away, or --in-place",
@@ -174,38 +146,27 @@ pub fn put(
             read_text(what, &ctx.absolute(file))?;
         }
     }
-    let barrier: bool = value(layers, "wave_barrier")?.unwrap_or(true);
-    let commits: bool = value(layers, "auto_commit_waves")?.unwrap_or(true);
-    config.tasks = Some(Box::new(TasksConfig {
+    check_worktree_copy(&settings.worktree_copy)?;
+    let mut tasks = TasksConfig {
         plan_path: args.plan.as_ref().map(absolute),
         handoff_path: args.handoff.as_ref().map(absolute),
-        max_iterations_per_task: attempts,
         use_sub_agents: !args.no_sub_agents,
-        auto_commit_waves: commits && !args.no_auto_commit_waves,
-        wave_barrier: barrier && !args.no_wave_barrier,
-        parallel: parallel.max(1),
         place: match in_place {
             true => WorkPlace::InPlace,
             false => WorkPlace::Worktrees,
         },
         spec: LoopSpecConfig {
             max_spec_tokens: Some(config.max_spec_tokens),
-            spec_template: template(args.spec_template.as_deref(), layers, ctx, dir)?,
+            spec_template: template(settings, ctx, dir)?,
             ..LoopSpecConfig::default()
         },
-        worktree_copy: worktree_copy(layers)?,
-        worktree_setup: value(layers, "worktree_setup")?,
         trust_marks: args.trust_marks,
-        gate_caches: value(layers, "gate_caches")?
-            .unwrap_or_else(descartes_kernel::tasks::gate_caches),
         ..TasksConfig::new(source)
-    }));
+    };
+    settings.apply_to_tasks(&mut tasks);
+    tasks.parallel = tasks.parallel.max(1);
+    config.tasks = Some(Box::new(tasks));
     Ok(said)
-}
-
-fn own_limit(layers: &Layers) -> Option<Option<u64>> {
-    let limit = layers.limit("max_iterations")?;
-    matches!(limit.source, Source::Flag(_)).then_some(limit.value)
 }
 
 /// Whether the gates of SCUD's own config would be run: nobody named any other.
@@ -218,8 +179,8 @@ pub fn uses_scud_gates(
         return Ok(ScudGates::Unused);
     }
     let layers = ctx.with(ProjectConfig::AsWritten).layers(dir)?;
-    let own = value::<Vec<String>>(&layers, "verify")?.unwrap_or_default();
-    Ok(match own.is_empty() {
+    let own = layers.settings.verify.value;
+    Ok(match own.is_none_or(|gates| gates.is_empty()) {
         true => ScudGates::Used,
         false => ScudGates::Unused,
     })
@@ -265,22 +226,17 @@ fn default_gates(
 }
 
 /// What is copied lies in the project and lands at the same place of a worktree.
-fn worktree_copy(layers: &Layers) -> Result<Vec<String>, CliError> {
-    let Some(found) = layers.get::<Vec<String>>("worktree_copy") else {
-        return Ok(Vec::new());
+fn check_worktree_copy(copied: &Setting<Vec<String>>) -> Result<(), CliError> {
+    let inside = |name: &&String| {
+        let mut parts = Path::new(name).components();
+        parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     };
-    let inside = |name: &String| {
-        let parts = Path::new(name).components();
-        parts
-            .into_iter()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-    };
-    match found.value.iter().find(|name| !inside(name)) {
-        None => Ok(found.value),
+    match copied.value.iter().flatten().find(|name| !inside(name)) {
+        None => Ok(()),
         Some(name) => Err(CliError::usage(
             format!(
                 "{}: worktree_copy: {name:?} does not lie in the project",
-                found.source
+                copied.source
             ),
             "name files and folders of the project, for example \".env\"",
         )),
@@ -289,21 +245,21 @@ fn worktree_copy(layers: &Layers) -> Result<Vec<String>, CliError> {
 
 /// A text, or the name of a file that holds it.
 pub fn template(
-    typed: Option<&str>,
-    layers: &Layers,
+    settings: &Settings,
     ctx: &CommandContext,
     dir: &Path,
 ) -> Result<Option<String>, CliError> {
-    // A path in a config file is relative to the project.
-    let (given, folder) = match typed {
-        Some(given) => (Some(given.to_owned()), ctx.here.as_path()),
-        None => (value(layers, "spec_template")?, dir),
+    let template = &settings.spec_template;
+    let Some(given) = template.get() else {
+        return Ok(None);
     };
-    let Some(given) = given else { return Ok(None) };
-    let text = match (given.contains('{'), typed) {
-        (true, Some(typed)) => unescaped(typed),
+    let text = match (given.contains('{'), template.from_flag()) {
+        (true, Some(typed)) => unescaped(&typed),
         (true, None) => given,
-        (false, _) => read_text("the spec template", &folder.join(&given))?,
+        (false, _) => {
+            let folder = folder_of(template, ctx, dir);
+            read_text("the spec template", &folder.join(&given))?
+        }
     };
     check_template(&text).map_err(|error| {
         CliError::usage(

@@ -5,7 +5,7 @@ use std::path::Path;
 use descartes_kernel::agent::AgentNotice;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::promise::PromiseMatch;
-use descartes_store::config::{Layers, Source};
+use descartes_store::config::{Layers, Settings, Source};
 
 use super::start::Agent;
 
@@ -38,11 +38,11 @@ pub fn all(
 ) -> Vec<String> {
     let mut out = layers.unknown();
     let notices = agent.invocation.notices.iter();
-    let told = notices.filter(|notice| !granted_for_others(notice, layers));
+    let told = notices.filter(|notice| !granted_for_others(notice, &layers.settings));
     out.extend(told.map(ToString::to_string));
     out.extend(weak_promise(config, agent));
     out.extend(endless(config));
-    out.extend(idle_templates(config, layers));
+    out.extend(idle_templates(config, &layers.settings));
     out.extend(
         config
             .verify
@@ -57,33 +57,28 @@ pub fn all(
 
 /// A project's file grants for whichever agent can be granted something: that this one cannot
 /// is no news. A flag was meant for this agent.
-fn granted_for_others(notice: &AgentNotice, layers: &Layers) -> bool {
+fn granted_for_others(notice: &AgentNotice, settings: &Settings) -> bool {
     let permissions = matches!(
         notice,
         AgentNotice::NoPermissionFlag { .. } | AgentNotice::PermissionsGiven { .. }
     );
-    permissions && !by_flag(layers, "permissions")
+    permissions && settings.permissions.from_flag().is_none()
 }
 
-fn by_flag(layers: &Layers, key: &str) -> bool {
-    let found = layers.get::<toml::Value>(key);
-    found.is_some_and(|found| matches!(found.source, Source::Flag(_)))
-}
-
-fn idle_templates<'a>(
-    config: &'a IterativeLoopConfig,
-    layers: &'a Layers,
-) -> impl Iterator<Item = String> + 'a {
+fn idle_templates(
+    config: &IterativeLoopConfig,
+    settings: &Settings,
+) -> impl Iterator<Item = String> {
     let git = &config.git;
     let pairs = [
-        ("branch_template", "--branch", git.create_branch),
-        ("commit_template", "--auto-commit", git.auto_commit),
+        (&settings.branch_template, "--branch", git.create_branch),
+        (&settings.commit_template, "--auto-commit", git.auto_commit),
     ];
-    let idle = move |(key, _, used): &(&str, &str, bool)| !used && by_flag(layers, key);
-    pairs.into_iter().filter(idle).map(|(key, needs, _)| {
-        let flag = key.replace('_', "-");
-        format!("--{flag} changes nothing without {needs}")
-    })
+    let idle = pairs.map(|(template, needs, used)| match &template.source {
+        Source::Flag(flag) if !used => Some(format!("{flag} changes nothing without {needs}")),
+        _ => None,
+    });
+    idle.into_iter().flatten()
 }
 
 fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {

@@ -1,7 +1,7 @@
 //! One config file: every value checked where it stands.
 
-use super::keys::refuse_zero;
-use super::{ConfigError, Kind, kind_of};
+use super::settings::key_named;
+use super::{ConfigError, Kind};
 use crate::ops::IoError;
 use std::collections::HashMap;
 use std::fs::File;
@@ -79,8 +79,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
             key.get_ref().as_ref(),
             values.remove(key.get_ref().as_ref()),
         );
-        match (kind_of(name), value) {
-            (Some(Kind::Tables), Some(Value::Table(entries))) => {
+        match (key_named(name), value) {
+            (Some(known), Some(Value::Table(entries))) if known.kind == Kind::Tables => {
                 let starts = entry_starts(spanned.get_ref());
                 for (entry, value) in entries {
                     let at = starts.get(entry.as_str()).copied();
@@ -96,10 +96,9 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
                     });
                 }
             }
-            (Some(kind), Some(value)) => {
+            (Some(known), Some(value)) => {
                 let wrong = |why| place.error(Some(spanned.span()), format!("`{name}`: {why}"));
-                let value = kind.normalise(value).map_err(wrong)?;
-                refuse_zero(name, &value).map_err(wrong)?;
+                let value = known.checked(value).map_err(wrong)?;
                 out.settings.push(Setting {
                     key: name.to_owned(),
                     value,

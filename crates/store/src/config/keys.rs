@@ -1,8 +1,5 @@
-//! The keys that a config file may hold, and what their values must be.
+//! What the values of a config file must be, and when they need trust.
 
-use descartes_kernel::config::{Permissions, PromptMode};
-use descartes_kernel::finding;
-use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::units::{parse_count, parse_duration, parse_size, parse_usd};
 use std::time::Duration;
 use toml::Value;
@@ -49,100 +46,37 @@ pub enum Trust {
     AsFlag,
 }
 
-/// Every key at the top of a config file, with what its value must be and whether it needs trust
-/// where a project's own file sets it.
-pub const KEYS: &[(&str, Kind, Trust)] = &[
-    ("abort_promise", Kind::Text, Trust::Never),
-    ("agents", Kind::Tables, Trust::Always),
-    ("auto_commit", Kind::Switch, Trust::Never),
-    ("auto_commit_waves", Kind::Switch, Trust::Never),
-    ("backend", Kind::Text, Trust::Always),
-    ("branch", Kind::Switch, Trust::Never),
-    ("branch_template", Kind::Text, Trust::Never),
-    ("commit_template", Kind::Text, Trust::Never),
-    ("completion_promise", Kind::Text, Trust::Never),
-    ("default_agent", Kind::Text, Trust::Always),
-    ("fallback", Kind::Texts, Trust::Always),
-    ("fresh_context", Kind::Switch, Trust::Never),
-    ("gate_caches", Kind::Texts, Trust::Always),
-    ("idle_timeout", Kind::Duration, Trust::Never),
-    ("in_place", Kind::Switch, Trust::Never),
-    ("kill_grace", Kind::Duration, Trust::Never),
-    ("max_cost", Kind::Dollars, Trust::Never),
-    ("max_duration", Kind::Duration, Trust::Never),
-    ("max_failures", Kind::Count, Trust::Never),
-    ("max_iterations", Kind::Limit, Trust::Never),
-    ("max_iterations_per_task", Kind::Count, Trust::Never),
-    ("max_log", Kind::Size, Trust::Never),
-    ("max_logs", Kind::Size, Trust::Never),
-    ("max_snapshots", Kind::Size, Trust::Never),
-    ("max_spec_tokens", Kind::Count, Trust::Never),
-    ("max_tokens", Kind::Count, Trust::Never),
-    ("max_total_iterations", Kind::Limit, Trust::Never),
-    ("model", Kind::Text, Trust::AsFlag),
-    ("no_promise", Kind::Switch, Trust::Never),
-    ("notify", Kind::Choices(&["desktop", "bell"]), Trust::Never),
-    ("on_event", Kind::Hooks, Trust::Always),
-    ("on_event_timeout", Kind::Duration, Trust::Never),
-    ("parallel", Kind::Count, Trust::Never),
-    ("pass_env", Kind::Texts, Trust::Always),
-    (
-        "permissions",
-        Kind::Choice(Permissions::NAMES),
-        Trust::Always,
-    ),
-    ("prices", Kind::Tables, Trust::Never),
-    ("promise_grace", Kind::Duration, Trust::Never),
-    ("promise_hint", Kind::Switch, Trust::Never),
-    (
-        "promise_match",
-        Kind::Choice(PromiseMatch::NAMES),
-        Trust::Never,
-    ),
-    ("prompt_file", Kind::Text, Trust::OutsideProject),
-    ("prompt_mode", Kind::Choice(PromptMode::NAMES), Trust::Never),
-    ("require_xml_format", Kind::Switch, Trust::Never),
-    ("spec_file", Kind::Texts, Trust::OutsideProject),
-    ("spec_template", Kind::Text, Trust::OutsideProject),
-    ("stall_after", Kind::Count, Trust::Never),
-    ("tag_green", Kind::Switch, Trust::Never),
-    ("timeout", Kind::Duration, Trust::Never),
-    ("verify", Kind::Texts, Trust::Always),
-    ("verify_timeout", Kind::Duration, Trust::Never),
-    ("wave_barrier", Kind::Switch, Trust::Never),
-    ("worktree_copy", Kind::Texts, Trust::OutsideProject),
-    ("worktree_setup", Kind::Text, Trust::Always),
-];
+/// A key at the top of a config file.
+#[derive(Debug)]
+pub struct SettingKey {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value must be.
+    pub kind: Kind,
+    /// Whether it needs trust where a project's own file sets it.
+    pub trust: Trust,
+    /// Whether nothing could be done within a limit of 0.
+    pub(super) never_zero: bool,
+    /// Whether its type can hold a value of its kind.
+    pub(super) in_range: fn(&Value) -> bool,
+}
 
-/// Limits within which nothing could be done if they were 0.
-const NEVER_ZERO: &[&str] = &[
-    "max_duration",
-    "max_failures",
-    "max_iterations",
-    "max_iterations_per_task",
-    "max_total_iterations",
-    "on_event_timeout",
-    "timeout",
-    "verify_timeout",
-];
-
-/// Refuses a limit of 0 where that makes no sense, as its flag does.
-pub(super) fn refuse_zero(key: &str, value: &Value) -> Result<(), String> {
-    if !NEVER_ZERO.contains(&key) {
-        return Ok(());
+impl SettingKey {
+    /// The value in its one form, or why it cannot be one.
+    pub(super) fn checked(&self, value: Value) -> Result<Value, String> {
+        let value = self.kind.normalise(value)?;
+        if self.never_zero {
+            self.kind.refuse_zero(&value)?;
+        }
+        match (self.in_range)(&value) {
+            true => Ok(value),
+            false => Err(format!("{value} is out of range")),
+        }
     }
-    match kind_of(key) {
-        Some(Kind::Duration) if duration_of(value).is_some_and(|limit| limit.is_zero()) => Err(
-            "nothing can be done in no time; write for example \"30m\", or leave it away"
-                .to_owned(),
-        ),
-        Some(Kind::Limit) if value.as_integer() == Some(0) => {
-            Err("0 would do nothing; write a number from 1, or \"unlimited\"".to_owned())
-        }
-        Some(Kind::Count) if value.as_integer() == Some(0) => {
-            Err("0 would do nothing; write a number from 1".to_owned())
-        }
-        _ => Ok(()),
+
+    /// Reads a value as it stands in the environment.
+    pub(super) fn read_text(&self, text: &str) -> Result<Value, String> {
+        self.checked(self.kind.of_text(text)?)
     }
 }
 
@@ -156,29 +90,26 @@ pub(super) fn duration_of(value: &Value) -> Option<Duration> {
     }
 }
 
-/// What a key's value must be; `None` for a key that is none.
-pub fn kind_of(key: &str) -> Option<Kind> {
-    KEYS.iter()
-        .find(|(name, ..)| *name == key)
-        .map(|(_, kind, _)| *kind)
-}
-
-/// When a key needs trust; one that is not known does nothing.
-pub fn trust_of(key: &str) -> Trust {
-    KEYS.iter()
-        .find(|(name, ..)| *name == key)
-        .map_or(Trust::Never, |(.., trust)| *trust)
-}
-
-/// The known key that was probably meant.
-pub(super) fn nearest(key: &str) -> Option<&'static str> {
-    let key = key.replace('-', "_");
-    finding::nearest(&key, KEYS.iter().map(|(name, ..)| *name))
-}
-
 impl Kind {
+    /// Refuses a limit of 0 as its flag does.
+    fn refuse_zero(self, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Duration if duration_of(value).is_some_and(|limit| limit.is_zero()) => Err(
+                "nothing can be done in no time; write for example \"30m\", or leave it away"
+                    .to_owned(),
+            ),
+            Self::Limit if value.as_integer() == Some(0) => {
+                Err("0 would do nothing; write a number from 1, or \"unlimited\"".to_owned())
+            }
+            Self::Count if value.as_integer() == Some(0) => {
+                Err("0 would do nothing; write a number from 1".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The value in its one form, or why it cannot be one.
-    pub(super) fn normalise(self, value: Value) -> Result<Value, String> {
+    fn normalise(self, value: Value) -> Result<Value, String> {
         let wrong = |found: &Value| format!("{} is needed, not {}", self.words(), article(found));
         match (self, &value) {
             (Self::Switch, Value::Boolean(_))
@@ -241,8 +172,8 @@ impl Kind {
         }
     }
 
-    /// Reads a value as it stands in the environment.
-    pub(super) fn read_text(self, text: &str) -> Result<Value, String> {
+    /// The value that a text in the environment stands for, not checked yet.
+    fn of_text(self, text: &str) -> Result<Value, String> {
         let number = || text.parse().map(Value::Integer).ok();
         let value = match self {
             Self::Count | Self::Limit | Self::Size | Self::Duration => number(),
@@ -260,7 +191,7 @@ impl Kind {
             | Self::Choices(_)
             | Self::Hooks => None,
         };
-        self.normalise(value.unwrap_or_else(|| Value::String(text.to_owned())))
+        Ok(value.unwrap_or_else(|| Value::String(text.to_owned())))
     }
 
     fn words(self) -> String {

@@ -4,17 +4,21 @@
 mod file;
 mod keys;
 mod powers;
+mod settings;
+mod table;
 
-pub use keys::{KEYS, Kind, Trust, kind_of};
+pub use keys::{Kind, SettingKey, Trust};
+pub use settings::{
+    Entries, FlagType, HookTarget, IterationLimit, KEYS, NotifyWay, Setting, SettingType, Settings,
+    SizeLimit,
+};
 
 use crate::ops::IoError;
 use crate::safe_open::{self, Options};
 use descartes_kernel::trust::Powers;
-use descartes_kernel::units::{parse_size, show_size};
-use serde::de::DeserializeOwned;
+use descartes_kernel::units::show_size;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::Value;
 
 /// The defaults, as a config file with an explanation of every key.
@@ -76,15 +80,6 @@ pub struct Sourced<T> {
     pub value: T,
     /// Where it comes from.
     pub source: Source,
-}
-
-impl<T> Sourced<T> {
-    fn map<U>(self, change: impl FnOnce(T) -> Option<U>) -> Option<Sourced<U>> {
-        Some(Sourced {
-            value: change(self.value)?,
-            source: self.source,
-        })
-    }
 }
 
 /// A key that is not known: probably misspelt, and of no effect.
@@ -160,8 +155,8 @@ pub struct ConfigPlaces {
 pub struct Row {
     /// The key; entries of tables have a dot in theirs.
     pub key: String,
-    /// The value as TOML.
-    pub value: String,
+    /// The value, where one is set by another layer than the flags.
+    pub value: Option<Value>,
     /// Where it comes from.
     pub source: Source,
 }
@@ -181,7 +176,9 @@ pub enum Use {
 /// All settings, merged.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
-    values: BTreeMap<String, Sourced<Value>>,
+    /// Each with its type; flags are put over them.
+    pub settings: Settings,
+    written: Entries,
     unknown: Vec<UnknownKey>,
     unknown_more: usize,
     powers: Powers,
@@ -236,6 +233,7 @@ impl Layers {
         for (name, text) in &places.environment {
             layers.add_variable(name, text)?;
         }
+        layers.settings = Settings::of(&layers.written);
         Ok(layers)
     }
 
@@ -251,7 +249,7 @@ impl Layers {
                 value: setting.value,
                 source,
             };
-            self.values.insert(setting.key, value);
+            self.written.insert(setting.key, value);
         }
         for (key, line) in parsed.unknown {
             self.warn(|| format!("{}:{line}", path.display()), &key);
@@ -266,61 +264,23 @@ impl Layers {
             return Ok(());
         }
         let key = key.to_ascii_lowercase();
-        match kind_of(&key) {
-            Some(kind) => {
+        match settings::key_named(&key) {
+            Some(known) => {
                 let wrong = |why| ConfigError::Value {
                     place: name.to_owned(),
                     why,
                 };
-                let value = kind.read_text(text).map_err(wrong)?;
-                keys::refuse_zero(&key, &value).map_err(wrong)?;
-                self.put(&key, value, &Source::Environment(name.to_owned()));
+                let value = known.read_text(text).map_err(wrong)?;
+                let source = Source::Environment(name.to_owned());
+                self.written.insert(key, Sourced { value, source });
             }
             // Others may use the prefix too; only what looks like a slip is told.
-            None if keys::nearest(&key).is_some() => {
+            None if settings::nearest_key(&key).is_some() => {
                 self.warn(|| name.to_owned(), &key);
             }
             None => {}
         }
         Ok(())
-    }
-
-    /// Puts a flag's value over everything else.
-    pub fn set_flag(
-        &mut self,
-        key: &str,
-        flag: &str,
-        value: impl Into<Value>,
-    ) -> Result<(), ConfigError> {
-        let wrong = |why| ConfigError::Value {
-            place: flag.to_owned(),
-            why,
-        };
-        let kind = kind_of(key).ok_or_else(|| wrong(format!("there is no setting `{key}`")))?;
-        let value = kind.normalise(value.into()).map_err(wrong)?;
-        self.put(key, value, &Source::Flag(flag.to_owned()));
-        Ok(())
-    }
-
-    /// Entries of tables are settings of their own: a project may add one and keep the user's.
-    fn put(&mut self, key: &str, value: Value, source: &Source) {
-        let mut insert = |key: String, value| {
-            self.values.insert(
-                key,
-                Sourced {
-                    value,
-                    source: source.clone(),
-                },
-            );
-        };
-        match (kind_of(key), value) {
-            (Some(Kind::Tables), Value::Table(entries)) => {
-                for (name, value) in entries {
-                    insert(format!("{key}.{name}"), value);
-                }
-            }
-            (_, value) => insert(key.to_owned(), value),
-        }
     }
 
     fn warn(&mut self, place: impl FnOnce() -> String, key: &str) {
@@ -331,7 +291,7 @@ impl Layers {
         self.unknown.push(UnknownKey {
             place: place(),
             key: key.escape_debug().take(80).collect(),
-            nearest: keys::nearest(key),
+            nearest: settings::nearest_key(key),
         });
     }
 
@@ -346,46 +306,35 @@ impl Layers {
         out
     }
 
-    /// A setting in a type of the caller's; `None` where it is not set, or is no such type.
-    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<Sourced<T>> {
-        self.values
-            .get(key)?
-            .clone()
-            .map(|value| value.try_into().ok())
-    }
-
-    /// A setting of kind [`Kind::Duration`].
-    pub fn duration(&self, key: &str) -> Option<Sourced<Duration>> {
-        let found = self.values.get(key)?.clone();
-        found.map(|value| keys::duration_of(&value))
-    }
-
-    /// A setting of kind [`Kind::Limit`] or [`Kind::Size`]; the inner `None` is unlimited.
-    pub fn limit(&self, key: &str) -> Option<Sourced<Option<u64>>> {
-        self.values.get(key)?.clone().map(|value| match value {
-            Value::String(text) if text == "unlimited" => Some(None),
-            Value::String(text) => parse_size(&text).ok().map(Some),
-            Value::Integer(number) => u64::try_from(number).ok().map(Some),
-            _ => None,
-        })
-    }
-
-    /// The entries of a setting of kind [`Kind::Tables`], by name.
-    pub fn entries(&self, key: &str) -> BTreeMap<&str, &Sourced<Value>> {
-        let entries = self.values.iter();
-        entries
-            .filter_map(|(path, value)| Some((path.strip_prefix(key)?.strip_prefix('.')?, value)))
-            .collect()
-    }
-
-    /// Everything that is set, by key.
+    /// Every key, set or not, and every entry of a table.
     pub fn rows(&self) -> Vec<Row> {
-        let row = |(key, sourced): (&String, &Sourced<Value>)| Row {
-            key: key.clone(),
-            value: sourced.value.to_string(),
-            source: sourced.source.clone(),
+        let key = |(key, source): (&str, &Source)| Row {
+            key: key.to_owned(),
+            value: match source {
+                Source::Flag(_) => None,
+                _ => self.written.get(key).map(|found| found.value.clone()),
+            },
+            source: source.clone(),
         };
-        self.values.iter().map(row).collect()
+        let mut rows: Vec<Row> = self.settings.sources().into_iter().map(key).collect();
+        for table in KEYS.iter().filter(|key| key.kind == Kind::Tables) {
+            let inside = format!("{}.", table.name);
+            let entries = self
+                .written
+                .iter()
+                .filter(|(key, _)| key.starts_with(&inside));
+            let before = rows.len();
+            rows.extend(entries.map(|(key, found)| Row {
+                key: key.clone(),
+                value: Some(found.value.clone()),
+                source: found.source.clone(),
+            }));
+            if rows.len() == before {
+                rows.push(key((table.name, &Source::Default)));
+            }
+        }
+        rows.sort_by(|a, b| a.key.cmp(&b.key));
+        rows
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which values of a project's own file need the user's trust, in the form that is shown and hashed.
 
-use super::keys::{Trust, trust_of};
+use super::keys::Trust;
+use super::settings::key_named;
 use crate::layout::{PROJECT_FOLDER, canonical};
 use descartes_kernel::trust::Powers;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use toml::Value;
 /// `agents.name`. Nothing where it starts nothing and widens nothing.
 pub(super) fn of(key: &str, value: &Value, project: &Path) -> Powers {
     let top = key.split('.').next().unwrap_or(key);
-    let needs = match trust_of(top) {
+    let needs = match key_named(top).map_or(Trust::Never, |key| key.trust) {
         Trust::Never => false,
         Trust::Always => value.as_array().is_none_or(|list| !list.is_empty()),
         Trust::OutsideProject => texts(value).any(|name| is_outside(key, name, project)),

@@ -33,7 +33,7 @@ impl MayBeStarted {
     /// Looks at what is trusted here.
     pub fn here(ctx: &CommandContext) -> Result<Self, CliError> {
         let harmless = ctx.with(ProjectConfig::Harmless).layers(&ctx.here);
-        let found = harmless.and_then(|layers| profiles(&layers));
+        let found = harmless.and_then(|layers| profiles(&layers.settings));
         Ok(Self(match found {
             Ok(profiles) => profiles,
             Err(_) => Profiles::builtin()?,

@@ -19,7 +19,7 @@ use installed::MayBeStarted;
 /// Runs a verb, or lists.
 pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let written = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
-    let profiles = profiles(&written)?;
+    let profiles = profiles(&written.settings)?;
     if let Some(notice) = trust::notice(&ctx.here, ctx) {
         printer.note(&notice);
     }

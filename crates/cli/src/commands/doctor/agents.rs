@@ -1,7 +1,7 @@
 //! Which agents are installed, in which version.
 
 use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
-use descartes_store::config::Layers;
+use descartes_store::config::Settings;
 
 use super::finding::{Finding, note, ok};
 use crate::commands::agents::installed::{
@@ -12,7 +12,7 @@ use crate::settings::command_context::CommandContext;
 /// Looks for every agent that is known.
 pub fn look(
     profiles: &Profiles,
-    layers: &Layers,
+    settings: &Settings,
     started: &MayBeStarted,
     ctx: &CommandContext,
 ) -> Vec<Finding> {
@@ -27,12 +27,16 @@ pub fn look(
             "any command can be one: --command './my-agent'",
         ));
     }
-    out.extend(default_missing(profiles, layers, ctx));
+    out.extend(default_missing(profiles, settings, ctx));
     out
 }
 
-fn default_missing(profiles: &Profiles, layers: &Layers, ctx: &CommandContext) -> Option<Finding> {
-    let agent = layers.get::<String>("default_agent")?.value;
+fn default_missing(
+    profiles: &Profiles,
+    settings: &Settings,
+    ctx: &CommandContext,
+) -> Option<Finding> {
+    let agent = settings.default_agent.get()?;
     let command = profiles
         .get(&agent)
         .map_or(agent.as_str(), |profile| profile.command.as_str());

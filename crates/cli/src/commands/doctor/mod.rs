@@ -28,7 +28,7 @@ pub fn run(args: DoctorArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     let (layers, profiles, config) = configuration(ctx)?;
     findings.extend(config);
     let started = MayBeStarted::here(ctx)?;
-    findings.extend(agents::look(&profiles, &layers, &started, ctx));
+    findings.extend(agents::look(&profiles, &layers.settings, &started, ctx));
     findings.extend(streams::look(&root, &profiles));
     findings.extend(leftovers::look(&root, &ctx.paths));
     findings.push(machine::log(&root));
@@ -45,7 +45,7 @@ fn configuration(ctx: &CommandContext) -> Result<(Layers, Profiles, Vec<Finding>
     let found = ctx
         .with(ProjectConfig::AsWritten)
         .layers(&ctx.here)
-        .and_then(|layers| Ok((profiles(&layers)?, layers)));
+        .and_then(|layers| Ok((profiles(&layers.settings)?, layers)));
     match found {
         Ok((profiles, layers)) => {
             let mut out = machine::config(ctx);

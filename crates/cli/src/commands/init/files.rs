@@ -115,6 +115,7 @@ fn config(project: &Project) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use descartes_kernel::config::Permissions;
     use descartes_store::config::{ConfigPlaces, Layers};
 
     #[test]
@@ -140,13 +141,11 @@ mod tests {
             };
             let layers = Layers::load(&places).unwrap();
             assert!(layers.unknown().is_empty());
-            let verify = layers.get::<Vec<String>>("verify").map(|found| found.value);
+            let verify = layers.settings.verify.get();
             assert_eq!(verify.unwrap_or_default(), project.gates);
-            assert_eq!(
-                layers.get::<String>("prompt_file").unwrap().value,
-                "PROMPT.md"
-            );
-            assert_eq!(layers.get::<String>("permissions").unwrap().value, "edit");
+            let file = layers.settings.prompt_file.get();
+            assert_eq!(file, Some("PROMPT.md".into()));
+            assert_eq!(layers.settings.permissions.get(), Some(Permissions::Edit));
         }
     }
 

@@ -217,20 +217,9 @@ pub(super) fn change(args: &ChangeArgs, ctx: &CommandContext) -> Result<ConfigCh
         check_prompt(text)?;
     }
     let change = ConfigChange {
-        max_iterations: args.max_iterations.map(|limit| limit.0),
-        max_duration_secs: args.max_duration,
-        max_cost_usd: args.max_cost,
-        max_tokens: args.max_tokens,
-        iteration_timeout_secs: args.timeout,
-        idle_timeout_secs: args.idle_timeout,
-        max_failures: args.max_failures,
-        stall_after: args.stall_after,
-        verify: Some(args.verify.clone()).filter(|gates| !gates.is_empty()),
-        verify_timeout_secs: args.verify_timeout,
         prompt: text,
         prompt_file: task.file,
-        model: args.model.clone(),
-        ..ConfigChange::default()
+        ..ConfigChange::from(args)
     };
     // What could start no loop is refused here, whichever loop is meant.
     let mut any = IterativeLoopConfig {

@@ -29,8 +29,8 @@ pub fn known(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Know
     let written = ctx.with(ProjectConfig::AsWritten);
     let known = written.layers(dir).and_then(|layers| {
         Ok(Known {
-            profiles: Arc::new(profiles(&layers)?),
-            prices: Arc::new(prices(&layers)?),
+            profiles: Arc::new(profiles(&layers.settings)?),
+            prices: Arc::new(prices(&layers.settings)?),
         })
     });
     match known {

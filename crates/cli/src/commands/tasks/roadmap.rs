@@ -12,15 +12,15 @@ use descartes_kernel::roadmap;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
 use descartes_kernel::units::plural;
+use descartes_store::config::IterationLimit;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
 use serde_json::json;
 
 use super::roadmap_status;
 use super::state_path;
-use crate::args::start::{GitArgs, ScudArgs, StartArgs, TaskArgs};
+use crate::args::start::{FlagGroup, GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
-use crate::args::values::IterationLimit;
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::printer::Printer;
@@ -29,7 +29,7 @@ use crate::session::order::{Job, Order};
 use crate::session::{background, foreground};
 use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::prompt::read_text;
-use crate::settings::start::{resolve_for, value};
+use crate::settings::start::resolve_for;
 use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
@@ -128,7 +128,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
                 false => "going on with the run that was interrupted (--force starts anew)",
             });
             let trust = args.scud.tasks.trust_marks;
-            if let Some(warning) = for_new_runs(&args, run) {
+            if let Some(warning) = for_new_runs(run) {
                 printer.warning(&warning);
             }
             Job::Resume {
@@ -184,8 +184,7 @@ fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
 
 /// The promise of a looping task where neither it nor a flag names one.
 fn default_promise(dir: &Path, ctx: &CommandContext) -> Result<String, CliError> {
-    let layers = ctx.layers(dir)?;
-    let promise = value::<String>(&layers, "completion_promise")?;
+    let promise = ctx.layers(dir)?.settings.completion_promise.value;
     Ok(promise.unwrap_or_else(|| RoadmapDefaults::default().promise))
 }
 
@@ -229,16 +228,25 @@ fn changes(args: &StartArgs) -> ConfigChange {
     }
 }
 
+/// Flags that hold for a run that is taken up, too.
+const FOR_ANY_RUN: [&str; 13] = [
+    "--env",
+    "--idle-timeout",
+    "--max-cost",
+    "--max-duration",
+    "--max-failures",
+    "--max-iterations",
+    "--max-tokens",
+    "--model",
+    "--stall-after",
+    "--timeout",
+    "--trust-marks",
+    "--verify",
+    "--verify-timeout",
+];
+
 /// Flags that hold only for a run that starts anew, where one is taken up.
-fn for_new_runs(args: &StartArgs, run: &RoadmapRunArgs) -> Option<String> {
-    let StartArgs {
-        done,
-        limits,
-        agent,
-        scud,
-        ..
-    } = args;
-    let tasks = &scud.tasks;
+fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
     let given = [
         ("--cli", run.cli.is_some()),
         ("--command", run.command.is_some()),
@@ -247,31 +255,15 @@ fn for_new_runs(args: &StartArgs, run: &RoadmapRunArgs) -> Option<String> {
             run.ralph_default_promise.is_some(),
         ),
         ("--growth", run.growth > 0),
-        ("--completion-promise", done.completion_promise.is_some()),
-        ("--promise-match", done.promise_match.is_some()),
-        ("--promise-hint", done.promise_hint.is_some()),
-        ("--promise-grace", done.promise_grace.is_some()),
-        ("--abort-promise", done.abort_promise.is_some()),
-        ("--kill-grace", limits.kill_grace.is_some()),
-        ("--max-log", limits.max_log.is_some()),
-        ("--max-snapshots", limits.max_snapshots.is_some()),
-        ("--backend", run.agent.backend.is_some()),
-        ("--permissions", agent.permissions.is_some()),
-        ("--fallback", !agent.fallback.is_empty()),
-        ("--prompt-mode", agent.prompt_mode.is_some()),
-        ("--plan", tasks.plan.is_some()),
-        ("--handoff", tasks.handoff.is_some()),
-        ("--no-sub-agents", tasks.no_sub_agents),
-        ("--no-auto-commit-waves", tasks.no_auto_commit_waves),
-        ("--no-wave-barrier", tasks.no_wave_barrier),
-        ("--spec-template", tasks.spec_template.is_some()),
-        ("--in-place", tasks.in_place),
-        ("--parallel", tasks.parallel.is_some()),
-        ("--branch", run.branch),
-        ("--branch-template", run.branch_template.is_some()),
     ];
-    let names = given.into_iter().filter(|(_, given)| *given);
-    let names: Vec<&str> = names.map(|(flag, _)| flag).collect();
+    let given = given.into_iter().filter(|(_, given)| *given);
+    let mut names: Vec<String> = given.map(|(flag, _)| flag.to_owned()).collect();
+    let groups: [&dyn FlagGroup; 4] = [&run.done, &run.limits, &run.agent, &run.tasks];
+    names.extend(groups.into_iter().flat_map(FlagGroup::given));
+    names.extend(run.branch.then(|| "--branch".to_owned()));
+    let template = run.branch_template.as_ref();
+    names.extend(template.map(|_| "--branch-template".to_owned()));
+    names.retain(|flag| !FOR_ANY_RUN.contains(&flag.as_str()));
     (!names.is_empty()).then(|| {
         format!(
             "the run goes on as it was started: {} would hold for a new one (--force)",

@@ -1,7 +1,5 @@
 //! `descartes spec TASK`: what its agent would be told, and what each part of it weighs.
 
-use std::path::PathBuf;
-
 use descartes_core::host::HostError;
 use descartes_core::tasks::{TaskBrief, found_gates, open_source, task_spec};
 use descartes_kernel::config::IterativeLoopConfig;
@@ -10,7 +8,7 @@ use descartes_kernel::outcome::exit;
 use descartes_kernel::prompt::first_prompt;
 use descartes_kernel::spec::Part;
 use descartes_kernel::tasks::{TaskFile, TasksConfig};
-use descartes_store::config::Layers;
+use descartes_store::config::{FlagType, Settings};
 use serde_json::json;
 
 use super::tasks_of;
@@ -18,24 +16,25 @@ use crate::args::tasks::{SpecArgs, WhichTasks};
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
-use crate::settings::start::{promise, value};
+use crate::settings::start::promise;
 use crate::settings::tasks::template;
 
 /// Runs it.
 pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let mut tasks = tasks_of(&args.which, ctx)?;
     // As the loop would have it; nothing of it is run here.
-    let layers = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
+    let written = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
+    let mut settings = written.settings;
+    put_over(args, &mut settings);
     tasks.plan_path = args.plan.as_ref().map(|file| ctx.absolute(file));
     tasks.handoff_path = args.handoff.as_ref().map(|file| ctx.absolute(file));
-    tasks.spec.max_spec_tokens = match args.max_spec_tokens {
-        Some(given) => Some(given),
-        None => value(&layers, "max_spec_tokens")?.or(tasks.spec.max_spec_tokens),
-    };
-    let typed = args.spec_template.as_deref();
-    tasks.spec.spec_template = template(typed, &layers, ctx, &ctx.here)?;
+    tasks.spec.max_spec_tokens = settings
+        .max_spec_tokens
+        .get()
+        .or(tasks.spec.max_spec_tokens);
+    tasks.spec.spec_template = template(&settings, ctx, &ctx.here)?;
     if let TaskFile::Roadmap { defaults, .. } = &mut tasks.source
-        && let Some(promise) = value::<String>(&layers, "completion_promise")?
+        && let Some(promise) = settings.completion_promise.get()
     {
         defaults.promise = promise;
     }
@@ -55,13 +54,9 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             code: exit::REFUSED,
         });
     };
-    let gates = gates_of(args, brief, &tasks, &layers, ctx)?;
-    let spec_files = match args.spec_file.is_empty() {
-        true => value::<Vec<PathBuf>>(&layers, "spec_file")?.unwrap_or_default(),
-        false => args.spec_file.clone(),
-    };
+    let gates = gates_of(brief, &tasks, &settings, ctx)?;
     let config = IterativeLoopConfig {
-        spec_files,
+        spec_files: settings.spec_file.get().unwrap_or_default(),
         ..IterativeLoopConfig::default()
     };
     let mut spec = task_spec(
@@ -74,9 +69,9 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
     );
     let promise = match &tasks.source {
         TaskFile::Roadmap { .. } => brief.promise.clone(),
-        TaskFile::Scud { .. } => promise(&layers)?,
+        TaskFile::Scud { .. } => promise(&settings),
     };
-    let told = value(&layers, "promise_hint")?.unwrap_or(true);
+    let told = settings.promise_hint.get().unwrap_or(true);
     spec.text = first_prompt(&spec.text, promise.as_deref().filter(|_| told));
     if args.json {
         let value = json!({
@@ -107,18 +102,25 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
     Ok(0)
 }
 
+fn put_over(args: &SpecArgs, settings: &mut Settings) {
+    settings.verify.put("--verify", args.verify.given());
+    settings
+        .spec_file
+        .put("--spec-file", args.spec_file.given());
+    let tokens = args.max_spec_tokens;
+    settings.max_spec_tokens.put("--max-spec-tokens", tokens);
+    let template = args.spec_template.clone();
+    settings.spec_template.put("--spec-template", template);
+}
+
 /// Gates of the task itself, then those of the loop.
 fn gates_of(
-    args: &SpecArgs,
     brief: &TaskBrief,
     tasks: &TasksConfig,
-    layers: &Layers,
+    settings: &Settings,
     ctx: &CommandContext,
 ) -> Result<Vec<String>, CliError> {
-    let mut own = args.verify.clone();
-    if own.is_empty() {
-        own = value(layers, "verify")?.unwrap_or_default();
-    }
+    let mut own = settings.verify.get().unwrap_or_default();
     if own.is_empty() && matches!(tasks.source, TaskFile::Scud { .. }) {
         let found = found_gates(&ctx.here)?;
         own = found.map(|found| found.commands).unwrap_or_default();
