@@ -57,6 +57,12 @@ fn limits_are_told_with_their_kind_and_their_end() {
             Usage,
             Some("2026-11-18T17:00:00Z"),
         ),
+        // Behind a title that BEL ends.
+        (
+            "\x1b]0;claude\x07You've hit your limit · resets 5pm (Europe/Vilnius)",
+            Usage,
+            Some("2026-11-15T15:00:00Z"),
+        ),
         // A time that has passed is tomorrow's.
         (
             "You've hit your limit · resets 1:32am (UTC)",
