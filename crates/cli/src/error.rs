@@ -98,6 +98,12 @@ pub enum CliError {
         /// What to type next.
         hints: Vec<String>,
     },
+    /// A signal came before there was a loop that it could stop.
+    #[error("stopped before the loop was running")]
+    Stopped {
+        /// The exit code.
+        code: i32,
+    },
     /// What a process in the background told.
     #[error("{message}")]
     Background {
@@ -158,7 +164,7 @@ impl CliError {
             )
             | Self::Trust(TrustError::Inside(_))
             | Self::Refused { .. } => exit::REFUSED,
-            Self::Background { code, .. } => *code,
+            Self::Stopped { code } | Self::Background { code, .. } => *code,
             Self::Io { .. }
             | Self::System { .. }
             | Self::Find(_)
@@ -224,7 +230,9 @@ impl CliError {
                 crate::trust::FLAG
             )],
             Self::Trust(TrustError::Io(_)) => Vec::new(),
-            Self::Io { .. } | Self::System { .. } | Self::Disk(_) => Vec::new(),
+            Self::Io { .. } | Self::System { .. } | Self::Disk(_) | Self::Stopped { .. } => {
+                Vec::new()
+            }
         }
     }
 }

@@ -12,6 +12,8 @@ pub mod exit {
     pub const REFUSED: i32 = 65;
     /// Findings of `check` and `doctor`, and plain errors.
     pub const ERROR: i32 = 1;
+    /// Ended by Ctrl-C, or cancelled.
+    pub const INTERRUPTED: i32 = 130;
     /// Ended by SIGTERM.
     pub const TERMINATED: i32 = 143;
     /// The terminal was closed (SIGHUP); the loop can be resumed.
@@ -125,7 +127,7 @@ impl IterativeExitReason {
             Self::TasksBlocked { .. } => 6,
             Self::AgentFailed { .. } => 7,
             Self::Error { .. } => 1,
-            Self::UserCancelled => 130,
+            Self::UserCancelled => exit::INTERRUPTED,
         }
     }
 

@@ -201,7 +201,8 @@ fn open(order: Order, ctx: &CommandContext) -> Result<(Opened, Switchboard, List
     let listeners = order.listeners(ctx)?;
     let board = Switchboard::default();
     std::mem::forget(board.receive()?);
-    Ok((order.open(settings)?, board, listeners))
+    let opened = board.open(order, settings, &mut Vec::new())?;
+    Ok((opened, board, listeners))
 }
 
 fn quit(answer: &StartReply) -> i32 {

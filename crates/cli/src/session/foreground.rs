@@ -107,10 +107,10 @@ fn open(
     let board = Switchboard::default();
     let signals = board.receive()?;
     let mut told = Vec::new();
-    let (message, denied) = match order.clone().open_telling(settings, &mut told) {
-        Err(HostError::Denied {
+    let (message, denied) = match board.open(order.clone(), settings, &mut told) {
+        Err(CliError::Host(HostError::Denied {
             message, denied, ..
-        }) if matches!(format, Format::Human(_)) => (message, denied),
+        })) if matches!(format, Format::Human(_)) => (message, denied),
         opened => {
             let opened = opened?;
             told.iter().for_each(|notice| printer.note(notice));
@@ -127,7 +127,7 @@ fn open(
     let signals = board.receive()?;
     let settings = order.host_settings(ctx)?;
     told.clear();
-    let opened = order.open_telling(settings, &mut told)?;
+    let opened = board.open(order, settings, &mut told)?;
     told.iter().for_each(|notice| printer.note(notice));
     Ok((opened, board, signals))
 }

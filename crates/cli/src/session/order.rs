@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use descartes_core::host::{
-    self, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState, PassEnv, Resume,
-    Resumed,
+    self, EarlyStop, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState,
+    PassEnv, Resume, Resumed,
 };
 use descartes_core::tasks::Retry;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
@@ -123,16 +123,8 @@ impl From<Resumed> for Opened {
 impl Order {
     /// Carries it out, as far as holding the loop. All signals that matter are received by
     /// then: the host starts threads.
-    pub fn open(self, settings: HostSettings) -> Result<Opened, HostError> {
-        self.open_telling(settings, &mut Vec::new())
-    }
-
-    /// The same; what a person is told of a loop that does not go on is added to `told`.
-    pub fn open_telling(
-        self,
-        settings: HostSettings,
-        told: &mut Vec<String>,
-    ) -> Result<Opened, HostError> {
+    /// What a person is told of a loop that does not go on is added to `told`.
+    pub fn open(self, settings: HostSettings, told: &mut Vec<String>) -> Result<Opened, HostError> {
         match self.job {
             Job::Start {
                 mut config,
@@ -230,6 +222,7 @@ impl Order {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profiles: Arc::new(profiles(&settings)?),
             cancel: None,
+            early_stop: EarlyStop::default(),
             backend: None,
             prices: Arc::new(prices(&settings)?),
             max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),

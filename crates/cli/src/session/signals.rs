@@ -4,10 +4,12 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use descartes_core::host::Remote;
+use descartes_core::host::{EarlyStop, HostSettings, Remote};
 use descartes_kernel::event::StopBy;
+use descartes_kernel::outcome::exit;
 use descartes_proc::{HostSignal, Signals};
 
+use super::order::{Opened, Order};
 use crate::error::{CliError, at};
 use crate::view::signal::Signal;
 
@@ -24,6 +26,8 @@ pub enum Patience {
 #[derive(Clone)]
 pub struct Switchboard {
     inner: Arc<Mutex<SignalTargets>>,
+    /// Ends what hangs while there is no loop yet.
+    early_stop: EarlyStop,
     /// Whether this process was started within a loop.
     nested: bool,
 }
@@ -32,6 +36,7 @@ impl Default for Switchboard {
     fn default() -> Self {
         Self {
             inner: Arc::default(),
+            early_stop: EarlyStop::default(),
             nested: descartes_core::steering::own_enclosure().is_some(),
         }
     }
@@ -68,8 +73,26 @@ impl Switchboard {
         ))
     }
 
+    /// Opens a loop, unless a signal comes first. What a person is told of a loop that does not go on
+    /// is added to `told`.
+    pub fn open(
+        &self,
+        order: Order,
+        mut settings: HostSettings,
+        told: &mut Vec<String>,
+    ) -> Result<Opened, CliError> {
+        settings.early_stop = self.early_stop.clone();
+        let opened = order.open(settings, told);
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match (opened, inner.early.first()) {
+            (Err(_), Some(by)) => Err(CliError::Stopped { code: code(*by) }),
+            (opened, _) => Ok(opened?),
+        }
+    }
+
     /// Signals go to this loop and its view from now on.
     pub fn connect(&self, remote: Remote, view: Option<Arc<Signal>>) {
+        self.early_stop.hand_over();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for by in inner.early.drain(..) {
             remote.stop(by);
@@ -106,6 +129,18 @@ impl Switchboard {
             HostSignal::Resize => inner.tell(|view| view.wake()),
             HostSignal::Continue | HostSignal::Stop => inner.tell(|view| view.carry_on()),
         }
+        if inner.remote.is_none() && !inner.early.is_empty() {
+            self.early_stop.stop();
+        }
+    }
+}
+
+/// The exit code of a start that a signal ended.
+fn code(by: StopBy) -> i32 {
+    match by {
+        StopBy::Terminate => exit::TERMINATED,
+        StopBy::HangUp => exit::HUNG_UP,
+        _ => exit::INTERRUPTED,
     }
 }
 

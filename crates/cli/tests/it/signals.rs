@@ -7,7 +7,9 @@ use descartes_testkit::{World, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{events, start_command, state};
+use crate::common::{events, loops, start_command, state};
+use crate::landing_statuses::git_that;
+use crate::task_common::{graph, scud_project, statuses};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -106,5 +108,64 @@ fn a_reader_that_is_stuck_or_gone_does_not_hold_the_loop() {
         }
         assert_eq!(code(&mut child), 0, "gone: {gone}");
         drop(reader);
+    }
+}
+
+/// Every git call of a start may be the one that hangs, long before the loop listens.
+#[test]
+fn a_signal_ends_a_start_whose_git_hangs() {
+    const INTERRUPT: (Signal, i32) = (Signal::SIGINT, 130);
+    const TERMINATE: (Signal, i32) = (Signal::SIGTERM, 143);
+    const HANGUP: (Signal, i32) = (Signal::SIGHUP, 129);
+    for (tasks, call, (signal, expected)) in [
+        (false, 1, INTERRUPT),
+        (false, 2, TERMINATE),
+        (false, 3, HANGUP),
+        (true, 1, INTERRUPT),
+        (true, 2, TERMINATE),
+        (true, 3, HANGUP),
+        (true, 5, INTERRUPT),
+        (true, 8, TERMINATE),
+    ] {
+        let case = format!("task loop: {tasks}, call {call}, {signal}");
+        let world = scud_project(graph("1 | A | P | 1 | M", ""));
+        let at = world.root().join("reached");
+        let calls = world.root().join("calls");
+        let (at, calls) = (at.display(), calls.display());
+        let hang = format!(
+            "echo x >> {calls}; [ $(wc -l < {calls}) != {call} ] || {{ : > {at}; exec sleep 600; }}"
+        );
+        git_that(&world, &hang);
+        let mut command = match tasks {
+            true => {
+                let agent = world.agent("promise");
+                world.descartes(["loop", "start", "--scud-tag", "auth", "--command", &agent])
+            }
+            false => start_command(&world, "promise", &[]),
+        };
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let patience = Duration::from_secs(60);
+        eventually(&case, patience, || world.root().join("reached").exists());
+        send(&child, signal);
+        // Less than what git itself is given.
+        eventually(&case, patience, || child.try_wait().unwrap().is_some());
+        assert_eq!(code(&mut child), expected, "{case}");
+        world.assert_no_survivors();
+        assert_eq!(statuses(&world), "P", "{case}");
+        if !loops(&world).is_empty() {
+            // It had begun: it is over, or was interrupted.
+            let reason = &state(&world)["exit_reason"]["type"];
+            let wanted = if signal == Signal::SIGHUP {
+                "running"
+            } else {
+                "user_cancelled"
+            };
+            assert_eq!(reason, wanted, "{case}");
+        }
     }
 }

@@ -137,6 +137,10 @@ impl Driver {
     }
 
     fn go(&mut self) -> Result<HostEnd, HostError> {
+        // What was said while the loop was being opened: a stop is meant for the first agent, too.
+        while let Ok(message) = self.rx.try_recv() {
+            self.handle_control(message)?;
+        }
         loop {
             let action = self.next_action();
             let _span = self.run_span(&action).entered();

@@ -380,15 +380,16 @@ fn tree_options(settings: &HostSettings, held: &Held) -> TreeOptions {
 fn guards_of(settings: &HostSettings, held: &Held) -> Arc<Guards> {
     let fds = held.lock.fds();
     let fds = fds.iter().filter_map(|fd| fd.try_clone_to_owned().ok());
-    Guards::holding(settings.guard.clone(), &held.state.loop_id, fds.collect())
+    let guards = Guards::holding(settings.guard.clone(), &held.state.loop_id, fds.collect());
+    settings.early_stop.reach(&guards);
+    guards
 }
 
 /// git in the surroundings that gates have; what it starts is guarded.
 pub(crate) fn git_of(settings: &HostSettings) -> Git {
-    git_guarded(
-        settings,
-        Guards::new(settings.guard.clone(), &settings.mark()),
-    )
+    let guards = Guards::new(settings.guard.clone(), &settings.mark());
+    settings.early_stop.reach(&guards);
+    git_guarded(settings, guards)
 }
 
 fn git_guarded(settings: &HostSettings, guards: Arc<Guards>) -> Git {

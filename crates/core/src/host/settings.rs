@@ -1,27 +1,17 @@
 //! What a host is given by whoever starts it: the library reads no environment itself.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use descartes_kernel::agent::Profiles;
 use descartes_store::layout::{EnvPaths, StateRoot};
 
-use super::{HostError, PassEnv};
+use super::{EarlyStop, GuardProgram, HostError, PassEnv};
 use crate::backend::LoopBackend;
 
 /// Logs of one loop, all runs together, unless told otherwise.
 const LOG_BUDGET: u64 = 10 << 30;
-
-/// The program that is executed as the guard of process trees.
-#[derive(Clone, Debug)]
-pub struct GuardProgram {
-    /// The program: usually this very binary.
-    pub exe: PathBuf,
-    /// Its arguments: the hidden verb.
-    pub args: Vec<String>,
-}
 
 /// Everything a host takes from its surroundings.
 #[derive(Clone)]
@@ -42,6 +32,8 @@ pub struct HostSettings {
     pub profiles: Arc<Profiles>,
     /// A flag that cancels the loop when set.
     pub cancel: Option<Arc<AtomicBool>>,
+    /// Tells whoever opens a loop that it is not wanted any more.
+    pub early_stop: EarlyStop,
     /// A backend of the user's own.
     pub backend: Option<Arc<dyn LoopBackend>>,
     /// Prices for agents that tell tokens only: dollars for a million tokens by model.
@@ -99,6 +91,7 @@ impl HostSettings {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             profiles: Arc::new(profiles),
             cancel: None,
+            early_stop: EarlyStop::default(),
             backend: None,
             prices: Arc::default(),
             max_logs: Some(LOG_BUDGET),

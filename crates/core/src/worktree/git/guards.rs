@@ -100,6 +100,8 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 struct UnderWay {
     calls: BTreeMap<u64, Sender<CallEvent>>,
     wish: Option<Ending>,
+    /// No call is to begin any more.
+    refuses: bool,
 }
 
 /// A supervisor and the queue of its events.
@@ -159,6 +161,26 @@ impl Guards {
         }
     }
 
+    /// Ends what is under way, and lets nothing begin any more.
+    pub(crate) fn refuse(&self, how: Ending) {
+        lock(&self.under_way).refuses = true;
+        self.end(how);
+    }
+
+    /// As if nobody had wished for the end.
+    pub(crate) fn accept_again(&self) {
+        let mut under_way = lock(&self.under_way);
+        (under_way.wish, under_way.refuses) = (None, false);
+        if let Some(end_wished) = &self.end_wished {
+            // It only fails where nothing was wished for.
+            let _ = end_wished.read();
+        }
+    }
+
+    pub(super) fn refuses(&self) -> bool {
+        lock(&self.under_way).refuses
+    }
+
     pub(super) fn is_end_wished(&self) -> bool {
         lock(&self.under_way).wish.is_some()
     }
@@ -195,6 +217,9 @@ impl Guards {
         manner: Manner,
     ) -> Option<Duration> {
         let mut under_way = lock(&self.under_way);
+        if under_way.refuses {
+            return None;
+        }
         let limit = match (under_way.wish, manner) {
             (None, _) => limit,
             (Some(Ending::Kill), Manner::Hooks) => return None,

@@ -22,6 +22,10 @@ const LEFT_WHEN_ENDED: Duration = Duration::from_secs(3);
 impl Call {
     pub(super) fn run_plain(self, deadline: Deadline) -> Result<GitOutput, WorktreeError> {
         let verb = self.verb();
+        let guards = self.guards.as_deref();
+        if guards.is_some_and(Guards::refuses) {
+            return Err(WorktreeError::Stopped { verb });
+        }
         let failed = |error: io::Error| WorktreeError::Git {
             verb: verb.clone(),
             code: None,
@@ -45,7 +49,6 @@ impl Call {
             .stderr(err.try_clone().map_err(failed)?)
             // A group of its own: Ctrl-C on a terminal is for us.
             .process_group(0);
-        let guards = self.guards.as_deref();
         let left_at_end = match guards.is_some_and(Guards::is_end_wished) {
             true => HURRY,
             false => LEFT_WHEN_ENDED,

@@ -166,7 +166,7 @@ fn order(
 fn drive(order: Order, settings: HostSettings) -> Result<Option<RunFacts>, CliError> {
     let board = Switchboard::default();
     let _signals = board.receive()?;
-    let Opened::Held(mut host) = order.open(settings)? else {
+    let Opened::Held(mut host) = board.open(order, settings, &mut Vec::new())? else {
         return Ok(None);
     };
     board.connect(host.remote(), None);
