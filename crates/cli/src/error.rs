@@ -44,7 +44,6 @@ pub enum CliError {
         what: &'static str,
         /// On what.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
     /// The system refused something that has no path.
@@ -52,7 +51,6 @@ pub enum CliError {
     System {
         /// What was tried.
         what: &'static str,
-        /// Why not.
         source: io::Error,
     },
     /// A loop cannot begin or go on.
@@ -70,10 +68,8 @@ pub enum CliError {
     /// A loop cannot be seen.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The disk.
     #[error(transparent)]
     Disk(#[from] IoError),
     /// The work tree.
@@ -85,7 +81,6 @@ pub enum CliError {
     /// It makes sense, but not here and now.
     #[error("{message}")]
     Refused {
-        /// Why not.
         message: String,
         /// What to type next.
         hints: Vec<String>,
@@ -93,7 +88,6 @@ pub enum CliError {
     /// It was tried, and did not come off.
     #[error("{message}")]
     Failed {
-        /// What happened.
         message: String,
         /// What to type next.
         hints: Vec<String>,
@@ -107,9 +101,7 @@ pub enum CliError {
     /// What a process in the background told.
     #[error("{message}")]
     Background {
-        /// What happened.
         message: String,
-        /// Why.
         causes: Vec<String>,
         /// What to type next.
         hints: Vec<String>,
@@ -212,15 +204,15 @@ impl CliError {
             Self::Host(error) => error.hint().into_iter().collect(),
             Self::Journal(error) => error.hint().map(str::to_owned).into_iter().collect(),
             Self::Settings(SettingsError::TooLarge { .. }) => {
-                vec!["take out what is no setting, or move the file away".to_owned()]
+                vec!["remove what is not a setting, or move the file away".to_owned()]
             }
             Self::Settings(SettingsError::Io(_)) => {
-                vec!["make it a file that you may read, or move it away".to_owned()]
+                vec!["make it a file that you can read, or move it away".to_owned()]
             }
             // Whatever reads the settings would end here again.
             Self::Settings(_) | Self::Profile(_) => {
                 vec![
-                    "mend it; every key with its default and meaning: descartes config defaults"
+                    "fix it; every key with its default and meaning: descartes config defaults"
                         .to_owned(),
                 ]
             }
@@ -285,7 +277,7 @@ fn meant(error: &clap::Error, command: &str) -> Option<String> {
         (ErrorKind::UnknownArgument, "descartes loop start") => {
             let word = context(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
             Some(format!(
-                "the task stands in quotes: descartes loop start --prompt \"{word} …\""
+                "put the task in quotes: descartes loop start --prompt \"{word} …\""
             ))
         }
         _ => None,

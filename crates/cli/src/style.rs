@@ -5,9 +5,7 @@ use descartes_kernel::display::Colours;
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paint {
-    /// No.
     Plain,
-    /// Yes.
     Colour,
 }
 
@@ -18,7 +16,6 @@ pub enum Tone {
     Normal,
     /// A heading or a value that matters.
     Strong,
-    /// Background.
     Dim,
     /// It went well.
     Good,

@@ -39,7 +39,6 @@ pub struct Asking {
 /// One file of a project, with what needs trust in it.
 #[derive(Debug)]
 pub struct Part {
-    /// Which.
     pub subject: Subject,
     /// Where it lies.
     pub file: PathBuf,
@@ -137,7 +136,7 @@ impl Project {
     pub fn question(&self) -> String {
         let changed = |part: &Part| part.standing == Standing::Changed;
         let head = match self.untrusted().any(changed) {
-            true => "this project's own config is not what you trusted",
+            true => "this project's own config has changed since you trusted it",
             false => {
                 "this project's own config can start programs or widen what agents may do, \
                  and you have not trusted it yet"
@@ -193,7 +192,7 @@ pub fn settle(
         return Err(refusal(&project, dir, ctx, Some(FLAG)));
     }
     if let Err(error) = project.trust() {
-        printer.warning(&format!("it holds for this run alone: {error}"));
+        printer.warning(&format!("it is trusted for this run only: {error}"));
     }
     Ok(accepted)
 }
@@ -212,11 +211,12 @@ pub fn refusal(
             place(dir, ctx)
         )],
         Err(_) => vec![format!(
-            "nobody can be asked from within a loop; a person types, outside of it: {command}"
+            "nobody can be asked from inside a loop; a person has to type, outside the loop: \
+             {command}"
         )],
     };
     if let Some(flag) = flag.filter(|_| hints[0].starts_with("see")) {
-        hints.push(format!("for this run alone, for example in CI: add {flag}"));
+        hints.push(format!("for this run only, for example in CI: add {flag}"));
     }
     CliError::Refused {
         message: project.question(),
@@ -237,11 +237,11 @@ pub fn notice(dir: &Path, ctx: &CommandContext) -> Option<String> {
     let project = Project::look(dir, ScudGates::Unused, ctx).ok()?;
     let part = project.untrusted().next()?;
     let head = match part.standing {
-        Standing::Changed => "is not what you trusted",
+        Standing::Changed => "has changed since you trusted it",
         _ => "is not trusted yet",
     };
     Some(format!(
-        "{} {head}: nothing of it is started; see: descartes trust --show{}",
+        "{} {head}: nothing in it is started; see: descartes trust --show{}",
         part.file.display(),
         place(dir, ctx)
     ))

@@ -81,7 +81,7 @@ fn standing() -> Standing {
     };
     match is_held_from_elsewhere(&ctx.root(&ctx.here)) {
         true => Standing::Unknown(
-            "a loop runs outside of the pid namespace that this command is in".to_owned(),
+            "a loop is running outside the pid namespace of this command".to_owned(),
         ),
         false => seen,
     }

@@ -34,7 +34,6 @@ pub enum ClientError {
     /// The state file.
     #[error(transparent)]
     StateFile(#[from] StateFileError),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A journal without a first line.
@@ -49,13 +48,15 @@ pub enum ClientError {
     /// The loop will not do it.
     #[error("{message}")]
     Refused {
-        /// Why.
         message: String,
         /// What to type instead.
         hint: String,
     },
     /// A process has the loop and does not answer.
-    #[error("the loop's process{} did not answer in {}", pid_words(*.pid), show_duration(*.waited))]
+    #[error(
+        "the loop's process{} did not answer within {}",
+        pid_words(*.pid), show_duration(*.waited)
+    )]
     Silent {
         /// The process, where it is known.
         pid: Option<u32>,
@@ -66,7 +67,7 @@ pub enum ClientError {
     #[error("the loop's process (pid {0}) is stopped: it cannot answer")]
     Stopped(u32),
     /// What came back is no answer.
-    #[error("the loop's socket answered with something else: {0}")]
+    #[error("the loop's socket gave an unexpected answer: {0}")]
     Garbled(String),
     /// There is no such iteration.
     #[error("{0}")]
@@ -74,7 +75,6 @@ pub enum ClientError {
     /// The output is not there any more.
     #[error("the output of iteration {iteration} is gone: no {}", path.display())]
     NoLog {
-        /// Which.
         iteration: u32,
         /// Where it would be.
         path: PathBuf,
@@ -89,7 +89,6 @@ pub enum ClientError {
         what: &'static str,
         /// On what.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
     /// The loop's id is not one.
@@ -161,23 +160,26 @@ impl ClientError {
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Journal(error) => error.hint().map(str::to_owned),
             Self::Illegal(_) | Self::Empty(_) => {
-                text("start anew, keeping the old file: descartes loop start --force")
+                text("start over, keeping the old file: descartes loop start --force")
             }
             Self::Lock(LockError::Held(_)) => text("look at it with: descartes loop status"),
             Self::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
             Self::Stopped(pid) => Some(format!(
-                "type `fg` in its terminal, or `kill -CONT {pid}`, then try again; `descartes loop cancel` \
-                 wakes it and ends it"
+                "type `fg` in its terminal, or `kill -CONT {pid}`, then try again; `descartes \
+                 loop cancel` continues and ends it"
             )),
             Self::Silent { pid: Some(pid), .. } => Some(format!(
-                "it may be stopped or busy; `kill -CONT {pid}` wakes it, `kill -9 {pid}` ends it \
-                 (its agent is ended too), and `descartes loop resume` goes on"
+                "it may be stopped or busy; `kill -CONT {pid}` continues it, `kill -9 {pid}` \
+                 ends it (and its agent), and `descartes loop resume` resumes the loop"
             )),
-            Self::Garbled(_) => text("use the same version of descartes for the loop and here"),
-            Self::NoIteration(_) => text("see: descartes loop history"),
-            Self::NoLog { .. } => {
-                text("old logs make room for new ones; what is known of it: descartes loop history")
+            Self::Garbled(_) => {
+                text("use the same version of descartes for this command and the loop")
             }
+            Self::NoIteration(_) => text("see: descartes loop history"),
+            Self::NoLog { .. } => text(
+                "old logs are removed to make room for new ones; what is known about it: \
+                 descartes loop history",
+            ),
             _ => None,
         }
     }

@@ -27,9 +27,7 @@ const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
 /// One loop in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Brief {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The task loop that it works for.
     pub parent: Option<String>,

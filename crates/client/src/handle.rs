@@ -38,7 +38,6 @@ pub struct LoopHandle {
 /// How a loop stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
-    /// Its state.
     pub state: LoopState,
     /// Whether a process has it.
     pub life: Life,
@@ -111,12 +110,10 @@ impl LoopHandle {
         self.meta.extra.get("task")?.as_str()
     }
 
-    /// Its id.
     pub fn id(&self) -> &str {
         &self.meta.id
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.meta.name
     }
@@ -209,7 +206,8 @@ impl LoopHandle {
         let stopped = host.filter(|pid| descartes_store::host::is_stopped(*pid));
         let notice = |pid: u32| {
             format!(
-                "its process (pid {pid}) is stopped: `fg` in its terminal or `kill -CONT {pid}` goes on"
+                "its process (pid {pid}) is stopped: continue it with `fg` in its terminal or \
+                 `kill -CONT {pid}`"
             )
         };
         stopped.map(notice).into_iter().collect()
@@ -223,7 +221,7 @@ impl LoopHandle {
         let path = &self.meta.state_file;
         match load(path) {
             Ok(file) if self.is_foreign(&file.state) => {
-                vec![format!("{} belongs to another loop by now", path.display())]
+                vec![format!("{} now belongs to another loop", path.display())]
             }
             Ok(file) => {
                 if !matches!(file.origin, Origin::Edited { .. }) {
@@ -232,14 +230,14 @@ impl LoopHandle {
                 edited(state, &file.state, Accept::Harmless, None).foretold()
             }
             Err(StateFileError::Missing(path)) => vec![format!(
-                "{} is gone: the next resume makes it anew from the journal",
+                "{} is missing: the next resume rebuilds it from the journal",
                 path.display()
             )],
             Err(StateFileError::Io(error)) if error.refusal().is_some() => {
-                vec![format!("{error}: a resume is refused")]
+                vec![format!("{error}: a resume will be refused")]
             }
             Err(error) => vec![format!(
-                "{error}: the next resume makes it anew from the journal"
+                "{error}: the next resume rebuilds it from the journal"
             )],
         }
     }

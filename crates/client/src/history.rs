@@ -23,7 +23,6 @@ pub enum From {
 /// The work tree before and after an iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IterationTrees {
-    /// The iteration.
     pub row: HistoryRow,
     /// Before it; `None` where it was not measured.
     pub before: Option<String>,
@@ -160,8 +159,10 @@ impl LoopHandle {
             .and_then(|last| iteration_of(&last));
         ClientError::NoIteration(match count {
             None => format!("there is no iteration {iteration}: the agent has not run yet"),
-            Some(1) => format!("there is no iteration {iteration}: there is 1 alone"),
-            Some(last) => format!("there is no iteration {iteration}: there are 1 to {last}"),
+            Some(1) => format!("there is no iteration {iteration}: there is only iteration 1"),
+            Some(last) => {
+                format!("there is no iteration {iteration}: there are iterations 1 to {last}")
+            }
         })
     }
 

@@ -58,7 +58,6 @@ impl Loops {
         Self { root, known }
     }
 
-    /// The root.
     pub fn root(&self) -> &StateRoot {
         &self.root
     }

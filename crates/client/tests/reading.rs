@@ -70,7 +70,10 @@ fn the_trees_of_an_iteration_are_its_own_also_when_it_was_cut_off() {
     let second = found.trees(Some(2)).unwrap();
     assert_eq!((second.before, second.after), pair("before-2", "before-3"));
     let error = found.trees(Some(9)).unwrap_err();
-    assert!(error.to_string().contains("there are 1 to 3"), "{error}");
+    assert!(
+        error.to_string().contains("there are iterations 1 to 3"),
+        "{error}"
+    );
     assert_eq!(error.exit_code(), 65);
 }
 
@@ -107,7 +110,10 @@ fn the_log_of_an_iteration_is_that_of_its_last_run() {
     assert_eq!(found.log(None).unwrap().iteration, 60);
     assert_eq!(found.log(Some(7)).unwrap().size(Source::Stdout), 7);
     let error = found.log(Some(61)).unwrap_err();
-    assert!(error.to_string().contains("there are 1 to 60"), "{error}");
+    assert!(
+        error.to_string().contains("there are iterations 1 to 60"),
+        "{error}"
+    );
     std::fs::remove_dir_all(made.dir.run(2).path()).unwrap();
     let error = found.log(Some(1)).unwrap().check().unwrap_err();
     assert_eq!(error.exit_code(), 65);

@@ -70,7 +70,7 @@ pub trait LoopBackend: Send + Sync {
         PromiseMatch::Line
     }
 
-    /// How the prompt reaches the agent.
+    /// How the prompt is passed to the agent.
     fn prompt_mode(&self) -> PromptMode {
         PromptMode::Arg
     }

@@ -116,22 +116,22 @@ pub struct IterativeLoopConfig {
     /// The gates, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
-    /// Time limit of each gate.
+    /// Time limit for each gate.
     #[serde(deserialize_with = "whole")]
     pub verify_timeout_secs: u64,
     /// Iteration limit; `None` is unlimited.
     #[serde(default = "ten")]
     pub max_iterations: Option<u32>,
-    /// Time budget of the whole loop.
+    /// Time budget for the whole loop.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "maybe_whole"
     )]
     pub max_duration_secs: Option<u64>,
-    /// Cost budget of the whole loop, in US dollars.
+    /// Cost budget for the whole loop, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Token budget of the whole loop.
+    /// Token budget for the whole loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Where the loop works; `None`: the current directory.
@@ -161,7 +161,7 @@ pub struct IterativeLoopConfig {
     pub stall_after: Option<u32>,
     /// How the agent is started and understood.
     pub backend: LoopBackendConfig,
-    /// The model, passed in the backend's own way.
+    /// The model, passed with the backend's own flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What the agent may do without asking: `agent` (as its own settings say), `edit` or `all`.
@@ -176,7 +176,7 @@ pub struct IterativeLoopConfig {
     /// A fixed text put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec_prefix: Option<String>,
-    /// Token budget of the spec block.
+    /// Token budget for the spec block.
     pub max_spec_tokens: u32,
     /// Git.
     pub git: LoopGitConfig,
@@ -390,8 +390,8 @@ fn word<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, HostError> {
 
 fn unknown(place: &str, text: &str, known: &str) -> HostError {
     HostError::usage(
-        format!("{place}: `{text}` is not known"),
-        format!("write one of {known}"),
+        format!("{place}: `{text}` is not a known value"),
+        format!("use one of {known}"),
     )
 }
 

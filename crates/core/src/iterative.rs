@@ -341,7 +341,7 @@ fn create(
     config.state_file = own;
     let mut host = begin(config)?;
     let notice = format!(
-        "loop {other} of this process has {}: this loop's state file is {}",
+        "loop {other} of this process already uses {}: this loop's state file is {}",
         usual.display(),
         host.state_file().display()
     );

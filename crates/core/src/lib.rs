@@ -28,6 +28,8 @@
 //! process group of its own, is killed when the loop is dropped, and leftovers are found by
 //! the `DESCARTES_LOOP_ID` mark. Linux is the supported platform.
 
+#![warn(missing_docs)]
+
 pub mod host;
 pub mod iterative_loop;
 pub mod steering;

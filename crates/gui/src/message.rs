@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use crate::model::form::{Field, Permissions};
 use crate::model::{Agent, Area, Page, Stands, Tab};
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub enum Message {
     /// Time goes by.
@@ -71,7 +70,6 @@ pub enum Message {
 /// Buttons, each with a key of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Button {
-    /// The form.
     NewLoop,
     /// Leave the form.
     Back,
@@ -79,7 +77,6 @@ pub enum Button {
     Start,
     /// Hold before the next iteration.
     Pause,
-    /// Go on.
     Unpause,
     /// Take a loop up that is not running and not done.
     Resume,
@@ -99,7 +96,6 @@ pub enum Button {
     RetryNow,
     /// Light or dark.
     Theme,
-    /// The keys.
     Help,
     /// Take the error line away.
     Dismiss,
@@ -126,13 +122,10 @@ pub struct HistoryPart {
 /// Which piece of which output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRequest {
-    /// The loop.
     pub id: String,
     /// The iteration; `None` is the newest.
     pub iteration: Option<u32>,
-    /// The stream.
     pub source: Source,
-    /// The piece.
     pub place: LogPosition,
     /// The byte that is to stand at the top, and lines above it; `None`: the end.
     pub anchor: Option<(u64, i64)>,
@@ -143,7 +136,6 @@ pub struct LogRequest {
 pub struct Refused {
     /// The field that is wrong, where one is.
     pub field: Option<Field>,
-    /// Why.
     pub message: String,
 }
 
@@ -152,11 +144,9 @@ pub struct Refused {
 pub enum Effect {
     /// Read rows of a history: so many from this run on.
     ReadHistory {
-        /// The loop.
         id: String,
         /// The first run.
         from: u64,
-        /// How many.
         count: u64,
     },
     /// Read a piece of output.
@@ -165,25 +155,16 @@ pub enum Effect {
     Send {
         /// To this loop.
         id: String,
-        /// The command.
         command: Command,
     },
     /// Look which agents are installed.
     FindAgents,
     /// Start a loop: the words behind `descartes`, and the folder.
-    Start {
-        /// The words.
-        words: Vec<String>,
-        /// Where.
-        folder: PathBuf,
-    },
+    Start { words: Vec<String>, folder: PathBuf },
     /// Take a loop up again: its id, the words behind `descartes`, and the folder.
     Resume {
-        /// The loop.
         id: String,
-        /// The words.
         words: Vec<String>,
-        /// Where.
         folder: PathBuf,
     },
     /// Show the folder of a loop in the file manager.

@@ -23,7 +23,6 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// Its colour.
     pub fn colour(self, colours: &Colours) -> Color {
         match self {
             Self::Plain => colours.text,
@@ -47,7 +46,6 @@ fn line(colours: &Colours, radius: f32) -> Border {
     border::rounded(radius).width(1).color(colours.line)
 }
 
-/// A card.
 pub fn card(theme: &Theme) -> container::Style {
     let colours = Colours::of(theme);
     container::Style {
@@ -174,9 +172,7 @@ pub fn danger_button(theme: &Theme, status: button::Status) -> button::Style {
 /// Whether a row or tab is the chosen one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Yes.
     Chosen,
-    /// No.
     Other,
 }
 
@@ -203,7 +199,6 @@ pub fn row_button(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::
     }
 }
 
-/// A tab.
 pub fn tab(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style {
     move |theme, status| {
         let c = Colours::of(theme);
@@ -227,7 +222,6 @@ pub fn chip(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style 
     }
 }
 
-/// A field.
 pub fn input(theme: &Theme, status: text_input::Status) -> text_input::Style {
     let c = Colours::of(theme);
     let edge = match status {

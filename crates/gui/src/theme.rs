@@ -39,7 +39,6 @@ impl Mode {
         Theme::custom(name, palette)
     }
 
-    /// Its colours.
     pub fn colours(self) -> &'static Colours {
         match self {
             Self::Light => &LIGHT,

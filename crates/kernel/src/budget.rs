@@ -11,7 +11,6 @@ use crate::units::Secs;
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
-    /// Which.
     pub budget: Budget,
     /// What was allowed, in seconds, dollars or tokens.
     pub limit: f64,
@@ -71,9 +70,7 @@ pub fn time_reached(config: &IterativeLoopConfig, spent: &Spent) -> Option<Reach
 /// What is left of budgets; `None` is no limit. What is unknown counts as nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Time.
     pub time: Option<Duration>,
-    /// Tokens.
     pub tokens: Option<u64>,
     /// Millionths of a dollar.
     pub cost_micros: Option<u64>,
@@ -110,11 +107,8 @@ impl Left {
 /// Budgets as they stand in a config.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Time.
     pub max_duration_secs: Option<Secs>,
-    /// Tokens.
     pub max_tokens: Option<u64>,
-    /// Dollars.
     pub max_cost_usd: Option<f64>,
 }
 

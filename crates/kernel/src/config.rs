@@ -124,7 +124,7 @@ pub struct LoopGitConfig {
     pub auto_commit: bool,
     /// Message of those commits.
     pub commit_template: String,
-    /// Make and switch to a branch first.
+    /// Create a branch and switch to it first.
     pub create_branch: bool,
     /// Name of that branch.
     pub branch_template: String,
@@ -155,7 +155,6 @@ pub struct IterativeLoopConfig {
     pub command: String,
     /// Its arguments, before anything the backend adds.
     pub args: Vec<String>,
-    /// The task.
     pub prompt: String,
     /// The task from a file, read again at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,18 +175,18 @@ pub struct IterativeLoopConfig {
     /// The gates, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<String>,
-    /// Time limit of each gate.
+    /// Time limit for each gate.
     pub verify_timeout_secs: Secs,
     /// Iteration limit; `None` (null in files) is unlimited.
     #[serde(default = "ten")]
     pub max_iterations: Option<u32>,
-    /// Time budget of the whole loop.
+    /// Time budget for the whole loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_secs: Option<Secs>,
-    /// Cost budget of the whole loop, in US dollars.
+    /// Cost budget for the whole loop, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Token budget of the whole loop.
+    /// Token budget for the whole loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Where the loop works; `None`: the current directory.
@@ -214,7 +213,7 @@ pub struct IterativeLoopConfig {
     pub stall_after: Option<u32>,
     /// How the agent is started and understood.
     pub backend: LoopBackendConfig,
-    /// The model, passed in the backend's own way.
+    /// The model, passed with the backend's own flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What the agent may do without asking.
@@ -230,9 +229,8 @@ pub struct IterativeLoopConfig {
     /// A fixed text put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spec_prefix: Option<String>,
-    /// Token budget of the spec block.
+    /// Token budget for the spec block.
     pub max_spec_tokens: u32,
-    /// Git.
     pub git: LoopGitConfig,
     /// Between asking a process tree to end and killing it; `None`: as the agent's profile says,
     /// else [`KILL_GRACE`].
@@ -380,14 +378,14 @@ impl IterativeLoopConfig {
         if self.command.trim().is_empty() {
             return refuse(
                 "no agent command",
-                "give one with --command, or --backend claude",
+                "set one with --command, or use --backend claude",
             );
         }
         if self.wants_prompt() && self.prompt_file.is_none() {
             if self.prompt.trim().is_empty() {
                 return refuse(
                     "the prompt is empty",
-                    "give one with --prompt or --prompt-file, or use --prompt-mode none",
+                    "set one with --prompt or --prompt-file, or use --prompt-mode none",
                 );
             }
             check_prompt(&self.prompt)?;
@@ -395,18 +393,18 @@ impl IterativeLoopConfig {
         if self.max_iterations == Some(0) {
             return refuse(
                 "--max-iterations 0 would do nothing",
-                "give a number from 1, or spell out `--max-iterations unlimited`",
+                "use 1 or more, or `--max-iterations unlimited`",
             );
         }
         if self.max_failures == 0 {
             return refuse(
-                "--max-failures 0 would stop before anything",
-                "give a number from 1",
+                "--max-failures 0 would stop the loop before it starts",
+                "use 1 or more",
             );
         }
         for gate in &self.verify {
             if gate.trim().is_empty() {
-                return refuse("an empty gate proves nothing", "give --verify a command");
+                return refuse("an empty gate proves nothing", "pass a command to --verify");
             }
         }
         self.check_promise()
@@ -443,8 +441,8 @@ impl IterativeLoopConfig {
 pub fn check_prompt(prompt: &str) -> Result<(), ConfigError> {
     match prompt.find('\0') {
         Some(at) => refuse(
-            format!("the prompt holds a NUL byte at byte {at}"),
-            "no program can be given such a text; remove it",
+            format!("the prompt contains a NUL byte at byte {at}"),
+            "remove it: a NUL byte cannot be passed to a program",
         ),
         None => Ok(()),
     }
@@ -511,7 +509,7 @@ pub struct ConfigChange {
     /// What the agent may do without asking; by `loop resume` alone, as are the next two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
-    /// How the prompt reaches the agent.
+    /// How the prompt is passed to the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_mode: Option<PromptMode>,
     /// Another agent.
@@ -578,9 +576,9 @@ impl ConfigChange {
         match prompt && config.tasks.is_some() {
             false => Ok(()),
             true => Err(ConfigError {
-                message: "a loop over tasks has no prompt of its own to change".to_owned(),
+                message: "a task loop has no prompt of its own to change".to_owned(),
                 hint:
-                    "tell all agents something with: descartes loop say TEXT; or edit the task file"
+                    "send a note to all agents with: descartes loop say TEXT; or edit the task file"
                         .to_owned(),
             }),
         }

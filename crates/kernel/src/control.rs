@@ -14,7 +14,6 @@ pub type CommandId = u64;
 pub enum Command {
     /// Hold before the next iteration.
     Pause,
-    /// Go on.
     Unpause,
     /// Stop; every process of the loop is ended first.
     Cancel {
@@ -23,7 +22,6 @@ pub enum Command {
     },
     /// A note for the next iteration's prompt, once.
     Say {
-        /// The note.
         text: String,
     },
     /// Change limits, budgets, gates or model.
@@ -62,20 +60,15 @@ pub struct Request {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// It is durable and will happen.
-    Accepted {
-        /// Its number.
-        id: CommandId,
-    },
+    Accepted { id: CommandId },
     /// It has happened.
     Effective {
-        /// Its number.
         id: CommandId,
         /// What came of it, for a person.
         message: String,
     },
     /// It will not happen.
     Refused {
-        /// Why.
         message: String,
         /// What to type instead.
         hint: String,

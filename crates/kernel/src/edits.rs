@@ -56,13 +56,13 @@ impl Edit {
         if !self.applied.is_empty() {
             let names = names(&self.applied);
             out.push(format!(
-                "the state file was edited by hand: the next resume applies: {names}"
+                "the state file was edited by hand: the next resume will apply: {names}"
             ));
         }
         if !self.held_back.is_empty() {
             let names = names(&self.held_back);
             out.push(format!(
-                "the state file was edited by hand: the next resume applies only with \
+                "the state file was edited by hand: the next resume will apply these only with \
                  --accept-edits: {names}"
             ));
         }
@@ -85,9 +85,9 @@ impl Edit {
         if !self.held_back.is_empty() {
             let list = list(&self.held_back);
             out.push(format!(
-                "the state file was edited by hand: not applied, the journal's values hold: {list}; \
-                 an edit that loosens the loop needs `descartes loop resume --accept-edits`, or the \
-                 flag for it"
+                "the state file was edited by hand: not applied, the journal's values are used: \
+                 {list}; an edit that loosens the loop's limits needs `descartes loop resume \
+                 --accept-edits`, or the flag for it"
             ));
         }
         out

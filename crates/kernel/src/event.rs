@@ -39,7 +39,6 @@ pub struct Record {
     pub seq: u64,
     /// Wall clock; never used for ordering.
     pub at: Timestamp,
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -53,7 +52,6 @@ pub enum Durability {
     Power,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
@@ -61,7 +59,6 @@ pub enum Event {
     LoopCreated {
         /// The loop's id.
         loop_id: String,
-        /// Its name.
         name: String,
         /// Everything that was asked for.
         config: Box<IterativeLoopConfig>,
@@ -70,7 +67,6 @@ pub enum Event {
         /// Iterations already done (taken over from a state file).
         #[serde(default, skip_serializing_if = "is_zero32")]
         iterations: u32,
-        /// Their summaries.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         summaries: Vec<IterationSummary>,
         /// What they used (taken over from a state file): budgets go on from here.
@@ -85,7 +81,7 @@ pub enum Event {
         /// By name as it stands in the command.
         files: BTreeMap<String, String>,
     },
-    /// A file that a gate hangs on is not as it was when the loop began.
+    /// A file that a gate hangs on has changed since the loop began.
     GateFileChanged {
         /// By name as in the command, or the path of a program.
         file: String,
@@ -104,13 +100,9 @@ pub enum Event {
         from: Option<Sender>,
     },
     /// A process took the loop.
-    HostStarted {
-        /// Which.
-        host: HostFacts,
-    },
+    HostStarted { host: HostFacts },
     /// Limits, gates, prompt or model were changed.
     ConfigChanged {
-        /// What.
         change: ConfigChange,
         /// By what: `resume`, `set`, `state file`.
         by: String,
@@ -132,7 +124,6 @@ pub enum Event {
         guard_pid: Option<u32>,
         /// Hash of the prompt as sent.
         prompt: String,
-        /// Its size.
         prompt_bytes: u64,
         /// The work tree before it.
         before: TreeFacts,
@@ -142,9 +133,7 @@ pub enum Event {
     },
     /// Fact: its tree is gone.
     AgentEnded {
-        /// Which run.
         run: u64,
-        /// Which iteration.
         iteration: u32,
         /// What is known.
         #[serde(flatten)]
@@ -152,7 +141,6 @@ pub enum Event {
     },
     /// A gate was run.
     GateFinished {
-        /// Which iteration.
         iteration: u32,
         /// What came of it.
         #[serde(flatten)]
@@ -160,7 +148,6 @@ pub enum Event {
     },
     /// The iteration counted and is over.
     IterationFinished {
-        /// Which.
         iteration: u32,
         /// Its last run.
         run: u64,
@@ -179,29 +166,20 @@ pub enum Event {
         /// Time that counts against the budget: agent, gates and commit.
         spent_ms: u64,
     },
-    /// The run did not count: it met a provider's limit.
+    /// The run did not count: it hit a provider limit.
     RunDiscarded {
-        /// Which run.
         run: u64,
         /// Which iteration it would have been.
         iteration: u32,
-        /// The limit.
         limit: LimitTold,
         /// When its agent may be tried again.
         retry_at: Timestamp,
     },
     /// An agent failed: it gets its turn again after that time, and others may take over until then.
-    AgentResting {
-        /// Which agent.
-        agent: u32,
-        /// Until when.
-        until: Timestamp,
-    },
+    AgentResting { agent: u32, until: Timestamp },
     /// An iteration begun and never finished: its number is used up.
     IterationInterrupted {
-        /// Which.
         iteration: u32,
-        /// Its run.
         run: u64,
         /// Time spent, as far as known.
         spent_ms: u64,
@@ -214,9 +192,7 @@ pub enum Event {
     },
     /// The loop waits.
     WaitStarted {
-        /// Until when.
         until: Timestamp,
-        /// Why.
         reason: WaitReason,
     },
     /// The wait is over.
@@ -230,19 +206,14 @@ pub enum Event {
     Unpaused,
     /// A person's command, durable from here on.
     CommandAccepted {
-        /// Its number.
         id: CommandId,
-        /// What.
         command: Command,
         /// Who sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<Sender>,
     },
     /// It has taken effect.
-    CommandEffective {
-        /// Its number.
-        id: CommandId,
-    },
+    CommandEffective { id: CommandId },
     /// A stop was asked for.
     StopRequested {
         /// By whom.
@@ -254,15 +225,9 @@ pub enum Event {
         iterations: u32,
     },
     /// The loop made or switched to a branch.
-    Branched {
-        /// Its name.
-        name: String,
-    },
-    /// All gates were green, and a tag says so.
-    Tagged {
-        /// Its name.
-        name: String,
-    },
+    Branched { name: String },
+    /// All gates passed, and a tag says so.
+    Tagged { name: String },
     /// The loop goes on in another place: its project was moved, or a person asked for it.
     Moved {
         /// Where it works from now on.
@@ -278,28 +243,19 @@ pub enum Event {
         what: String,
     },
     /// Something a person should know that changes nothing.
-    Warning {
-        /// What.
-        message: String,
-    },
+    Warning { message: String },
     /// The host left without ending the loop; it can be resumed.
     Interrupted {
         /// By what.
         by: StopBy,
     },
     /// The loop ended.
-    LoopFinished {
-        /// Why.
-        reason: IterativeExitReason,
-    },
+    LoopFinished { reason: IterativeExitReason },
     /// The loop goes on after an end (resume).
     LoopReopened,
     /// The state that everything before it comes to. It says nothing new: whoever wants to
     /// know how a loop stands reads back to the last one instead of to the beginning.
-    Checkpoint {
-        /// The state.
-        state: Box<LoopState>,
-    },
+    Checkpoint { state: Box<LoopState> },
     /// The tasks of a task loop, in the order of its waves.
     TasksPlanned {
         /// The tag or the roadmap's name.
@@ -312,22 +268,17 @@ pub enum Event {
         held: Vec<FieldChange>,
     },
     /// Something that was decided about the tasks of a loop.
-    Tasks {
-        /// What.
-        event: Box<sched::Event>,
-    },
+    Tasks { event: Box<sched::Event> },
     /// The loop of a task's attempts was opened: whoever wants to see its agent follows that.
     TaskLoop {
         /// The task, or the wave that one agent is given.
         task: TaskId,
         /// The slot that it works in.
         slot: u32,
-        /// The loop.
         loop_id: String,
     },
     /// What a run of a task's agent came to.
     TaskRun {
-        /// The task.
         task: TaskId,
         /// The loop of its attempts.
         loop_id: String,
@@ -344,7 +295,6 @@ pub enum Event {
     },
     /// What the loop of a task used without its task loop having heard of it: its host died.
     TaskSpent {
-        /// The task.
         task: TaskId,
         /// What it used.
         spent: Spent,
@@ -371,7 +321,6 @@ pub enum Event {
     /// Where finished work goes, and which commit of the user's it is built on: told when that
     /// is another than before.
     WorkBased {
-        /// Both.
         #[serde(flatten)]
         base: WorkBase,
     },

@@ -92,7 +92,6 @@ pub struct StartFacts {
     pub guard_pid: Option<u32>,
     /// Hash of the prompt as sent.
     pub prompt: String,
-    /// Its size.
     pub prompt_bytes: u64,
     /// The work tree before it.
     pub before: TreeFacts,

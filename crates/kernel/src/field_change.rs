@@ -12,7 +12,6 @@ pub struct FieldChange {
     pub field: String,
     /// What it was.
     pub from: String,
-    /// What it is.
     pub to: String,
 }
 

@@ -41,7 +41,6 @@ impl NoticeKind {
 /// Something to be told.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Notice {
-    /// Why.
     pub event: NoticeKind,
     /// When it happened.
     pub at: Timestamp,
@@ -88,7 +87,7 @@ impl Notice {
                 let why = reason.words();
                 long.then(|| Self {
                     until: Some(*until),
-                    ..plain(NoticeKind::Waiting, format!("waits: {why}"))
+                    ..plain(NoticeKind::Waiting, format!("waiting: {why}"))
                 })
             }
             Event::WorkLanded {
@@ -184,7 +183,7 @@ mod tests {
         let told = wait("2026-01-02T05:00:00Z").unwrap();
         assert_eq!(
             (told.event.word(), told.message.as_str()),
-            ("waiting", "waits: 3 failures in a row")
+            ("waiting", "waiting: 3 failures in a row")
         );
         assert_eq!(notice(Event::Nudged { iterations: 5 }), None);
         assert!(notice(Event::Interrupted { by: StopBy::HangUp }).is_some());

@@ -69,7 +69,6 @@ pub enum IterativeExitReason {
     MaxIterationsReached,
     /// A budget of the whole loop was used up.
     BudgetExhausted {
-        /// Which budget.
         budget: Budget,
         /// What was allowed.
         limit: f64,
@@ -104,10 +103,7 @@ pub enum IterativeExitReason {
         unlanded: Option<Unlanded>,
     },
     /// Something went wrong that is no fault of the agent.
-    Error {
-        /// What happened.
-        message: String,
-    },
+    Error { message: String },
     /// A person ended it.
     UserCancelled,
 }

@@ -63,12 +63,10 @@ pub mod one {
     use std::borrow::Cow;
     use std::path::{Path, PathBuf};
 
-    /// Writes it.
     pub fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(&encode(path))
     }
 
-    /// Reads it.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
         Ok(decode(&Cow::<str>::deserialize(from)?))
     }
@@ -80,12 +78,10 @@ pub mod maybe {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::path::PathBuf;
 
-    /// Writes it.
     pub fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
         path.as_deref().map(encode).serialize(to)
     }
 
-    /// Reads it.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
         Ok(text.as_deref().map(decode))

@@ -19,7 +19,6 @@ pub enum ContextStyle {
 pub enum PromiseHint {
     /// Yes, unless the prompt holds the tag itself.
     On,
-    /// No.
     Off,
 }
 
@@ -28,7 +27,6 @@ pub enum PromiseHint {
 pub struct PromptParts<'a> {
     /// The fixed spec block, if any.
     pub spec: Option<&'a str>,
-    /// The task.
     pub task: &'a str,
     /// The iteration, from 1.
     pub iteration: u32,
@@ -38,7 +36,6 @@ pub struct PromptParts<'a> {
     pub promise: Option<&'a str>,
     /// Whether iteration 1 is told.
     pub hint: PromiseHint,
-    /// Context.
     pub style: ContextStyle,
     /// A gate that was red.
     pub refusal: Option<&'a Refusal>,
@@ -80,7 +77,7 @@ impl<'a> NearMiss<'a> {
         };
         let tag = format!("<promise>{text}</promise>");
         format!(
-            "NOTE ON THE PROMISE: in your last output {tag} stood where it does not count; \
+            "NOTE ON THE PROMISE: in your last output {tag} appeared where it does not count; \
              if, and only if, {when}, print {tag} alone on a line."
         )
     }
@@ -177,7 +174,7 @@ fn refusal_section(refusal: &Refusal) -> String {
     } = &refusal.gate;
     let how = match end {
         GateEnd::Exit(ExitStatus::Code(code)) => format!("exit code {code}"),
-        GateEnd::Exit(ExitStatus::Signal(signal)) => format!("died of signal {signal}"),
+        GateEnd::Exit(ExitStatus::Signal(signal)) => format!("killed by signal {signal}"),
         GateEnd::Timeout => "timed out".to_owned(),
         GateEnd::Cancelled => "was stopped".to_owned(),
     };
@@ -209,7 +206,6 @@ fn nudge_section(still: u32) -> String {
 /// The fixed spec block, within its budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecBlock {
-    /// The block.
     pub text: String,
     /// What was cut, with the size of every part.
     pub warning: Option<String>,
@@ -250,7 +246,7 @@ pub fn fill_template(template: &str, values: &[(&str, &str)]) -> Result<String, 
         if !KNOWN.contains(&name) {
             let known = KNOWN.map(|k| format!("{{{k}}}")).join(", ");
             return Err(format!(
-                "`{{{name}}}` in `{template}` is unknown; known are {known}"
+                "unknown placeholder `{{{name}}}` in `{template}`; known: {known}"
             ));
         }
         out.push_str(

@@ -58,7 +58,6 @@ pub enum Note {
 /// What a run has used so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
-    /// Tokens.
     pub tokens: Tokens,
     /// Cost, as the agent told it.
     pub cost: Option<Cost>,
@@ -101,7 +100,6 @@ pub struct RunReport {
     pub limit: Option<LimitTold>,
     /// An understood agent that neither said nor did anything.
     pub did_nothing: bool,
-    /// Tokens.
     pub tokens: Option<Tokens>,
     /// Cost, as the agent told it.
     pub cost: Option<Cost>,
@@ -446,15 +444,15 @@ fn hopeless_retry(after: Option<Duration>, why: &str) -> Option<Hopeless> {
 impl Hopeless {
     fn words(&self) -> String {
         match self {
-            Self::Runaway => "it asked again and again and got no answer".to_owned(),
-            Self::Circles => "it asked again and again and got the same words".to_owned(),
+            Self::Runaway => "it kept retrying and got no answer".to_owned(),
+            Self::Circles => "it kept retrying and got the same answer".to_owned(),
             Self::TooLong => {
-                "its context is too long, and compacting it again and again did not help".to_owned()
+                "its context is too long, and compacting it repeatedly did not help".to_owned()
             }
             Self::Waits(after, why) => {
-                format!("it would wait {} s by itself: {why}", after.as_secs())
+                format!("it would wait {} s on its own: {why}", after.as_secs())
             }
-            Self::Login(why) => format!("its key or login is wrong: {why}"),
+            Self::Login(why) => format!("its API key or login is not valid: {why}"),
         }
     }
 

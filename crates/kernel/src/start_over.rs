@@ -16,7 +16,6 @@ use crate::units::plural;
 pub enum StartOver {
     /// Keeps it beside the new one, dated: its loop is over.
     KeepBeside,
-    /// Refuses.
     Refuse {
         /// How that loop stands: `was interrupted after 3 iterations`.
         how: String,
@@ -40,7 +39,7 @@ pub fn start_over(old: &IterativeLoopState, new: &IterativeLoopConfig) -> StartO
         return StartOver::KeepBeside;
     }
     StartOver::Refuse {
-        how: format!("has ended the same work: {}", reason.sentence()),
+        how: format!("has already ended this work: {}", reason.sentence()),
         resume_flags: reason.resume_flags(old.config.max_iterations),
     }
 }
@@ -202,7 +201,7 @@ mod tests {
             ),
         ] {
             let old = ended(prompt("a"), reason.clone());
-            let how = format!("has ended the same work: {}", reason.sentence());
+            let how = format!("has already ended this work: {}", reason.sentence());
             let resume_flags = flags.to_owned();
             let refused = StartOver::Refuse { how, resume_flags };
             assert_eq!(start_over(&old, &prompt("a")), refused);

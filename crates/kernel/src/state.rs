@@ -94,7 +94,6 @@ pub struct IterativeLoopState {
     /// The loop's id; absent in a file written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_id: Option<String>,
-    /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Count of finished iterations.
@@ -111,7 +110,6 @@ pub struct IterativeLoopState {
     /// Whether the loop has ended, for any reason.
     #[serde(default)]
     pub completed: bool,
-    /// Why.
     #[serde(default, deserialize_with = "null_is_default")]
     pub exit_reason: IterativeExitReason,
     /// The last iterations.
@@ -195,13 +193,10 @@ pub struct Kept {
 /// A run that is under way or being judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Its number.
     pub run: u64,
     /// The iteration it stands for, from 1.
     pub iteration: u32,
-    /// Which agent.
     pub agent: u32,
-    /// Its guard.
     pub guard_pid: Option<u32>,
     /// When it was started.
     pub started_at: Timestamp,
@@ -222,7 +217,6 @@ pub enum Phase {
     Running(RunInfo),
     /// The agent is gone; gates, evidence and commit are to come.
     Judging {
-        /// The run.
         run: RunInfo,
         /// What is known of it.
         facts: Box<RunFacts>,
@@ -231,9 +225,7 @@ pub enum Phase {
     },
     /// It is over.
     Finished {
-        /// Why.
         reason: IterativeExitReason,
-        /// Since when.
         at: Timestamp,
     },
 }
@@ -242,29 +234,22 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pause {
-    /// No.
     No,
     /// As soon as this iteration is over.
     Asked,
-    /// Yes.
     Held,
 }
 
-/// A wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// Until when.
     pub until: Timestamp,
-    /// Why.
     pub reason: WaitReason,
-    /// Since when.
     pub since: Timestamp,
 }
 
 /// A gate that refused a claim: it goes into the next prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The gate.
     pub gate: GateFacts,
     /// Whether the agent had claimed to be done.
     pub claimed: Claimed,
@@ -285,21 +270,18 @@ pub enum Claimed {
 pub struct Note {
     /// The command that brought it.
     pub id: CommandId,
-    /// The note.
     pub text: String,
 }
 
 /// Something that was changed while the loop ran: what, when, by whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// When.
     pub at: Timestamp,
     /// By what: `set`, `state file`, `say`, `pause`, `unpause`.
     pub by: String,
     /// By whom, as far as it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Sender>,
-    /// What.
     pub fields: Vec<FieldChange>,
 }
 
@@ -321,9 +303,7 @@ const CHANGES: &str = "changes";
 /// Everything the policy knows of a loop: a fold of its journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopState {
-    /// Its id.
     pub loop_id: String,
-    /// Its name.
     pub name: String,
     /// What was asked for, with changes.
     pub config: IterativeLoopConfig,

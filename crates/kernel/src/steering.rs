@@ -22,7 +22,6 @@ pub enum Role {
 /// One process on the line from a command up to the first process of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its number.
     pub pid: u32,
     /// When it started, in clock ticks since boot: tells it from a later one of that number.
     pub start_time: u64,
@@ -75,7 +74,6 @@ pub enum Target<'a> {
 /// Why somebody may not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAllowed {
-    /// Why.
     pub message: String,
     /// What to do instead.
     pub hint: String,
@@ -136,17 +134,17 @@ impl Standing {
             Self::Within(tree) if tree.started(target) => Ok(()),
             Self::Within(tree) => Err(NotAllowed {
                 message: format!(
-                    "refused: this command comes from within {}; only people change a loop, its \
-                     gates and its limits",
+                    "refused: this command comes from inside {}; only a person may change a \
+                     loop, its gates and its limits",
                     tree.words()
                 ),
-                hint: "go on with your task and tell the person in your output what you would \
-                       change; a person types it in a terminal of their own"
+                hint: "continue with your task and say in your output what you would change; a \
+                    person has to type it in their own terminal"
                     .to_owned(),
             }),
             Self::Unknown(why) => Err(NotAllowed {
-                message: format!("refused: it cannot be told who sends this command: {why}"),
-                hint: "type it in a terminal, and let it wait for its answer".to_owned(),
+                message: format!("refused: cannot determine who sent this command: {why}"),
+                hint: "type it in a terminal and wait for its answer".to_owned(),
             }),
         }
     }
@@ -156,11 +154,11 @@ impl Standing {
         match self {
             Self::Outside => Ok(()),
             Self::Within(tree) => Err(NotAllowed {
-                message: format!("refused: {what} from within {}", tree.words()),
-                hint: "it is for a person, in a terminal of their own".to_owned(),
+                message: format!("refused: {what} from inside {}", tree.words()),
+                hint: "only a person may do this, in their own terminal".to_owned(),
             }),
             Self::Unknown(why) => Err(NotAllowed {
-                message: format!("refused: {what}: it cannot be told who asks: {why}"),
+                message: format!("refused: {what}: cannot determine who is asking: {why}"),
                 hint: "type it in a terminal".to_owned(),
             }),
         }
@@ -170,11 +168,11 @@ impl Standing {
     pub fn may_start(&self, nested: bool) -> Result<(), NotAllowed> {
         match self {
             Self::Within(tree) if !nested => Err(NotAllowed {
-                message: format!("refused: this would start a loop within {}", tree.words()),
-                hint:
-                    "if a loop inside a loop is meant, give --nested (or DESCARTES_NESTED=1) and \
-                       a --state-file of its own; it ends with the iteration that started it"
-                        .to_owned(),
+                message: format!("refused: this would start a loop inside {}", tree.words()),
+                hint: "to start a loop inside a loop on purpose, use --nested (or \
+                     DESCARTES_NESTED=1) and a --state-file of its own; it ends with the \
+                     iteration that started it"
+                    .to_owned(),
             }),
             Self::Outside | Self::Within(_) | Self::Unknown(_) => Ok(()),
         }
@@ -208,18 +206,14 @@ impl Enclosure {
 /// Who sent a command, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The process.
     pub pid: u32,
-    /// Its program.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
     /// The program that started it, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_by: Option<String>,
-    /// Its terminal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<String>,
-    /// Its user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The loop that it came from, where a loop steered one that it had started.
@@ -245,7 +239,7 @@ impl Sender {
             out.push_str(&format!(", user {user}"));
         }
         if let Some(within) = &self.within {
-            out.push_str(&format!(", within loop {within}"));
+            out.push_str(&format!(", inside loop {within}"));
         }
         out
     }
@@ -488,7 +482,7 @@ mod tests {
         let refused = within.may_decide("`descartes trust`").unwrap_err();
         assert_eq!(
             refused.message,
-            "refused: `descartes trust` from within loop A"
+            "refused: `descartes trust` from inside loop A"
         );
         assert!(Standing::Outside.may_decide("`descartes trust`").is_ok());
     }

@@ -85,12 +85,11 @@ pub enum Input {
     BudgetGone,
     /// A person's command.
     Command {
-        /// What.
         command: Command,
         /// Who sent it, as far as it is known.
         from: Option<Sender>,
     },
-    /// The host cannot go on (disk, agent that cannot be started).
+    /// The host cannot continue (disk, agent that cannot be started).
     Broken(String),
 }
 
@@ -103,7 +102,6 @@ pub enum Action {
         run: u64,
         /// The iteration it will be, from 1.
         iteration: u32,
-        /// Which agent.
         agent: u32,
     },
     /// An agent is at work.
@@ -112,7 +110,6 @@ pub enum Action {
     Gate {
         /// Which, from 0.
         index: u32,
-        /// Its command.
         command: String,
     },
     /// Measure, commit, and come back with `Input::Closed`.
@@ -275,7 +272,7 @@ fn still_evidence(state: &LoopState) -> String {
             .map(String::as_str)
             .collect();
         if !names.is_empty() {
-            parts.push(format!("still red: {}", names.join(", ")));
+            parts.push(format!("still failing: {}", names.join(", ")));
         }
     }
     parts.join("; ")

@@ -22,9 +22,7 @@ use runs::{
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("journal record {seq}: {message}")]
 pub struct IllegalEvent {
-    /// Its number.
     pub seq: u64,
-    /// Why not.
     pub message: String,
 }
 
@@ -122,7 +120,7 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         ended,
     } = &record.event
     else {
-        return Err(illegal(record, "a journal begins with loop_created"));
+        return Err(illegal(record, "a journal must begin with loop_created"));
     };
     let phase = match ended {
         Some(reason) => Phase::Finished {
@@ -308,11 +306,11 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             push_change(
                 state,
                 record,
-                "the task file, taken at the last start",
+                "the task file, read at the last start",
                 None,
                 changed,
             );
-            let by = "the task file, which does not hold while the loop runs";
+            let by = "the task file, whose changes are not applied while the loop runs";
             push_change(state, record, by, None, held.clone());
         }
         Event::Tasks { event } => {
@@ -470,7 +468,7 @@ fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
 
 fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     if !matches!(state.phase, Phase::Finished { .. }) {
-        return Err(illegal(record, "a loop was reopened that had not ended"));
+        return Err(illegal(record, "a loop that had not ended was reopened"));
     }
     state.phase = Phase::Ready;
     // A person looked at it: streaks begin anew, budgets and counts never do.

@@ -72,7 +72,7 @@ fn line(key: &str, value: &str) -> String {
         None => format!("{key} = {value}"),
         Some((end, _)) => {
             let more = value[end..].chars().count();
-            format!("{key} = {} … ({more} characters more)", &value[..end])
+            format!("{key} = {} … ({more} more characters)", &value[..end])
         }
     }
 }
@@ -81,7 +81,7 @@ fn bounded(mut lines: Vec<String>) -> Vec<String> {
     let more = lines.len().saturating_sub(MOST_LINES);
     if more > 0 {
         lines.truncate(MOST_LINES);
-        lines.push(format!("… and {more} lines more"));
+        lines.push(format!("… and {more} more lines"));
     }
     lines
 }
@@ -127,12 +127,12 @@ mod tests {
     fn what_is_not_shown_is_said() {
         let long = "ä".repeat(LONGEST + 7);
         let shown = diff(None, &powers(&[("a", &long)]));
-        assert!(shown[0].ends_with("… (7 characters more)"), "{}", shown[0]);
+        assert!(shown[0].ends_with("… (7 more characters)"), "{}", shown[0]);
         let many: Powers = (0..MOST_LINES + 3)
             .map(|number| (format!("k{number:04}"), String::new()))
             .collect();
         let shown = listed(&many);
         assert_eq!(shown.len(), MOST_LINES + 1);
-        assert_eq!(shown.last().map(String::as_str), Some("… and 3 lines more"));
+        assert_eq!(shown.last().map(String::as_str), Some("… and 3 more lines"));
     }
 }

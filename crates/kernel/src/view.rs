@@ -44,21 +44,13 @@ pub enum Status {
     /// Gates are run or the work tree is measured.
     Judging,
     /// It waits for a provider or after failures.
-    Waiting {
-        /// Until when.
-        until: Timestamp,
-        /// Why.
-        why: String,
-    },
+    Waiting { until: Timestamp, why: String },
     /// A person holds it, or will after this iteration.
     Paused,
     /// No process holds it, and it has not ended.
     Interrupted,
     /// It is over.
-    Ended {
-        /// Why.
-        reason: IterativeExitReason,
-    },
+    Ended { reason: IterativeExitReason },
 }
 
 impl Status {
@@ -515,7 +507,7 @@ fn task_lines(tasks: &TasksState, now: Timestamp) -> Vec<String> {
     if let Some(landing @ Landing::Ready { branch, why, .. }) = &tasks.landing {
         let command = landing.command().unwrap_or_default();
         lines.push(format!(
-            "  Not landed: waits on {branch} ({why}); bring it in with: {command}"
+            "  Not landed: waiting on {branch} ({why}); land it with: {command}"
         ));
     }
     for tree in &tasks.kept {
@@ -551,10 +543,12 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
     }
     let is_held = !matches!(status, Status::Interrupted | Status::Ended { .. });
     if let Some(what) = state.busy.as_ref().filter(|_| is_held) {
-        lines.push(format!("  At work: {what}"));
+        lines.push(format!("  In progress: {what}"));
     }
     if let Some(why) = state.unmeasured().filter(|_| is_held) {
-        lines.push(format!("  Progress: unknown, stalling is off ({why})"));
+        lines.push(format!(
+            "  Progress: unknown, stall detection is off ({why})"
+        ));
     }
     if let Status::Waiting { until, why } = status {
         let left = std::time::Duration::try_from(until.duration_since(now)).unwrap_or_default();
@@ -565,15 +559,15 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
         ));
     }
     if *status == Status::Paused {
-        lines.push("  Paused: go on with `descartes loop unpause`".to_owned());
+        lines.push("  Paused: continue with `descartes loop unpause`".to_owned());
     }
     if state.pause == Pause::Asked && is_held && *status != Status::Paused {
         let when = match state.tasks {
-            Some(_) => "once the tasks at work are over",
-            None => "once this iteration is over",
+            Some(_) => "once the running tasks are finished",
+            None => "once this iteration ends",
         };
         lines.push(format!(
-            "  Pause: asked for, in force {when}; take it back with `descartes loop unpause`"
+            "  Pause: requested, takes effect {when}; undo with `descartes loop unpause`"
         ));
     }
     let spent = &state.spent;

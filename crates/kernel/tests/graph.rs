@@ -68,10 +68,10 @@ fn everything_wrong_is_told_at_once_with_its_place() {
     assert_eq!(
         told,
         [
-            "1:1: error: dependency cycle: a → c → b → a (hint: take one of these dependencies out)",
-            "2:9: error: task `b` depends on itself (hint: take it out)",
+            "1:1: error: dependency cycle: a → c → b → a (hint: remove one of these dependencies)",
+            "2:9: error: task `b` depends on itself (hint: remove it)",
             "2:9: error: task `b` depends on `schemas`, which does not exist (hint: did you mean `schema`?)",
-            "5:1: error: the id `schema` is taken by line 4 (hint: give one of them another id)",
+            "5:1: error: the id `schema` is already used on line 4 (hint: give one of them a different id)",
             "6:1: error: task `x` is a subtask of `nowhere`, which does not exist",
         ]
     );

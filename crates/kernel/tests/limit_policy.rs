@@ -325,5 +325,5 @@ fn a_reset_in_the_year_3000_is_backed_off_from_instead() {
     let WaitReason::Limit(told) = wait.reason else {
         panic!("{:?}", wait.reason)
     };
-    assert!(told.words.contains("not believed"), "{}", told.words);
+    assert!(told.words.contains("ignoring a reset"), "{}", told.words);
 }

@@ -196,26 +196,26 @@ fn each_of_the_older_dialects_keys_is_known() {
 #[test]
 fn everything_that_would_be_dropped_is_told_with_its_line() {
     insta::assert_snapshot!(told(WRONG).join("\n"), @"
-    3:1: warning: this task stands outside `## Tasks` and is not run
-    5:1: error: dependency cycle: a → b → a (hint: take one of these dependencies out)
+    3:1: warning: this task is outside `## Tasks` and will not run
+    5:1: error: dependency cycle: a → b → a (hint: remove one of these dependencies)
     6:17: error: task `a` depends on `nowhere`, which does not exist
-    7:5: warning: unknown key `tiemout`: the line is read as text (hint: did you mean `timeout`?)
-    8:5: error: `timeout: soon` cannot be read (hint: write a time, for example 45min, 1h30m or 90s)
-    9:5: error: `ralph: perhaps` cannot be read (hint: write true or false)
-    10:5: error: `max_iterations: 0` cannot be read (hint: write a whole number from 1)
-    11:5: note: `goal_validate` changes nothing (no judge is asked; a gate, `check:`, decides)
-    14:20: warning: `of work` behind the value of `timeout` is not read
-    15:5: warning: `timeout` is given again (first on line 14): this one counts
-    16:3: warning: `depends:` without a bullet is read as text (hint: write - depends: a)
-    17:1: error: the checkbox of `c` is none of [ ] [x] [X] [-] [!] (hint: write [ ])
-    18:1: error: the checkbox of `d` is none of [ ] [x] [X] [-] [!] (hint: write [ ])
+    7:5: warning: unknown key `tiemout`: the line is treated as text (hint: did you mean `timeout`?)
+    8:5: error: invalid value in `timeout: soon` (hint: write a duration, for example 45min, 1h30m or 90s)
+    9:5: error: invalid value in `ralph: perhaps` (hint: write true or false)
+    10:5: error: invalid value in `max_iterations: 0` (hint: write a whole number, 1 or more)
+    11:5: note: `goal_validate` has no effect (there is no judge; a gate (`check:`) decides)
+    14:20: warning: `of work` after the value of `timeout` is ignored
+    15:5: warning: `timeout` is set again (first on line 14): this value is used
+    16:3: warning: `depends:` without a bullet is treated as text (hint: write - depends: a)
+    17:1: error: the checkbox of `c` is not one of [ ] [x] [X] [-] [!] (hint: write [ ])
+    18:1: error: the checkbox of `d` is not one of [ ] [x] [X] [-] [!] (hint: write [ ])
     19:1: error: a task without an id: `no id at all` (hint: write - [ ] **some-id**: no id at all)
-    20:1: error: the id `a` is taken by line 5 (hint: give one of them another id)
-    21:3: warning: `inner` is indented, so it is text of `a` and no task (hint: to run it, begin it where the other tasks begin)
-    22:5: warning: unknown key `verify`: the line is read as text (hint: did you mean `check`?)
-    23:1: warning: the text asks for the promise `OTHER`, the task waits for `COMPLETE` (hint: write - completion_promise: OTHER)
-    24:14: warning: task `e` waits for `f`, which is marked [-] (hint: take `f` out of its dependencies, or open it again)
-    28:1: note: this task is inside a comment and is not run
+    20:1: error: the id `a` is already used on line 5 (hint: give one of them a different id)
+    21:3: warning: `inner` is indented, so it is part of the text of `a`, not a task (hint: to make it a task, indent it like the other tasks)
+    22:5: warning: unknown key `verify`: the line is treated as text (hint: did you mean `check`?)
+    23:1: warning: the text asks for the promise `OTHER`, but the task expects `COMPLETE` (hint: write - completion_promise: OTHER)
+    24:14: warning: task `e` is waiting for `f`, which is marked [-] (hint: remove `f` from its dependencies, or reopen it)
+    28:1: note: this task is inside a comment and will not run
     ");
     assert!(has_errors(&roadmap::check(WRONG)));
 }
@@ -354,20 +354,20 @@ fn ticks_that_cannot_be_made_say_why() {
     );
     assert_eq!(
         say(WRONG, "a"),
-        "`a` stands in the roadmap twice, on lines 5 and 20; give one another id"
+        "`a` appears twice in the roadmap, on lines 5 and 20; give one of them a different id"
     );
     assert_eq!(
         say(WRONG, "c"),
-        "the checkbox of `c` on line 17 cannot be changed; write [ ] in it"
+        "the checkbox of `c` on line 17 cannot be updated; change it to [ ]"
     );
     assert_eq!(
         say(WRONG, "d"),
-        "the checkbox of `d` on line 18 cannot be changed; write [ ] in it"
+        "the checkbox of `d` on line 18 cannot be updated; change it to [ ]"
     );
     let changed = set_mark(QUEUE, "toll", Some(CheckMark::Open), CheckMark::Done).unwrap_err();
     assert_eq!(
         changed.to_string(),
-        "the checkbox of `toll` is [-], not [ ]: somebody else changed it"
+        "the checkbox of `toll` is [-], not [ ]: someone else changed it"
     );
 }
 

@@ -87,21 +87,21 @@ fn all_that_scud_would_drop_is_told_with_its_line() {
     let file = scg(ODD);
     let told: Vec<String> = file.findings.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(told.join("\n"), @"
-    9:1: warning: `Q` is no status: SCUD reads it as pending (hint: write one of P I D R B F C X !)
-    9:1: warning: `Z` is no priority: SCUD reads it as medium (hint: write one of C H M L)
-    9:1: warning: `many` is no complexity: SCUD reads it as 0
-    10:1: note: SCUD drops what stands after the priority when it writes the file
+    9:1: warning: `Q` is not a status: SCUD reads it as pending (hint: write one of P I D R B F C X !)
+    9:1: warning: `Z` is not a priority: SCUD reads it as medium (hint: write one of C H M L)
+    9:1: warning: `many` is not a complexity: SCUD reads it as 0
+    10:1: note: SCUD drops everything after the priority when it writes the file
     11:1: error: SCUD drops this row: it has fewer than five cells (hint: write id | title | status | complexity | priority)
     18:1: warning: SCUD drops this edge: there is no task `9`
-    19:1: note: SCUD drops this edge when it writes the file, and it orders nothing
-    20:1: warning: SCUD drops this row: `nonsense` is no edge (hint: write dependent -> dependency)
-    23:1: warning: SCUD loses these subtasks: it ends the parent `odd:5` at its first colon
+    19:1: note: SCUD drops this edge when it writes the file, and it does not affect the order
+    20:1: warning: SCUD drops this row: `nonsense` is not an edge (hint: write dependent -> dependency)
+    23:1: warning: SCUD loses these subtasks: it cuts off the parent `odd:5` at its first colon
     24:1: warning: SCUD drops this row: there is no task `77`
-    26:1: warning: SCUD reads the rows of `@weave` as rows of the section before it
-    33:1: warning: SCUD cuts the text here: a line that begins with `@` is a section for it (hint: put a word before the `@`)
+    26:1: warning: SCUD reads the rows of `@weave` as part of the section before it
+    33:1: warning: SCUD cuts the text here: it reads a line that starts with `@` as a section (hint: put a word before the `@`)
     33:1: note: SCUD drops the blank lines of this text when it writes the file
-    34:1: note: other readers of SCUD files end the tag at this line (hint: write *** for a rule)
-    36:1: warning: SCUD drops this line: a text under @details is indented by two spaces
+    34:1: note: other programs that read SCUD files end the tag at this line (hint: use *** for a horizontal rule)
+    36:1: warning: SCUD drops this line: text under @details must be indented by two spaces
     37:1: warning: SCUD drops the text `remarks` when it writes the file
     39:1: warning: SCUD drops this text: there is no task `42`
     ");
@@ -136,7 +136,7 @@ fn windows_line_ends_split_tags_too() {
     assert!(
         file.findings
             .iter()
-            .any(|finding| finding.message.contains("CR LF"))
+            .any(|finding| finding.message.contains("CRLF"))
     );
     let edit = scud::set_status(
         &windows,
@@ -182,7 +182,9 @@ fn a_file_cut_in_half_never_reads_as_whole() {
         };
         if !cut.ends_with('\n') {
             assert!(
-                file.findings.iter().any(|f| f.message.contains("cut off")),
+                file.findings
+                    .iter()
+                    .any(|f| f.message.contains("truncated")),
                 "{end}"
             );
         }
@@ -257,7 +259,7 @@ fn edits_that_cannot_be_made_say_why() {
     };
     assert_eq!(
         set(HARBOUR, "harbor", "1", None).to_string(),
-        "there is no tag `harbor`; there are: harbour, lights"
+        "there is no tag `harbor`; known tags: harbour, lights"
     );
     assert_eq!(
         set(HARBOUR, "harbour", "2.3", None).to_string(),
@@ -278,7 +280,7 @@ fn edits_that_cannot_be_made_say_why() {
     let error = set(&twice, "harbour", "3", None).to_string();
     assert_eq!(
         error,
-        "`3` stands in the file twice, on lines 16 and 17; give one another name"
+        "`3` appears twice in the file, on lines 16 and 17; rename one of them"
     );
 }
 
@@ -292,7 +294,7 @@ fn the_same_bare_id_of_another_tag_is_never_meant() {
     assert_eq!(
         findings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            "8:1: error: task `2` depends on `7`, which does not exist (hint: for the one of tag `bbb` write `bbb:7`)"
+            "8:1: error: task `2` depends on `7`, which does not exist (hint: to refer to the one in tag `bbb`, write `bbb:7`)"
         ]
     );
     let mended = "# SCUD Graph v1\n# Phase: aaa\n@nodes\n1 | a | P | 1 | M\n2 | b | P | 1 | M\n@edges\n2 -> 1\n2 -> aaa:1\n";
@@ -348,7 +350,7 @@ fn a_tag_is_refused_before_any_agent_starts() {
     };
     assert_eq!(
         check(format!("{head}{nodes}")),
-        ["the id `1` is taken by line 4"]
+        ["the id `1` is already used on line 4"]
     );
     assert_eq!(check(head.to_owned()), ["the tag `t` has no tasks"]);
     let ring =
@@ -359,13 +361,13 @@ fn a_tag_is_refused_before_any_agent_starts() {
     let unknown = scg(HARBOUR).check("nope");
     assert_eq!(
         unknown[0].to_string(),
-        "error: there is no tag `nope` (hint: there are: harbour, lights)"
+        "error: there is no tag `nope` (hint: known tags: harbour, lights)"
     );
     let twice = format!(
         "{head}{}\n---\n{head}@nodes\n1 | a | P | 1 | M\n",
         "@nodes\n9 | a | P | 1 | M\n"
     );
-    assert!(check(twice)[0].contains("stands here again"));
+    assert!(check(twice)[0].contains("appears again here"));
 }
 
 #[test]

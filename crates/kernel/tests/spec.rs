@@ -69,7 +69,7 @@ fn a_spec_tells_the_task_its_plan_the_files_and_the_gates() {
     ## Task 2: the curve
     Use a spline.
 
-    # Notes of an earlier run
+    # Notes from an earlier run
 
     Axes are done.
 
@@ -79,7 +79,7 @@ fn a_spec_tells_the_task_its_plan_the_files_and_the_gates() {
 
     # How it is checked
 
-    These commands are run when you end, and must succeed:
+    These commands run when you finish, and must succeed:
 
         cargo test
     ");
@@ -149,7 +149,7 @@ fn files_are_cut_first_then_the_plan_and_the_task_never() {
     let least = at(5);
     assert_eq!(least.text, task.render(), "the task is never cut");
     assert!(
-        least.warnings[0].contains("over its budget of 5 tokens (task "),
+        least.warnings[0].contains("exceeds its budget of 5 tokens (task "),
         "{:?}",
         least.warnings
     );

@@ -112,7 +112,7 @@ impl Direct {
     fn put_marks(&self, launch: &Launch, order: &mut Order) -> Result<Vec<Vec<u8>>, StartError> {
         let mark = format!("{MARK}={}", self.mark);
         let mark = CString::new(mark)
-            .map_err(|_| StartError::BadArgument("the mark holds a NUL byte".into()))?;
+            .map_err(|_| StartError::BadArgument("the mark contains a NUL byte".into()))?;
         if !launch.env.iter().any(|(key, _)| key == MARK) {
             order.env.push(mark.clone());
         }

@@ -67,7 +67,7 @@ impl Handle {
     /// Hands over what the guard keeps, and makes sure that it speaks our language.
     pub(crate) fn greet(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let strange =
-            |_| io::Error::other("the guard process did not answer as one of this version");
+            |_| io::Error::other("the guard process does not belong to this version of descartes");
         let hello = Writer::new(FrameKind::Hello).finish();
         let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         wire::send(control, &hello, fds).map_err(strange)?;

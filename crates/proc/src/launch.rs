@@ -70,15 +70,15 @@ impl StartError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            StartError::NotFound(_) => {
-                Some("install it, or give its full path; what is installed: descartes agents")
-            }
+            StartError::NotFound(_) => Some(
+                "install it, or give its full path; to see what is installed: descartes agents",
+            ),
             StartError::NotExecutable(..) => {
                 Some("make it executable (chmod +x), or name its interpreter: `sh agent.sh`")
             }
             StartError::TooLong => Some("pass the prompt on standard input or as a file"),
-            StartError::BadCwd(..) => Some("give a directory that exists and can be entered"),
-            StartError::GuardLost => Some("something killed it; start again"),
+            StartError::BadCwd(..) => Some("choose an existing directory that can be entered"),
+            StartError::GuardLost => Some("something killed it; try again"),
             StartError::BadArgument(_) | StartError::Busy | StartError::Io(_) => None,
         }
     }
@@ -199,7 +199,7 @@ fn has_slash(program: &OsStr) -> bool {
 
 fn c_string(text: OsString, what: &str) -> Result<CString, StartError> {
     CString::new(text.into_vec())
-        .map_err(|_| StartError::BadArgument(format!("{what} holds a NUL byte")))
+        .map_err(|_| StartError::BadArgument(format!("{what} contains a NUL byte")))
 }
 
 fn check_length(argv: &[CString], env: &[CString]) -> Result<(), StartError> {

@@ -16,6 +16,8 @@
 //! Everything here is synchronous: threads, blocking calls, no runtime. Linux is the supported
 //! platform.
 
+#![warn(missing_docs)]
+
 mod at_work;
 mod direct;
 mod events;

@@ -72,13 +72,13 @@ impl Peer {
     /// The line from it up, itself first; why not, where it cannot be told.
     pub fn lineage(&self) -> Result<Vec<Ancestor>, String> {
         let Some(pidfd) = &self.pidfd else {
-            return Err("its process is gone, or in a pid namespace out of sight".to_owned());
+            return Err("its process is gone, or in another pid namespace".to_owned());
         };
         let line = lineage(self.pid)?;
         let mut fds = [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, PollTimeout::ZERO) {
             Ok(0) => Ok(line),
-            _ => Err(format!("process {} is gone already", self.pid)),
+            _ => Err(format!("process {} is already gone", self.pid)),
         }
     }
 }
@@ -119,7 +119,7 @@ fn walk(pid: i32) -> Result<Vec<Ancestor>, String> {
             };
         };
         if below.is_none() && stat.is_dead() {
-            return Err(format!("process {pid} is gone already"));
+            return Err(format!("process {pid} is already gone"));
         }
         line.push(Ancestor {
             pid: at.cast_unsigned(),

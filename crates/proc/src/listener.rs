@@ -127,7 +127,10 @@ impl Listener {
                 Ok(None) => break,
                 // Nonsense: it has to end, since nothing more can be known of it.
                 Ok(Some(Err(_))) | Err(_) => {
-                    warn!(pid = self.child.id(), "guard told nonsense and was killed");
+                    warn!(
+                        pid = self.child.id(),
+                        "guard sent invalid data and was killed"
+                    );
                     let _ = self.child.kill();
                     break;
                 }

@@ -12,11 +12,8 @@ pub enum Cell {
     Null,
     /// A whole number.
     Integer(i64),
-    /// A number.
     Real(f64),
-    /// A text.
     Text(String),
-    /// Bytes.
     Blob(Vec<u8>),
 }
 

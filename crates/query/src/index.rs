@@ -38,7 +38,7 @@ impl Index {
     pub fn open(root: &StateRoot) -> Result<(Self, Vec<String>), QueryError> {
         match Self::open_file(root) {
             Err(QueryError::Index { source, .. }) if is_damage(&source) => {
-                warn!(path = %root.index().display(), error = %source, "index made anew");
+                warn!(path = %root.index().display(), error = %source, "index rebuilt");
                 remove(&root.index());
                 Self::open_file(root)
             }

@@ -29,15 +29,13 @@ pub enum QueryError {
         offset: Option<usize>,
     },
     /// The SQL would change something.
-    #[error("only questions are answered: this would change the index")]
+    #[error("only queries are allowed: this would change the index")]
     Changes,
     /// The SQL asks for nothing.
-    #[error("this asks for nothing")]
+    #[error("the query is empty")]
     NoQuestion,
-    /// The index itself.
     #[error("the index {path}: {source}")]
     Index {
-        /// Its file.
         path: String,
         /// SQLite's words.
         source: rusqlite::Error,

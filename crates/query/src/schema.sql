@@ -1,10 +1,10 @@
--- Times are texts in UTC, such as 2026-01-02T03:04:05.123Z: SQLite's date functions read them.
--- Whatever an agent did not tell is null, never 0.
+-- Times are UTC strings such as 2026-01-02T03:04:05.123Z: SQLite's date functions read them.
+-- Whatever an agent did not report is null, never 0.
 
-create table loops (            -- one row a loop
+create table loops (            -- one row per loop
   loop_id        text primary key,
   name           text,
-  parent         text,          -- the task loop that it belongs to; null for loops of their own
+  parent         text,          -- the task loop that it belongs to; null for independent loops
   task           text,          -- the task that it works on
   tag            text,          -- the SCUD tag or the roadmap's name, of a task loop
   directory      text,          -- where it works
@@ -23,10 +23,10 @@ create table loops (            -- one row a loop
   iterations     integer not null default 0,
   seconds        real not null default 0, -- agents and gates; waiting is not counted
   tokens         integer,
-  cost_usd       real           -- the children of a task loop are in its own sum as well
+  cost_usd       real           -- of a task loop: including its children's
 );
 
-create table iterations (       -- one row an iteration that counted
+create table iterations (       -- one row per iteration that counted
   loop_id        text not null,
   iteration      integer not null, -- from 1
   task           text,
@@ -36,7 +36,7 @@ create table iterations (       -- one row an iteration that counted
   seconds        real,          -- agent and gates
   exit_code      integer,       -- of the agent; 128 + n for signal n
   ended_by       text,          -- exit, timeout, idle, promise, ...
-  promise        text,          -- the claim as it stood
+  promise        text,          -- the claim as it was printed
   near_misses    integer,       -- tags of a promise that did not count
   near_miss      text,          -- the line of the last one
   verdict        text,          -- promise, gates, success, refused, blocked, failed, worked, ...
@@ -48,12 +48,12 @@ create table iterations (       -- one row an iteration that counted
   commit_hash    text,
   tokens         integer,
   cost_usd       real,
-  output         text,          -- the begin of what the agent said
+  output         text,          -- the beginning of what the agent said
   output_tail    text,          -- the end of what it printed
   primary key (loop_id, iteration)
 );
 
-create table runs (             -- one row a start of an agent, those that met a limit too
+create table runs (             -- one row per start of an agent, including those that hit a limit
   loop_id        text not null,
   run            integer not null,
   iteration      integer not null,
@@ -63,7 +63,7 @@ create table runs (             -- one row a start of an agent, those that met a
   seconds        real,
   exit_code      integer,
   ended_by       text,
-  counted        integer not null default 1, -- 0: a provider's limit, no iteration
+  counted        integer not null default 1, -- 0: hit a provider limit, not an iteration
   limit_words    text,
   retry_at       text,
   promise        text,
@@ -83,7 +83,7 @@ create table runs (             -- one row a start of an agent, those that met a
   primary key (loop_id, run)
 );
 
-create table gates (            -- one row a gate that was run
+create table gates (            -- one row per gate that ran
   loop_id        text not null,
   iteration      integer not null,
   gate           integer not null, -- from 1
@@ -92,10 +92,10 @@ create table gates (            -- one row a gate that was run
   exit_code      integer,
   seconds        real,
   ended_at       text,
-  tail           text           -- the last of its output
+  tail           text           -- the end of its output
 );
 
-create table tasks (            -- one row a task of a task loop
+create table tasks (            -- one row per task of a task loop
   loop_id        text not null,
   task           text not null,
   title          text,
@@ -113,7 +113,7 @@ create table tasks (            -- one row a task of a task loop
   primary key (loop_id, task)
 );
 
-create table attempts (         -- one row an attempt at a task
+create table attempts (         -- one row per attempt at a task
   loop_id        text not null,
   task           text not null,
   attempt        integer not null,
@@ -124,14 +124,14 @@ create table attempts (         -- one row an attempt at a task
   evidence       text
 );
 
-create table waves (            -- one row a wave that was closed
+create table waves (            -- one row per completed wave
   loop_id        text not null,
   wave           integer not null,
   ended_at       text,
   commit_hash    text
 );
 
-create table waits (            -- one row a wait
+create table waits (            -- one row per wait
   loop_id        text not null,
   started_at     text,
   until          text,
@@ -141,7 +141,7 @@ create table waits (            -- one row a wait
   ended_by       text           -- elapsed, retry, stop
 );
 
-create table commands (         -- one row a command of a person
+create table commands (         -- one row per command given by a person
   loop_id        text not null,
   id             integer not null,
   command        text,          -- say, set, pause, cancel, ...

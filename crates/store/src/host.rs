@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 /// The content of `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostInfo {
-    /// The process.
     #[serde(flatten)]
     pub facts: HostFacts,
     /// Where it takes commands.

@@ -36,11 +36,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Who holds a lock, as written in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The loop.
     pub loop_id: String,
-    /// Since when.
     pub since: Timestamp,
-    /// The process.
     #[serde(flatten)]
     pub host: HostFacts,
 }
@@ -370,7 +367,7 @@ fn probe(path: &Path) -> Result<Option<Held>, IoError> {
     match file.try_lock_shared() {
         Ok(()) => Ok(None), // given back as the file is closed
         Err(TryLockError::WouldBlock) => Ok(Some(held(path))),
-        Err(TryLockError::Error(error)) => Err(IoError::new("ask the lock of", path, error)),
+        Err(TryLockError::Error(error)) => Err(IoError::new("query the lock of", path, error)),
     }
 }
 
@@ -423,11 +420,11 @@ fn read_holder(path: &Path) -> Option<Holder> {
 }
 
 fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
-    let ours = file.metadata().map_err(ops::at("look at", path))?;
+    let ours = file.metadata().map_err(ops::at("inspect", path))?;
     match safe_open::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(IoError::new("look at", path, error)),
+        Err(error) => Err(IoError::new("inspect", path, error)),
     }
 }
 

@@ -18,7 +18,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct IoError {
     /// What was tried, as a verb phrase: `write`, `make the folder`.
     pub action: &'static str,
-    /// Where.
     pub path: PathBuf,
     /// What the system said.
     pub source: io::Error,
@@ -133,7 +132,7 @@ pub(crate) fn punch(file: &File, offset: u64, len: u64) -> io::Result<()> {
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), IoError> {
     pass()
         .and_then(|()| safe_open::rename(from, to))
-        .map_err(at("put in place", to))
+        .map_err(at("move into place", to))
 }
 
 /// Removes a file; one that is not there is as good as removed.
@@ -193,7 +192,7 @@ pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty());
             make_dir(
-                parent.ok_or_else(|| IoError::new("make the folder", path, error))?,
+                parent.ok_or_else(|| IoError::new("create the folder", path, error))?,
                 sync,
             )?;
             build()
@@ -206,12 +205,12 @@ pub(crate) fn make_dir(path: &Path, sync: Sync) -> Result<(), IoError> {
                 Ok(meta) if meta.is_dir() => Ok(()),
                 Ok(meta) if meta.is_symlink() => {
                     let refusal = Refusal::Link(path.to_owned());
-                    Err(IoError::new("make the folder", path, refusal.into()))
+                    Err(IoError::new("create the folder", path, refusal.into()))
                 }
-                _ => Err(IoError::new("make the folder", path, error)),
+                _ => Err(IoError::new("create the folder", path, error)),
             };
         }
-        other => other.map_err(at("make the folder", path))?,
+        other => other.map_err(at("create the folder", path))?,
     }
     match (sync, path.parent()) {
         (Sync::Durable, Some(parent)) if !parent.as_os_str().is_empty() => sync_dir(parent),
@@ -300,7 +299,7 @@ pub(crate) fn swap(staged: &Path, path: &Path) -> Result<Old, IoError> {
         Ok(()) => Ok(Old::Left),
         // It is gone by now, or the file system cannot.
         Err(error) if refuses_exchange(&error) => rename(),
-        Err(error) => Err(IoError::new("put in place", path, error)),
+        Err(error) => Err(IoError::new("move into place", path, error)),
     }
 }
 

@@ -60,7 +60,7 @@ pub enum Refusal {
         uid: u32,
     },
     /// It was to be written, and has another name besides.
-    #[error("it is a hard link: another name of the file would change with it")]
+    #[error("it is a hard link: the file would change under its other names too")]
     SecondName(PathBuf),
 }
 
@@ -74,26 +74,27 @@ impl Refusal {
     pub fn hint(&self) -> String {
         match self {
             Self::Link(path) if path.file_name() == Some(OsStr::new(PROJECT_FOLDER)) => format!(
-                "take the link away (rm {0}): descartes makes the folder anew; to keep the state elsewhere, give --state-file",
+                "remove the link (rm {0}): descartes creates the folder again; to keep the state \
+                 elsewhere, use --state-file",
                 quoted(path)
             ),
             Self::Link(path) => format!(
-                "put the file or folder itself in its place, or take the link away: rm {}",
+                "replace it with the file or folder itself, or remove the link: rm {}",
                 quoted(path)
             ),
             Self::NotAFile { path, what } if *what == DEVICE => format!(
-                "name another file: {} is a device, and stays as it is",
+                "choose another file: {} is a device and is left alone",
                 quoted(path)
             ),
             Self::NotAFile { path, .. } => {
-                format!("move it away: mv {0} {0}.old", quoted(path))
+                format!("move it out of the way: mv {0} {0}.old", quoted(path))
             }
             Self::Foreign { path, .. } => format!(
-                "run descartes as its owner, or move it away: mv {0} {0}.old",
+                "run descartes as its owner, or move it out of the way: mv {0} {0}.old",
                 quoted(path)
             ),
             Self::SecondName(path) => format!(
-                "give it a file of its own: cp {0} {0}.copy && mv {0}.copy {0}",
+                "replace it with a copy: cp {0} {0}.copy && mv {0}.copy {0}",
                 quoted(path)
             ),
         }

@@ -61,7 +61,6 @@ pub enum StateFileError {
     /// It is torn, or not JSON, or says what cannot be.
     #[error("{} cannot be read at byte {byte} (line {line}, column {column}): {why}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where reading stopped, from 0.
         byte: u64,
@@ -75,7 +74,6 @@ pub enum StateFileError {
     /// A newer version wrote it; nothing was changed.
     #[error("{} has format version {version}, which this version of descartes cannot read", path.display())]
     Newer {
-        /// The file.
         path: PathBuf,
         /// The version that was found.
         version: String,
@@ -88,7 +86,8 @@ impl StateFileError {
         match self {
             Self::Missing(_) => Some("start one with: descartes loop start"),
             Self::Damaged { .. } => Some(
-                "mend the file, resume the loop by its id (descartes loop list), or start anew and keep the file: descartes loop start --force",
+                "fix the file, resume the loop by its id (descartes loop list), or start over \
+                 and keep the file: descartes loop start --force",
             ),
             Self::Newer { .. } => Some("update descartes; nothing was changed"),
             Self::Io(_) => None,
@@ -114,7 +113,6 @@ struct Stamp {
 /// What others did to a state file since it was last loaded or saved here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touched {
-    /// Nothing.
     No,
     /// It was written.
     Edited,
@@ -137,7 +135,6 @@ impl StateFile {
         &self.path
     }
 
-    /// Reads it.
     pub fn load(&mut self) -> Result<Loaded, StateFileError> {
         self.left = stamp(&self.path);
         load(&self.path)
@@ -201,7 +198,7 @@ impl StateFile {
     pub fn may_be_set_aside(&self) -> Result<(), IoError> {
         match safe_open::is_there(&self.path) {
             true => {
-                safe_open::may_be_set_aside(&self.path).map_err(ops::at("set aside", &self.path))
+                safe_open::may_be_set_aside(&self.path).map_err(ops::at("move aside", &self.path))
             }
             false => Ok(()),
         }
@@ -209,7 +206,7 @@ impl StateFile {
 
     /// Moves it aside under a dated name, so that a new loop can begin here.
     pub fn set_aside(&mut self, now: Timestamp) -> Result<PathBuf, IoError> {
-        safe_open::may_be_set_aside(&self.path).map_err(ops::at("set aside", &self.path))?;
+        safe_open::may_be_set_aside(&self.path).map_err(ops::at("move aside", &self.path))?;
         let aside = self.dated("", now);
         ops::rename(&self.path, &aside)?;
         self.left = None;

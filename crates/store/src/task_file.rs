@@ -23,25 +23,18 @@ const EMPTY: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 pub enum TaskFileError {
     /// Somebody holds the lock.
-    #[error("{} is locked by another program for {waited:?}", path.display())]
+    #[error("{} has been locked by another program for {waited:?}", path.display())]
     Busy {
-        /// The file.
         path: PathBuf,
         /// How long it was waited for.
         waited: Duration,
     },
     /// It is no text.
     #[error("{} is not UTF-8", path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// It changes again and again while it is read.
     #[error("{} changes faster than it can be read", path.display())]
-    Restless {
-        /// The file.
-        path: PathBuf,
-    },
+    Restless { path: PathBuf },
     /// The system refused.
     #[error(transparent)]
     Io(#[from] IoError),
@@ -70,12 +63,10 @@ impl TaskFile {
         }
     }
 
-    /// The file itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its text.
     pub fn read(&self) -> Result<String, TaskFileError> {
         let since = Instant::now();
         loop {
@@ -285,7 +276,7 @@ impl RunLock {
     /// Takes the lock, writing `text` into it; `None` where somebody else has it.
     pub fn acquire(path: &Path, text: &str) -> Result<Option<Self>, IoError> {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(ops::at("make the folder", folder))?;
+            std::fs::create_dir_all(folder).map_err(ops::at("create the folder", folder))?;
         }
         let path = &safe_open::link_free(path).map_err(ops::at("resolve", path))?;
         let file = ops::open(Options::new().read().write().create(), path)

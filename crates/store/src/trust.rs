@@ -39,7 +39,6 @@ pub struct Trusted {
     /// The keys as they were, to show what changed.
     #[serde(default)]
     pub keys: Powers,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -60,7 +59,10 @@ pub enum TrustError {
     #[error(transparent)]
     Io(#[from] IoError),
     /// Whoever writes the project could write its record.
-    #[error("the state folder {} lies in the project: what is kept there could come with it", .0.display())]
+    #[error(
+        "the state folder {} is inside the project: its contents could have come with the project",
+        .0.display()
+    )]
     Inside(PathBuf),
 }
 

@@ -32,7 +32,7 @@ pub fn untold() -> Option<String> {
     let told = TOLD.swap(true, Ordering::AcqRel);
     (!told).then(|| {
         format!(
-            "{why}: files are looked at every {} ms instead",
+            "{why}: polling files every {} ms instead",
             BLIND.as_millis()
         )
     })
@@ -168,10 +168,10 @@ pub fn timeout(limit: Option<Duration>) -> PollTimeout {
 /// Remembers why nothing can be watched, where a person can do something about it.
 fn note(error: Errno) {
     let why = match error {
-        Errno::EMFILE => "no inotify instance is left (fs.inotify.max_user_instances)",
-        Errno::ENFILE => "no file handle is left on this machine",
-        Errno::ENOSPC => "no inotify watch is left (fs.inotify.max_user_watches)",
-        Errno::ENOMEM => "no memory is left to watch files",
+        Errno::EMFILE => "out of inotify instances (fs.inotify.max_user_instances)",
+        Errno::ENFILE => "this machine is out of file handles",
+        Errno::ENOSPC => "out of inotify watches (fs.inotify.max_user_watches)",
+        Errno::ENOMEM => "out of memory for watching files",
         _ => return,
     };
     POLLING.get_or_init(|| why);

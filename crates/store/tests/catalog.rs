@@ -124,7 +124,7 @@ fn a_loop_is_found_by_id_prefix_name_and_state_file() {
     }
     let words = found("0192").unwrap_err().to_string();
     assert!(
-        words.starts_with("\"0192\" fits 3 loops:\n  0192ab77  docs  started 2023"),
+        words.starts_with("\"0192\" matches 3 loops:\n  0192ab77  docs  started 2023"),
         "{words}"
     );
     assert_eq!(words.lines().count(), 4);

@@ -220,20 +220,20 @@ fn wrong_values_name_file_line_and_column() {
         ),
         (
             "max_iterations = -1",
-            "user.toml:2:18: `max_iterations`: a whole number or \"unlimited\" is needed, not -1",
+            "user.toml:2:18: `max_iterations`: expected a whole number or \"unlimited\", found -1",
         ),
         ("ümlaut", "user.toml:2:7: key with no value"),
         (
             "verify = [\"a\", 3]",
-            "user.toml:2:10: `verify`: a list of texts is needed, not a list",
+            "user.toml:2:10: `verify`: expected a list of strings, found a list",
         ),
         (
             "permissions = \"root\"",
-            "user.toml:2:15: `permissions`: one of agent, edit, all is needed, not \"root\"",
+            "user.toml:2:15: `permissions`: expected one of agent, edit, all, found \"root\"",
         ),
         (
             "auto_commit = 3",
-            "user.toml:2:15: `auto_commit`: true or false is needed, not a whole number",
+            "user.toml:2:15: `auto_commit`: expected true or false, found a whole number",
         ),
         (
             "idle_timeout = \"soon\"",
@@ -241,27 +241,27 @@ fn wrong_values_name_file_line_and_column() {
         ),
         (
             "timeout = 0",
-            "user.toml:2:11: `timeout`: nothing can be done in no time; write for example \"30m\"",
+            "user.toml:2:11: `timeout`: must be greater than zero (e.g. \"30m\"",
         ),
         (
             "max_duration = 0",
-            "user.toml:2:16: `max_duration`: nothing can be done in no time",
+            "user.toml:2:16: `max_duration`: must be greater than zero",
         ),
         (
             "verify_timeout = \"0s\"",
-            "user.toml:2:18: `verify_timeout`: nothing can be done in no time",
+            "user.toml:2:18: `verify_timeout`: must be greater than zero",
         ),
         (
             "on_event_timeout = 0.0",
-            "user.toml:2:20: `on_event_timeout`: nothing can be done in no time",
+            "user.toml:2:20: `on_event_timeout`: must be greater than zero",
         ),
         (
             "max_iterations = 0",
-            "user.toml:2:18: `max_iterations`: 0 would do nothing; write a number from 1, or \"unlimited\"",
+            "user.toml:2:18: `max_iterations`: must be 1 or more, or \"unlimited\"",
         ),
         (
             "max_failures = 0",
-            "user.toml:2:16: `max_failures`: 0 would do nothing; write a number from 1",
+            "user.toml:2:16: `max_failures`: must be 1 or more",
         ),
         (
             "max_failures = 5000000000",
@@ -273,15 +273,15 @@ fn wrong_values_name_file_line_and_column() {
         ),
         (
             "max_cost = true",
-            "user.toml:2:12: `max_cost`: an amount of US dollars is needed, not true or false",
+            "user.toml:2:12: `max_cost`: expected an amount of US dollars, found true or false",
         ),
         (
             "agents = 3",
-            "user.toml:2:10: `agents`: a table is needed, not a whole number",
+            "user.toml:2:10: `agents`: expected a table, found a whole number",
         ),
         (
             "agents.x = 3",
-            "user.toml:2:8: `agents.x`: a table is needed",
+            "user.toml:2:8: `agents.x`: expected a table",
         ),
         ("a = 1\na = 2", "user.toml:3:1: duplicate key"),
         ("verify = [", "user.toml:2:1"),
@@ -329,7 +329,7 @@ fn values_have_the_forms_people_write() {
     world.env("DESCARTES_TIMEOUT", "0");
     let told = world.error();
     assert!(
-        told.starts_with("DESCARTES_TIMEOUT: nothing can be done in no time"),
+        told.starts_with("DESCARTES_TIMEOUT: must be greater than zero"),
         "{told}"
     );
     world.env("DESCARTES_TIMEOUT", "");
@@ -337,7 +337,7 @@ fn values_have_the_forms_people_write() {
     let told = world.error();
     assert_eq!(
         told,
-        "DESCARTES_AUTO_COMMIT: true or false is needed, not a text"
+        "DESCARTES_AUTO_COMMIT: expected true or false, found a string"
     );
 }
 

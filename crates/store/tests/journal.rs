@@ -284,7 +284,7 @@ fn a_missing_number_is_damage() {
     fs::write(&path, [&bytes[..ends[0]], &bytes[ends[1]..]].concat()).unwrap();
     let error = reopen(&path).unwrap_err();
     assert!(error.to_string().ends_with(&format!(
-        "is damaged at byte {}: line number 2 stands where 1 should",
+        "is damaged at byte {}: found line number 2 where 1 was expected",
         ends[0]
     )));
 }

@@ -13,13 +13,11 @@ use crate::wait;
 /// A live process, as `/proc` told it. Zombies are not alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
     pub pid: i32,
     /// Its parent's id.
     pub ppid: i32,
     /// Its process group.
     pub pgid: i32,
-    /// Its session.
     pub sid: i32,
     /// When it started, in clock ticks since boot: with the id, its identity.
     pub start_time: u64,

@@ -90,16 +90,16 @@ fn cases() -> Vec<Case> {
             "context too long",
             json!({"fault": "context"}),
             |cli| match cli {
-                OpenCode => Failed(&["again and again", "long", "context"]),
+                OpenCode => Failed(&["repeatedly", "long", "context"]),
                 _ => Failed(&["long", "token", "context"]),
             },
         ),
         fault("stream cut", json!({"fault": "cut"}), |cli| match cli {
-            OpenCode => Failed(&["again and again", ""]),
+            OpenCode => Failed(&["kept retrying", ""]),
             _ => Limit(&["network", "overload"]),
         }),
         fault("web page", json!({"fault": "html"}), |cli| match cli {
-            OpenCode => Failed(&["again and again", ""]),
+            OpenCode => Failed(&["kept retrying", ""]),
             _ => Limit(&["network", "overload"]),
         }),
         fault("empty answer", json!({"fault": "empty"}), |_| {

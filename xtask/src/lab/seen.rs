@@ -39,7 +39,7 @@ fn sequence(journal: &[Value]) -> Option<String> {
 
 /// No number is run twice, none is finished twice, and they grow.
 fn numbers(journal: &[Value]) -> Option<String> {
-    // A run that met a provider's limit does not count, and its number is used again: there is none here.
+    // A run that hit a provider limit does not count, and its number is used again: there is none here.
     for kind in ["run_started", "iteration_finished", "iteration_interrupted"] {
         let numbers = iterations(journal, kind);
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] >= pair[1]) {

@@ -20,13 +20,13 @@ pub struct AgentsArgs {
 /// What to do with an agent.
 #[derive(Subcommand, Clone, Debug)]
 pub enum AgentsVerb {
-    /// Print an agent's profile as it stands after the config files, as TOML
+    /// Print an agent's profile as TOML, with the config files applied
     Show {
         /// The agent
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Run a tiny task through an agent, in a scratch folder, and say what worked
+    /// Run a tiny task with an agent in a temporary folder and report what worked
     Test(TestArgs),
 }
 
@@ -39,16 +39,16 @@ pub struct TestArgs {
     /// What the agent may do without asking [default: edit]
     #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>())]
     pub permissions: Option<Permissions>,
-    /// The model, passed in the agent's own way
+    /// The model, passed with the agent's own flag
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
     /// How long it may take [default: 5m]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Secs>,
-    /// A variable for the agent alone; repeatable
+    /// An environment variable for the agent only; repeatable
     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<values::Variable>,
-    /// Print what was found as JSON
+    /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -5,16 +5,16 @@ use clap::{Args, ValueEnum};
 /// What both were given.
 #[derive(Args, Clone, Debug)]
 pub struct InstallArgs {
-    /// For which program
+    /// The program to install for
     #[arg(value_name = "TOOL")]
     pub tool: Tool,
-    /// For this project: in its .claude folder
+    /// Install for this project, in its .claude folder
     #[arg(long)]
     project: bool,
-    /// For you: in your own .claude folder (the default)
+    /// Install for you, in your own .claude folder (the default)
     #[arg(long, conflicts_with = "project")]
     user: bool,
-    /// Also where files were edited by hand
+    /// Also replace or remove files that were edited by hand
     #[arg(long)]
     pub force: bool,
 }

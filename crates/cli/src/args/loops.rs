@@ -13,10 +13,10 @@ use super::values;
 pub struct StatusArgs {
     #[command(flatten)]
     pub which: WhichLoop,
-    /// Keep it current until the loop is over
+    /// Keep updating it until the loop is over
     #[arg(short, long)]
     pub watch: bool,
-    /// Print it as JSON; with --watch a line for each change
+    /// Print it as JSON; with --watch one line per change
     #[arg(long)]
     pub json: bool,
 }
@@ -24,10 +24,10 @@ pub struct StatusArgs {
 /// `loop list`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct ListArgs {
-    /// Every loop of this user on this machine, not only those of this directory
+    /// List all loops of this user on this machine, not only those of this directory
     #[arg(short, long)]
     pub all: bool,
-    /// The loops of tasks too, under the task loop that they belong to
+    /// Also list the loops of tasks, below the task loop they belong to
     #[arg(long)]
     pub children: bool,
     /// Print a JSON array
@@ -40,10 +40,10 @@ pub struct ListArgs {
 pub struct HistoryArgs {
     #[command(flatten)]
     pub which: WhichLoop,
-    /// Only the last N
+    /// Show only the last N
     #[arg(short = 'n', long, value_name = "N", value_parser = values::number)]
     pub last: Option<u32>,
-    /// Print a JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
@@ -64,22 +64,22 @@ pub struct IterationOf {
 pub struct LogsArgs {
     #[command(flatten)]
     pub of: IterationOf,
-    /// Go on with what is printed, from iteration to iteration, until the loop is over
+    /// Keep printing new output, from iteration to iteration, until the loop is over
     #[arg(short, long)]
     pub follow: bool,
-    /// Only the last LINES lines
+    /// Show only the last LINES lines
     #[arg(short = 'n', long, value_name = "LINES", value_parser = values::number)]
     pub lines: Option<u32>,
-    /// The bytes as they were printed: standard output and standard error to ours
+    /// Print the raw bytes: standard output to standard output, standard error to standard error
     #[arg(long)]
     pub raw: bool,
-    /// What the agent thought, too
+    /// Include what the agent thought
     #[arg(long, visible_alias = "show-thinking", conflicts_with = "raw")]
     pub thinking: bool,
-    /// Standard error alone
+    /// Show only standard error
     #[arg(long)]
     pub stderr: bool,
-    /// Print a JSON object a line
+    /// Print one JSON object per line
     #[arg(long, conflicts_with = "raw")]
     pub json: bool,
 }
@@ -89,7 +89,7 @@ pub struct LogsArgs {
 pub struct WatchArgs {
     #[command(flatten)]
     pub which: WhichLoop,
-    /// Leave the mouse to the terminal
+    /// Leave the mouse to the terminal (no mouse support)
     #[arg(long)]
     pub no_mouse: bool,
 }
@@ -99,10 +99,10 @@ pub struct WatchArgs {
 pub struct CancelArgs {
     #[command(flatten)]
     pub which: WhichLoop,
-    /// Kill the agent at once, without its grace
+    /// Kill the agent at once, without a grace period
     #[arg(long)]
     pub now: bool,
-    /// Print what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -122,7 +122,7 @@ pub struct AnswerArgs {
     /// Wait until it has taken effect
     #[arg(long)]
     pub wait: bool,
-    /// Print what came of it as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -146,7 +146,7 @@ pub struct SetArgs {
     pub which: WhichLoop,
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// End a wait for the provider, or after failures, and try again now
+    /// End a wait for the provider or after failures and try again now
     #[arg(long)]
     pub retry_now: bool,
     #[command(flatten)]
@@ -158,10 +158,10 @@ pub struct SetArgs {
 pub struct DiffArgs {
     #[command(flatten)]
     pub of: IterationOf,
-    /// A line a file instead of the patch
+    /// Print one line per file instead of the patch
     #[arg(long)]
     pub stat: bool,
-    /// The patch byte by byte, for `git apply`: neither cleaned nor masked
+    /// Print the exact patch for `git apply`: nothing cleaned or masked
     #[arg(long, conflicts_with = "stat")]
     pub raw: bool,
     /// Print the changed files as JSON
@@ -172,7 +172,7 @@ pub struct DiffArgs {
 /// `loop rewind`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RewindArgs {
-    /// The iteration whose end is gone back to (0: before the first), or the name of a safety copy
+    /// The iteration to go back to the end of (0: before the first), or the name of a safety copy
     #[arg(value_name = "N|COPY")]
     pub to: Option<String>,
     #[command(flatten)]
@@ -191,19 +191,19 @@ pub struct RewindArgs {
 /// `clean`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CleanArgs {
-    /// Loops whose last sign of life is older than this
+    /// Only loops whose last activity is older than this
     #[arg(long, value_name = "DUR", default_value_t = Self::OLDER, value_parser = values::duration)]
     pub older: Secs,
-    /// Their journals too, and with them their history
+    /// Also remove their journals, and with them their history
     #[arg(long)]
     pub whole: bool,
-    /// Safety copies of `loop rewind` too, which stay otherwise
+    /// Also remove the safety copies of `loop rewind`, which are kept otherwise
     #[arg(long)]
     pub safety_copies: bool,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
-    /// Print what was found, or removed, as JSON
+    /// Print what was found or removed as JSON
     #[arg(long)]
     pub json: bool,
 }

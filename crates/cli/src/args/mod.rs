@@ -29,7 +29,7 @@ pub use verbless::with_verb;
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = "Begin with `descartes demo`: a whole loop in a few seconds, no key needed."
+    after_help = "Start with `descartes demo`: a complete loop in a few seconds, no API key needed."
 )]
 pub struct Cli {
     /// When to use colours
@@ -63,39 +63,39 @@ pub enum ColorChoice {
 pub enum Command {
     /// Run an agent on one prompt until the work is proven done
     Loop(Box<LoopArgs>),
-    /// See all loops in the terminal, follow them and steer them
+    /// Watch, follow and steer all loops in the terminal
     Watch(loops::WatchArgs),
     /// Run the tasks of a Markdown roadmap
     Roadmap(Box<tasks::RoadmapArgs>),
     /// Show what an agent would be told about a task
     Spec(Box<tasks::SpecArgs>),
-    /// Show where every piece of work is: branches, worktrees, what waits to land
+    /// Show where the work of tasks is: branches, worktrees, and what is waiting to land
     Work(tasks::WorkArgs),
-    /// Show waves and dependencies of tasks
+    /// Show the waves and dependencies of tasks
     Graph(tasks::GraphShowArgs),
-    /// Write one page that tells all about a loop: the morning's report
+    /// Write a one-page HTML report on a loop, for the morning after
     Report(report::ReportArgs),
-    /// Open the desktop window: all loops, one of them in full, and the ways to steer it
+    /// Open the desktop window: all loops, one of them in detail, with controls to steer it
     Gui(setup::GuiArgs),
-    /// Ask the history of all loops in SQL
+    /// Query the history of all loops with SQL
     Query(query::QueryArgs),
-    /// See a whole loop in a few seconds: no key, no network
+    /// Watch a complete loop in a few seconds: no API key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project
     Init(setup::InitArgs),
-    /// Bring commands for loops to Claude Code
+    /// Install commands for loops into Claude Code
     Install(install::InstallArgs),
-    /// Take those commands away again
+    /// Remove those commands again
     Uninstall(install::InstallArgs),
     /// Remove what old loops left behind, listing it first
     Clean(loops::CleanArgs),
-    /// List the agents that are known: which are installed, which version, tested or not
+    /// List the known agents: which are installed, which version, tested or not
     Agents(agents::AgentsArgs),
     /// Check git, agents, disk, configuration and leftovers
     Doctor(setup::DoctorArgs),
-    /// Look at the configuration
+    /// Show the configuration
     Config(setup::ConfigArgs),
-    /// Let this project's own config start programs and widen rights; show it, take it back
+    /// Trust this project's own config to start programs and widen rights; show or revoke that
     Trust(setup::TrustArgs),
     /// Print a completion script for a shell
     Completions(setup::CompletionsArgs),
@@ -120,30 +120,30 @@ pub struct LoopArgs {
 pub enum LoopVerb {
     /// Start a loop
     Start(Box<start::StartArgs>),
-    /// Go on with a loop that was stopped, cancelled or killed
+    /// Resume a loop that was stopped, cancelled or killed
     Resume(Box<resume::ResumeArgs>),
-    /// Show how a loop stands
+    /// Show the status of a loop
     Status(loops::StatusArgs),
     /// List loops, newest first
     List(loops::ListArgs),
-    /// Show what became of each iteration
+    /// Show the result of each iteration
     History(loops::HistoryArgs),
     /// Show what the agent printed
     Logs(loops::LogsArgs),
-    /// See it in the terminal, follow it and steer it
+    /// Watch, follow and steer it in the terminal
     Watch(loops::WatchArgs),
     /// End a loop and everything it started
     Cancel(loops::CancelArgs),
-    /// Hold a loop before its next iteration
+    /// Pause a loop before its next iteration
     Pause(loops::PauseArgs),
-    /// Let a paused loop go on
+    /// Continue a paused loop
     Unpause(loops::PauseArgs),
-    /// Put a note into the next iteration's prompt, once
+    /// Add a note to the next iteration's prompt, once
     Say(loops::SayArgs),
     /// Change limits, budgets, gates, prompt or model
     Set(Box<loops::SetArgs>),
     /// Show what an iteration changed in the work tree
     Diff(loops::DiffArgs),
-    /// Put the work tree back to the end of an iteration
+    /// Restore the work tree to the end of an iteration
     Rewind(loops::RewindArgs),
 }

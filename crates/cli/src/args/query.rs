@@ -7,7 +7,7 @@ use clap::Args;
 #[command(after_help = "For example:\n  \
     descartes query \"select name, iterations, cost_usd from loops order by started_at desc\"")]
 pub struct QueryArgs {
-    /// A question in SQL; `-` reads it from standard input
+    /// A query in SQL; `-` reads it from standard input
     #[arg(
         value_name = "SQL",
         allow_hyphen_values = true,
@@ -17,10 +17,10 @@ pub struct QueryArgs {
     /// Show the tables and their columns
     #[arg(long)]
     pub schema: bool,
-    /// Print the rows as JSON, one object each
+    /// Print the rows as JSON, one object per row
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// Print the rows as CSV, with a line of names
+    /// Print the rows as CSV, with a header line
     #[arg(long)]
     pub csv: bool,
 }

@@ -18,35 +18,35 @@ pub struct ResumeArgs {
     pub change: ChangeArgs,
     #[command(flatten)]
     pub agent: AgentChangeArgs,
-    /// A variable for the agent alone: values are not kept, so they are given again, or inherited
-    /// where none is given; repeatable
+    /// An environment variable for the agent only; values are not stored, so pass them again, or
+    /// omit the value to inherit it; repeatable
     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
     pub env: Vec<Variable>,
-    /// Go on in this directory with a project that was moved or copied here; a copy becomes a loop of its own
+    /// Resume in this directory a project that was moved or copied here; a copy becomes an independent loop
     #[arg(long)]
     pub here: bool,
-    /// Go on in that directory, as --here does
+    /// Resume in that directory, as --here does in this one
     #[arg(short, long, value_name = "DIR")]
     pub working_dir: Option<PathBuf>,
     /// In a task loop: try blocked tasks again, with all their attempts
     #[arg(long)]
     pub retry_blocked: bool,
-    /// In a task loop: count tasks that others marked while it ran as the mark says
+    /// In a task loop: accept the marks that others set on tasks while it ran
     #[arg(long)]
     pub trust_marks: bool,
-    /// Drop damaged lines of the journal first; a copy of it is kept
+    /// First drop damaged lines from the journal; a copy of it is kept
     #[arg(long)]
     pub repair: bool,
-    /// Take an edited state file as it is, also where it loosens gates, limits or rights
+    /// Accept an edited state file as it is, even where it loosens gates, limits or rights
     #[arg(long)]
     pub accept_edits: bool,
-    /// Take the project's own config as it is, for this run alone: for CI
+    /// Trust the project's own config as it is, for this run only (for CI)
     #[arg(long)]
     pub trust_config: bool,
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,
-    /// Show what the agent thinks, too
+    /// Also show what the agent thinks
     #[arg(long, alias = "thinking")]
     pub show_thinking: bool,
     /// Print events as JSON lines instead of the human view
@@ -69,22 +69,22 @@ pub struct WhichLoop {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Changes")]
 pub struct ChangeArgs {
-    /// Iterations in all, or `unlimited`
+    /// Maximum iterations in total, or `unlimited`
     #[arg(short, long, value_name = "N", value_parser = values::iterations)]
     pub max_iterations: Option<IterationLimit>,
-    /// Time budget of the whole loop
+    /// Time budget for the whole loop
     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub max_duration: Option<Secs>,
-    /// Cost budget of the whole loop
+    /// Cost budget for the whole loop
     #[arg(long, value_name = "USD", value_parser = values::usd)]
     pub max_cost: Option<f64>,
-    /// Token budget of the whole loop
+    /// Token budget for the whole loop
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub max_tokens: Option<u64>,
-    /// Time limit of one iteration
+    /// Time limit for one iteration
     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub timeout: Option<Secs>,
-    /// Silence without work that ends an iteration as hung
+    /// Time without output or activity after which an iteration counts as hung and is ended
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Secs>,
     /// Failed iterations in a row that end the loop
@@ -93,10 +93,10 @@ pub struct ChangeArgs {
     /// Iterations without progress before a nudge; 0: off
     #[arg(long, value_name = "N", value_parser = values::number)]
     pub stall_after: Option<u32>,
-    /// Gates, replacing all; repeatable
+    /// Gates, replacing all existing ones; repeatable
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
-    /// Time limit of each gate
+    /// Time limit for each gate
     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
     pub verify_timeout: Option<Secs>,
     /// The task
@@ -134,14 +134,14 @@ impl From<&ChangeArgs> for ConfigChange {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Changes")]
 pub struct AgentChangeArgs {
-    /// Another agent: claude, codex, gemini, opencode, or a profile; a command of your own stays, and
-    /// is understood as this one
+    /// Another agent: claude, codex, gemini, opencode, or a profile; a command of your own is kept and
+    /// treated as this agent
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
     /// What the agent may do without asking
     #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>())]
     pub permissions: Option<Permissions>,
-    /// How the prompt reaches the agent
+    /// How the prompt is passed to the agent
     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
     pub prompt_mode: Option<PromptMode>,
 }

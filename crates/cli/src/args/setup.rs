@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 /// `gui`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct GuiArgs {
-    /// The loop to begin with: its id or name
+    /// The loop to show first: its id or name
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
-    /// Dark on light
+    /// Use the light theme
     #[arg(long, conflicts_with = "dark")]
     pub light: bool,
-    /// Light on dark
+    /// Use the dark theme
     #[arg(long)]
     pub dark: bool,
 }
@@ -21,7 +21,7 @@ pub struct GuiArgs {
 /// `demo`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct DemoArgs {
-    /// Without the pauses that make it pleasant to watch
+    /// Skip the pauses that make it easier to watch
     #[arg(long)]
     pub fast: bool,
     /// Print events as JSON lines instead of the human view
@@ -35,7 +35,7 @@ pub struct InitArgs {
     /// The project
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Say what would be written; write nothing
+    /// Show what would be written; write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -58,26 +58,26 @@ pub struct ConfigArgs {
 /// What to do with the configuration.
 #[derive(Subcommand, Clone, Copy, Debug)]
 pub enum ConfigVerb {
-    /// Print every setting with its value and where it comes from
+    /// Print every setting with its value and its source
     Show {
         /// Print it as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print every setting with its default and what it means, as a config file
+    /// Print every setting with its default and meaning, as a config file
     Defaults,
 }
 
 /// `trust`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TrustArgs {
-    /// Trust it without being asked
+    /// Trust it without asking
     #[arg(long, conflicts_with_all = ["show", "revoke"])]
     pub yes: bool,
-    /// Show what needs trust and whether it has it; change nothing
+    /// Show what needs trust and whether it is trusted; change nothing
     #[arg(long, conflicts_with = "revoke")]
     pub show: bool,
-    /// Forget that this project was trusted
+    /// Stop trusting this project
     #[arg(long)]
     pub revoke: bool,
     /// Print what --show shows as JSON

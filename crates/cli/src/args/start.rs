@@ -130,7 +130,7 @@ impl StartArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Task")]
 pub struct TaskArgs {
-    /// The agent: any command, quoted as in a shell, run without one
+    /// The agent: any command, with shell quoting but run without a shell
     #[arg(short, long, value_name = "CMD")]
     pub command: Option<String>,
     /// The task
@@ -162,16 +162,16 @@ pub struct PlaceArgs {
     /// The state file [default: .descartes/loop-state.json there]
     #[arg(short, long, value_name = "FILE")]
     pub state_file: Option<PathBuf>,
-    /// A name for lists and views [default: made up]
+    /// A name for lists and views [default: generated]
     #[arg(long, value_name = "NAME", value_parser = values::name)]
     pub name: Option<String>,
-    /// Start anew over any state file, also that of a loop that can go on; the old one is kept beside it
+    /// Start over even if the state file belongs to a loop that can be resumed; the old file is kept
     #[arg(long)]
     pub force: bool,
     /// Start it inside another loop: it ends with that loop's iteration
     #[arg(long)]
     pub nested: bool,
-    /// Take the project's own config as it is, for this run alone: for CI
+    /// Trust the project's own config as it is, for this run only (for CI)
     #[arg(long)]
     pub trust_config: bool,
 }
@@ -180,13 +180,13 @@ pub struct PlaceArgs {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Output")]
 pub struct ShowArgs {
-    /// Print the command, the prompt and the plan; start and write nothing
+    /// Print the command, the prompt and the plan without starting or writing anything
     #[arg(long)]
     pub dry_run: bool,
     /// Run in the background and print the loop's id
     #[arg(long)]
     pub detach: bool,
-    /// Show what the agent thinks, too
+    /// Also show what the agent thinks
     #[arg(long, alias = "thinking")]
     pub show_thinking: bool,
     /// Print events as JSON lines instead of the human view

@@ -18,13 +18,13 @@ pub struct RoadmapArgs {
 /// What to do with a roadmap.
 #[derive(Subcommand, Debug)]
 pub enum RoadmapVerb {
-    /// Run its tasks in the order of their dependencies; goes on where an earlier run was
+    /// Run its tasks in dependency order, continuing an earlier run
     Run(Box<RoadmapRunArgs>),
-    /// Show its tasks and what runs now
+    /// Show its tasks and what is running now
     Status(RoadmapFileArgs),
-    /// Forget what earlier runs know; the file stays as it is
+    /// Forget the state of earlier runs; the file itself is not changed
     Reset(RoadmapFileArgs),
-    /// Report everything in the file that would not do what it says
+    /// Report everything in the file that would not work as written
     Check(RoadmapFileArgs),
 }
 
@@ -43,12 +43,15 @@ pub struct RoadmapFileArgs {
 #[derive(Args, Clone, Debug)]
 #[command(
     mut_arg("state_file", |arg| arg.help("The state file [default: .descartes/roadmap-FILE.json there]")),
-    mut_arg("max_iterations", |arg| arg.help("Iterations of all tasks together, or `unlimited` [default: unlimited]")),
+    mut_arg("max_iterations", |arg| arg.help(
+        "Iterations of all tasks together, or `unlimited` [default: unlimited]"
+    )),
     mut_arg("completion_promise", |arg| arg.help(
-        "The promise of a looping task that does not say otherwise, as --ralph-default-promise"
+        "The promise of looping tasks that do not set their own, same as --ralph-default-promise"
     ).conflicts_with("ralph_default_promise")),
     mut_arg("stall_after", |arg| arg.help(
-        "Attempts of a task without progress before a nudge, twice as many block it; 0: off [default: 0]"
+        "Attempts at a task without progress before a nudge; twice as many block it; 0: off \
+         [default: 0]"
     )),
     // Refused with the reason.
     mut_arg("no_promise", |arg| arg.hide(true)),
@@ -64,19 +67,19 @@ pub struct RoadmapRunArgs {
     /// The agent: any command, quoted as in a shell
     #[arg(short, long, value_name = "CMD")]
     pub command: Option<String>,
-    /// Attempts of a looping task that does not say otherwise; any other has one, and its `retries`
+    /// Attempts for looping tasks that do not set their own; other tasks have one, plus their `retries`
     #[arg(long, value_name = "N", default_value = "30", value_parser = values::number)]
     pub ralph_default_iterations: u32,
-    /// The promise of a looping task that does not say otherwise [default: COMPLETE]
+    /// The promise of looping tasks that do not set their own [default: COMPLETE]
     #[arg(long, value_name = "TEXT")]
     pub ralph_default_promise: Option<String>,
-    /// When all tasks are done, ask an agent for one more, so often at most
+    /// When all tasks are done, ask an agent for one more, at most N times
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::number)]
     pub growth: u32,
-    /// Go on with an earlier run that ended with blocked tasks, and try them again
+    /// Continue an earlier run that ended with blocked tasks, and try those again
     #[arg(long, conflicts_with = "force")]
     pub retry_blocked: bool,
-    /// Make and switch to a branch first; the work lands there
+    /// Create a branch and switch to it first; the work lands there
     #[arg(long)]
     pub branch: bool,
     /// Name of that branch [default: loop/{timestamp}]
@@ -118,22 +121,22 @@ pub struct SpecArgs {
     /// A gate, as for `loop start`; repeatable
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
-    /// A file that is told with every task; repeatable
+    /// A file to include with every task; repeatable
     #[arg(long, value_name = "FILE")]
     pub spec_file: Vec<PathBuf>,
-    /// Budget of the whole, in tokens [default: 5000]
+    /// Token budget for the whole spec [default: 5000]
     #[arg(long, value_name = "N", value_parser = values::number)]
     pub max_spec_tokens: Option<u32>,
-    /// An implementation plan: the task's section of it goes into the spec
+    /// An implementation plan; the task's section of it goes into the spec
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Notes of an earlier run
+    /// Notes from an earlier run
     #[arg(long, value_name = "FILE")]
     pub handoff: Option<PathBuf>,
-    /// How a task is told: a text or file with {task}, {plan}, {custom}, {verification}
+    /// Layout of a task's spec: a text or file with {task}, {plan}, {custom}, {verification}
     #[arg(long, value_name = "TEXT|FILE")]
     pub spec_template: Option<String>,
-    /// Print text and sizes as JSON
+    /// Print the text and the sizes as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -141,7 +144,7 @@ pub struct SpecArgs {
 /// `work`.
 #[derive(Args, Clone, Debug)]
 pub struct WorkArgs {
-    /// Something to do with it
+    /// What to do with the work
     #[command(subcommand)]
     pub verb: Option<WorkVerb>,
     /// Print it as JSON
@@ -152,14 +155,14 @@ pub struct WorkArgs {
 /// What is done with work.
 #[derive(Clone, Debug, Subcommand)]
 pub enum WorkVerb {
-    /// Bring finished work that could not land into your branch: merge, gates, fast-forward
+    /// Land finished work that could not land earlier in your branch: merge, gates, fast-forward
     Land(LandArgs),
 }
 
 /// `work land`.
 #[derive(Args, Clone, Debug)]
 pub struct LandArgs {
-    /// The tag or roadmap whose work is meant [default: all that waits here]
+    /// The tag or roadmap whose work to land [default: all that is waiting here]
     #[arg(value_name = "TAG")]
     pub tag: Option<String>,
     /// Print events as JSON lines
@@ -172,7 +175,7 @@ pub struct LandArgs {
 pub struct GraphShowArgs {
     #[command(flatten)]
     pub which: WhichTasks,
-    /// How it is drawn
+    /// The output format
     #[arg(long, value_name = "HOW", default_value = "text")]
     pub format: GraphFormat,
 }

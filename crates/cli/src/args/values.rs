@@ -34,7 +34,7 @@ impl Variable {
             (Some(value), _) => value.clone(),
             (None, Some(Some(value))) => value.to_owned(),
             (None, Some(None)) => {
-                return Err(wrong(format!("--env {name}: its value is no UTF-8")));
+                return Err(wrong(format!("--env {name}: its value is not UTF-8")));
             }
             (None, None) => {
                 return Err(wrong(format!(
@@ -56,10 +56,9 @@ pub fn duration(text: &str) -> Result<Secs, String> {
 /// Reads a time limit: a duration of which something is left.
 pub fn time_limit(text: &str) -> Result<Secs, String> {
     match duration(text)? {
-        limit if limit.0.is_zero() => Err(
-            "nothing can be done in no time; write for example 30m, or leave the flag away"
-                .to_owned(),
-        ),
+        limit if limit.0.is_zero() => {
+            Err("must be greater than zero (e.g. 30m), or omit the flag".to_owned())
+        }
         limit => Ok(limit),
     }
 }
@@ -67,7 +66,7 @@ pub fn time_limit(text: &str) -> Result<Secs, String> {
 /// Reads the name of a loop.
 pub fn name(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("a name is not empty; leave the flag away to have one made up".to_owned()),
+        "" => Err("the name is empty; omit the flag to get a generated name".to_owned()),
         _ => Ok(text.to_owned()),
     }
 }
@@ -78,7 +77,7 @@ pub fn iterations(text: &str) -> Result<IterationLimit, String> {
         return Ok(IterationLimit(None));
     }
     number(text).map(|n| IterationLimit(Some(n))).map_err(|_| {
-        format!("`{text}` is not a number of iterations; write for example 20, or unlimited")
+        format!("`{text}` is not a number of iterations; use for example 20, or unlimited")
     })
 }
 
@@ -106,7 +105,7 @@ pub fn number(text: &str) -> Result<u32, String> {
     text.trim()
         .replace('_', "")
         .parse()
-        .map_err(|_| format!("`{text}` is not a whole number; write for example 5"))
+        .map_err(|_| format!("`{text}` is not a whole number; use for example 5"))
 }
 
 /// Reads `NAME=VALUE` or `NAME`. The value is not repeated in the error: it may be a secret.
@@ -119,7 +118,7 @@ pub fn variable(text: &str) -> Result<Variable, String> {
         return Err("a variable is written NAME (its value is inherited) or NAME=VALUE".to_owned());
     }
     if text.contains('\0') {
-        return Err(format!("the value of {name} holds a NUL byte"));
+        return Err(format!("the value of {name} contains a NUL byte"));
     }
     Ok(Variable {
         name: name.to_owned(),

@@ -18,7 +18,6 @@ use crate::settings::command_context::CommandContext;
 use crate::view::words;
 use crate::within;
 
-/// Runs it.
 pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     if args.yes {
         within::refuse_from_within("`descartes clean --yes`")?;
@@ -54,7 +53,7 @@ pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         printer.talk("nothing was removed");
         let flags = as_typed(args);
         printer.hint(&format!(
-            "to remove it without a question: descartes clean{flags} --yes"
+            "to remove it without being asked: descartes clean{flags} --yes"
         ));
     }
     if agreed {
@@ -148,7 +147,7 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     }
     for meta in &plan.interrupted {
         printer.note(&format!(
-            "kept: {} ({}) is not over, go on with `descartes loop resume {}` or cancel it",
+            "kept: {} ({}) is not over; continue it with `descartes loop resume {}`, or cancel it",
             meta.name, meta.id, meta.id
         ));
     }
@@ -167,11 +166,11 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     }
     if !sockets.is_empty() {
         let count = plural(sockets.len() as u64, "dead socket");
-        printer.line(&format!("{:>9}  {count} of loops that are gone", ""));
+        printer.line(&format!("{:>9}  {count} of loops that no longer exist", ""));
     }
     if !plan.locks.is_empty() {
         let count = plural(plan.locks.len() as u64, "lock");
-        printer.line(&format!("{:>9}  {count} that nobody holds", ""));
+        printer.line(&format!("{:>9}  {count} not held by any process", ""));
     }
     if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         let age = show_duration(args.older.0);

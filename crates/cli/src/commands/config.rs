@@ -11,7 +11,6 @@ use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::style::Tone;
 use crate::trust;
 
-/// Runs it.
 pub fn run(verb: ConfigVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let ConfigVerb::Show { json } = verb else {
         drop(printer.exact(DEFAULT_TOML.as_bytes()));

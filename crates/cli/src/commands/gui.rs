@@ -41,13 +41,13 @@ fn window(ctx: &CommandContext) -> Result<PathBuf, CliError> {
         match answer.as_deref().and_then(|text| text.lines().next()) {
             Some(ANSWER) => return Ok(program),
             Some(line) => others.push(format!("{} says `{line}`", program.display())),
-            None => others.push(format!("{} does not tell its version", program.display())),
+            None => others.push(format!("{} does not report its version", program.display())),
         }
     }
     let message = match others.as_slice() {
         [] => format!("the desktop window is not installed: no `{WINDOW}` here or in PATH"),
         others => format!(
-            "no `{WINDOW}` here or in PATH is the window of this descartes: {}",
+            "no `{WINDOW}` here or in PATH belongs to this version of descartes: {}",
             others.join("; ")
         ),
     };

@@ -20,6 +20,6 @@ pub fn run(args: &ManArgs, printer: &Printer) -> Result<i32, CliError> {
     };
     std::fs::create_dir_all(dir).map_err(at("make", dir))?;
     clap_mangen::generate_to(command, dir).map_err(at("write manual pages in", dir))?;
-    printer.line(&format!("wrote the manual pages into {}", dir.display()));
+    printer.line(&format!("wrote the manual pages to {}", dir.display()));
     Ok(0)
 }

@@ -11,7 +11,6 @@ use crate::settings::command_context::CommandContext;
 use crate::trust::{Part, Project, ScudGates, refusal};
 use crate::within::refuse_from_within;
 
-/// Runs it.
 pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let dir = match &args.working_dir {
         Some(dir) => ctx.absolute(dir),
@@ -20,7 +19,7 @@ pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     if !dir.is_dir() {
         return Err(CliError::usage(
             format!("{} is not a directory", dir.display()),
-            "give the folder of a project",
+            "name the folder of a project",
         ));
     }
     if args.revoke {
@@ -41,8 +40,8 @@ pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     refuse_from_within("descartes trust")?;
     let Some(first) = project.untrusted().next() else {
         let said = match project.parts.is_empty() {
-            true => "nothing to trust: no key here starts a program or widens rights",
-            false => "trusted already",
+            true => "nothing to trust: no setting here starts a program or widens rights",
+            false => "already trusted",
         };
         printer.line(&format!("{said}: {}", project.book.project().display()));
         return Ok(0);
@@ -82,7 +81,7 @@ fn show(project: &Project, json: bool, printer: &Printer) {
         return printer.json(&shown.to_string());
     }
     if project.parts.is_empty() {
-        printer.line("nothing to trust: no key here starts a program or widens rights");
+        printer.line("nothing to trust: no setting here starts a program or widens rights");
     }
     for part in &project.parts {
         let word = match part.standing {

@@ -26,7 +26,6 @@ pub enum First {
     Here,
 }
 
-/// Runs it.
 pub fn run(
     args: &WatchArgs,
     first: First,

@@ -18,7 +18,6 @@ pub fn is_there(environment: &Environment) -> bool {
             .any(|name| environment.program(name).is_some())
 }
 
-/// Shows it.
 pub fn show(notice: &Value) -> Result<(), String> {
     let text = |key: &str| notice[key].as_str().unwrap_or_default().to_owned();
     let (title, words) = (format!("descartes: {}", text("name")), text("message"));

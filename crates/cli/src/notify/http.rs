@@ -14,7 +14,7 @@ pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
         login,
         authority,
         path,
-    } = split(url).ok_or_else(|| format!("{url} is no address"))?;
+    } = split(url).ok_or_else(|| format!("{url} is not a valid URL"))?;
     let login = login.map_or_else(String::new, |login| {
         format!("Authorization: Basic {}\r\n", base64(&login))
     });
@@ -30,7 +30,7 @@ pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
         .write_all(request.as_bytes())
         .map_err(|error| format!("cannot send to {authority}: {error}"))?;
     let line = first_line(&mut stream, end)
-        .map_err(|error| format!("no answer of {authority}: {error}"))?;
+        .map_err(|error| format!("no answer from {authority}: {error}"))?;
     let status = line
         .split(' ')
         .nth(1)
@@ -38,9 +38,7 @@ pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
     match status {
         Some(200..=299) => Ok(()),
         Some(_) => Err(format!("{authority} answered {}", line.trim_end())),
-        None => Err(format!(
-            "{authority} answered with something else than HTTP"
-        )),
+        None => Err(format!("{authority} did not answer with HTTP")),
     }
 }
 
@@ -250,7 +248,7 @@ mod tests {
         assert!(
             post("http://x y/", "", Duration::from_secs(1))
                 .unwrap_err()
-                .contains("no address")
+                .contains("not a valid URL")
         );
     }
 }

@@ -91,7 +91,7 @@ impl Listeners {
         let secure = |hook: &&String| matches!(Hook::of(hook), Hook::Https(_));
         match self.hooks.iter().find(secure) {
             Some(hook) if environment.program("curl").is_none() => vec![format!(
-                "on_event: {hook} needs `curl`, which is not installed: it will not be told"
+                "on_event: {hook} needs `curl`, which is not installed: it will not be notified"
             )],
             _ => Vec::new(),
         }
@@ -122,7 +122,7 @@ impl Listeners {
 enum Rights {
     /// They are what a person trusted.
     OfPerson,
-    /// A script that one of them runs is not as it was when the loop began: as little as an agent.
+    /// A script that one of them runs has changed since the loop began: as little as an agent.
     OfLoop,
 }
 

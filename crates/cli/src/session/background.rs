@@ -127,7 +127,9 @@ fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, Cl
                     printer.json(&value.to_string());
                 }
             }
-            printer.talk(&format!("loop {name} runs in the background (pid {pid})"));
+            printer.talk(&format!(
+                "loop {name} is running in the background (pid {pid})"
+            ));
             let named = Named::As(name);
             for verb in ["status", "logs -f", "cancel"] {
                 printer.hint(&named.command(verb, ""));
@@ -261,7 +263,7 @@ fn serve(
         // Still on the terminal of the one who asked: not pretty, but no reason to stop.
         drop(writeln!(
             io::stderr(),
-            "note: cannot let go of the terminal: {error}"
+            "note: cannot detach from the terminal: {error}"
         ));
     }
     match host.run() {

@@ -6,7 +6,7 @@ use crate::printer::Printer;
 
 /// Says that a loop is done already.
 pub fn done(reason: &IterativeExitReason, printer: &Printer) -> i32 {
-    printer.talk(&format!("the loop is done already: {}", reason.sentence()));
+    printer.talk(&format!("the loop is already done: {}", reason.sentence()));
     printer.hint("start another with: descartes loop start --prompt \"…\"");
     0
 }
@@ -15,7 +15,7 @@ pub fn done(reason: &IterativeExitReason, printer: &Printer) -> i32 {
 pub fn at_limit(reason: &IterativeExitReason, resume_flags: &str, printer: &Printer) -> i32 {
     printer.talk(&format!("the loop is at its limit: {}", reason.sentence()));
     printer.hint(&format!(
-        "go on with a new one, for example: descartes loop resume {resume_flags}"
+        "resume with a higher one, for example: descartes loop resume {resume_flags}"
     ));
     reason.exit_code()
 }

@@ -54,7 +54,6 @@ pub enum Job {
     Start {
         /// What is asked for.
         config: Box<IterativeLoopConfig>,
-        /// Its name.
         name: Option<String>,
         /// Whether a state file that is there already is set aside.
         existing: OnExistingState,
@@ -64,7 +63,6 @@ pub enum Job {
         /// Its state file.
         #[serde(with = "descartes_kernel::path_text::one")]
         state_file: PathBuf,
-        /// Its id.
         loop_id: String,
     },
     /// Take a loop up.
@@ -97,7 +95,6 @@ pub enum Opened {
     Done(IterativeExitReason),
     /// It is at its limit.
     AtLimit {
-        /// Which one.
         reason: IterativeExitReason,
         /// Flags with which it goes on.
         resume_flags: String,
@@ -203,7 +200,7 @@ impl Order {
         let file = file.unwrap_or_else(|| self.dir.join(PROJECT_FOLDER).join(STATE_FILE));
         let held = holder_of(&ctx.root(&self.dir), &file).ok()??;
         host::is_guard_of_dead_host(&held).then_some(
-            "the last host was killed: waiting until its guard has ended what it had started",
+            "the last host was killed: waiting until its guard has ended what was still running",
         )
     }
 
@@ -250,7 +247,7 @@ pub fn prices(settings: &Settings) -> Result<Prices, CliError> {
         let price: Price = sourced.value.clone().try_into().map_err(|error| {
             CliError::usage(
                 format!("{}: the price of {model}: {error}", sourced.source),
-                "dollars for a million tokens: input = 3.0, output = 15.0",
+                "dollars per million tokens: input = 3.0, output = 15.0",
             )
         })?;
         prices.insert(model.clone(), price);

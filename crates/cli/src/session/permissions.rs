@@ -17,7 +17,7 @@ pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissi
         let (answer, means) = match way {
             Permissions::Agent => continue,
             Permissions::Edit => ("edit", "it may change files"),
-            Permissions::All => ("all", "it may do anything: best in a sandbox"),
+            Permissions::All => ("all", "it may do anything: best used in a sandbox"),
         };
         words.push(format!("\n  {answer:<5} {means}"));
         answers.push((answer, Some(*way)));

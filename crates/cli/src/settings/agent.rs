@@ -109,7 +109,7 @@ fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError
         CliError::Usage {
             message: format!("unknown backend `{name}`"),
             hints: vec![
-                format!("known are {}", names.join(", ")),
+                format!("known: {}", names.join(", ")),
                 format!("any other agent runs with --backend generic, or as [agents.{name}] in the config"),
             ],
         }
@@ -121,7 +121,7 @@ fn own_command(profile: &Profile) -> Result<ChosenAgent, CliError> {
     if words.is_empty() {
         return Err(CliError::usage(
             format!("backend `{}` has no command of its own", profile.name),
-            "give one with --command",
+            "set one with --command",
         ));
     }
     Ok(ChosenAgent {
@@ -133,14 +133,14 @@ fn own_command(profile: &Profile) -> Result<ChosenAgent, CliError> {
 fn split(place: &str, command: &str) -> Result<Vec<String>, CliError> {
     let words = shell_words::split(command).map_err(|error| {
         CliError::usage(
-            format!("{place} cannot be read: {error} in `{command}`"),
+            format!("{place} is not a valid command: {error} in `{command}`"),
             "quote it as in a shell, for example --command 'my-agent --flag \"two words\"'",
         )
     })?;
     if words.first().is_none_or(String::is_empty) && place != "command" {
         return Err(CliError::usage(
             format!("{place} is empty"),
-            "give a command, for example --command claude",
+            "set a command, for example --command claude",
         ));
     }
     Ok(words)

@@ -18,7 +18,6 @@ pub const CONFIG_FILE: &str = "config.toml";
 /// Where and as whom a command runs.
 #[derive(Clone, Debug)]
 pub struct CommandContext {
-    /// Its environment.
     pub environment: Environment,
     /// Its working directory.
     pub here: PathBuf,
@@ -42,7 +41,7 @@ pub enum ProjectConfig {
 impl CommandContext {
     /// Those of this process.
     pub fn of_process(environment: Environment) -> Result<Self, CliError> {
-        let here = std::env::current_dir().map_err(at("look at the directory", Path::new(".")))?;
+        let here = std::env::current_dir().map_err(at("inspect the directory", Path::new(".")))?;
         let paths = EnvPaths::from_lookup(|name| environment.raw(name).cloned());
         Ok(Self {
             environment,

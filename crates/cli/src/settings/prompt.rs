@@ -63,7 +63,7 @@ fn from_stdin() -> Result<String, CliError> {
     text.map_err(|error| {
         CliError::usage(
             format!("cannot read the prompt from standard input: {error}"),
-            "give a text in UTF-8, for example: descartes loop start --prompt-file - < PROMPT.md",
+            "pass UTF-8 text, for example: descartes loop start --prompt-file - < PROMPT.md",
         )
     })
 }
@@ -78,7 +78,7 @@ pub fn read_text(what: &str, file: &Path) -> Result<String, CliError> {
         };
         CliError::usage(
             format!("cannot read {what} {}: {why}", file.display()),
-            "give a text file that is there",
+            "name an existing text file",
         )
     })
 }
@@ -87,7 +87,7 @@ fn check(text: &str, file: &Path) -> Result<(), CliError> {
     if text.trim().is_empty() {
         return Err(CliError::usage(
             format!("the prompt file {} is empty", file.display()),
-            "write the task into it, or give it with --prompt",
+            "write the task in it, or pass it with --prompt",
         ));
     }
     Ok(check_prompt(text)?)

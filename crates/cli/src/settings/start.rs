@@ -38,13 +38,11 @@ pub struct Start {
 /// An agent with its command line.
 #[derive(Debug)]
 pub struct Agent {
-    /// Its profile.
     pub profile: Profile,
     /// Its command line, all but the prompt.
     pub invocation: Invocation,
 }
 
-/// Resolves.
 pub fn resolve(args: &StartArgs, ctx: &CommandContext) -> Result<Start, CliError> {
     let source = match &args.scud.scud_tag {
         Some(tag) => {
@@ -117,7 +115,7 @@ pub fn resolve_for(
 fn given(task: Option<Task>) -> Result<Task, CliError> {
     task.ok_or_else(|| {
         CliError::usage(
-            "there is no prompt: what is the agent to do?",
+            "no prompt: what should the agent do?",
             "for example: descartes loop start --prompt \"Make every test pass\", or --prompt-file PROMPT.md (`descartes init` writes one)",
         )
     })

@@ -29,7 +29,8 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
             message: format!("there are no SCUD tasks in {} or above it", dir.display()),
             causes: Vec::new(),
             hints: vec![
-                "make them with `scud init`, or name the project with --working-dir".to_owned(),
+                "create them with `scud init`, or pass the project's directory with --working-dir"
+                    .to_owned(),
             ],
             code: exit::REFUSED,
         });
@@ -45,8 +46,8 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
 pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
     match args.given().first() {
         Some(flag) => Err(CliError::usage(
-            format!("{flag} is for a loop over tasks, and there are none"),
-            format!("name the tasks with --scud-tag TAG, or leave {flag} away"),
+            format!("{flag} is for task loops, and there are no tasks"),
+            format!("name the tasks with --scud-tag TAG, or omit {flag}"),
         )),
         None => Ok(()),
     }
@@ -55,8 +56,8 @@ pub fn refuse_flags(args: &GraphArgs) -> Result<(), CliError> {
 /// What is committed in a loop over tasks, and when, is the tasks' own.
 pub fn refuse_git_flags(args: &GitArgs) -> Result<(), CliError> {
     let commits =
-        "the work of each task is committed when it is proven, and lands as one commit a wave";
-    let tags = "the commits of waves tell what was proven";
+        "the work of each task is committed when it is proven, and lands as one commit per wave";
+    let tags = "the wave commits record what was proven";
     let given = [
         ("--auto-commit", args.auto_commit, commits),
         ("--commit-template", args.commit_template.is_some(), commits),
@@ -64,8 +65,8 @@ pub fn refuse_git_flags(args: &GitArgs) -> Result<(), CliError> {
     ];
     match given.iter().find(|(_, given, _)| *given) {
         Some((flag, _, instead)) => Err(CliError::usage(
-            format!("{flag} is for a loop with one prompt: {instead}"),
-            format!("leave {flag} away"),
+            format!("{flag} is for loops with one prompt: {instead}"),
+            format!("omit {flag}"),
         )),
         None => Ok(()),
     }
@@ -95,7 +96,7 @@ fn no_tag(place: &str, tag: &str, names: &[String]) -> CliError {
         message: format!("{place}: there is no tag `{tag}`"),
         hints: vec![match nearest(tag, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean --scud-tag {near}?"),
-            None => format!("there are: {}", names.join(", ")),
+            None => format!("known tags: {}", names.join(", ")),
         }],
     }
 }
@@ -116,8 +117,8 @@ pub fn put(
     }
     if config.verify.is_empty() && !roadmap && config.completion_promise.is_none() {
         return Err(CliError::usage(
-            "without a promise and without a gate, no task can be found done",
-            "add --verify, or leave --no-promise away",
+            "without a promise and without a gate, no task can ever count as done",
+            "add --verify, or omit --no-promise",
         ));
     }
     let limit = settings.max_iterations.from_flag();
@@ -130,7 +131,7 @@ pub fn put(
     if settings.max_iterations_per_task.value == Some(0) {
         return Err(CliError::usage(
             "--max-iterations-per-task 0 would do nothing",
-            "give a number from 1",
+            "use 1 or more",
         ));
     }
     let absolute = |path: &PathBuf| ctx.absolute(path);
@@ -138,7 +139,7 @@ pub fn put(
     if in_place && settings.parallel.value.is_some_and(|tasks| tasks > 1) {
         return Err(CliError::usage(
             "--in-place runs one task at a time",
-            "leave --parallel away, or --in-place",
+            "omit --parallel or --in-place",
         ));
     }
     for (what, file) in [("the plan", &args.plan), ("the notes", &args.handoff)] {
@@ -218,9 +219,8 @@ fn default_gates(
             config.verify = found.commands;
             words
         }
-        None => {
-            "no gate was given or found: a task is done by its agent's promise alone".to_owned()
-        }
+        None => "no gate was given or found: a task counts as done by its agent's promise alone"
+            .to_owned(),
     };
     Ok(said)
 }
@@ -235,7 +235,7 @@ fn check_worktree_copy(copied: &Setting<Vec<String>>) -> Result<(), CliError> {
         None => Ok(()),
         Some(name) => Err(CliError::usage(
             format!(
-                "{}: worktree_copy: {name:?} does not lie in the project",
+                "{}: worktree_copy: {name:?} is not inside the project",
                 copied.source
             ),
             "name files and folders of the project, for example \".env\"",

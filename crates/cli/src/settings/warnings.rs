@@ -97,8 +97,9 @@ fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {
     };
     WEAK.contains(&promise.trim().to_ascii_lowercase().as_str()).then(|| {
         format!(
-            "the promise `{promise}` is a word that agents also write by chance, and with --promise-match {how} \
-             that ends the loop; choose a rarer one, or --promise-match tagged"
+            "the promise `{promise}` is a word that agents may also print by accident, and with \
+             --promise-match {how} that ends the loop; choose a more distinctive one, or use \
+             --promise-match tagged"
         )
     })
 }
@@ -111,7 +112,9 @@ fn endless(config: &IterativeLoopConfig) -> Option<String> {
         || config.max_cost_usd.is_some()
         || config.max_tokens.is_some();
     (!bounded).then(|| {
-        "no limit at all: set one of --max-duration, --max-cost or --max-tokens beside unlimited iterations".to_owned()
+        "no limit at all: with unlimited iterations, set one of --max-duration, --max-cost or \
+         --max-tokens"
+            .to_owned()
     })
 }
 
@@ -120,7 +123,7 @@ fn missing_script(gate: &str, dir: &Path) -> Option<String> {
     let word = gate.split_whitespace().next()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let missing = word.contains('/') && word.chars().all(plain) && !dir.join(word).exists();
-    missing.then(|| format!("the gate `{gate}` is red until {word} exists"))
+    missing.then(|| format!("the gate `{gate}` fails until {word} exists"))
 }
 
 #[cfg(test)]

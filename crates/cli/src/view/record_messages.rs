@@ -49,7 +49,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         ),
         Event::IterationInterrupted { iteration, .. } => line(
             Tone::Warn,
-            format!("iteration {iteration} was interrupted: its number is used up"),
+            format!("iteration {iteration} was interrupted: its number is not used again"),
         ),
         Event::RunDiscarded { limit, .. } => line(
             Tone::Warn,
@@ -64,8 +64,8 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
             )
         }
         Event::WaitEnded { by: WaitEnd::Retry } => line(Tone::Normal, "trying again now"),
-        Event::Paused => line(Tone::Warn, "paused, go on with: descartes loop unpause"),
-        Event::Unpaused => line(Tone::Normal, "going on"),
+        Event::Paused => line(Tone::Warn, "paused, continue with: descartes loop unpause"),
+        Event::Unpaused => line(Tone::Normal, "continuing"),
         Event::CommandAccepted { command, .. } => told(command),
         Event::ConfigChanged { change, by, .. } => line(
             Tone::Normal,
@@ -75,7 +75,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         Event::Nudged { iterations } => line(
             Tone::Warn,
             format!(
-                "no progress in {}: the agent is told, and stopped at twice as many",
+                "no progress in {}: the agent is told, and the loop stops at twice as many",
                 plural(u64::from(*iterations), "iteration")
             ),
         ),
@@ -87,7 +87,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
             working_directory, ..
         } => line(
             Tone::Warn,
-            format!("works in {} from here on", working_directory.display()),
+            format!("works in {} from now on", working_directory.display()),
         ),
         Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
         Event::Busy { what } if what.is_empty() => Vec::new(),
@@ -95,7 +95,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         Event::GateFileChanged { file, task } => {
             let of = task.as_ref().map(|task| format!(" (task {task})"));
             let words = format!(
-                "warning: gate file {} is not as it was when the loop began{}",
+                "warning: gate file {} has changed since the loop began{}",
                 one_line(file),
                 of.unwrap_or_default()
             );
@@ -126,17 +126,21 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
         .map_or_else(|| "no exit code".to_owned(), words::exit);
     let how = match facts.ended_by {
         EndedBy::Exit => format!("agent ended after {time}: {exit}"),
-        EndedBy::Result => format!("agent ended after {time}: it had given its result"),
-        EndedBy::Promise => format!("agent ended after {time}: it had claimed and was silent"),
-        EndedBy::Timeout => format!("agent ended after {time}: its time was up"),
-        EndedBy::Idle => format!("agent ended after {time}: it hung, no output and no work"),
-        EndedBy::GaveUp => format!("agent ended after {time}: it told an error it would wait on"),
+        EndedBy::Result => format!("agent ended after {time}: it had delivered its result"),
+        EndedBy::Promise => {
+            format!("agent ended after {time}: it had claimed to be done and was silent")
+        }
+        EndedBy::Timeout => format!("agent ended after {time}: timed out"),
+        EndedBy::Idle => format!("agent ended after {time}: it hung, no output and no activity"),
+        EndedBy::GaveUp => {
+            format!("agent ended after {time}: it reported an error that it would have waited on")
+        }
         EndedBy::Budget(budget) => {
             format!("agent ended after {time}: {} is used up", budget.flag())
         }
         EndedBy::Cancel => format!("agent ended after {time}: stopped"),
         EndedBy::GuardLost => {
-            format!("agent lost after {time}: the guard of its processes was killed")
+            format!("agent lost after {time}: its guard process was killed")
         }
         EndedBy::HostLost => "agent lost: descartes itself was killed".to_owned(),
     };
@@ -150,20 +154,20 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
     if let Some(words) = &facts.abort {
         out.extend(line(
             Tone::Warn,
-            format!("cannot be done, says the agent: {}", one_line(words)),
+            format!("the agent says it cannot be done: {}", one_line(words)),
         ));
     }
     if let Some(near) = &facts.near_miss {
         let text = one_line(&near.words());
         out.extend(line(
             Tone::Warn,
-            format!("{text} (a promise counts alone on a line)"),
+            format!("{text} (a promise only counts alone on a line)"),
         ));
     }
     if let Some(error) = &facts.error {
         out.extend(line(
             Tone::Bad,
-            format!("told an error: {}", one_line(cut_str(error, 400))),
+            format!("reported an error: {}", one_line(cut_str(error, 400))),
         ));
     }
     if facts.leftovers > 0 {
@@ -181,7 +185,7 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
     }
     if facts.log_dropped > 0 {
         let text = format!(
-            "{} of its output are not in the log",
+            "{} of its output is not in the log",
             show_size(facts.log_dropped)
         );
         out.extend(line(Tone::Warn, text));
@@ -252,8 +256,8 @@ fn finished(
         Verdict::Promise => (Tone::Good, "claimed and proven".to_owned()),
         Verdict::Gates => (Tone::Good, "all gates green".to_owned()),
         Verdict::Success => (Tone::Good, "done".to_owned()),
-        Verdict::Refused => (Tone::Warn, "claim refused, the gate is red".to_owned()),
-        Verdict::Blocked(_) => (Tone::Warn, "the agent gives up".to_owned()),
+        Verdict::Refused => (Tone::Warn, "claim refused, a gate failed".to_owned()),
+        Verdict::Blocked(_) => (Tone::Warn, "the agent gave up".to_owned()),
         Verdict::Failed(why) => (
             Tone::Bad,
             format!("failed: {}", one_line(cut_str(why, 200))),

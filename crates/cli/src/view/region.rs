@@ -14,21 +14,14 @@ pub enum Doing {
     /// Between two iterations.
     Starting,
     /// The agent works.
-    Agent {
-        /// Its command.
-        command: String,
-        /// Since when.
-        elapsed: Duration,
-    },
+    Agent { command: String, elapsed: Duration },
     /// A gate runs.
     Gate {
         /// Which, from 1.
         number: usize,
         /// Of how many.
         of: usize,
-        /// Its command.
         command: String,
-        /// Since when.
         elapsed: Duration,
     },
     /// The iteration is measured and committed.
@@ -37,14 +30,12 @@ pub enum Doing {
     Waiting {
         /// For how long yet.
         left: Duration,
-        /// Why.
         why: String,
     },
     /// A person holds it.
     Paused,
     /// Tasks are worked on or merged.
     Tasks {
-        /// Which.
         at_work: String,
         /// Since when the first of them is.
         elapsed: Duration,
@@ -56,7 +47,6 @@ pub enum Doing {
 pub struct Tasks {
     /// Tasks that are done.
     pub done: u32,
-    /// All of them.
     pub total: u32,
     /// The wave under way.
     pub wave: u32,
@@ -69,7 +59,6 @@ pub struct Tasks {
 /// A stop that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopping {
-    /// None.
     No,
     /// After this iteration.
     AfterIteration,
@@ -86,7 +75,6 @@ pub struct Facts {
     pub iteration: u32,
     /// Iterations that are over.
     pub finished: u32,
-    /// The limit.
     pub limit: Option<u32>,
     /// Time of agents and gates in all.
     pub spent: Duration,
@@ -107,11 +95,8 @@ pub struct Facts {
 /// The terminal that it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Columns.
     pub columns: u16,
-    /// Lines.
     pub rows: u16,
-    /// Colours.
     pub paint: Paint,
     /// Whether more than ASCII is shown.
     pub utf8: bool,
@@ -265,7 +250,7 @@ fn doing_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
                 Some(*elapsed),
             )
         }
-        Doing::Closing => (Tone::Normal, "closing the iteration".to_owned(), None),
+        Doing::Closing => (Tone::Normal, "finishing the iteration".to_owned(), None),
         Doing::Waiting { left, why } => {
             let text = format!("waiting {}: {}", words::seconds(*left), one_line(why));
             (Tone::Warn, text, None)
@@ -273,7 +258,7 @@ fn doing_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
         Doing::Tasks { at_work, elapsed } => (Tone::Normal, one_line(at_work), Some(*elapsed)),
         Doing::Paused => (
             Tone::Warn,
-            "paused, go on with: descartes loop unpause".to_owned(),
+            "paused, continue with: descartes loop unpause".to_owned(),
             None,
         ),
     };

@@ -2,14 +2,11 @@
 
 use crate::style::Tone;
 
-/// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusMessage {
     /// What kind of line it is.
     pub role: Role,
-    /// Its colour.
     pub tone: Tone,
-    /// Its text.
     pub text: String,
 }
 

@@ -54,7 +54,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         None => String::new(),
     };
     rows.extend(state.changed_gate_files.iter().map(|changed| {
-        let words = format!("{}: not as it was when the loop began", changed.words());
+        let words = format!("{}: changed since the loop began", changed.words());
         ("gate file", one_line(&words))
     }));
     rows.extend(tasks(state));
@@ -87,7 +87,7 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
             let words = match marked {
                 0 => "done: every task".to_owned(),
                 marked => format!(
-                    "done: every task, {} of them as others marked it, by --trust-marks",
+                    "done: every task, {} of them marked by others and accepted by --trust-marks",
                     marked
                 ),
             };
@@ -106,7 +106,7 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
         ),
         Reason::CompletionPromiseDetected => (
             Tone::Good,
-            format!("done: {claim}, by the agent's word alone (--verify would prove it)"),
+            format!("done: {claim}, on the agent's word alone (--verify would prove it)"),
         ),
         Reason::GatesPassed => (Tone::Good, "done: all gates green".to_owned()),
         Reason::ProcessSuccess => (Tone::Good, "done: the agent exited with code 0".to_owned()),
@@ -172,7 +172,7 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
         let how = match gate.exit_code {
             Some(0) => "green".to_owned(),
             Some(code) => format!("red, exit code {code}"),
-            None => "red, its time was up".to_owned(),
+            None => "red, timed out".to_owned(),
         };
         let time = words::millis(gate.duration_ms);
         (
@@ -359,7 +359,7 @@ mod tests {
         for (reason, head, next) in [
             (
                 Reason::CompletionPromiseDetected,
-                "by the agent's word alone",
+                "on the agent's word alone",
                 "loop history auth",
             ),
             (

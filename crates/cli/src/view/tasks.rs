@@ -34,7 +34,7 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
         Event::ClaimRefused { task, found } => {
             vec![line(
                 Tone::Warn,
-                format!("task {task} is {found} now: left alone"),
+                format!("task {task} is now {found}: left alone"),
             )]
         }
         Event::AttemptEnded { task, end, next } => {
@@ -54,7 +54,7 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
             seen: Seen::Mark,
         } => vec![line(
             Tone::Warn,
-            format!("task {task}: marked {status} by others: it is not run, and not proven"),
+            format!("task {task}: marked {status} by others: not run and not proven"),
         )],
         Event::Replanned { removed, .. } => removed
             .iter()
@@ -70,7 +70,7 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
         } => checked(task, end, *set_back),
         Event::Retried { tasks } => tasks
             .iter()
-            .map(|task| line(Tone::Strong, format!("task {task}: tried again")))
+            .map(|task| line(Tone::Strong, format!("task {task}: trying again")))
             .collect(),
         _ => Vec::new(),
     }
@@ -80,11 +80,11 @@ fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<StatusMessage> {
     match end {
         MarkEnd::Green => vec![line(
             Tone::Warn,
-            format!("task {task}: marked done by others; the gates are green"),
+            format!("task {task}: marked done by others; its gates pass"),
         )],
         MarkEnd::NoGate => vec![line(
             Tone::Warn,
-            format!("task {task}: marked done by others; there is no gate"),
+            format!("task {task}: marked done by others; it has no gate"),
         )],
         MarkEnd::Red { tail } => {
             let what = match set_back {
@@ -92,7 +92,7 @@ fn checked(task: &str, end: &MarkEnd, set_back: bool) -> Vec<StatusMessage> {
                 false => "a second time, so the mark stays",
             };
             quoted(
-                format!("task {task}: marked done by others, and red: {what}"),
+                format!("task {task}: marked done by others, but a gate fails: {what}"),
                 tail,
             )
         }
@@ -131,16 +131,16 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<StatusMessage> {
         }
         AttemptEnd::NoPromise => vec![line(
             Tone::Dim,
-            format!("task {task}: worked, and did not claim the promise"),
+            format!("task {task}: worked, but did not print the promise"),
         )],
         AttemptEnd::NothingDone => vec![line(
             Tone::Bad,
-            format!("task {task}: the agent changed nothing and claimed nothing"),
+            format!("task {task}: the agent changed nothing and did not claim to be done"),
         )],
         AttemptEnd::Uncarried { tail } => {
             quoted(format!("task {task}: cannot land as it is"), tail)
         }
-        AttemptEnd::OutOfScope { tail } => quoted(format!("task {task}: out of its scope"), tail),
+        AttemptEnd::OutOfScope { tail } => quoted(format!("task {task}: out of scope"), tail),
         AttemptEnd::AtLimit { message } => {
             let words = one_line(message);
             vec![line(
@@ -158,7 +158,7 @@ fn ended(task: &str, end: &AttemptEnd) -> Vec<StatusMessage> {
         AttemptEnd::Limited { until } => {
             vec![line(
                 Tone::Warn,
-                format!("task {task}: the provider's limit, until {until}"),
+                format!("task {task}: provider limit, until {until}"),
             )]
         }
         AttemptEnd::Interrupted => vec![line(Tone::Warn, format!("task {task}: interrupted"))],
@@ -203,11 +203,11 @@ fn becomes(task: &str, next: &Next) -> Option<StatusMessage> {
         )),
         Next::Pass { reason } => Some(line(
             Tone::Warn,
-            format!("task {task}: passed over: {}", reason.words()),
+            format!("task {task}: skipped: {}", reason.words()),
         )),
         Next::Yield { status } => Some(line(
             Tone::Warn,
-            format!("task {task}: {status}, as you said"),
+            format!("task {task}: {status}, as you marked it"),
         )),
         Next::Land | Next::Retry { .. } | Next::Again => None,
     }
@@ -242,7 +242,7 @@ pub fn landed(landing: &Landing) -> Vec<StatusMessage> {
         Landing::Ready { branch, why, .. } => vec![line(
             Tone::Warn,
             format!(
-                "not landed, waits on {branch}: {}; bring it in with: {}",
+                "not landed, waiting on {branch}: {}; land it with: {}",
                 one_line(why),
                 landing.command().unwrap_or_default()
             ),
@@ -254,7 +254,7 @@ pub fn landed(landing: &Landing) -> Vec<StatusMessage> {
 pub fn kept(trees: &[KeptTree]) -> Vec<StatusMessage> {
     let tell = |tree: &KeptTree| {
         let words = format!(
-            "kept the worktree {}: it holds what is found nowhere else: {}",
+            "kept the worktree {}: it contains work that exists nowhere else: {}",
             tree.path.display(),
             tree.holds.join("; ")
         );

@@ -49,7 +49,7 @@ pub fn exit(status: ExitStatus) -> String {
 pub fn gate_end(end: GateEnd) -> String {
     match end {
         GateEnd::Exit(status) => exit(status),
-        GateEnd::Timeout => "its time was up".to_owned(),
+        GateEnd::Timeout => "timed out".to_owned(),
         GateEnd::Cancelled => "stopped".to_owned(),
     }
 }

@@ -42,7 +42,6 @@ impl Tab {
         Self::Tasks,
     ];
 
-    /// Its title.
     pub fn title(self) -> &'static str {
         match self {
             Self::History => "History",

@@ -47,7 +47,6 @@ pub enum LogPlace {
 pub struct Rows {
     /// Place of the first in the whole history, from 0.
     pub from: u64,
-    /// The rows.
     pub rows: Vec<HistoryRow>,
     /// How many there are in all; the one under way is the last.
     pub total: u64,
@@ -68,7 +67,6 @@ pub struct LogView {
     pub iteration: u32,
     /// Of which run.
     pub run: u64,
-    /// The piece.
     pub window: LogWindow,
     /// Where a share of the log turned out to be.
     pub at: Option<u64>,
@@ -77,7 +75,6 @@ pub struct LogView {
 /// What was read of a loop. Parts are shared: a line of output copies nothing else.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
-    /// Which loop.
     pub id: String,
     /// How it stands; `None` where that cannot be told.
     pub standing: Option<Arc<LoopView>>,
@@ -92,16 +89,12 @@ pub struct Detail {
 /// How a loop stands, and what happened beside its iterations, newest last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopView {
-    /// Its state.
     pub state: LoopState,
     /// Whether a process has it.
     pub life: Life,
     /// The first lines.
     pub head: Head,
-    /// Waits.
     pub waits: Vec<WaitRow>,
-    /// Notes.
     pub notes: Vec<NoteRow>,
-    /// Remarks.
     pub remarks: Vec<Remark>,
 }

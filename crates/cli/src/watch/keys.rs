@@ -18,8 +18,8 @@ const WHEEL: usize = 3;
 /// Keys and what they do, for the help.
 pub const HELP: &[(&str, &str)] = &[
     ("↑ ↓  j k", "move in the list or in the pane"),
-    ("← →  h l", "to the list, to the pane"),
-    ("Tab  1-6", "next tab, or that one"),
+    ("← →  h l", "go to the list, to the pane"),
+    ("Tab  1-6", "next tab, or a tab by number"),
     ("PgUp PgDn", "a page up, down"),
     (
         "g m G",
@@ -29,18 +29,15 @@ pub const HELP: &[(&str, &str)] = &[
         "Enter",
         "the pane; in the history: output of that iteration",
     ),
-    ("[ ]", "iteration before, after; columns of the graph"),
+    ("[ ]", "previous, next iteration; columns of the graph"),
     ("e", "standard error or standard output"),
-    ("p", "pause, or go on"),
+    ("p", "pause or continue"),
     ("c", "cancel; asks first"),
-    (
-        "s",
-        "say something to the agent: a note for the next prompt",
-    ),
+    ("s", "send the agent a note with the next prompt"),
     ("r", "retry now, instead of waiting for the provider"),
     ("o  d", "open the log, the diff of the iteration in a pager"),
     ("/  a", "filter the list; hide what is over"),
-    ("?  q", "this help; quit (loops go on)"),
+    ("?  q", "this help; quit (loops keep running)"),
 ];
 
 /// Takes a key; tells what has to be done outside.
@@ -105,8 +102,8 @@ enum Typed {
 fn say(app: &mut App, id: String, mut text: String, key: Key) -> Option<Act> {
     match typed(&mut text, &key) {
         Typed::Open => app.dialog = Dialog::Say { id, text },
-        Typed::Dropped => app.say(Tone::Normal, "nothing was said"),
-        Typed::Done if text.trim().is_empty() => app.say(Tone::Normal, "nothing was said"),
+        Typed::Dropped => app.say(Tone::Normal, "no note was sent"),
+        Typed::Done if text.trim().is_empty() => app.say(Tone::Normal, "no note was sent"),
         Typed::Done => {
             let text = text.trim().to_owned();
             app.say(Tone::Normal, "sending the note …");
@@ -180,7 +177,7 @@ fn plain(app: &mut App, key: Key, places: &Places) -> Option<Act> {
 /// Keys that do something to the loop.
 fn act(app: &mut App, key: &Key) -> Option<Act> {
     let Some(brief) = app.brief() else {
-        app.say(Tone::Warn, "no loop is chosen");
+        app.say(Tone::Warn, "no loop is selected");
         return None;
     };
     let (id, name, kind) = (brief.id.clone(), brief.name.clone(), Kind::of(brief));
@@ -215,7 +212,7 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
             } else {
                 Command::Pause
             };
-            let doing = if held { "going on" } else { "pausing" };
+            let doing = if held { "continuing" } else { "pausing" };
             app.say(Tone::Normal, format!("{doing}: {name} …"));
             return Some(Act::Send { id, command });
         }

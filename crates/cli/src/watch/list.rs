@@ -10,7 +10,6 @@ use crate::style::Tone;
 /// Which loops are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// All of them.
     All,
     /// Those that are not over.
     Open,
@@ -19,7 +18,6 @@ pub enum Show {
 /// One line of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The loop.
     pub brief: Brief,
     /// Under whom it stands.
     pub depth: Depth,
@@ -76,7 +74,6 @@ impl Kind {
         self <= Self::Ready
     }
 
-    /// Its colour.
     pub fn tone(self) -> Tone {
         match self {
             Self::Running | Self::Judging => Tone::Strong,

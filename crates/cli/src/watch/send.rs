@@ -75,7 +75,7 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
                 ControlEffect::Done(message) => format!("{name}: {message}"),
                 ControlEffect::Pending => format!("{name}: {}", accepted(command)),
                 ControlEffect::HostGone => {
-                    format!("{name}: its process is gone; it stands in the journal")
+                    format!("{name}: its process is gone; recorded in the journal")
                 }
             }
         }
@@ -86,8 +86,8 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
 
 fn accepted(command: &Command) -> &'static str {
     match command {
-        Command::Pause => "will hold after this iteration",
-        Command::Say { .. } => "the next iteration will be told",
+        Command::Pause => "will pause after this iteration",
+        Command::Say { .. } => "the next iteration will get the note",
         Command::Cancel { .. } => "is ending",
         _ => "accepted",
     }

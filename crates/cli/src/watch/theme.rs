@@ -8,7 +8,6 @@ use crate::style::Tone;
 /// How many colours there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// None.
     Plain,
     /// Those of every terminal.
     Sixteen,

@@ -46,10 +46,10 @@ fn an_agent_that_did_nothing_has_failed() {
         fails(
             agent,
             &whole(&format!("{agent}-empty")),
-            "said and did nothing",
+            "produced no output and did nothing",
         );
     }
-    fails("claude", "exit 0", "said and did nothing");
+    fails("claude", "exit 0", "produced no output and did nothing");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_agent_that_goes_in_circles_is_given_up() {
         (0..times).map(turn).collect::<Vec<_>>().join("\n") + "\nhang"
     };
     let cases = [
-        (many(&[step, words], 40), "the same words"),
+        (many(&[step, words], 40), "the same answer"),
         (many(&[step, words, overflow], 5), "context window"),
     ];
     for (script, why) in cases {

@@ -38,7 +38,7 @@ fn on_a_terminal_the_answer_is_taken_and_the_loop_runs() {
         let flags = [&CLAUDE[..], &["--env", "IS_SANDBOX=1"]].concat();
         let mut pty = on_terminal(&start_command(&world, &claims(), &flags));
         let asked = pty.wait_text(QUESTION);
-        assert!(asked.contains("claude cannot work headless"), "{asked}");
+        assert!(asked.contains("claude cannot run headless"), "{asked}");
         assert!(loops(&world).is_empty(), "nothing was begun yet");
         pty.send(answer);
         assert_eq!(pty.wait(LONG).code(), Some(0), "{}", pty.screen());

@@ -50,7 +50,7 @@ fn command_lines_that_make_no_loop() {
         ),
         (&["--command", "./plain.txt", "-p", "x"], 1, "plain.txt"),
         (&["--command", "true", "-p", " "], 64, "prompt is empty"),
-        (&["--command", "true"], 64, "there is no prompt"),
+        (&["--command", "true"], 64, "no prompt"),
         (&["--command", "true", "--prompt-file", "nul.md"], 64, "NUL"),
         (
             &["--command", "true", "--prompt-file", "none.md"],
@@ -111,7 +111,7 @@ fn more_values_that_cannot_be() {
         (&["--completion-promise", "BLOCKED"], "both"),
         (&["--max-failures", "0"], "--max-failures 0"),
         (&["--verify", ""], "empty gate"),
-        (&["--verify", "if then"], "no shell command"),
+        (&["--verify", "if then"], "not valid shell syntax"),
         (&["--spec-file", "none.md"], "none.md"),
         (&["--auto-commit", "--commit-template", "{who}"], "{who}"),
         (&["--fallback", "a 'b"], "--fallback"),

@@ -110,7 +110,10 @@ fn commands_of_a_task_that_an_agent_added_wait_for_a_person() {
     let ended = with_agent(&world, &edit, &[]);
     ended.assert_code(6);
     let told = said(&ended);
-    assert!(told.contains("it was added while the loop ran"), "{told}");
+    assert!(
+        told.contains("it was added while the loop was running"),
+        "{told}"
+    );
     assert!(told.contains("--retry-blocked"), "{told}");
     assert!(!pwned.exists());
     assert_eq!(left(&world, "ran"), "a\n");

@@ -81,7 +81,7 @@ fn a_start_over_a_dead_loop_ends_its_agent_first() {
         let run = start(&world, CLAIMS, &["--force"]);
         run.assert_code(0);
         assert!(
-            run.stderr().contains("that the dead host had left"),
+            run.stderr().contains("left behind by the dead host"),
             "{run}"
         );
         assert!(!lives(agent));

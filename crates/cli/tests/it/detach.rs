@@ -19,7 +19,10 @@ fn a_name_that_a_running_loop_goes_by_is_refused() {
         let second = start(&world, "promise", &flags);
         second.assert_code(65);
         assert!(second.stderr().contains(&id), "{second}");
-        assert!(second.stderr().contains("give another --name"), "{second}");
+        assert!(
+            second.stderr().contains("choose another --name"),
+            "{second}"
+        );
         assert!(!world.has("two.json"));
     }
     descartes(&world, &["loop", "cancel", "--now", "auth"]).assert_code(0);
@@ -46,7 +49,7 @@ fn of_two_loops_that_take_a_name_in_the_same_instant_one_gets_it() {
         assert_eq!(codes, [Some(0), Some(65)], "round {round}: {ended:?}");
         let loser = ended.iter().find(|end| !end.status.success()).unwrap();
         let words = String::from_utf8_lossy(&loser.stderr);
-        assert!(words.contains("give another --name"), "{words}");
+        assert!(words.contains("choose another --name"), "{words}");
         descartes(&world, &["loop", "cancel", "--now", &name]).assert_code(0);
     }
     world.assert_no_survivors();

@@ -32,7 +32,7 @@ fn state_file_may_lie_elsewhere() {
     }
     let resumed = descartes(&world, &["loop", "resume"]);
     resumed.assert_code(0);
-    assert!(resumed.stderr().contains("done already"), "{resumed}");
+    assert!(resumed.stderr().contains("already done"), "{resumed}");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_file_in_the_place_of_the_state_folder_is_told_and_stops_nothing() {
     let run = start(&world, agent, &[]);
     run.assert_code(0);
     for (words, times) in [
-        ("the lock beside the state file cannot be kept", 1),
+        ("the lock next to the state file cannot be kept", 1),
         // And once more at the end.
         ("the state file is not up to date", 2),
     ] {
@@ -170,7 +170,7 @@ fn a_dry_run_tells_of_an_old_state_file_unless_it_is_set_aside() {
         .position(|line| line.contains("state file"))
         .unwrap();
     assert!(
-        lines[at + 1].contains("the old one is kept beside it"),
+        lines[at + 1].contains("the old one is kept next to it"),
         "{dry}"
     );
     assert!(lines[at + 2].contains("done when"), "{dry}");

@@ -6,7 +6,7 @@ use descartes_testkit::World;
 use crate::common::{json_lines, start};
 use crate::task_common::{graph, run, said, scud_project};
 
-const TOLD: &str = "not as it was when the loop began";
+const TOLD: &str = "changed since the loop began";
 
 #[test]
 fn a_plain_loop_tells_of_its_changed_gate_file_in_every_view_of_the_result() {

@@ -75,7 +75,7 @@ fn a_hook_that_hangs_answers_to_every_stop() {
     eventually("what it is at", SOON, || !events(&world, "busy").is_empty());
     let status = descartes(&world, &["loop", "status"]).stdout();
     assert!(
-        status.contains("At work: committing: running git hooks"),
+        status.contains("In progress: committing: running git hooks"),
         "{status}"
     );
     send(&child, Signal::SIGTERM);

@@ -68,7 +68,7 @@ fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
     });
     let status = descartes(&world, &["loop", "status"]).stdout();
     assert!(
-        status.contains("Progress: unknown, stalling is off"),
+        status.contains("Progress: unknown, stall detection is off"),
         "{status}"
     );
     world.write("go", "");
@@ -80,9 +80,9 @@ fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
     let said: Vec<String> = events(&world, "warning")
         .iter()
         .map(|warning| warning["message"].as_str().unwrap().to_owned())
-        .filter(|message| message.contains("stalling is off"))
+        .filter(|message| message.contains("stall detection is off"))
         .collect();
-    assert!(said[0].contains("took over 2s"), "{said:?}");
+    assert!(said[0].contains("took longer than 2s"), "{said:?}");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn rewind_leaves_ignored_files_and_clean_keeps_safety_copies() {
     run.assert_code(0);
     assert_eq!(world.read("secret.env"), "precious\n");
     assert!(run.stderr().contains("ignored then: secret.env"), "{run}");
-    assert!(run.stdout().contains("except for what is named"), "{run}");
+    assert!(run.stdout().contains("except for what is listed"), "{run}");
     assert!(!world.has("mine.txt"));
 
     let copies = descartes(&world, &["loop", "rewind", "--list"]).stdout();

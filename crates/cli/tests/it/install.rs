@@ -92,7 +92,7 @@ fn what_a_person_edited_or_wrote_is_neither_replaced_nor_removed() {
     world.write(format!("{PLUGIN}/SKILL.md"), "another's");
     let run = descartes(&world, &["install", "claude", "--project"]);
     run.assert_code(65);
-    assert!(run.stderr().contains("not of ours"), "{run}");
+    assert!(run.stderr().contains("not written by descartes"), "{run}");
     descartes(&world, &["install", "codex"]).assert_code(64);
 }
 
@@ -162,7 +162,7 @@ fn real_claude_lists_the_commands_and_one_of_them_starts_a_real_loop() {
             .flat_map(|entry| &entry.users)
             .any(|user| user.head.contains(text) || user.tail.contains(text))
     };
-    assert!(told("runs in the background"), "{log:?}");
+    assert!(told("running in the background"), "{log:?}");
     world.assert_no_survivors();
 }
 

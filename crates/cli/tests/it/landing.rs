@@ -45,10 +45,7 @@ fn a_repository_inside_the_tree_goes_back_to_its_agent() {
     let script = format!("if [ -d app/.git ]; then rm -rf app/.git; else\n{NESTED}\nfi");
     let done = with_agent(&world, &script, &["--verify", "test -e app/f"]);
     done.assert_code(0);
-    assert!(
-        said(&done).contains("a git repository of its own"),
-        "{done}"
-    );
+    assert!(said(&done).contains("a separate git repository"), "{done}");
     assert_eq!(world.git(["show", "HEAD:app/f"]), "content");
     assert_eq!(worktrees(&world), [""; 0].map(PathBuf::from));
 }
@@ -107,7 +104,7 @@ cd sub; echo x > f; git add f; git -c user.name=a -c user.email=a@b commit -qm i
     let done = with_agent(&world, script, &["--verify", "test -e sub/f"]);
     done.assert_code(6);
     assert!(
-        said(&done).contains("in no repository that others reach"),
+        said(&done).contains("not in any repository that others can reach"),
         "{done}"
     );
     assert_eq!(world.git(["rev-parse", "HEAD:sub"]), before);

@@ -260,7 +260,9 @@ fn what_agents_will_not_see_is_named_at_the_start() {
     let done = with_agent(&world, "echo x > work", &["--verify", "true"]);
     done.assert_code(0);
     let words = said(&done);
-    let line = words.lines().find(|line| line.contains("in no commit"));
+    let line = words
+        .lines()
+        .find(|line| line.contains("will not see uncommitted changes"));
     let line = line.unwrap_or_default();
     assert!(
         line.contains("tracked, new-1") && line.contains("and 2 other files"),
@@ -309,7 +311,7 @@ until [ -e $here/begun-1 -a -e $here/begun-2 ]; do sleep 0.1; done; fi; date > s
     let done = with_agent(&world, script, &["--verify", "true", "--parallel", "2"]);
     done.assert_code(0);
     assert!(
-        said(&done).contains("still holds conflict markers"),
+        said(&done).contains("still contains conflict markers"),
         "{done}"
     );
     assert_eq!(world.git(["show", "HEAD:list"]), "begin\n1\n2");
@@ -321,7 +323,7 @@ fn records_of_ours_that_an_agent_moved_are_put_back() {
     let script = "git update-ref -d refs/descartes/auth/ours/1; echo x > work";
     let done = with_agent(&world, script, &["--verify", "true"]);
     done.assert_code(0);
-    assert!(said(&done).contains("somebody else moved"), "{done}");
+    assert!(said(&done).contains("someone else moved"), "{done}");
     assert_eq!(world.git(["show", "HEAD:work"]), "x");
 }
 
@@ -426,7 +428,7 @@ fn work_whose_changed_files_cannot_be_told_does_not_land() {
     let done = roadmap(&world, "write ${DESCARTES_TASK_ID} x", &[]);
     done.assert_code(6);
     assert!(
-        said(&done).contains("cannot tell which files it changed"),
+        said(&done).contains("cannot determine which files it changed"),
         "{done}"
     );
     assert!(!world.has("a"), "{done}");

@@ -64,7 +64,10 @@ fn a_note_stands_in_every_prompt_until_an_iteration_counted() {
     let mut host = spawn(world.descartes(words));
     at_run(&world, 1);
     let said = descartes(&world, &["loop", "say", "use jiff"]);
-    assert!(said.stdout().contains("iteration 2 is told"), "{said}");
+    assert!(
+        said.stdout().contains("iteration 2 gets the note"),
+        "{said}"
+    );
     leave(&world, "go");
     at_run(&world, 3);
     assert_eq!(events(&world, "run_discarded").len(), 1);
@@ -87,7 +90,7 @@ fn a_note_stands_in_every_prompt_until_an_iteration_counted() {
     let waited = waits.unwrap().wait_with_output().unwrap();
     let waited = String::from_utf8(waited.stdout).unwrap();
     // Two are over before it: the first, and the one that its host died with.
-    assert_eq!(waited, "iteration 4 was told\n");
+    assert_eq!(waited, "iteration 4 got the note\n");
     let ids: Vec<Value> = events(&world, "command_effective")
         .iter()
         .map(|record| record["id"].clone())
@@ -115,7 +118,7 @@ fn a_note_that_nobody_has_had_outlives_the_end_of_its_loop() {
     let waited = waits.unwrap().wait_with_output().unwrap();
     let waited = String::from_utf8(waited.stdout).unwrap();
     assert!(
-        waited.contains("the loop ended before anybody was told"),
+        waited.contains("the loop ended before the note reached an agent"),
         "{waited}"
     );
     descartes(&world, &["loop", "resume", "-m", "3"]).assert_code(0);

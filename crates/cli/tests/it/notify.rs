@@ -192,13 +192,13 @@ fn bad_values_are_refused_with_their_place_and_settings_are_shown() {
         ("on_event = 3\n", "config.toml:1:12: `on_event`"),
         (
             "\non_event = [\"ok\", \"ftp://x/\"]\n",
-            "config.toml:2:12: `on_event`: ftp:// is not spoken",
+            "config.toml:2:12: `on_event`: unsupported URL scheme `ftp`",
         ),
-        ("on_event = \"http:///x\"\n", "names no host"),
-        ("on_event = \" \"\n", "an empty command"),
+        ("on_event = \"http:///x\"\n", "has no host"),
+        ("on_event = \" \"\n", "the command is empty"),
         (
             "notify = \"pigeon\"\n",
-            "config.toml:1:10: `notify`: one or more of desktop, bell",
+            "config.toml:1:10: `notify`: expected one or more of desktop, bell",
         ),
         (
             "on_event_timeout = \"soon\"\n",

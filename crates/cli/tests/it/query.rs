@@ -74,8 +74,8 @@ fn what_cannot_be_asked_is_told_with_its_place() {
         ("select nam from loops", "column 8: `nam`"),
         ("selec 1", "syntax error"),
         ("select * from elsewhere", "no such table"),
-        ("delete from loops", "only questions"),
-        ("", "asks for nothing"),
+        ("delete from loops", "only queries"),
+        ("", "the query is empty"),
     ] {
         let run = descartes(&world, &["query", sql]);
         run.assert_code(64);

@@ -70,7 +70,7 @@ fn a_page_tells_what_was_asked_how_it_ended_and_on_what_evidence() {
     for words in [
         "Mend the parser",
         "Completed (promise)",
-        "All gates were green when last run (iteration 2)",
+        "All gates passed when last run (iteration 2)",
         "test -e done-2",
         "exit code 0",
         "exit code 1",

@@ -30,7 +30,7 @@ fn a_loop_at_its_limit_needs_a_new_one() {
     assert_eq!(state(&world)["iteration"], 2);
     let done = resume(&world, &[]);
     done.assert_code(0);
-    assert!(done.stderr().contains("done already"), "{done}");
+    assert!(done.stderr().contains("already done"), "{done}");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn detach_resumes_in_the_background() {
     });
     let done = resume(&world, &["--detach"]);
     done.assert_code(0);
-    assert!(done.stderr().contains("done already"), "{done}");
+    assert!(done.stderr().contains("already done"), "{done}");
 }
 
 /// Turns one bit in the first journal line that holds `text`.
@@ -281,7 +281,7 @@ fn repair_never_forgets_iterations_that_the_state_file_tells_of() {
     cut.assert_code(65);
     let said = cut.stderr();
     assert!(said.contains("dropped 1 damaged line and "), "{cut}");
-    assert!(said.contains("the state file tells of 1"), "{cut}");
+    assert!(said.contains("the state file records 1"), "{cut}");
     // What the hint says works.
     let folder = loop_dir(&world);
     std::fs::rename(&folder, folder.with_extension("damaged")).unwrap();
@@ -296,7 +296,7 @@ fn repair_never_forgets_the_end_of_an_iteration() {
     let dropped = resume(&world, &["--max-iterations", "2", "--repair"]);
     dropped.assert_code(65);
     let said = dropped.stderr();
-    assert!(said.contains("the state file tells of 1"), "{dropped}");
+    assert!(said.contains("the state file records 1"), "{dropped}");
 }
 
 #[test]
@@ -308,7 +308,10 @@ fn repair_goes_on_from_the_state_file_without_the_first_journal_line() {
     repaired.assert_code(0);
     let said = repaired.stderr();
     assert!(said.contains("kept 0 lines"), "{repaired}");
-    assert!(said.contains("going on from the state file"), "{repaired}");
+    assert!(
+        said.contains("continuing from the state file"),
+        "{repaired}"
+    );
     assert_eq!(state(&world)["iteration"], 2);
 }
 
@@ -372,7 +375,7 @@ fn a_state_file_whose_id_was_altered_begins_nothing_by_itself() {
         let run = resume(&world, &["-m", "20"]);
         run.assert_code(65);
         assert!(
-            run.stderr().contains("no journal") || run.stderr().contains("no loop"),
+            run.stderr().contains("no journal") || run.stderr().contains("no longer names a loop"),
             "{run}"
         );
         assert!(
@@ -399,7 +402,10 @@ fn a_lower_count_in_an_edited_state_file_uses_no_number_again() {
     let limit = (done + 1).to_string();
     let run = resume(&world, &["-m", &limit]);
     run.assert_code(2);
-    assert!(run.stderr().contains("its count stands"), "{run}");
+    assert!(
+        run.stderr().contains("the journal's count is used"),
+        "{run}"
+    );
     assert_eq!(state(&world)["iteration"], done + 1);
 }
 
@@ -414,8 +420,11 @@ fn a_journal_that_lost_finished_iterations_is_refused_and_left_as_it_is() {
     std::fs::write(&path, cut).unwrap();
     let run = resume(&world, &["--max-iterations", "9"]);
     run.assert_code(65);
-    assert!(run.stderr().contains("its end was cut off"), "{run}");
-    assert!(run.stderr().contains("put the journal back"), "{run}");
+    assert!(
+        run.stderr().contains("the end of the journal is missing"),
+        "{run}"
+    );
+    assert!(run.stderr().contains("restore the journal"), "{run}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), cut);
     std::fs::write(&path, &whole).unwrap();
     resume(&world, &["--max-iterations", "4"]).assert_code(2);
@@ -510,10 +519,7 @@ fn an_edit_is_kept_when_a_command_writes_the_state_file_and_while_the_loop_runs(
     let script = "@1 write .descartes/loop-state.json {\"mine\":true}\n@* promise";
     let run = start(&world, script, &[]);
     run.assert_code(0);
-    assert!(
-        run.to_string().contains("written by somebody else"),
-        "{run}"
-    );
+    assert!(run.to_string().contains("changed by someone else"), "{run}");
     assert_eq!(kept_edits(&world), ["{\"mine\":true}\n"]);
 }
 

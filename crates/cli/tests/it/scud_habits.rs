@@ -191,7 +191,7 @@ fn a_task_that_hangs_is_ended_and_the_rest_is_done() {
     ended.assert_code(6);
     assert_eq!(statuses(&world), "BDP");
     assert!(
-        said(&ended).contains("task 3 was not started: it waits for 1"),
+        said(&ended).contains("task 3 was not started: it is waiting for 1"),
         "{}",
         said(&ended)
     );
@@ -217,7 +217,7 @@ fn only_done_meets_a_dependency() {
     assert_eq!(left(&world, "ran"), "16\n");
     assert_eq!(statuses(&world), "B!CFRDPPPPPD");
     for (task, before) in [(11, 1), (12, 2), (13, 3), (14, 4), (15, 5)] {
-        let words = format!("task {task} was not started: it waits for {before}");
+        let words = format!("task {task} was not started: it is waiting for {before}");
         assert!(said(&ended).contains(&words), "{words}: {}", said(&ended));
     }
 }

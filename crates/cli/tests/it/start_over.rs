@@ -57,7 +57,7 @@ fn a_done_loop_makes_room_for_the_same_again_and_says_the_way_back() {
     // The way back can be typed.
     let back = descartes(&world, &["loop", "resume", &first]);
     back.assert_code(0);
-    assert!(back.stderr().contains("done already"), "{back}");
+    assert!(back.stderr().contains("already done"), "{back}");
     assert_ne!(
         id(&world),
         first,
@@ -200,7 +200,7 @@ fn a_state_file_that_claims_to_be_cancelled_is_not_believed() {
         let refused = start(&world, CLAIMS, &[]);
         refused.assert_code(65);
         assert!(
-            refused.stderr().contains("has ended the same work"),
+            refused.stderr().contains("has already ended this work"),
             "{refused}"
         );
     }
@@ -227,7 +227,7 @@ fn what_another_loop_left_meanwhile_is_seen_under_the_lock() {
     let ended = slow.wait().unwrap();
     let said = std::fs::read_to_string(&err).unwrap();
     assert_eq!(ended.code(), Some(65), "{said}");
-    assert!(said.contains("has ended the same work"), "{said}");
+    assert!(said.contains("has already ended this work"), "{said}");
     assert_eq!(id(&world), first, "nothing was put in its place");
 }
 

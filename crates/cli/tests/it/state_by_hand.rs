@@ -40,7 +40,7 @@ fn variables_in_the_file_reach_the_agent_at_every_resume_and_stay_where_they_are
         let limit = iteration.to_string();
         let run = descartes(&world, &["loop", "resume", "-m", &limit]);
         run.assert_code(2);
-        assert!(!run.stderr().contains("give them again"), "{run}");
+        assert!(!run.stderr().contains("pass them again"), "{run}");
         assert!(!format!("{run}").contains(SECRET), "{run}");
         let env = world.read(format!("env-{iteration}"));
         assert!(env.contains(&format!("KEY_OF_FILE={SECRET}")), "{env}");

@@ -100,8 +100,8 @@ echo '<promise>COMPLETE</promise>'"
         .collect();
     assert_eq!(codes(&world), expected, "{}", world.read("said"));
     let said = world.read("said");
-    assert!(said.contains("comes from within loop"), "{said}");
-    assert!(said.contains("hint: go on with your task"), "{said}");
+    assert!(said.contains("comes from inside loop"), "{said}");
+    assert!(said.contains("hint: continue with your task"), "{said}");
     assert!(said.contains("--nested"), "{said}");
     assert!(!world.has("other.json"));
 }
@@ -192,7 +192,7 @@ echo '<promise>COMPLETE</promise>'",
     for answer in &answers[..2] {
         assert_eq!(answer["answer"], "refused", "{answer}");
         let message = answer["message"].as_str().unwrap();
-        assert!(message.contains("comes from within loop"), "{message}");
+        assert!(message.contains("comes from inside loop"), "{message}");
     }
     assert_eq!(answers[2]["answer"], "effective", "looking is allowed");
 }

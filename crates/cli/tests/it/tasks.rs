@@ -61,7 +61,7 @@ fn a_tag_is_run_from_the_command_line_and_told_as_it_goes() {
     );
     let work = run(&world, &["work"]);
     assert!(
-        work.stdout().contains("all of it has landed"),
+        work.stdout().contains("everything has landed"),
         "{}",
         work.stdout()
     );
@@ -79,7 +79,7 @@ fn what_cannot_be_run_is_refused_with_its_reason() {
     );
     unknown.assert_code(65);
     assert!(
-        unknown.stderr().contains("there are: auth"),
+        unknown.stderr().contains("known tags: auth"),
         "{}",
         unknown.stderr()
     );
@@ -261,7 +261,11 @@ fn specs_and_graphs_are_shown() {
     );
     spec.assert_code(0);
     assert!(spec.stdout().contains("Solder it.") && !spec.stdout().contains("Later."));
-    assert!(spec.stderr().contains("tokens in all"), "{}", spec.stderr());
+    assert!(
+        spec.stderr().contains("tokens in total"),
+        "{}",
+        spec.stderr()
+    );
     run(&world, &["spec", "33", "--scud-tag", "auth"]).assert_code(65);
     for (format, words) in [
         ("text", "Wire up"),

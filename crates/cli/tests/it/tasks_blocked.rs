@@ -47,7 +47,7 @@ fn a_looping_task_that_is_used_up_is_blocked_alone_with_count_and_limit() {
     let told = said(&ended);
     assert!(told.contains("7 of 7 attempts used"), "{told}");
     assert!(
-        told.contains("the agent did not claim the promise"),
+        told.contains("the agent did not print the promise"),
         "{told}"
     );
     assert!(world.read("ROADMAP.md").contains("[x] **quick**"), "{told}");

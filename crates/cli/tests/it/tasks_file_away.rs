@@ -10,7 +10,7 @@ use descartes_testkit::{World, eventually};
 use crate::common::loops;
 use crate::task_common::{graph, repository, said, scud_project, statuses};
 
-const WAITED: &str = "the task file cannot be used now";
+const WAITED: &str = "the task file cannot be used at the moment";
 
 /// Runs a loop whose agent puts the task file away at its first task; it is put back once the loop
 /// has said that it misses it.

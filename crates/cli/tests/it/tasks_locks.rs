@@ -53,7 +53,7 @@ fn a_lock_in_the_users_checkout_is_named_and_waited_for_and_never_taken_away() {
         std::fs::remove_file(&lock).unwrap();
         assert_eq!(host.wait().unwrap().code(), Some(0), "{name}: {talk}");
         assert!(landed(&world), "{name}");
-        assert!(left(&world, "talk").contains("is gone: going on"));
+        assert!(left(&world, "talk").contains("is gone: continuing"));
         assert_eq!(
             world
                 .git(["status", "--porcelain", "--untracked-files=no"])
@@ -173,7 +173,7 @@ fn locks_of_our_own_refs_that_a_killed_git_left_are_taken_away() {
     ended.assert_code(0);
     assert_eq!(world.read("ROADMAP.md").matches("[x]").count(), 2);
     assert!(
-        said(&ended).contains("the lock of a git that was killed"),
+        said(&ended).contains("the lock of a git process that was killed"),
         "{ended}"
     );
     assert!(ours.iter().all(|lock| !lock.exists()));
@@ -221,7 +221,7 @@ fn a_wave_that_a_lock_keeps_from_its_commit_is_committed_by_the_next_host() {
     assert_eq!(host.wait().unwrap().code(), Some(65));
     let talk = left(&world, "talk");
     assert!(
-        talk.contains("hint: then go on with: descartes loop resume"),
+        talk.contains("hint: then continue with: descartes loop resume"),
         "{talk}"
     );
     let lock = world.project().join(".git/index.lock");

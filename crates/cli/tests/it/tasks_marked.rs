@@ -44,7 +44,7 @@ fn what_an_agent_marked_is_told_everywhere_and_accepted_by_a_person_alone() {
     ended.assert_code(6);
     let told = said(&ended);
     assert!(
-        told.contains("2 Two: marked done, the gates are green"),
+        told.contains("2 Two: marked done, its gates pass"),
         "{told}"
     );
     assert!(told.contains("3 Three: marked cancelled"), "{told}");
@@ -111,7 +111,7 @@ fn in_the_users_own_tree_marks_are_told_as_well() {
     ended.assert_code(6);
     let told = said(&ended);
     assert!(
-        told.contains("2 Two: marked done, the gates are green"),
+        told.contains("2 Two: marked done, its gates pass"),
         "{told}"
     );
 }
@@ -144,7 +144,7 @@ fn boxes_that_were_ticked_too_early_are_opened_again_and_the_tasks_are_run() {
     ended.assert_code(0);
     let told = said(&ended);
     assert!(
-        told.contains("task b: marked done by others, and red"),
+        told.contains("task b: marked done by others, but a gate fails"),
         "{told}"
     );
     assert!(world.has("work-b") && world.has("work-c"));
@@ -162,11 +162,11 @@ fn a_second_mark_stays_and_is_worth_nothing_to_others() {
     ended.assert_code(6);
     let told = said(&ended);
     assert!(
-        told.contains("b Second: marked done, a gate is red"),
+        told.contains("b Second: marked done, a gate fails"),
         "{told}"
     );
     assert!(
-        told.contains("task c was not started: it waits for b"),
+        told.contains("task c was not started: it is waiting for b"),
         "{told}"
     );
     let status = run(&world, &["roadmap", "status", "ROADMAP.md"]);

@@ -297,7 +297,7 @@ fn surroundings_that_matter_are_told_before_the_first_agent() {
         "{said}"
     );
     assert!(
-        said.contains("settings.local.json holds SCUD's Stop hook"),
+        said.contains("settings.local.json contains SCUD's Stop hook"),
         "{said}"
     );
     let read = |name: &str| std::fs::read_to_string(world.state().join(name)).unwrap();

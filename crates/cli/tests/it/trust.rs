@@ -75,7 +75,7 @@ fn other_edits_never_ask_and_changed_keys_are_shown() {
     }
     world.write(CONFIG, "verify = 'curl evil'\non_event = 'evil'\n");
     let words = [
-        "is not what you trusted",
+        "has changed since you trusted it",
         "- verify = [\"touch gate-ran\"]",
         "+ verify = [\"curl evil\"]",
         "+ on_event = [\"evil\"]",
@@ -207,7 +207,7 @@ fn nobody_can_trust_from_within_a_loop() {
         world.write("R.md", "- [ ] a\n");
         let run = from_within(&world, words);
         run.assert_code(65);
-        assert!(run.stderr().contains("within"), "{words:?}: {run}");
+        assert!(run.stderr().contains("inside"), "{words:?}: {run}");
     }
     // Nor is it asked on a terminal that an agent made.
     let mut command = start_command(&world, "promise", &[]);
@@ -323,7 +323,7 @@ fn a_running_loop_keeps_what_it_began_with_and_the_next_start_asks() {
     let status = descartes(&world, &["loop", "status"]);
     status.assert_code(0);
     assert!(
-        status.stderr().contains("is not what you trusted"),
+        status.stderr().contains("has changed since you trusted it"),
         "{status}"
     );
     assert!(!world.has("evil"));
@@ -391,7 +391,7 @@ fn trust_is_shown_and_taken_back() {
     assert_eq!(told["files"][0]["keys"]["verify"], "[\"touch gate-ran\"]");
     let again = descartes(&world, &["trust"]);
     again.assert_code(0);
-    assert!(again.stdout().contains("trusted already"), "{again}");
+    assert!(again.stdout().contains("already trusted"), "{again}");
     descartes(&world, &["trust", "--revoke"]).assert_code(0);
     assert_refused(&start(&world, "promise", &[]), &["not trusted it yet"]);
     for words in [
@@ -429,7 +429,7 @@ fn trust_is_never_kept_in_the_project() {
         world.run(command)
     };
     let run = within(&["trust", "--yes"]);
-    assert_refused(&run, &["lies in the project", "--trust-config"]);
+    assert_refused(&run, &["is inside the project", "--trust-config"]);
     let agent = world.agent("promise");
     let words = ["loop", "start", "-c", &agent, "-p", "x", "--trust-config"];
     within(&words).assert_code(0);
@@ -464,10 +464,7 @@ fn files_to_copy_lie_in_the_project() {
         world.configure(format!("worktree_copy = [{name:?}]\n"));
         let run = task_common::start(&world, WORKS, &["--verify", "true"]);
         run.assert_code(64);
-        assert!(
-            run.stderr().contains("does not lie in the project"),
-            "{run}"
-        );
+        assert!(run.stderr().contains("is not inside the project"), "{run}");
     }
 }
 

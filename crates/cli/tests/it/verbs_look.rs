@@ -407,7 +407,7 @@ fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
     for verb in verbs {
         let many = descartes(&world, &[&["loop"], verb, &["auth"]].concat());
         many.assert_code(65);
-        assert!(many.stderr().contains("fits 2 loops"), "{many}");
+        assert!(many.stderr().contains("matches 2 loops"), "{many}");
     }
     let ids = |run: &Finished| {
         run.stderr()
@@ -422,14 +422,17 @@ fn a_loop_that_is_not_there_or_not_clear_is_refused_by_every_verb() {
             let path = two.to_str().unwrap();
             let none = descartes(&world, &["loop", verb, number, path]);
             none.assert_code(65);
-            assert!(none.stderr().contains("there is 1 alone"), "{none}");
+            assert!(
+                none.stderr().contains("there is only iteration 1"),
+                "{none}"
+            );
         }
     }
     // Torn, but its journal knows better; without one it is an error with its place.
     world.write(".descartes/loop-state.json", "{\"version\": \"1.0\", ");
     let run = verb(&world, &["status"]);
     assert!(
-        run.stderr().contains("the next resume makes it anew"),
+        run.stderr().contains("the next resume rebuilds it"),
         "{run}"
     );
     world.write("torn.json", "{\"version\": \"1.0\", ");
@@ -451,12 +454,12 @@ fn status_tells_of_the_last_iteration_and_of_a_pause_that_is_asked_for() {
     descartes(&world, &["loop", "pause"]).assert_code(0);
     let asked = status();
     assert!(
-        asked.contains("  Pause: asked for, in force once this iteration is over"),
+        asked.contains("  Pause: requested, takes effect once this iteration ends"),
         "{asked}"
     );
     world.write("go", "");
     eventually("it is paused", SOON, || status().contains("  Paused: "));
-    assert!(!status().contains("Pause: asked for"), "{}", status());
+    assert!(!status().contains("Pause: requested"), "{}", status());
     descartes(&world, &["loop", "unpause"]).assert_code(0);
     eventually("its end", SOON, || status().contains("Completed: Yes"));
 }

@@ -58,12 +58,16 @@ fn pause_holds_before_the_next_iteration_and_unpause_goes_on() {
     let world = World::new();
     background(&world, PATIENT, &["-m", "3"]);
     at_iteration(&world, 1);
-    says(&world, &["pause"], "accepted: it holds after iteration 1");
+    says(
+        &world,
+        &["pause"],
+        "accepted: it takes effect after iteration 1",
+    );
     world.write("go-1", "");
     eventually("the pause", SOON, || status(&world)["status"] == "paused");
     assert!(!seen(&world, 2));
     says(&world, &["pause"], "paused before iteration 2");
-    says(&world, &["unpause", "auth"], "going on");
+    says(&world, &["unpause", "auth"], "continuing");
     says(
         &world,
         &["unpause"],
@@ -73,7 +77,7 @@ fn pause_holds_before_the_next_iteration_and_unpause_goes_on() {
     at_iteration(&world, 2);
     // Taken back before it came to anything.
     says(&world, &["pause"], "after iteration 2");
-    says(&world, &["unpause"], "going on");
+    says(&world, &["unpause"], "continuing");
     world.write("go-2", "");
     at_iteration(&world, 3);
     verb(&world, &["cancel", "--now"]).assert_code(0);
@@ -108,7 +112,7 @@ fn a_note_is_in_the_next_prompt_once() {
     says(
         &world,
         &["say", "use the new parser"],
-        "accepted: iteration 2 is told",
+        "accepted: iteration 2 gets the note",
     );
     world.write("go-1", "");
     at_iteration(&world, 2);
@@ -251,7 +255,7 @@ fn what_cannot_be_set_is_refused_with_its_reason() {
         assert!(run.stderr().contains("\nhint: "), "{run}");
     }
     assert_eq!(status(&world)["config"], before);
-    says(&world, &["set", "--retry-now"], "waits for nothing");
+    says(&world, &["set", "--retry-now"], "is not waiting");
     assert!(events(&world, "command_accepted").is_empty());
     verb(&world, &["cancel", "--now"]).assert_code(0);
 }
@@ -299,7 +303,7 @@ fn cancel_ends_everything_and_says_so_only_then() {
     says(
         &world,
         &["cancel"],
-        "had ended already: cancelled; nothing to cancel",
+        "had already ended: cancelled; nothing to cancel",
     );
     assert_eq!(events(&world, "loop_finished").len(), 1);
 }
@@ -392,7 +396,11 @@ fn cancelling_a_dead_loop_records_it_and_ends_what_was_left() {
         "{run}"
     );
     assert_eq!(state(&world)["exit_reason"]["type"], "user_cancelled");
-    assert_eq!(state(&world)["iteration"], 1, "its number is used up");
+    assert_eq!(
+        state(&world)["iteration"],
+        1,
+        "its number is not used again"
+    );
     let resumed = verb(&world, &["resume", "--detach"]);
     resumed.assert_code(0);
     at_iteration(&world, 2);
@@ -419,7 +427,7 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
     says(
         &world,
         &["unpause"],
-        "no longer paused; the loop is not running, go on with `descartes loop resume`",
+        "no longer paused; the loop is not running, continue it with `descartes loop resume`",
     );
     says(
         &world,
@@ -432,7 +440,7 @@ fn what_a_stopped_loop_is_told_holds_from_its_resume_on() {
     verb(&world, &["resume", "--detach"]).assert_code(0);
     eventually("the pause", SOON, || status(&world)["status"] == "paused");
     assert!(!seen(&world, 2));
-    says(&world, &["unpause"], "going on");
+    says(&world, &["unpause"], "continuing");
     at_iteration(&world, 2);
     eventually("the prompt", SOON, || world.has("prompt-2"));
     assert!(world.read("prompt-2").contains("mind the gap"));
@@ -457,7 +465,7 @@ fn a_done_loop_takes_no_more_orders() {
             "{run}"
         );
     }
-    says(&world, &["cancel"], "had ended already");
+    says(&world, &["cancel"], "had already ended");
     assert_eq!(
         state(&world)["exit_reason"]["type"],
         "completion_promise_detected"

@@ -82,7 +82,7 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
     assert_eq!(world.git(["rev-parse", "HEAD"]), head, "HEAD stays");
     let back = run
         .stderr()
-        .split("the way back: descartes ")
+        .split("to undo: descartes ")
         .nth(1)
         .unwrap()
         .trim()
@@ -100,7 +100,7 @@ fn rewind_puts_the_tree_back_and_tells_the_way_forth_again() {
         warnings[0]["message"]
             .as_str()
             .unwrap()
-            .contains("put back to iteration 1"),
+            .contains("restored to iteration 1"),
         "{warnings:?}"
     );
     verb(&world, &["rewind", "0", "--yes", "--json"]).assert_code(0);
@@ -179,7 +179,8 @@ fn rewind_and_diff_are_refused_with_the_reason_where_they_cannot_be() {
     let run = verb(&world, &["rewind", "1", "--yes"]);
     run.assert_code(65);
     assert!(
-        run.stderr().contains("the loop runs (pid ") && run.stderr().contains("loop cancel auth"),
+        run.stderr().contains("the loop is running (pid ")
+            && run.stderr().contains("loop cancel auth"),
         "{run}"
     );
     // What it has done so far can be looked at.
@@ -258,7 +259,10 @@ fn clean_lists_first_and_keeps_what_is_not_over() {
     std::fs::remove_dir_all(world.path(".descartes")).unwrap();
     let cleaned = descartes(&world, &["clean", "--yes"]);
     cleaned.assert_code(0);
-    assert!(cleaned.stdout().contains("that nobody holds"), "{cleaned}");
+    assert!(
+        cleaned.stdout().contains("not held by any process"),
+        "{cleaned}"
+    );
     assert_eq!(locks(), 1, "the other state file is there");
     assert!(!dir.exists());
     verb(&world, &["cancel", "live", "--now"]).assert_code(0);

@@ -48,7 +48,7 @@ fn a_host_that_does_not_answer_is_said_and_the_view_goes_on() {
     pty.send("sgo on");
     sees(&pty, "say: go on");
     pty.send("\r");
-    sees(&pty, "the next iteration will be told");
+    sees(&pty, "the next iteration will get the note");
     pty.send("cy");
     sees(&pty, "✗ Cancelled");
     quits(&mut pty);

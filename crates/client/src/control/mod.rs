@@ -45,10 +45,7 @@ pub enum Sent {
     /// The loop is not running: it stands in its journal.
     Recorded(Box<Recorded>),
     /// The running loop has no socket, and was asked to end by SIGTERM.
-    Signalled {
-        /// Its process.
-        pid: u32,
-    },
+    Signalled { pid: u32 },
 }
 
 /// What was written into the journal of a loop that is not running.
@@ -212,9 +209,9 @@ pub(crate) fn wake(socket: &std::path::Path, patience: Duration) {
 /// The loop lives and cannot be talked to. To be ended it need not listen.
 fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
     if let Command::Cancel { .. } = command {
-        debug!(pid, "no answer on the socket: asking by signal");
+        debug!(pid, "no answer on the socket: sending a signal");
         kill(Pid::from_raw(pid.cast_signed()), Signal::SIGTERM).map_err(|error| {
-            let hint = format!("end it by hand: kill {pid}");
+            let hint = format!("end it yourself: kill {pid}");
             ClientError::refused(format!("cannot signal process {pid}: {error}"), hint)
         })?;
         // Should it be stopped, it hears of it now.
@@ -222,7 +219,7 @@ fn without_socket(pid: u32, command: &Command) -> Result<Sent, ClientError> {
         return Ok(Sent::Signalled { pid });
     }
     Err(ClientError::refused(
-        format!("the loop runs (pid {pid}) and has no control socket"),
+        format!("the loop is running (pid {pid}) but has no control socket"),
         "it can only be ended: descartes loop cancel",
     ))
 }

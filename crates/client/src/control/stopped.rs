@@ -39,7 +39,7 @@ pub struct Hold {
 
 impl Hold {
     pub(super) fn take(handle: &LoopHandle) -> Result<Self, ClientError> {
-        let path = handle.journal("there is nothing to hold")?;
+        let path = handle.journal("there is nothing to pause")?;
         let holder = Holder {
             loop_id: handle.meta.id.clone(),
             since: Timestamp::now(),
@@ -51,7 +51,7 @@ impl Hold {
         let state = fold.finish()?;
         let torn = recovered
             .cut
-            .map(|cut| format!("the journal's last line was torn: {cut}"));
+            .map(|cut| format!("the journal's last line was incomplete: {cut}"));
         let mut hold = Self {
             file: StateFile::at(&handle.meta.state_file)?,
             handle: handle.clone(),
@@ -73,7 +73,7 @@ impl Hold {
         let path = self.handle.meta.state_file.display().to_string();
         match self.file.load() {
             Ok(Loaded { state, .. }) if self.handle.is_foreign(&state) => {
-                let notice = format!("{path} belongs to another loop by now: left as it is");
+                let notice = format!("{path} now belongs to another loop: left as it is");
                 self.notices.push(notice);
             }
             Ok(Loaded { state, origin, .. }) => {
@@ -98,7 +98,7 @@ impl Hold {
             }
             Err(error) => {
                 self.notices
-                    .push(format!("{error}: made anew from the journal"));
+                    .push(format!("{error}: rebuilt from the journal"));
                 self.kept = Some(Kept::default());
             }
         }
@@ -172,7 +172,7 @@ impl Hold {
         let seq = seq.map_err(|error| match error {
             JournalError::Full(error) => ClientError::refused(
                 format!("the disk is full: {error}"),
-                "make room, then try again: nothing was recorded",
+                "free some disk space, then try again: nothing was recorded",
             ),
             other => other.into(),
         })?;

@@ -27,9 +27,7 @@ pub enum LoopUpdate {
     Record(Box<Record>),
     /// Output of a run.
     Output {
-        /// Which run.
         run: u64,
-        /// Which iteration.
         iteration: u32,
         /// Which of its streams.
         source: Source,
@@ -38,13 +36,10 @@ pub enum LoopUpdate {
     },
     /// Output that was passed over, to catch up.
     Skipped {
-        /// Which run.
         run: u64,
-        /// Which iteration.
         iteration: u32,
         /// Which of its streams.
         source: Source,
-        /// How much.
         bytes: u64,
     },
     /// A process took the loop, or the last one is gone.
@@ -54,7 +49,6 @@ pub enum LoopUpdate {
 /// Which output is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// None.
     No,
     /// Every byte, from the beginning of the run under way.
     All,

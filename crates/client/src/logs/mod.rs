@@ -23,9 +23,7 @@ use crate::{ClientError, LoopHandle};
 /// The output of one run.
 #[derive(Clone, Debug)]
 pub struct RunLog {
-    /// Which run.
     pub run: u64,
-    /// Which iteration.
     pub iteration: u32,
     /// How its stream is understood; `None` for plain text.
     invocation: Option<Invocation>,

@@ -10,7 +10,6 @@ use super::transcript::TranscriptEntry;
 /// Whether thoughts are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thoughts {
-    /// No.
     Hidden,
     /// Yes, marked.
     Shown,

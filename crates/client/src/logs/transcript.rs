@@ -16,7 +16,6 @@ pub enum TranscriptEntry {
     Text {
         /// How they join what came before.
         piece: Piece,
-        /// The words.
         text: String,
     },
     /// What it thought.

@@ -44,7 +44,6 @@ pub struct LogWindow {
     pub end: u64,
     /// Bytes in the log when it was read.
     pub size: u64,
-    /// The lines.
     pub lines: Vec<LogLine>,
 }
 

@@ -109,7 +109,7 @@ fn resolve_fallback(
     let words = shell_words::split(text).map_err(|error| {
         HostError::usage(
             format!("--fallback `{text}`: {error}"),
-            "quote it as a shell would",
+            "quote it as you would in a shell",
         )
     })?;
     let name = settings.profiles.guess(&words).to_owned();
@@ -128,7 +128,7 @@ fn profile<'a>(settings: &'a HostSettings, name: &str) -> Result<&'a Profile, Ho
         HostError::usage(
             format!("unknown backend `{name}`"),
             format!(
-                "known are {}; add your own as [agents.{name}] in the config",
+                "known: {}; add your own as [agents.{name}] in the config",
                 known.join(", ")
             ),
         )
@@ -226,7 +226,7 @@ fn check_budget(
     let name = &agent.invocation.profile;
     let refuse = |flag: &str, what: &str, hint: &str| {
         Err(HostError::refused(
-            format!("{flag} needs an agent that tells {what}; `{name}` does not"),
+            format!("{flag} needs an agent that reports {what}; `{name}` does not"),
             hint,
         ))
     };
@@ -235,7 +235,7 @@ fn check_budget(
         return refuse(
             "--max-tokens",
             "its tokens",
-            "leave it away, or use --max-duration",
+            "omit it, or use --max-duration",
         );
     }
     let priced = config
@@ -247,7 +247,8 @@ fn check_budget(
         return refuse(
             "--max-cost",
             "its cost",
-            "leave it away, use --max-tokens or --max-duration, or fill [prices] in the config and give --model",
+            "omit it, use --max-tokens or --max-duration, or fill in [prices] in the config and \
+             pass --model",
         );
     }
     Ok(())

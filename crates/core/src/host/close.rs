@@ -50,7 +50,8 @@ impl Driver {
     pub(super) fn tell_measure(&mut self) -> Result<(), HostError> {
         let unknown = self.measured.as_ref();
         let unknown = unknown.and_then(|(facts, _)| facts.unknown.clone());
-        let words = unknown.map(|why| format!("{why}: progress is unknown, stalling is off"));
+        let words =
+            unknown.map(|why| format!("{why}: progress is unknown, stall detection is off"));
         let news = self.said.measure.news(words);
         news.map_or(Ok(()), |words| self.warn(words))
     }
@@ -112,8 +113,8 @@ impl Driver {
             return Ok(());
         }
         self.warn(format!(
-            "snapshots outgrew {}: the oldest {} were dropped ({}), and `loop diff` and `loop rewind` \
-             cannot go back to them; older ones go from now on (--max-snapshots)",
+            "snapshots exceeded {}: the oldest {} were dropped ({}), so `loop diff` and `loop \
+             rewind` cannot go back to them; older ones are dropped from now on (--max-snapshots)",
             show_size(limit),
             dropped.snapshots,
             show_size(dropped.bytes)
@@ -165,8 +166,8 @@ impl Driver {
         let news = self.said.state_file.news(save_trouble(saved));
         if let Some(copy) = self.files.take_edited() {
             self.warn(format!(
-                "the state file was written by somebody else while the loop runs, and does not count: it is kept as {}; \
-                 to change a loop that runs: descartes loop set",
+                "the state file was changed by someone else while the loop is running; that \
+                 change is ignored and kept as {}; to change a running loop: descartes loop set",
                 copy.display()
             ))?;
         }
@@ -190,7 +191,7 @@ impl Driver {
         let words = match kept {
             Ok(()) => None,
             Err(LockError::Io(error)) => Some(format!(
-                "the lock beside the state file cannot be kept: {error}"
+                "the lock next to the state file cannot be kept: {error}"
             )),
             Err(error) => return Err(error.into()),
         };
@@ -239,7 +240,7 @@ impl Driver {
         let name = format!("descartes/{}/{}", self.state.name, self.state.iterations);
         match self.tree.tag(&name) {
             Ok(()) => self.append(fact::tagged(name)),
-            Err(error) => self.warn(format!("no tag: {error}")),
+            Err(error) => self.warn(format!("no tag was created: {error}")),
         }
     }
 

@@ -190,7 +190,7 @@ impl Server {
         if let Some(folder) = self.path.parent() {
             drop(std::fs::DirBuilder::new().mode(0o700).create(folder));
         }
-        warn!(path = %self.path.display(), "control socket was deleted: opening it anew");
+        warn!(path = %self.path.display(), "control socket was deleted: opening it again");
         if let Ok(listener) = listener_at(&self.path) {
             self.listener = listener;
         }
@@ -344,7 +344,7 @@ impl Client {
         }
         if self.held.len() > MAX_REQUEST {
             let reply = Reply(Arc::clone(&self.stream));
-            reply.refuse("the request is too long", "at most 1 MiB on a line");
+            reply.refuse("the request is too long", "a line may have at most 1 MiB");
             return Stay::No;
         }
         Stay::Yes
@@ -386,15 +386,15 @@ impl Client {
             }
             Ok(request) => {
                 reply.refuse(
-                    format!("protocol {} is unknown here", request.v),
+                    format!("unsupported protocol version {}", request.v),
                     "use the same version of descartes for the loop and its views",
                 );
                 Stay::Yes
             }
             Err(error) => {
                 reply.refuse(
-                    format!("not a request: {error}"),
-                    "one JSON object on a line, for example {\"v\":1,\"command\":\"ping\"}",
+                    format!("not a valid request: {error}"),
+                    "send one JSON object per line, for example {\"v\":1,\"command\":\"ping\"}",
                 );
                 Stay::Yes
             }

@@ -121,7 +121,7 @@ impl Driver {
                 code = end.exit_code(),
                 "host leaves"
             ),
-            Err(error) => error!(%error, "host cannot go on"),
+            Err(error) => error!(%error, "host cannot continue"),
         }
         self.answer_effective();
         self.supervisor.terminate(Ending::Kill);
@@ -210,7 +210,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The host cannot go on: write down why, on the last reserve if need be.
+    /// The host cannot continue: write down why, on the last reserve if need be.
     fn give_up(&mut self, error: &HostError) {
         // An iteration that was begun is closed first: an end would forget it, and a resume
         // would use its number again. Unless its end is in the journal already, and only the
@@ -453,9 +453,9 @@ impl Driver {
         let pending = self.state.pending.iter().find(|(of, _)| *of == id);
         match (pending, self.state.exit_reason()) {
             (Some((_, Command::Say { .. })), _) if self.state.config.tasks.is_none() => {
-                format!("iteration {} was told", self.state.iterations)
+                format!("iteration {} got the note", self.state.iterations)
             }
-            (Some((_, Command::Say { .. })), _) => "an attempt was told".to_owned(),
+            (Some((_, Command::Say { .. })), _) => "an attempt got the note".to_owned(),
             (_, IterativeExitReason::Running) => "done".to_owned(),
             (_, reason) => reason.sentence(),
         }

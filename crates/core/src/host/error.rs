@@ -139,7 +139,7 @@ impl HostError {
             Self::StateFile(error) => error.hint().map(str::to_owned),
             Self::Lock(LockError::Held(held)) => Some(ways_with(held)),
             Self::Illegal(_) => {
-                Some("the loop's journal is damaged; start anew with --force".to_owned())
+                Some("the loop's journal is damaged; start over with --force".to_owned())
             }
             _ => None,
         }

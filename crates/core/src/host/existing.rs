@@ -103,7 +103,8 @@ pub(super) fn decide(
             Err(HostError::refused(
                 format!("{path} belongs to a loop that {how}"),
                 format!(
-                    "go on with `{resume}{space}{resume_flags}`, or start anew with --force (the old file is kept)"
+                    "continue with `{resume}{space}{resume_flags}`, or start over with --force \
+                     (the old file is kept)"
                 ),
             ))
         }
@@ -157,7 +158,7 @@ impl Former {
     fn back(&self) -> String {
         match &self.loop_id {
             Some(id) => format!(
-                ": its loop {}; back to it with `descartes loop resume {id}`",
+                ": its loop {}; return to it with `descartes loop resume {id}`",
                 self.how
             ),
             None => format!(": its loop {}", self.how),
@@ -180,5 +181,10 @@ pub fn over_existing(
         return Err(HostError::taken(&held));
     }
     let former = decide(settings, &mut state_file, existing, config)?;
-    Ok(former.map(|former| format!("the old one is kept beside it, dated{}", former.back())))
+    Ok(former.map(|former| {
+        format!(
+            "the old one is kept next to it with a date{}",
+            former.back()
+        )
+    }))
 }

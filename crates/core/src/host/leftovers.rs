@@ -125,7 +125,7 @@ pub(super) fn sweep_state_file(root: &StateRoot, state_file: &Path, notices: &mu
 pub(super) fn tell(ended: &[Ended], notices: &mut Vec<String>) {
     if !ended.is_empty() {
         notices.push(format!(
-            "ended {} that the dead host had left",
+            "ended {} left behind by the dead host",
             plural(ended.len() as u64, "process")
         ));
     }

@@ -36,10 +36,10 @@ pub(super) fn check(
         {
             Err(HostError::refused(
                 format!(
-                    "the copied state file {} was changed since descartes wrote it",
+                    "the copied state file {} has changed since descartes wrote it",
                     state_file.path().display()
                 ),
-                "look at its gates and limits, then: descartes loop resume --here --accept-edits",
+                "check its gates and limits, then: descartes loop resume --here --accept-edits",
             ))
         }
         (Lies::Copied(home), Some(_)) => {

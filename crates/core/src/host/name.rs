@@ -19,8 +19,8 @@ pub(super) fn check_name(settings: &HostSettings, name: &str) -> Result<(), Host
         if holder_of_loop(&other.dir)?.is_some() {
             let id = other.meta.id;
             return Err(HostError::refused(
-                format!("loop {id} runs and is called {name:?} already"),
-                format!("give another --name; look at that one with: descartes loop status {id}"),
+                format!("loop {id} is running and already has the name {name:?}"),
+                format!("choose another --name; see that loop with: descartes loop status {id}"),
             ));
         }
     }
@@ -31,8 +31,8 @@ pub(super) fn check_name(settings: &HostSettings, name: &str) -> Result<(), Host
 pub(super) fn claim_name(settings: &HostSettings, name: &str) -> Result<NameLock, HostError> {
     let Some(claim) = NameLock::acquire(&settings.root, name, CLAIM)? else {
         return Err(HostError::refused(
-            format!("another loop that is called {name:?} is just starting"),
-            "give another --name, or look at it with: descartes loop list --all",
+            format!("another loop named {name:?} is just starting"),
+            "choose another --name, or find that loop with: descartes loop list --all",
         ));
     };
     check_name(settings, name)?;

@@ -191,7 +191,7 @@ pub(super) fn fix_files(config: &mut IterativeLoopConfig, dir: &Path) -> Result<
         let fixed = fix_user_file(&typed).map_err(|error| {
             HostError::usage(
                 format!("cannot read {}: {error}", typed.display()),
-                "give a text file that is there",
+                "name an existing text file",
             )
         })?;
         if fixed != typed {
@@ -242,7 +242,7 @@ pub(super) fn working_dir(given: Option<&Path>) -> Result<PathBuf, HostError> {
     let bad = |why: String| {
         HostError::usage(
             format!("cannot work in {}: {why}", dir.display()),
-            "give a directory that exists with --working-dir",
+            "pass an existing directory with --working-dir",
         )
     };
     let dir_abs = fs_err::canonicalize(dir).map_err(|error| bad(plain(&error)))?;
@@ -297,14 +297,17 @@ fn check_gates(
         {
             let words = String::from_utf8_lossy(&output.stderr);
             return Err(HostError::usage(
-                format!("the gate `{gate}` is no shell command: {}", words.trim()),
+                format!(
+                    "the gate `{gate}` is not valid shell syntax: {}",
+                    words.trim()
+                ),
                 "quote it as you would for `sh -c`",
             ));
         }
         if let Some(missing) = missing_program(gate, settings, dir) {
             return Err(HostError::usage(
                 format!("the gate `{gate}` runs `{missing}`, which is not installed"),
-                "install it, or mend the --verify command",
+                "install it, or fix the --verify command",
             ));
         }
     }
@@ -523,7 +526,7 @@ pub(super) fn make_branch(
         ("iteration", "1"),
     ];
     let branch = fill_template(&config.git.branch_template, &values)
-        .map_err(|why| HostError::usage(why, "mend --branch-template"))?;
+        .map_err(|why| HostError::usage(why, "fix --branch-template"))?;
     let options = TreeOptions {
         git: git_of(settings),
         ..TreeOptions::default()
@@ -531,10 +534,10 @@ pub(super) fn make_branch(
     match Tree::open_with(dir, &loop_dir.objects(), options).create_branch(&branch) {
         Ok(()) => Ok(Some(branch)),
         Err(error) => Err(HostError::refused(
-            format!("cannot make branch {branch}: {error}"),
+            format!("cannot create branch {branch}: {error}"),
             error
                 .hint()
-                .unwrap_or_else(|| "mend it in git, or leave --branch away".to_owned()),
+                .unwrap_or_else(|| "fix it in git, or omit --branch".to_owned()),
         )),
     }
 }

@@ -269,6 +269,7 @@ fn unreadable(what: &str, path: &Path, flag: &str, error: &std::io::Error) -> Ho
         flag => format!(", or name another with {flag} FILE"),
     };
     HostError::Prompt(format!(
-        "{what} {file} was replaced after the start: {refusal}; put the file back and go on with `descartes loop resume`{other}"
+        "{what} {file} was replaced after the loop started: {refusal}; restore the file and \
+         continue with `descartes loop resume`{other}"
     ))
 }

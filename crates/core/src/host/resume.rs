@@ -173,7 +173,7 @@ pub(crate) fn resume_for(
     }
     if let Some(home) = &copy_of {
         notices.push(format!(
-            "a loop of its own from here on; its history so far: descartes loop history {}",
+            "an independent loop from now on; its history so far: descartes loop history {}",
             home.loop_id
         ));
     } else if let Some(dir) = &resume.here {
@@ -276,13 +276,14 @@ fn check_end(state: &LoopState, loaded: &Loaded, dir: &LoopDir) -> Result<(), Ho
     let (journal, folder) = (dir.journal(), dir.path());
     Err(HostError::refused(
         format!(
-            "{} ends after {}, but the state file tells of {}: its end was cut off",
+            "{} ends after {}, but the state file records {}: the end of the journal is missing",
             journal.display(),
             plural(u64::from(state.iterations), "iteration"),
             loaded.state.iteration
         ),
         format!(
-            "put the journal back, or go on from the state file alone: mv {0} {0}.damaged, then `descartes loop resume`",
+            "restore the journal, or continue from the state file alone: mv {0} {0}.damaged, \
+             then `descartes loop resume`",
             folder.display()
         ),
     ))
@@ -313,7 +314,7 @@ fn edit_of(
     }
     if loaded.state.iteration < state.iterations {
         notices.push(format!(
-            "the state file tells of {}, the journal of {}: its count stands",
+            "the state file records {}, the journal {}: the journal's count is used",
             plural(u64::from(loaded.state.iteration), "iteration"),
             state.iterations
         ));
@@ -414,7 +415,8 @@ fn warn_environment(state: &LoopState, notices: &mut Vec<String>) {
         .collect();
     if !missing.is_empty() {
         notices.push(format!(
-            "the loop was started with --env {}: values are never stored, give them again if the agent needs them",
+            "the loop was started with --env {}: values are never stored, pass them again if the \
+             agent needs them",
             missing.join(", ")
         ));
     }

@@ -208,7 +208,7 @@ impl Driver {
         if delivery.switched && !self.warned_prompt {
             self.warned_prompt = true;
             self.warn(format!(
-                "the prompt has {} bytes, too many for an argument: it goes to standard input",
+                "the prompt has {} bytes, too many for an argument: it is passed on standard input",
                 prompt.text.len()
             ))?;
         }

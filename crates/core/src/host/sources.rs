@@ -45,7 +45,7 @@ pub(super) fn make_room(
         let aside = state_file.set_aside(Timestamp::now())?;
         let aside = aside.display();
         notices.push(format!(
-            "the state file was loop {other}'s: kept as {aside}"
+            "the state file belonged to loop {other}: kept as {aside}"
         ));
     }
     Ok(())
@@ -102,7 +102,7 @@ pub(super) fn find(
                 }
                 Some(id) => {
                     notices.push(format!(
-                        "no journal of loop {id}: going on from the state file"
+                        "no journal for loop {id}: continuing from the state file"
                     ));
                     Ok(FoundState {
                         loop_id: id,
@@ -146,11 +146,12 @@ fn altered_id(
     let shown = path.display();
     let names = match &id {
         Some(id) => format!("names loop {id}, which has no journal here"),
-        None => "names no loop any more".to_owned(),
+        None => "no longer names a loop".to_owned(),
     };
     let on = match by_path(settings, path)? {
         Some(was) => format!(
-            "the loop of this file was {was}: `descartes loop resume {was}` goes on from its journal"
+            "the loop of this file was {was}: `descartes loop resume {was}` continues from its \
+             journal"
         ),
         None => "`descartes loop list --all` shows the loops that have one: resume it by its id"
             .to_owned(),
@@ -158,8 +159,8 @@ fn altered_id(
     Err(HostError::refused(
         format!("the state file {shown} was changed and {names}"),
         format!(
-            "{on}; to go on from the file alone, take \"loop_id\" and \"journal\" out of it and give \
-             --accept-edits"
+            "{on}; to continue from the file alone, remove \"loop_id\" and \"journal\" from it \
+             and pass --accept-edits"
         ),
     ))
 }
@@ -192,9 +193,9 @@ pub(super) fn new_id() -> String {
 fn rebuilt(error: &StateFileError, path: &Path) -> String {
     match error {
         StateFileError::Missing(_) => {
-            format!("{} was gone: made anew from the journal", path.display())
+            format!("{} was missing: rebuilt from the journal", path.display())
         }
-        other => format!("{other}: made anew from the journal"),
+        other => format!("{other}: rebuilt from the journal"),
     }
 }
 
@@ -213,13 +214,13 @@ pub(super) fn fold_journal(
     let state = fold.finish()?;
     let Recovered { cut, .. } = recovered;
     if let Some(cut) = cut {
-        notices.push(format!("the journal's last line was torn: {cut}"));
+        notices.push(format!("the journal's last line was incomplete: {cut}"));
     }
     match state {
         Some(state) => Ok((journal, state)),
         None => Err(HostError::refused(
             format!("the journal {} is empty", dir.journal().display()),
-            "start anew with `descartes loop start --force`",
+            "start over with `descartes loop start --force`",
         )),
     }
 }

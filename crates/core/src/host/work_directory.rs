@@ -62,7 +62,7 @@ impl WorkDirectory {
                     "the working directory {} is gone: nothing can be proven without it",
                     self.path.display()
                 ),
-                hint: "put it back, then go on with: descartes loop resume".to_owned(),
+                hint: "put it back, then continue with: descartes loop resume".to_owned(),
             }),
             (false, _) => Err(self.lost(held)),
         }
@@ -78,14 +78,14 @@ impl WorkDirectory {
             Some(now) => (
                 format!("was moved to {}", now.display()),
                 format!(
-                    "put it back (mv {} {}), then go on with: descartes loop resume",
+                    "put it back (mv {} {}), then continue with: descartes loop resume",
                     shell_words::quote(&now.display().to_string()),
                     shell_words::quote(&top.to_string())
                 ),
             ),
             None => (
                 "was deleted".to_owned(),
-                "put it back, then go on with: descartes loop resume".to_owned(),
+                "put it back, then continue with: descartes loop resume".to_owned(),
             ),
         };
         let instead = match self.top.exists() {

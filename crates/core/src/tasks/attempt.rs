@@ -225,7 +225,7 @@ impl Job {
             Err(error) => {
                 error.log("preparing a place to work");
                 news.trouble = Some(format!(
-                    "no place to work on task {}: {error}",
+                    "cannot set up a place to work on task {}: {error}",
                     self.work.id
                 ));
                 return news;
@@ -285,7 +285,7 @@ impl Job {
             Err(error) if self.was_stopped(&error) => unheard_of(news),
             // Nobody knows whether it kept to its files, so it does not land.
             Err(error) => {
-                news.no_commit = Some(format!("cannot tell which files it changed: {error}"));
+                news.no_commit = Some(format!("cannot determine which files it changed: {error}"));
             }
         }
     }
@@ -434,7 +434,7 @@ impl Job {
             }
         }
         Err(HostError::Internal(format!(
-            "the loop of task {} cannot go on",
+            "the loop of task {} cannot continue",
             self.work.id
         )))
     }

@@ -150,7 +150,7 @@ impl Runner<'_> {
                 None => {
                     let by: Vec<&str> = held.by.iter().map(|id| &**id).collect();
                     format!(
-                        "task {} was not started: it waits for {}",
+                        "task {} was not started: it is waiting for {}",
                         held.task,
                         by.join(", ")
                     )

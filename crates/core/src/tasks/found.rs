@@ -49,7 +49,7 @@ pub fn scud_gates(dir: &Path) -> Result<Option<ScudGates>, HostError> {
                 file.display(),
                 why.trim_end()
             ),
-            "mend the file, or name the gates with --verify",
+            "fix the file, or name the gates with --verify",
         )
     };
     let text = match safe_open::read_user_text(&file) {

@@ -372,7 +372,7 @@ impl Repo {
             }
             if !self.locks.await_gits(&self.dir) {
                 let folder = self.dir.display();
-                let words = format!("a git is still at work in {folder}");
+                let words = format!("git is still running in {folder}");
                 return Err(GitError::Locked(words));
             }
             match fs_err::remove_file(&lock) {

@@ -147,13 +147,13 @@ mod tests {
                 late.into(),
                 GitErrorKind::TimedOut,
                 Some("merge"),
-                "git merge took over 300s and was ended",
+                "git merge took longer than 300s and was killed",
             ),
             (
                 WorktreeError::Stopped { verb: verb() }.into(),
                 GitErrorKind::Stopped,
                 Some("merge"),
-                "git merge was ended, since the loop was told to stop",
+                "git merge was killed, because the loop was told to stop",
             ),
             (
                 WorktreeError::GitMissing.into(),

@@ -123,12 +123,13 @@ impl Runner<'_> {
         match added {
             Ok(id) => {
                 self.growth.standing = GrowthStanding::Open;
-                self.d.warn(format!("the roadmap has grown by task {id}"))?;
+                self.d.warn(format!("task {id} was added to the roadmap"))?;
                 self.begin_again()
             }
             Err(why) => {
                 self.growth.standing = GrowthStanding::Over;
-                self.d.warn(format!("the roadmap has not grown: {why}"))
+                self.d
+                    .warn(format!("no task was added to the roadmap: {why}"))
             }
         }
     }

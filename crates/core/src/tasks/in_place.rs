@@ -92,14 +92,12 @@ impl InPlace {
 
     fn refuse_dirty(&self) -> Result<(), HostError> {
         let changes = changed_files(&self.git, &self.dir, &self.shielded)
-            .map_err(|words| HostError::refused(format!("cannot ask git: {words}"), ""))?;
+            .map_err(|words| HostError::refused(format!("cannot query git: {words}"), ""))?;
         match changes.first() {
             None => Ok(()),
             Some(first) => Err(HostError::refused(
-                format!(
-                    "--in-place needs a clean tree, and {first} has changes that are in no commit"
-                ),
-                "commit them, or leave --in-place away: then the work is done in worktrees",
+                format!("--in-place needs a clean work tree, but {first} has uncommitted changes"),
+                "commit them, or omit --in-place to work in worktrees",
             )),
         }
     }

@@ -240,7 +240,7 @@ pub(super) fn take_agent(
     let words = shell_words::split(&text).map_err(|error| {
         HostError::refused(
             format!("the agent `{agent}`: {error}"),
-            "quote it as a shell would",
+            "quote it as you would in a shell",
         )
     })?;
     let Some((program, args)) = words.split_first() else {

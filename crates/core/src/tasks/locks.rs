@@ -189,10 +189,11 @@ impl Locks {
             }
             if waited >= SLACK && !is_said {
                 is_said = true;
-                info!(folder = %folders[0].display(), "waiting for a git at work");
+                info!(folder = %folders[0].display(), "waiting for a running git");
                 let folder = folders[0].display();
-                self.inner()
-                    .say(format!("a git is at work in {folder}: it may finish first"));
+                self.inner().say(format!(
+                    "git is running in {folder}: waiting for it to finish"
+                ));
             }
             std::thread::sleep(LOOK);
         }
@@ -239,7 +240,7 @@ impl Locks {
         let Some(mark) = mark else {
             inner.seen.remove(lock);
             if known.is_some_and(|seen| seen.is_said) {
-                inner.say(format!("{} is gone: going on", lock.display()));
+                inner.say(format!("{} is gone: continuing", lock.display()));
             }
             return None;
         };
@@ -280,7 +281,7 @@ impl Locks {
             inner.seen.remove(lock);
             warn!(lock = %lock.display(), "lock of a dead git removed");
             inner.say(format!(
-                "took {} away, the lock of a git that was killed",
+                "removed {}, the lock of a git process that was killed",
                 lock.display()
             ));
         }
@@ -299,8 +300,8 @@ fn locks_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
 fn in_the_way(lock: &Path) -> String {
     let path = lock.to_string_lossy();
     format!(
-        "git's lock {path} is in the way: another git is at work, or one was killed and left it; \
-         if none is, type: rm {}",
+        "git's lock {path} is in the way: another git process is running, or one was killed and \
+         left it; if none is running, type: rm {}",
         shell_words::quote(&path)
     )
 }
@@ -371,7 +372,7 @@ mod tests {
         }
         let said = locks.said();
         let told = |lock: &PathBuf| {
-            let words = format!("took {} away", lock.display());
+            let words = format!("removed {}", lock.display());
             said.iter().any(|said| said.contains(&words))
         };
         assert!(ours.iter().all(told), "{said:?}");
@@ -426,7 +427,7 @@ mod tests {
         assert!(said[0].contains("is in the way"));
         fs_err::remove_file(&path).unwrap();
         assert_eq!(locks.pass(&path), Passed::Gone);
-        assert!(locks.said()[0].ends_with("is gone: going on"));
+        assert!(locks.said()[0].ends_with("is gone: continuing"));
     }
 
     #[test]
@@ -444,7 +445,7 @@ mod tests {
         let locks = locks(dir.path());
         locks.hurry();
         assert!(!locks.await_gits(dir.path()));
-        assert!(locks.said()[0].contains("a git is at work in"));
+        assert!(locks.said()[0].contains("git is running in"));
         drop(git.stdin.take());
         git.wait().unwrap();
         assert!(locks.await_gits(dir.path()));

@@ -56,7 +56,7 @@ impl TaskSource for MemorySource {
             SourceError::Content {
                 path: PathBuf::from("memory"),
                 message: lines.join("\n  "),
-                hint: "mend the graph".to_owned(),
+                hint: "fix the graph".to_owned(),
             }
         })?;
         Ok(Loaded {

@@ -80,14 +80,15 @@ impl From<SourceError> for HostError {
             } => Self::refused(format!("{}: {message}", path.display()), hint),
             SourceError::NoTask { .. } => Self::refused(
                 error.to_string(),
-                "put the task back, or start anew with --force",
+                "restore the task, or start over with --force",
             ),
             SourceError::Lines { lines } => {
-                Self::refused(lines, "mend the task file, then start again")
+                Self::refused(lines, "fix the task file, then start again")
             }
-            SourceError::File(error) => {
-                Self::refused(error.to_string(), "look who else works on these tasks")
-            }
+            SourceError::File(error) => Self::refused(
+                error.to_string(),
+                "find out who else is working on these tasks",
+            ),
         }
     }
 }
@@ -221,7 +222,7 @@ fn hold(path: &Path, tag: &str) -> Result<RunLock, HostError> {
         let holder = holder.lines().next().map(|line| format!(" ({line})"));
         HostError::refused(
             format!(
-                "another run works on the tag `{tag}` already and holds {}{}",
+                "another run is already working on the tag `{tag}` and holds {}{}",
                 path.display(),
                 holder.unwrap_or_default()
             ),
@@ -290,9 +291,9 @@ fn uncommitted(
     };
     (!files.is_empty()).then(|| {
         format!(
-            "agents work in worktrees and will not see what is in no commit: {named}{more}; commit it, name files that \
-             git does not track in `worktree_copy` of the config, or work in your own tree with --in-place (which needs \
-             it clean)"
+            "agents work in worktrees and will not see uncommitted changes: {named}{more}; \
+             commit them, list untracked files in `worktree_copy` in the config, or work in your \
+             own checkout with --in-place (which must be clean)"
         )
     })
 }

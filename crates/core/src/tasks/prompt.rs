@@ -59,19 +59,25 @@ pub fn task_spec(
 pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
     let head = match evidence.kind {
         EvidenceKind::Conflict => {
-            "MERGE CONFLICT: your work was green, but it does not fit onto what was merged meanwhile:"
+            "MERGE CONFLICT: your work passed its checks, but it conflicts with what was merged \
+             in the meantime:"
         }
         EvidenceKind::RedMerge => {
-            "VERIFICATION FAILED AFTER THE MERGE: your work was green here, but its commit is not, in a clean tree together with what was merged meanwhile:"
+            "VERIFICATION FAILED AFTER THE MERGE: your work passed its checks here, but its \
+             commit does not pass them in a clean tree together with what was merged in the \
+             meantime:"
         }
         EvidenceKind::OutOfScope => {
-            "OUT OF SCOPE: your work was green, but it changed files that this task may not touch. Put them back:"
+            "OUT OF SCOPE: your work passed its checks, but it changed files that this task may \
+             not touch. Restore them:"
         }
         EvidenceKind::Uncarried => {
-            "YOUR WORK CANNOT LAND AS IT IS: it was green, but git cannot carry all of it out of this worktree:"
+            "YOUR WORK CANNOT LAND AS IT IS: it passed its checks, but git cannot transfer all \
+             of it out of this worktree:"
         }
         EvidenceKind::MarkedRed => {
-            "MARKED DONE, AND VERIFICATION FAILED: somebody marked this task done before it was. It is not:"
+            "MARKED DONE, AND VERIFICATION FAILED: someone marked this task done, but it is not \
+             done yet:"
         }
         EvidenceKind::NothingDone | EvidenceKind::AgentFailed => "THE LAST ATTEMPT DID NOT COUNT:",
         // The loop of the task tells its own red gates, and that it wants a promise.

@@ -44,7 +44,7 @@ impl Runner<'_> {
                 return self.file_is_away(&error);
             }
             Err(error) => {
-                let words = format!("the tasks cannot be read now: {error}");
+                let words = format!("the tasks cannot be read at the moment: {error}");
                 if self.reload_trouble.as_ref() != Some(&words) {
                     self.d.warn(words.clone())?;
                     self.reload_trouble = Some(words);
@@ -62,8 +62,8 @@ impl Runner<'_> {
         if !held.is_empty() {
             let words: Vec<String> = held.iter().map(FieldChange::words).collect();
             self.d.warn(format!(
-                "{} was changed while the loop runs; gates, agents and limits of tasks stay as they \
-                 were when a person last started it: {}",
+                "{} was changed while the loop is running; gates, agents and limits of tasks \
+                 stay as they were when a person last started it: {}",
                 self.config.source.path().display(),
                 words.join("; ")
             ))?;

@@ -137,7 +137,7 @@ impl<'d> Runner<'d> {
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
         let sched = Scheduler::recover(loaded.plan.clone(), sched_config, &history)
-            .map_err(|error| HostError::refused(error.to_string(), "start anew with --force"))?;
+            .map_err(|error| HostError::refused(error.to_string(), "start over with --force"))?;
         let claimed = d.state.tasks.iter().flat_map(|tasks| {
             let ours = tasks.tasks.iter();
             ours.filter(|(_, task)| task.status == TaskStatus::InProgress)
@@ -308,7 +308,7 @@ impl<'d> Runner<'d> {
                     TaskEvent::Prepared(Err(error)) => {
                         error.log("preparing worktrees");
                         self.say()?;
-                        let hint = error.hint().unwrap_or_else(|| "mend it in git".to_owned());
+                        let hint = error.hint().unwrap_or_else(|| "fix it in git".to_owned());
                         return Err(HostError::refused(error.to_string(), hint));
                     }
                     TaskEvent::LockNotice => self.say()?,
@@ -352,7 +352,7 @@ impl<'d> Runner<'d> {
             None => Ok(()),
             Some(words) => Err(HostError::refused(
                 words,
-                "then go on with: descartes loop resume",
+                "then continue with: descartes loop resume",
             )),
         }
     }
@@ -405,7 +405,9 @@ impl<'d> Runner<'d> {
             Effect::SetBack { task, tail } => {
                 self.write(&task, Write::Reopen)?;
                 let first = tail.lines().next().unwrap_or_default();
-                let words = format!("marked done by others, and red: set back to pending: {first}");
+                let words = format!(
+                    "marked done by others, but a gate fails: set back to pending: {first}"
+                );
                 self.source.note(&task, &format!("descartes: {words}"));
                 self.d.warn(format!("task {task}: {words}"))?;
             }
@@ -442,8 +444,8 @@ impl<'d> Runner<'d> {
         for Attempt { task, .. } in refused {
             let commands = self.orders.refused(&task).unwrap_or_default().join(", ");
             let message = format!(
-                "it was added while the loop ran, with commands of its own ({commands}): a person \
-                 starts it with: descartes loop resume --retry-blocked"
+                "it was added while the loop was running, with commands of its own ({commands}): \
+                 a person can start it with: descartes loop resume --retry-blocked"
             );
             let end = AttemptEnd::AtLimit { message };
             self.inputs.push_back(Input::Finished { task, end });

@@ -71,8 +71,8 @@ impl ScudSource {
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let form = Form::of_file_name(&name).ok_or_else(|| SourceError::Content {
             path: path.to_owned(),
-            message: "this is no task file of SCUD".to_owned(),
-            hint: "it is called tasks.scg, tasks.json or TAG.json".to_owned(),
+            message: "this is not a SCUD task file".to_owned(),
+            hint: "SCUD task files are named tasks.scg, tasks.json or TAG.json".to_owned(),
         })?;
         Ok(Self {
             file: TaskFile::new(path, keep),
@@ -86,7 +86,7 @@ impl ScudSource {
         SourceError::Content {
             path: self.file.path().to_owned(),
             message,
-            hint: "mend the task file, then start again".to_owned(),
+            hint: "fix the task file, then start again".to_owned(),
         }
     }
 
@@ -208,8 +208,8 @@ impl TaskSource for ScudSource {
         let hook = self.project().and_then(stop_hook);
         let words = |file: PathBuf| {
             format!(
-                "{} holds SCUD's Stop hook, which marks a task done whenever Claude stops: \
-                 agents are started without SCUD_TASK_ID, and statuses are set right after each",
+                "{} contains SCUD's Stop hook, which marks a task done whenever Claude stops: \
+                 agents are started without SCUD_TASK_ID, and statuses are corrected after each",
                 file.display()
             )
         };

@@ -52,7 +52,7 @@ pub struct ScudLoopConfig {
     /// The implementation plan.
     #[serde(with = "path_text::maybe")]
     pub plan_path: Option<PathBuf>,
-    /// Notes of an earlier run.
+    /// Notes from an earlier run.
     #[serde(with = "path_text::maybe")]
     pub handoff_path: Option<PathBuf>,
     /// Attempts at a task.
@@ -114,11 +114,11 @@ impl ScudLoopConfig {
             .clone()
             .unwrap_or_else(|| ".".into());
         let dir = fs_err::canonicalize(&dir)
-            .map_err(|error| HostError::usage(error.to_string(), "give a directory that exists"))?;
+            .map_err(|error| HostError::usage(error.to_string(), "choose an existing directory"))?;
         let Some(file) = find_task_file(&dir, &self.tag) else {
             return Err(HostError::refused(
                 format!("there are no SCUD tasks in {} or above it", dir.display()),
-                "make them with `scud init`, or give the project with --working-dir",
+                "create them with `scud init`, or pass the project's directory with --working-dir",
             ));
         };
         let mut config = typed::IterativeLoopConfig::try_from(self.base)?;

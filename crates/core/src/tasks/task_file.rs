@@ -80,7 +80,7 @@ impl Runner<'_> {
 
     fn said_gone(&mut self, task: &TaskId) -> Result<(), HostError> {
         self.d.warn(format!(
-            "task {task} is no longer in the task file: nothing was written about it"
+            "task {task} is no longer in the task file: its status was not written"
         ))
     }
 
@@ -119,7 +119,8 @@ impl Runner<'_> {
         );
         self.d.append(fact::busy(what))?;
         self.d.warn(format!(
-            "the task file cannot be used now, and is waited for; work under way goes on: {error}"
+            "the task file cannot be used at the moment; waiting for it while running work \
+             continues: {error}"
         ))
     }
 
@@ -136,7 +137,7 @@ impl Runner<'_> {
             if idle && since.elapsed() > MISSING_FILE_LIMIT {
                 return Err(HostError::refused(
                     format!("the task file did not come back: {error}"),
-                    "put it back, then go on with: descartes loop resume",
+                    "put it back, then continue with: descartes loop resume",
                 ));
             }
             if idle {

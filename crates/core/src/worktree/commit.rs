@@ -120,7 +120,7 @@ impl Repo {
         if let Some(under_way) = self.under_way().filter(|way| way.blocks_commit()) {
             let verb = under_way.verb();
             return Ok(Some(format!(
-                "a {verb} is under way: finish it, or type git {verb} --abort"
+                "a {verb} is in progress: finish it, or type git {verb} --abort"
             )));
         }
         let unmerged = ["ls-files", "--unmerged", "-z"];
@@ -133,7 +133,12 @@ impl Repo {
             Some(text::path(row.get(tab + 1..)?))
         };
         let first = text::zero_ended(&out).next().and_then(name);
-        Ok(first.map(|path| format!("conflicts are not resolved, as in {}", path.display())))
+        Ok(first.map(|path| {
+            format!(
+                "there are unresolved conflicts, for example in {}",
+                path.display()
+            )
+        }))
     }
 
     pub(super) fn create_branch(&self, name: &str) -> Result<(), WorktreeError> {

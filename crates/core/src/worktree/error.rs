@@ -23,13 +23,13 @@ pub enum WorktreeError {
         reason: String,
     },
     /// A snapshot that had to make room for later ones.
-    #[error("the snapshot of that time was dropped, to keep snapshots within --max-snapshots")]
+    #[error("the snapshot of that time was dropped to stay within --max-snapshots")]
     Dropped,
     /// There is no such program.
     #[error("git is not installed, or not on PATH")]
     GitMissing,
     /// The folder that git was to be run in is gone.
-    #[error("the folder {} is not there", .0.display())]
+    #[error("the folder {} does not exist", .0.display())]
     NoFolder(PathBuf),
     /// git said no.
     #[error("git {verb} failed: {words}")]
@@ -42,7 +42,7 @@ pub enum WorktreeError {
         words: String,
     },
     /// git did not end in time and was killed.
-    #[error("git {verb} took over {limit:?} and was ended")]
+    #[error("git {verb} took longer than {limit:?} and was killed")]
     Late {
         /// The subcommand.
         verb: String,
@@ -50,13 +50,13 @@ pub enum WorktreeError {
         limit: Duration,
     },
     /// Somebody wanted the end before git was through.
-    #[error("git {verb} was ended, since the loop was told to stop")]
+    #[error("git {verb} was killed, because the loop was told to stop")]
     Stopped {
         /// The subcommand.
         verb: String,
     },
     /// A name that git takes for no branch or tag.
-    #[error("{name:?} cannot be the name of a {what}")]
+    #[error("{name:?} is not a valid name for a {what}")]
     BadName {
         /// Branch or tag.
         what: &'static str,
@@ -64,7 +64,7 @@ pub enum WorktreeError {
         name: String,
     },
     /// A branch or tag of that name is there already.
-    #[error("a {what} named {name:?} exists already")]
+    #[error("a {what} named {name:?} already exists")]
     Exists {
         /// Branch or tag.
         what: &'static str,
@@ -96,9 +96,9 @@ impl WorktreeError {
             } => Some(format!("git switch {name}")),
             WorktreeError::Exists { name, .. } => Some(format!("git show {name}")),
             WorktreeError::BadName { .. } => Some("see: git help check-ref-format".to_owned()),
-            WorktreeError::Git { words, .. } if words.contains("bad object") => {
-                Some("objects of that time are gone, as after git gc --prune=now".to_owned())
-            }
+            WorktreeError::Git { words, .. } if words.contains("bad object") => Some(
+                "objects of that time are gone, for example after git gc --prune=now".to_owned(),
+            ),
             _ => None,
         }
     }
@@ -129,13 +129,13 @@ fn hint_for(why: &str) -> String {
         return INSTALL.to_owned();
     }
     if why.ends_with("ignores it") {
-        return "git init here, or take it out of the ignore rules".to_owned();
+        return "git init here, or remove it from the ignore rules".to_owned();
     }
     "see what git says: git status".to_owned()
 }
 
 /// There is no repository at all.
-pub(super) const NO_REPOSITORY: &str = "this folder is in no git repository";
+pub(super) const NO_REPOSITORY: &str = "this folder is not in a git repository";
 /// There is one without files.
 pub(super) const NO_WORK_TREE: &str = "this folder is in a git repository without a work tree";
 

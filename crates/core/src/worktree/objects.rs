@@ -131,7 +131,7 @@ impl Objects<'_> {
         match oids {
             Some(oids) if oids.len() == lines.len() => Ok(oids),
             _ => Err(Stop::Failed(
-                "git hash-object gave an answer of another form".to_owned(),
+                "git hash-object gave an unexpected answer".to_owned(),
             )),
         }
     }

@@ -72,13 +72,13 @@ impl Repo {
         }
         let lines: Vec<PathBuf> = text::lines(&asked.stdout).map(text::path).collect();
         let [format, root, own, common, theirs, index] = <[PathBuf; 6]>::try_from(lines)
-            .map_err(|_| "its path holds a line break".to_owned())?;
+            .map_err(|_| "its path contains a newline".to_owned())?;
         let format = match format.to_str() {
             Some("sha1") => HashFormat::Sha1,
             Some("sha256") => HashFormat::Sha256,
             _ => {
                 return Err(format!(
-                    "its object format {} is not known",
+                    "its object format {} is not supported",
                     format.display()
                 ));
             }

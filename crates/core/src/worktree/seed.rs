@@ -318,5 +318,5 @@ fn parse_row(row: &[u8]) -> Option<(u8, Mode, Oid, PathBuf)> {
 }
 
 fn odd(verb: &str) -> Stop {
-    Stop::Failed(format!("git {verb} gave an answer of another form"))
+    Stop::Failed(format!("git {verb} gave an unexpected answer"))
 }

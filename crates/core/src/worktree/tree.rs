@@ -132,7 +132,7 @@ impl Tree {
         let tree = match self.late {
             0..TRIES => self.measure(head.as_deref(), Deadline::after(budget)),
             _ => Err(Stop::Failed(
-                "measuring took too long too often: no longer tried".to_owned(),
+                "measuring took too long too often: not tried any more".to_owned(),
             )),
         };
         let tree = match tree {
@@ -184,7 +184,7 @@ impl Tree {
         match stop {
             Stop::Late => {
                 self.late = self.late.saturating_add(1);
-                format!("measuring the work tree took over {budget:?}")
+                format!("measuring the work tree took longer than {budget:?}")
             }
             Stop::Rescan => "the work tree changed while it was measured".to_owned(),
             Stop::Failed(words) => words,

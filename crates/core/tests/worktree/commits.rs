@@ -160,7 +160,7 @@ fn conflicts_are_never_committed() {
     world.try_git(&world.dir(), &["stash", "pop"], &[]);
     let words = failed(world.tree().commit_all("x"));
     assert!(
-        words.contains("conflicts are not resolved, as in a.txt"),
+        words.contains("there are unresolved conflicts, for example in a.txt"),
         "{words}"
     );
     assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
@@ -196,7 +196,7 @@ fn branches_and_tags_with_wrong_names_are_refused() {
         }
     }
     let error = tree.create_branch("main").unwrap_err();
-    assert_eq!(error.to_string(), "a branch named \"main\" exists already");
+    assert_eq!(error.to_string(), "a branch named \"main\" already exists");
     assert_eq!(error.hint().unwrap(), "git switch main");
 }
 

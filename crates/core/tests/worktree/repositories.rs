@@ -300,7 +300,7 @@ fn identity_known_and_missing() {
 fn without_git_everything_that_needs_it_says_so() {
     let world = World::plain();
     let mut tree = world.tree();
-    assert_eq!(why(&tree), "this folder is in no git repository");
+    assert_eq!(why(&tree), "this folder is not in a git repository");
     let taken = snap(&mut tree);
     let refused = [
         tree.diff(&taken, &taken, Default::default()).unwrap_err(),
@@ -314,7 +314,7 @@ fn without_git_everything_that_needs_it_says_so() {
         assert!(
             error
                 .to_string()
-                .ends_with("needs git: this folder is in no git repository")
+                .ends_with("needs git: this folder is not in a git repository")
         );
         assert!(error.hint().unwrap().contains("git init"));
     }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use descartes_kernel::units::{parse_count, parse_duration, parse_usd};
 use iced::widget::text_editor;
 
-/// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Field {
     /// The agent's command.
@@ -16,7 +15,6 @@ pub enum Field {
     Folder,
     /// The loop's name.
     Name,
-    /// The task.
     Prompt,
     /// The task from a file.
     PromptFile,
@@ -24,13 +22,9 @@ pub enum Field {
     Promise,
     /// The gates, one a line.
     Gates,
-    /// Iterations.
     MaxIterations,
-    /// Time.
     MaxDuration,
-    /// Dollars.
     MaxCost,
-    /// Tokens.
     MaxTokens,
     /// What the agent may do.
     Permissions,
@@ -88,12 +82,10 @@ pub enum Permissions {
     Agent,
     /// Edit files.
     Edit,
-    /// Anything.
     All,
 }
 
 impl Permissions {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Agent, Self::Edit, Self::All];
 
     /// As the command line writes it.
@@ -121,9 +113,7 @@ type Check = fn(&str) -> Result<(), String>;
 #[derive(Debug)]
 pub struct Form {
     texts: BTreeMap<Field, String>,
-    /// The task.
     pub prompt: text_editor::Content,
-    /// The gates.
     pub gates: text_editor::Content,
     /// What the agent may do.
     pub permissions: Permissions,
@@ -328,7 +318,7 @@ mod tests {
     fn messages_of_the_command_line_find_their_field() {
         let field = |text| Field::of_message(text);
         assert_eq!(
-            field("--max-cost needs an agent that tells its cost"),
+            field("--max-cost needs an agent that reports its cost"),
             Some(Field::MaxCost)
         );
         assert_eq!(field("there is no program `clade`"), Some(Field::Agent));

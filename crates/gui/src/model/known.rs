@@ -6,7 +6,6 @@ use descartes_kernel::view::{Life, Story};
 /// How a loop stands.
 #[derive(Clone, Debug)]
 pub struct Stands {
-    /// Its state.
     pub state: LoopState,
     /// Whether a process has it.
     pub life: Life,
@@ -17,7 +16,6 @@ pub struct Stands {
 /// An agent that is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// Its name.
     pub name: String,
     /// What starts it.
     pub command: String,

@@ -11,7 +11,6 @@ const BACK: u64 = 64 << 10;
 /// Whether the view goes with the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Follow {
-    /// Yes.
     #[default]
     Tail,
     /// A person looks at something.
@@ -23,7 +22,6 @@ pub enum Follow {
 pub struct LogView {
     /// The iteration; `None` is the newest.
     pub iteration: Option<u32>,
-    /// The stream.
     pub source: Source,
     /// The lines that are held.
     pub window: LogWindow,

@@ -17,7 +17,6 @@ use form::Form;
 use log::LogView;
 use table::{List, Table};
 
-/// The window.
 #[derive(Debug)]
 pub struct Model {
     /// The time it is.
@@ -44,7 +43,6 @@ pub struct Model {
     pub notice_of: Option<String>,
     /// The agents that are installed.
     pub agents: Agents,
-    /// The form.
     pub form: Form,
     /// The folder that the window was started in.
     pub here: String,
@@ -88,7 +86,6 @@ impl Model {
 pub enum Page {
     /// The chosen loop.
     Loop,
-    /// The form.
     NewLoop,
 }
 
@@ -107,7 +104,6 @@ impl Page {
 pub enum Dialog {
     /// Shall it really be ended?
     Cancel,
-    /// The keys.
     Help,
 }
 
@@ -138,11 +134,8 @@ pub enum Tab {
 pub enum Area {
     /// The list of loops.
     List,
-    /// The history.
     History,
-    /// The output.
     Log,
-    /// The pictures.
     Pictures,
 }
 
@@ -153,14 +146,12 @@ pub enum Agents {
     Unknown,
     /// Being looked for.
     Looking,
-    /// These.
     Known(Vec<Agent>),
 }
 
 /// The loop that is shown.
 #[derive(Debug)]
 pub struct Chosen {
-    /// Its id.
     pub id: String,
     /// How it stands, once that is known.
     pub stands: Option<Stands>,
@@ -168,9 +159,7 @@ pub struct Chosen {
     pub trouble: Option<String>,
     /// The part of the page.
     pub tab: Tab,
-    /// Its history.
     pub table: Table,
-    /// Its output.
     pub log: LogView,
     /// The note that is being written.
     pub note: String,

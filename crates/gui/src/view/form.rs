@@ -13,7 +13,6 @@ use crate::model::form::{Field, Permissions};
 use crate::model::{Agents, Model, Page};
 use crate::style::{self, Choice, Tone};
 
-/// The form.
 pub fn view(model: &Model) -> Element<'_, Message> {
     let form = &model.form;
     let prompt = editor(

@@ -14,7 +14,6 @@ use crate::model::{Chosen, Model, Tab};
 use crate::style::{self, Choice, Tone};
 use crate::update::{can_cancel, can_pause};
 
-/// The top.
 pub fn view<'a>(model: &'a Model, chosen: &'a Chosen) -> Element<'a, Message> {
     let Some(stands) = &chosen.stands else {
         let brief = model.fleet.iter().find(|brief| brief.id == chosen.id);

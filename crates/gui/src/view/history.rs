@@ -25,7 +25,6 @@ const COLUMNS: [(&str, Length); 7] = [
     ("Cost", Length::Fixed(64.0)),
 ];
 
-/// The table.
 pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
     let total = chosen.total();
     let heads = COLUMNS

@@ -17,7 +17,6 @@ use crate::style::{self, Choice, Tone};
 /// Height of a line.
 pub const LINE: f32 = 18.0;
 
-/// The output.
 pub fn view<'a>(_model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
     let log = &chosen.log;
     let lines = log.visible().iter().map(|line| {

@@ -33,7 +33,6 @@ pub fn trouble(words: &str) -> Element<'_, Message> {
         .into()
 }
 
-/// A heading.
 pub fn heading<'a>(words: impl text::IntoFragment<'a>) -> Text<'a> {
     text(words)
         .size(14)

@@ -21,7 +21,6 @@ use crate::theme::{Colours, Mode};
 /// Space that a card takes beside its picture.
 const FRAME: f32 = 42.0;
 
-/// The page.
 pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
     let width = (chosen.width - FRAME).max(300.0);
     let cards = all(model, stands, width).into_iter().map(|picture| {

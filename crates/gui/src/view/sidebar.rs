@@ -15,7 +15,6 @@ use descartes_kernel::units::plural;
 /// Height of a loop in the list.
 pub const ROW: f32 = 52.0;
 
-/// The list.
 pub fn view(model: &Model) -> Element<'_, Message> {
     let new = button(text("New loop").size(13).width(Fill).align_x(Center))
         .padding([7, 12])

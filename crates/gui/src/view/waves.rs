@@ -16,7 +16,6 @@ use crate::model::Stands;
 use crate::model::{Model, Page};
 use crate::style::{self, Tone};
 
-/// The page.
 pub fn view<'a>(model: &'a Model, stands: &'a Stands) -> Element<'a, Message> {
     let Some(tasks) = &stands.state.tasks else {
         return text("").into();

@@ -270,7 +270,7 @@ fn the_form_says_what_is_wrong_beside_the_field_and_starts_a_loop() {
             .starts_with("loop start --detach --json --command=codex --prompt=mend it")
     );
     window.assert_sees("Starting …");
-    let message = "--max-cost needs an agent that tells its cost";
+    let message = "--max-cost needs an agent that reports its cost";
     window.tell(Message::Started(Err(Refused {
         field: Some(Field::MaxCost),
         message: message.into(),

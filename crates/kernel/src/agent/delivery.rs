@@ -22,7 +22,7 @@ pub struct Delivery {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PromptError {
     /// It is longer than the agent reads.
-    #[error("the prompt has {length} {unit}; agent `{agent}` takes {limit} at most")]
+    #[error("the prompt is {length} {unit} long; agent `{agent}` accepts at most {limit}")]
     TooLong {
         /// The profile's name.
         agent: String,
@@ -35,7 +35,8 @@ pub enum PromptError {
     },
     /// No argument or variable can hold it.
     #[error(
-        "the prompt holds a NUL byte, which no argument or variable can carry; use --prompt-mode stdin"
+        "the prompt contains a NUL byte, which cannot be passed as an argument or a variable; \
+         use --prompt-mode stdin"
     )]
     Nul,
 }

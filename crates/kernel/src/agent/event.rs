@@ -28,19 +28,12 @@ pub enum AgentEvent {
         message: u32,
         /// How this joins what came before in the same message.
         piece: Piece,
-        /// The words.
         text: String,
     },
     /// What the agent thought, for those who want to see it.
-    Thinking {
-        /// The thought.
-        text: String,
-    },
+    Thinking { text: String },
     /// What an agent of the agent said: to the agent, not to us, so no promise counts in it.
-    Subagent {
-        /// The words.
-        text: String,
-    },
+    Subagent { text: String },
     /// A tool is called.
     ToolCall {
         /// The call's id, by which its result finds it.
@@ -65,7 +58,6 @@ pub enum AgentEvent {
     Usage {
         /// What they are counted over.
         scope: UsageScope,
-        /// The tokens.
         usage: Usage,
         /// What they cost, where the agent tells it.
         cost: Option<MicroUsd>,

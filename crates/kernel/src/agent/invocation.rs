@@ -28,7 +28,7 @@ pub struct Invocation {
     pub profile: String,
     /// The command line without the prompt.
     pub argv: Vec<String>,
-    /// How the prompt reaches the agent.
+    /// How the prompt is passed to the agent.
     pub prompt_mode: PromptMode,
     /// The output format, as the state file names it: `stream-json`, `text`.
     pub output_format: String,
@@ -78,9 +78,10 @@ pub enum AgentNotice {
         profile: String,
     },
     /// The command chooses an output format that is not known.
-    #[error("output format `{value}` is not known for agent `{profile}`: it is read as plain text")]
+    #[error(
+        "unknown output format `{value}` for agent `{profile}`: its output is read as plain text"
+    )]
     UnknownFormat {
-        /// The format.
         value: String,
         /// The profile's name.
         profile: String,

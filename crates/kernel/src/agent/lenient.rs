@@ -92,7 +92,6 @@ macro_rules! lenient {
 }
 lenient!(Num, Flag, Preview, Obj<T>, List<T>);
 
-/// A string.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Str<'a>(pub Option<Cow<'a, str>>);
 
@@ -152,7 +151,6 @@ impl<'de: 'a, 'a> Lenient<'de> for Words<'a> {
     }
 }
 
-/// A number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Num(pub Option<f64>);
 
@@ -182,7 +180,6 @@ impl<'de> Lenient<'de> for Flag {
     }
 }
 
-/// An object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Obj<T>(pub Option<T>);
 
@@ -198,7 +195,6 @@ impl<'de, T: Deserialize<'de>> Lenient<'de> for Obj<T> {
     }
 }
 
-/// A list.
 #[derive(Clone, Debug)]
 pub(super) struct List<T>(pub Vec<T>);
 

@@ -49,7 +49,9 @@ impl Denied {
         let flag = |way: &Permissions| match way {
             Permissions::Agent => None,
             Permissions::Edit => Some("--permissions edit (it may change files)"),
-            Permissions::All => Some("--permissions all (it may do anything: best in a sandbox)"),
+            Permissions::All => {
+                Some("--permissions all (it may do anything: best used in a sandbox)")
+            }
         };
         self.ways.iter().filter_map(flag).collect()
     }
@@ -85,12 +87,12 @@ fn needs_permission(profile: &Profile, why: &str) -> PreflightError {
     let own = denied.own_flag.as_ref();
     let own = own.map_or(String::new(), |flag| {
         format!(
-            ", or give a flag of {}'s own in --command, such as {flag}",
+            ", or pass one of {}'s own flags in --command, such as {flag}",
             profile.name
         )
     });
     PreflightError {
-        message: format!("{} cannot work headless like this: {why}", profile.name),
+        message: format!("{} cannot run headless like this: {why}", profile.name),
         hint: format!("{}{own}", denied.hint_for_resume()),
         denied: Some(denied),
     }

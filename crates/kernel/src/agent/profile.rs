@@ -41,7 +41,7 @@ pub struct Profile {
     /// Where things stand in the stream, for `stream = "jsonl"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jsonl: Option<JsonlMap>,
-    /// How the prompt reaches the agent.
+    /// How the prompt is passed to the agent.
     #[serde(default)]
     pub prompt_mode: PromptMode,
     /// Arguments that carry the prompt in mode `arg`.
@@ -96,7 +96,6 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
-    /// The flag.
     pub flag: String,
     /// The value that is given where the user's command has none.
     pub default: String,
@@ -144,7 +143,7 @@ impl StreamKind {
     }
 }
 
-/// How the prompt reaches the agent.
+/// How the prompt is passed to the agent.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptMode {
@@ -185,7 +184,6 @@ pub enum Permissions {
     Agent,
     /// Change files.
     Edit,
-    /// Everything.
     All,
 }
 
@@ -222,10 +220,8 @@ pub struct PermissionRules {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    /// Arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
@@ -252,7 +248,6 @@ pub struct SettingsFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootRule {
-    /// The flags.
     pub flags: Vec<String>,
     /// The variable, to be set to `1`.
     pub env: String,
@@ -266,7 +261,6 @@ pub enum Reports {
     Cost,
     /// Tokens alone.
     Tokens,
-    /// Nothing.
     #[default]
     Nothing,
 }

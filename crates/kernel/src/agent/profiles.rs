@@ -33,13 +33,10 @@ pub enum ProfileError {
         name: String,
     },
     /// A name that cannot be typed as `--backend NAME`.
-    #[error("`{name}` is no name for an agent: use letters, digits, `-` and `_`")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    #[error("`{name}` is not a valid agent name: use letters, digits, `-` and `_`")]
+    Name { name: String },
     /// `like` names no profile.
-    #[error("agent `{name}` is like `{like}`, which is no agent (known: {known})")]
+    #[error("agent `{name}` is based on `{like}`, which is not a known agent (known: {known})")]
     Like {
         /// The profile's name.
         name: String,
@@ -49,11 +46,8 @@ pub enum ProfileError {
         known: String,
     },
     /// Profiles that begin from one another.
-    #[error("agents {names} are like each other: one of them needs a profile of its own")]
-    Circle {
-        /// Their names.
-        names: String,
-    },
+    #[error("agents {names} are based on each other: one of them needs a profile of its own")]
+    Circle { names: String },
     /// A key is unknown, missing or of the wrong type.
     #[error("agent `{name}`: {message}")]
     Key {
@@ -286,7 +280,7 @@ fn check_streams(profile: &Profile) -> Result<(), ProfileError> {
         return Err(ProfileError::Key {
             name: name(),
             message: format!(
-                "format.default `{}` is none of format.values",
+                "format.default `{}` is not one of format.values",
                 format.default
             ),
         });

@@ -34,7 +34,6 @@ impl Shown {
         &self.0
     }
 
-    /// The text.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }

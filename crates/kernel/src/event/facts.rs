@@ -153,10 +153,8 @@ pub struct RunFacts {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "idle_hands")]
     pub did_nothing: bool,
-    /// Tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// Cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// Processes it had left behind, ended by the sweep.
@@ -184,9 +182,9 @@ impl RunFacts {
     /// A failure, unless evidence of work says otherwise.
     pub fn failure(&self) -> Option<String> {
         match self.ended_by {
-            EndedBy::Timeout => return Some("ended by its time limit".to_owned()),
-            EndedBy::Idle => return Some("hung: no output and no work".to_owned()),
-            EndedBy::GuardLost => return Some("the guard of its processes was killed".to_owned()),
+            EndedBy::Timeout => return Some("reached its time limit".to_owned()),
+            EndedBy::Idle => return Some("hung: no output and no activity".to_owned()),
+            EndedBy::GuardLost => return Some("its guard process was killed".to_owned()),
             EndedBy::HostLost => return Some("descartes itself was killed".to_owned()),
             _ => {}
         }
@@ -196,11 +194,11 @@ impl RunFacts {
         if !self.denied.is_empty() {
             let rules = self.denied.join(", ");
             return Some(format!(
-                "tools were denied to it: {rules}; allow them with --permissions"
+                "it was denied tools: {rules}; allow them with --permissions"
             ));
         }
         if self.did_nothing {
-            return Some("the agent said and did nothing".to_owned());
+            return Some("the agent produced no output and did nothing".to_owned());
         }
         match (self.ended_by, self.exit) {
             (EndedBy::Exit | EndedBy::GaveUp, Some(ExitStatus::Code(0)) | None) => None,
@@ -208,7 +206,7 @@ impl RunFacts {
                 Some(format!("exit code {code}"))
             }
             (EndedBy::Exit | EndedBy::GaveUp, Some(ExitStatus::Signal(signal))) => {
-                Some(format!("died of signal {signal}"))
+                Some(format!("killed by signal {signal}"))
             }
             _ => None,
         }
@@ -346,7 +344,6 @@ impl WaitReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitEnd {
-    /// The clock.
     Elapsed,
     /// A person, who wants to try again now.
     Retry,
@@ -396,7 +393,6 @@ pub struct HostFacts {
     pub pid: u32,
     /// Its start time in clock ticks since boot: a pid alone can be used again.
     pub start_time: u64,
-    /// Which boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// Which pid namespace.

@@ -15,17 +15,17 @@ impl Problem {
     fn advice(&self, graph: &TaskGraph) -> Option<String> {
         let ids = || graph.nodes().iter().map(|node| node.id.as_str());
         match self {
-            Self::Cycle { .. } => Some("take one of these dependencies out".to_owned()),
+            Self::Cycle { .. } => Some("remove one of these dependencies".to_owned()),
             Self::UnknownDependency {
                 dependency: name, ..
             }
             | Self::UnknownParent { parent: name, .. } => {
                 nearest(name, ids()).map(|near| format!("did you mean `{near}`?"))
             }
-            Self::SelfDependency { .. } => Some("take it out".to_owned()),
-            Self::DuplicateId { .. } => Some("give one of them another id".to_owned()),
+            Self::SelfDependency { .. } => Some("remove it".to_owned()),
+            Self::DuplicateId { .. } => Some("give one of them a different id".to_owned()),
             Self::ExpandedWithoutSubtasks { .. } => {
-                Some("set it to pending, or name its subtasks".to_owned())
+                Some("set it to pending, or add its subtasks".to_owned())
             }
         }
     }

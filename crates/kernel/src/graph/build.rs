@@ -108,7 +108,6 @@ impl TaskGraph {
         &self.nodes
     }
 
-    /// One task.
     pub fn node(&self, task: TaskIx) -> &TaskNode {
         &self.nodes[task as usize]
     }

@@ -113,12 +113,10 @@ impl fmt::Display for TaskStatus {
 pub enum Priority {
     /// Before everything else.
     Critical,
-    /// Early.
     High,
     /// As it comes.
     #[default]
     Medium,
-    /// Late.
     Low,
 }
 
@@ -174,7 +172,6 @@ pub struct Rules {
 /// Who does a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// This loop.
     #[default]
     Own,
     /// Somebody else, under another tag: it is waited for, never run.

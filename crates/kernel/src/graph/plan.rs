@@ -103,7 +103,6 @@ impl TaskGraph {
 }
 
 impl Plan {
-    /// The graph.
     pub fn graph(&self) -> &TaskGraph {
         &self.graph
     }

@@ -28,14 +28,12 @@ pub enum Problem {
     },
     /// A task that depends on itself.
     SelfDependency {
-        /// The task.
         task: TaskId,
         /// Where the dependency was written.
         place: Place,
     },
     /// Two tasks of one name.
     DuplicateId {
-        /// The name.
         task: TaskId,
         /// Where it was written first.
         first: Place,
@@ -44,7 +42,6 @@ pub enum Problem {
     },
     /// A subtask of a task that is not there.
     UnknownParent {
-        /// The subtask.
         task: TaskId,
         /// The name that means nothing.
         parent: TaskId,
@@ -53,7 +50,6 @@ pub enum Problem {
     },
     /// A task said to be done by its subtasks, of which there are none.
     ExpandedWithoutSubtasks {
-        /// The task.
         task: TaskId,
         /// Where it was written.
         place: Place,
@@ -93,7 +89,7 @@ impl fmt::Display for Problem {
                 write!(f, "{}", path.first().map_or("", TaskId::as_str))?;
                 match tangled - path.len() {
                     0 => Ok(()),
-                    more => write!(f, " ({more} more in the same tangle)"),
+                    more => write!(f, " ({more} more tasks in overlapping cycles)"),
                 }
             }
             Self::UnknownDependency {
@@ -106,7 +102,7 @@ impl fmt::Display for Problem {
             }
             Self::SelfDependency { task, .. } => write!(f, "task `{task}` depends on itself"),
             Self::DuplicateId { task, first, .. } => {
-                write!(f, "the id `{task}` is taken by line {}", first.line)
+                write!(f, "the id `{task}` is already used on line {}", first.line)
             }
             Self::UnknownParent { task, parent, .. } => {
                 write!(
@@ -117,7 +113,7 @@ impl fmt::Display for Problem {
             Self::ExpandedWithoutSubtasks { task, .. } => {
                 write!(
                     f,
-                    "task `{task}` is expanded but has no subtasks, so nothing will do it"
+                    "task `{task}` is expanded but has no subtasks, so it would never be worked on"
                 )
             }
         }

@@ -6,16 +6,12 @@ use super::{Anchor, Frame, Ink, Picture, Point, Shape, Stroke, fit, svg};
 use crate::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use crate::tasks::TasksState;
 
-/// One task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphTask {
-    /// Its id.
     pub id: TaskId,
-    /// Its title.
     pub title: String,
     /// Its wave, from 1; 0 is a task of another tag.
     pub wave: u32,
-    /// Its status.
     pub status: TaskStatus,
     /// What it is drawn behind.
     pub after: Vec<TaskId>,

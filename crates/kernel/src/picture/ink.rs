@@ -19,7 +19,6 @@ pub enum Ink {
     Warn,
     /// Work, and what is chosen.
     Accent,
-    /// Cost.
     Money,
     /// `Good` under text.
     GoodSoft,
@@ -36,9 +35,9 @@ pub enum Ink {
 /// Which of the two palettes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
-    /// Dark on light.
+    /// Use the light theme.
     Light,
-    /// Light on dark.
+    /// Use the dark theme.
     Dark,
 }
 

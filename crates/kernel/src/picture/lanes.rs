@@ -14,7 +14,6 @@ pub enum Mark {
     Bad,
     /// Work, under way or with more to come.
     Work,
-    /// A wait.
     Wait,
     /// Held by a person, or cut short.
     Held,
@@ -36,7 +35,6 @@ impl Mark {
 /// A span of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Its beginning.
     pub start: Timestamp,
     /// Its end; `None` while it lasts.
     pub end: Option<Timestamp>,
@@ -46,7 +44,6 @@ pub struct Span {
     pub tip: String,
 }
 
-/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
     /// What stands at its left.

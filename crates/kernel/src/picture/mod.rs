@@ -63,19 +63,15 @@ impl Point {
 /// One thing to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// A rectangle.
     Rect {
         /// Its upper left corner.
         at: Point,
-        /// Its width.
         width: f32,
-        /// Its height.
         height: f32,
         /// How round its corners are.
         radius: f32,
         /// What it is filled with.
         fill: Option<Ink>,
-        /// Its edge.
         stroke: Option<Stroke>,
         /// What a person reads who points at it.
         tip: Option<String>,
@@ -84,7 +80,7 @@ pub enum Shape {
     Line {
         /// Where it goes.
         points: Vec<Point>,
-        /// How it is drawn.
+        /// The output format.
         stroke: Stroke,
         /// What a person reads who points at it.
         tip: Option<String>,
@@ -93,11 +89,9 @@ pub enum Shape {
     Text {
         /// Its baseline, at the side that `anchor` names.
         at: Point,
-        /// The words.
         text: String,
         /// Height of the letters' box.
         size: f32,
-        /// Its colour.
         ink: Ink,
         /// How heavy.
         weight: Weight,
@@ -109,9 +103,7 @@ pub enum Shape {
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stroke {
-    /// Its colour.
     pub ink: Ink,
-    /// Its width.
     pub width: f32,
     /// Whole or broken.
     pub dash: Dash,
@@ -140,7 +132,6 @@ impl Stroke {
 /// Whole or broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dash {
-    /// Whole.
     Solid,
     /// Four on, three off.
     Dashed,
@@ -158,11 +149,8 @@ pub enum Weight {
 /// Which part of a text stands at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its beginning.
     Start,
-    /// Its middle.
     Middle,
-    /// Its end.
     End,
 }
 

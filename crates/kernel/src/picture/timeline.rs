@@ -83,7 +83,6 @@ struct Bar {
     last: String,
 }
 
-/// The picture.
 pub fn timeline(of: &Timeline<'_>, clock: &Clock, width: f32, height: f32) -> Picture {
     let mut out = Picture::new("Iterations over time", width, height);
     let floor = height - BOTTOM;
@@ -174,7 +173,7 @@ impl Bar {
         match self.count {
             1 => self.first.clone(),
             count => format!(
-                "{count} iterations, too short to be told apart:\n{}\n…\n{}",
+                "{count} iterations, too short to show separately:\n{}\n…\n{}",
                 self.first, self.last
             ),
         }

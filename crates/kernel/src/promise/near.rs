@@ -30,7 +30,6 @@ pub struct NearMisses {
 }
 
 impl NearMisses {
-    /// One more.
     pub(super) fn add(&mut self, near: NearMiss) {
         self.count += 1;
         self.last = Some(near);

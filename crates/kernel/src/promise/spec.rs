@@ -69,19 +69,19 @@ impl fmt::Display for PromiseMatch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PromiseError {
     /// Nothing but white space.
-    #[error("a promise needs a text; leave it out with --no-promise")]
+    #[error("the promise is empty; to run without a promise use --no-promise")]
     Empty,
     /// Over 256 bytes.
-    #[error("the promise has {0} bytes; at most 256 are allowed")]
+    #[error("the promise is {0} bytes long; at most 256 are allowed")]
     TooLong(usize),
     /// It holds `<`.
-    #[error("the promise {0:?} holds `<`; give the text alone, without the <promise> tag")]
+    #[error("the promise {0:?} contains `<`; give only the text, without the <promise> tag")]
     AngleBracket(String),
     /// It holds a control character.
-    #[error("the promise {0:?} holds a control character; give plain text on one line")]
+    #[error("the promise {0:?} contains a control character; use plain text on one line")]
     ControlCharacter(String),
     /// Done and abort cannot be told apart.
-    #[error("promise and abort promise are both {0:?}; give one of them another text")]
+    #[error("the completion promise and the abort promise are both {0:?}; change one of them")]
     Same(String),
 }
 
@@ -116,8 +116,8 @@ impl PromiseSpec {
         let weak = text.len() < 3 || WEAK.iter().any(|word| word.eq_ignore_ascii_case(text));
         (weak && self.mode != PromiseMatch::Tagged).then(|| {
             format!(
-                "the promise {text:?} is a common word that ordinary output may hold; \
-                 choose a rarer text or --promise-match tagged"
+                "the promise {text:?} is a common word that ordinary output may contain; choose \
+                 a more distinctive text, or use --promise-match tagged"
             )
         })
     }

@@ -44,7 +44,7 @@ impl LimitTold {
                 kind: self.kind,
                 until: None,
                 words: format!(
-                    "{} (a reset at {until} is not believed: more than 8 days away)",
+                    "{} (ignoring a reset at {until}: more than 8 days away)",
                     self.words
                 ),
             },

@@ -387,11 +387,12 @@ fn a_reset_more_than_eight_days_away_is_not_believed_and_that_is_said() {
         let kept = told(Some(far)).believed(now);
         assert_eq!((kept.kind, kept.until), (LimitKind::Usage, None), "{far}");
         assert!(
-            kept.words.starts_with("weekly limit reached (a reset at "),
+            kept.words
+                .starts_with("weekly limit reached (ignoring a reset at "),
             "{}",
             kept.words
         );
-        assert!(kept.words.contains(far) && kept.words.contains("not believed"));
+        assert!(kept.words.contains(far) && kept.words.contains("ignoring a reset"));
     }
     // However it was told: in words too.
     let worded = told_in_error("usage limit reached, resets Dec 1", now, &TimeZone::UTC).unwrap();

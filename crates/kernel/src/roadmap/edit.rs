@@ -29,10 +29,10 @@ pub enum EditError {
     },
     /// Two tasks have that id.
     #[error(
-        "`{id}` stands in the roadmap twice, on lines {first} and {second}; give one another id"
+        "`{id}` appears twice in the roadmap, on lines {first} and {second}; give one of them a \
+         different id"
     )]
     Twice {
-        /// The id.
         id: String,
         /// Where it stands first.
         first: u32,
@@ -40,9 +40,11 @@ pub enum EditError {
         second: u32,
     },
     /// Somebody else changed the checkbox.
-    #[error("the checkbox of `{id}` is [{}], not [{}]: somebody else changed it", .found.character(), .expected.character())]
+    #[error(
+        "the checkbox of `{id}` is [{}], not [{}]: someone else changed it",
+        .found.character(), .expected.character()
+    )]
     Changed {
-        /// The task.
         id: String,
         /// What was expected.
         expected: CheckMark,
@@ -50,23 +52,17 @@ pub enum EditError {
         found: CheckMark,
     },
     /// The checkbox is empty or holds a sign that means nothing.
-    #[error("the checkbox of `{id}` on line {line} cannot be changed; write [ ] in it")]
-    NoCheckbox {
-        /// The task.
-        id: String,
-        /// Its line.
-        line: u32,
-    },
+    #[error("the checkbox of `{id}` on line {line} cannot be updated; change it to [ ]")]
+    NoCheckbox { id: String, line: u32 },
     /// A new task that is there already.
     #[error("the roadmap already has that task, as `{id}` on line {line}")]
     Exists {
         /// The task that is there.
         id: String,
-        /// Its line.
         line: u32,
     },
     /// A new task that cannot be written down.
-    #[error("`{value}` cannot be {what} of a task")]
+    #[error("`{value}` cannot be used as {what} of a task")]
     BadTask {
         /// What was given.
         value: String,
@@ -152,7 +148,6 @@ fn find<'r>(heads: &'r [TaskHead<'r>], id: &str) -> Result<&'r TaskHead<'r>, Edi
 /// A task to be added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewTask {
-    /// Its id.
     pub id: String,
     /// What is to be done, in one line.
     pub description: String,

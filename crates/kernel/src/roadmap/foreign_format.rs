@@ -21,22 +21,22 @@ impl ForeignFormat {
     /// What people call such a file.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Plan => "a plan file whose boxes are the steps of `### Task N` headings",
-            Self::SpecKit => "a tasks.md of spec-kit",
-            Self::Gsd => "a ROADMAP.md of GSD, whose boxes are phases",
-            Self::Conductor => "a tracks.md of conductor",
-            Self::Kiro => "a tasks.md of Kiro",
+            Self::Plan => "a plan file whose checkboxes are steps under `### Task N` headings",
+            Self::SpecKit => "a spec-kit tasks.md",
+            Self::Gsd => "a GSD ROADMAP.md, whose checkboxes are phases",
+            Self::Conductor => "a conductor tracks.md",
+            Self::Kiro => "a Kiro tasks.md",
         }
     }
 
     /// What would be lost if it were run as a roadmap.
     fn reason(self) -> &'static str {
         match self {
-            Self::Plan => "its steps would run side by side as tasks of their own",
+            Self::Plan => "its steps would run in parallel as separate tasks",
             Self::SpecKit => "its phases, `[P]` and `depends on` would be lost",
-            Self::Gsd => "its phases would run side by side",
-            Self::Conductor => "its tracks would run side by side",
-            Self::Kiro => "its numbers and its order would be lost",
+            Self::Gsd => "its phases would run in parallel",
+            Self::Conductor => "its tracks would run in parallel",
+            Self::Kiro => "its numbering and order would be lost",
         }
     }
 

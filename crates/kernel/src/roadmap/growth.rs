@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(120 * 60);
 pub fn growth_prompt(roadmap: &Roadmap) -> String {
     let mut parts = vec![format!(
         "Every task of the roadmap{} is done. Look at the project and propose exactly one more \
-         task, small enough for one sitting. Change no file.",
+         task, small enough for one session. Do not change any files.",
         roadmap
             .title
             .as_ref()
@@ -35,9 +35,9 @@ pub fn growth_prompt(roadmap: &Roadmap) -> String {
     parts.push(
         "Answer with these lines and nothing else:\n\n\
          TASK_ID: a short name in lower case, with dashes\n\
-         DESCRIPTION: what is to be done, in one line\n\
+         DESCRIPTION: what to do, in one line\n\
          TIMEOUT: minutes for one attempt\n\
-         SUCCESS_CRITERIA: when it is reached, in one line\n\
+         SUCCESS_CRITERIA: how to tell that it is done, in one line\n\
          CHECK: a shell command that proves it, or none"
             .to_owned(),
     );
@@ -57,7 +57,7 @@ pub fn growth_reply(text: &str) -> Result<NewTask, String> {
         text.lines().rev().find_map(of)
     };
     let (Some(id), Some(description)) = (field("TASK_ID"), field("DESCRIPTION")) else {
-        return Err("the answer names no TASK_ID and DESCRIPTION".to_owned());
+        return Err("the answer has no TASK_ID and DESCRIPTION".to_owned());
     };
     let mut keys = Vec::new();
     let asked = field("TIMEOUT").and_then(|text| duration(&text).map(|(time, _)| time));

@@ -47,37 +47,36 @@ pub const KNOWN_KEYS: [&str; 34] = [
 
 /// Keys of upstream that are read and have nothing to do here, with the reason.
 const IDLE_KEYS: [(&str, &str); 10] = [
-    ("auto_merge", "green work is always merged"),
-    ("daemon_url", "no judge is asked; a gate, `check:`, decides"),
+    ("auto_merge", "work that passes its gates is always merged"),
+    ("daemon_url", "there is no judge; a gate (`check:`) decides"),
     (
         "goal_threshold",
-        "no judge is asked; a gate, `check:`, decides",
+        "there is no judge; a gate (`check:`) decides",
     ),
     (
         "goal_validate",
-        "no judge is asked; a gate, `check:`, decides",
+        "there is no judge; a gate (`check:`) decides",
     ),
     (
         "inject_checklist",
-        "the success text is always in the prompt",
+        "the success criteria are always in the prompt",
     ),
-    ("oscillation_detection", "stalls are always noticed"),
+    ("oscillation_detection", "stalls are always detected"),
     (
         "scoring_interval",
-        "no judge is asked; a gate, `check:`, decides",
+        "there is no judge; a gate (`check:`) decides",
     ),
-    ("sync_github", "GitHub is not changed"),
+    ("sync_github", "descartes changes nothing on GitHub"),
     ("worktree", "every task has a worktree"),
     (
         "worktree_base",
-        "a task starts from what it depends on, merged",
+        "a task always starts with its dependencies merged",
     ),
 ];
 
 /// A task that has to be done first, and where that is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depends {
-    /// Its id.
     pub id: String,
     /// Where it stands.
     pub place: Place,
@@ -162,7 +161,7 @@ pub(super) struct BadValue {
 }
 
 const TIME: BadValue = BadValue {
-    wanted: "a time, for example 45min, 1h30m or 90s",
+    wanted: "a duration, for example 45min, 1h30m or 90s",
 };
 const FLAG: BadValue = BadValue {
     wanted: "true or false",
@@ -171,11 +170,13 @@ const COUNT: BadValue = BadValue {
     wanted: "a whole number",
 };
 const FROM_ONE: BadValue = BadValue {
-    wanted: "a whole number from 1",
+    wanted: "a whole number, 1 or more",
 };
-const TEXT: BadValue = BadValue { wanted: "a text" };
+const TEXT: BadValue = BadValue {
+    wanted: "some text",
+};
 const PROMISE: BadValue = BadValue {
-    wanted: "a text of at most 256 bytes without `<`",
+    wanted: "at most 256 bytes of text without `<`",
 };
 
 impl Keys {
@@ -272,7 +273,7 @@ impl Keys {
             .collect();
         match self.cli.is_empty() {
             true => Err(BadValue {
-                wanted: "names of agents, for example claude, codex",
+                wanted: "agent names, for example claude, codex",
             }),
             false => Ok(""),
         }
@@ -300,7 +301,7 @@ pub(super) fn idle(key: &str, place: Place) -> Option<Finding> {
     let (_, reason) = IDLE_KEYS.iter().find(|(idle, _)| *idle == key)?;
     Some(Finding::note(
         place,
-        format!("`{key}` changes nothing ({reason})"),
+        format!("`{key}` has no effect ({reason})"),
     ))
 }
 

@@ -15,7 +15,6 @@ pub(crate) enum LineKind {
     Comment,
 }
 
-/// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoadmapLine<'a> {
     /// The line, from 1.
@@ -130,7 +129,7 @@ fn hide(
             "code fence"
         };
         let message =
-            format!("this {what} is never closed: what follows is read as if it were not there");
+            format!("this {what} is never closed: the rest is read as if it had not been opened");
         findings.push(Finding::warning(place, message).hint("close it"));
         return at + 1;
     };

@@ -54,7 +54,6 @@ impl CheckMark {
     }
 }
 
-/// A roadmap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Roadmap {
     /// Its name, from the first heading.
@@ -100,9 +99,7 @@ pub struct Constraints {
 /// One line of "Success Criteria".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criterion {
-    /// The text.
     pub text: String,
-    /// Its checkbox.
     pub mark: CheckMark,
     /// The line, from 1.
     pub line: u32,
@@ -117,7 +114,6 @@ pub struct Phase {
     pub line: u32,
 }
 
-/// One task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoadmapTask {
     /// Its id, between the asterisks.
@@ -126,11 +122,9 @@ pub struct RoadmapTask {
     pub description: String,
     /// The lines under it that are no properties, without their common indentation.
     pub body: String,
-    /// Its checkbox.
     pub mark: CheckMark,
     /// Its phase, by position in [`Roadmap::phases`].
     pub phase: Option<usize>,
-    /// Its properties.
     pub keys: Keys,
     /// Where it begins.
     pub place: Place,

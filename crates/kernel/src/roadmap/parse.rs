@@ -166,7 +166,7 @@ fn stray_tasks(sections: &[Section<'_, '_>], findings: &mut Vec<Finding>) {
         .filter(|section| !quiet.contains(&section.kind))
     {
         for line in section.lines.iter().filter(|line| tasks::is_task(line)) {
-            let message = "this task stands outside `## Tasks` and is not run";
+            let message = "this task is outside `## Tasks` and will not run";
             findings.push(Finding::warning(line.place(line.indent()), message));
         }
     }
@@ -233,11 +233,11 @@ fn held_by(task: &RoadmapTask, on: &Depends, other: &RoadmapTask) -> Option<Find
     (waits && out).then(|| {
         let mark = other.mark.character();
         let message = format!(
-            "task `{}` waits for `{}`, which is marked [{mark}]",
+            "task `{}` is waiting for `{}`, which is marked [{mark}]",
             task.id, on.id
         );
         Finding::warning(on.place, message).hint(format!(
-            "take `{}` out of its dependencies, or open it again",
+            "remove `{}` from its dependencies, or reopen it",
             on.id
         ))
     })

@@ -28,7 +28,7 @@ pub(super) fn property(
         .iter()
         .find(|(given, _)| *given == key && key != "check")
     {
-        let message = format!("`{key}` is given again (first on line {first}): this one counts");
+        let message = format!("`{key}` is set again (first on line {first}): this value is used");
         findings.push(Finding::warning(place, message));
     }
     open.given.push((key, line.number));
@@ -37,14 +37,14 @@ pub(super) fn property(
     match open.task.keys.set(key, value, |at| line.place(start + at)) {
         Ok("") => findings.extend(idle(key, place)),
         Ok(rest) => {
-            let message = format!("`{rest}` behind the value of `{key}` is not read");
+            let message = format!("`{rest}` after the value of `{key}` is ignored");
             findings.push(Finding::warning(
                 line.place(offset_in(line.text, rest)),
                 message,
             ));
         }
         Err(bad) => {
-            let message = format!("`{key}: {}` cannot be read", value.trim());
+            let message = format!("invalid value in `{key}: {}`", value.trim());
             findings.push(Finding::error(place, message).hint(format!("write {}", bad.wanted)));
         }
     }
@@ -93,7 +93,7 @@ fn unknown_key(raw: &str, place: Place, findings: &mut Vec<Finding>) {
     };
     let finding = Finding::warning(
         place,
-        format!("unknown key `{raw}`: the line is read as text"),
+        format!("unknown key `{raw}`: the line is treated as text"),
     );
     findings.push(match meant {
         Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
@@ -108,7 +108,7 @@ fn warn_of_bare_property(line: &RoadmapLine<'_>, findings: &mut Vec<Finding>) {
     };
     if is_key_like(raw) && known(raw).is_some() && !value.is_empty() {
         let place = line.place(line.indent());
-        let message = format!("`{raw}:` without a bullet is read as text");
+        let message = format!("`{raw}:` without a bullet is treated as text");
         findings.push(Finding::warning(place, message).hint(format!("write - {raw}: {value}")));
     }
 }

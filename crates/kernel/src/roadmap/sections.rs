@@ -20,7 +20,7 @@ pub(super) fn constraints(lines: &[RoadmapLine<'_>], findings: &mut Vec<Finding>
         let lower = text.to_lowercase();
         let value = text.split_once(':').map_or(text, |(_, value)| value.trim());
         let mut bad = |what: &str| {
-            let message = format!("no {what} can be read from `{text}`");
+            let message = format!("no valid {what} in `{text}`");
             findings.push(Finding::error(line.place(line.indent()), message));
         };
         if lower.contains("max time") || lower.contains("timeout") {

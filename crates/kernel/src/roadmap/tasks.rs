@@ -90,7 +90,7 @@ impl<'a> TaskReader<'_, 'a> {
             ..*line
         };
         if is_task(&inner) {
-            let message = "this task is inside a comment and is not run";
+            let message = "this task is inside a comment and will not run";
             self.roadmap
                 .findings
                 .push(Finding::note(Place::line(line.number), message));
@@ -108,10 +108,10 @@ impl<'a> TaskReader<'_, 'a> {
             Some(name) => {
                 let whole = self.open.as_ref().map_or("", |open| open.task.id.as_str());
                 let message = format!(
-                    "`{}` is indented, so it is text of `{whole}` and no task",
+                    "`{}` is indented, so it is part of the text of `{whole}`, not a task",
                     name.id
                 );
-                let hint = "to run it, begin it where the other tasks begin";
+                let hint = "to make it a task, indent it like the other tasks";
                 self.say(Finding::warning(line.place(indent), message).hint(hint));
                 self.text(line);
             }
@@ -131,7 +131,7 @@ impl<'a> TaskReader<'_, 'a> {
         let mark = CheckMark::of(found.mark).filter(|_| found.checkbox.is_some());
         if mark.is_none() {
             let message = format!(
-                "the checkbox of `{}` is none of [ ] [x] [X] [-] [!]",
+                "the checkbox of `{}` is not one of [ ] [x] [X] [-] [!]",
                 name.id
             );
             self.say(Finding::error(place, message).hint("write [ ]"));
@@ -164,7 +164,7 @@ impl<'a> TaskReader<'_, 'a> {
         let findings = &mut self.roadmap.findings;
         let Some(open) = &mut self.open else {
             if line.kind == LineKind::Plain && !line.is_blank() && looks_like_property(line) {
-                let message = "this property stands under no task";
+                let message = "this property does not belong to a task";
                 findings.push(Finding::warning(Place::line(line.number), message));
             }
             return;
@@ -255,7 +255,7 @@ fn promise_in_words(task: &RoadmapTask, findings: &mut Vec<Finding>) {
     if let Some((told, _)) = told.filter(|(told, _)| !told.trim().eq_ignore_ascii_case(waited)) {
         let told = told.trim();
         let message =
-            format!("the text asks for the promise `{told}`, the task waits for `{waited}`");
+            format!("the text asks for the promise `{told}`, but the task expects `{waited}`");
         let hint = format!("write - completion_promise: {told}");
         findings.push(Finding::warning(task.place, message).hint(hint));
     }

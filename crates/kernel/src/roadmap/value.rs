@@ -51,7 +51,6 @@ pub(super) fn count(text: &str) -> Read<'_, u32> {
     Some((text[..end].parse().ok()?, text[end..].trim_start()))
 }
 
-/// A number.
 pub(super) fn real(text: &str) -> Read<'_, f64> {
     let (number, rest) = number(text.trim())?;
     Some((number.parse().ok()?, rest))

@@ -23,7 +23,6 @@ pub enum Gates {
 /// What one agent is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// One task.
     #[default]
     Task,
     /// All tasks of a wave that can be done (`--no-sub-agents`).

@@ -24,10 +24,7 @@ pub enum AttemptEnd {
         tail: String,
     },
     /// The agent failed, told an error, hung or ran out of its time.
-    Failed {
-        /// What happened.
-        message: String,
-    },
+    Failed { message: String },
     /// The agent ended well, and did not claim the promise that it needs. It worked: this is no
     /// failure of the agent.
     NoPromise,
@@ -45,15 +42,9 @@ pub enum AttemptEnd {
         tail: String,
     },
     /// A limit of the task's own is reached: its time, its cost, attempts without progress.
-    AtLimit {
-        /// Which.
-        message: String,
-    },
+    AtLimit { message: String },
     /// The agent said that it cannot be done.
-    BlockedByAgent {
-        /// Its words.
-        message: String,
-    },
+    BlockedByAgent { message: String },
     /// The agent's provider told a limit: no attempt was made.
     Limited {
         /// When it is over.
@@ -171,15 +162,9 @@ pub enum BlockReason {
         limit: u32,
     },
     /// Its agent said that it cannot be done.
-    Agent {
-        /// Its words.
-        message: String,
-    },
+    Agent { message: String },
     /// A limit of the task's own.
-    Limit {
-        /// Which.
-        message: String,
-    },
+    Limit { message: String },
     /// Its work could not be merged or committed.
     Commit {
         /// Git's words.
@@ -203,20 +188,14 @@ pub enum Next {
     /// It is attempted again as if nothing had been; the attempt does not count.
     Again,
     /// It is blocked.
-    Block {
-        /// Why.
-        reason: BlockReason,
-    },
+    Block { reason: BlockReason },
     /// It is passed over: what depends on it may start.
     Pass {
         /// Why it was not reached.
         reason: BlockReason,
     },
     /// It gets the status that a person gave it meanwhile.
-    Yield {
-        /// The status.
-        status: TaskStatus,
-    },
+    Yield { status: TaskStatus },
 }
 
 impl Next {
@@ -265,7 +244,6 @@ pub enum StopReason {
     Cancelled,
     /// A budget of the whole loop is used up.
     Budget {
-        /// Which budget.
         budget: Budget,
         /// What was allowed.
         limit: f64,
@@ -273,13 +251,9 @@ pub enum StopReason {
         used: f64,
     },
     /// A task that stops everything (`on_fail: stop`) was not reached.
-    TaskFailed {
-        /// The task.
-        task: TaskId,
-    },
+    TaskFailed { task: TaskId },
     /// A wave could not be committed.
     CommitFailed {
-        /// The wave.
         wave: u32,
         /// Git's words.
         message: String,
@@ -306,7 +280,6 @@ pub enum Event {
     Resumed,
     /// An attempt is about to start.
     AttemptStarted {
-        /// The task.
         task: TaskId,
         /// The worktree slot.
         slot: u32,
@@ -315,37 +288,28 @@ pub enum Event {
     },
     /// The claim of a task met another status in the file; no attempt was made.
     ClaimRefused {
-        /// The task.
         task: TaskId,
         /// The status that was found.
         found: TaskStatus,
     },
     /// An attempt ended.
     AttemptEnded {
-        /// The task.
         task: TaskId,
-        /// How.
         end: AttemptEnd,
         /// What becomes of the task.
         next: Next,
     },
     /// A merge is about to start.
-    MergeStarted {
-        /// The task.
-        task: TaskId,
-    },
+    MergeStarted { task: TaskId },
     /// A merge ended.
     MergeEnded {
-        /// The task.
         task: TaskId,
-        /// How.
         end: MergeEnd,
         /// What becomes of the task.
         next: Next,
     },
     /// Somebody else changed a status in the file.
     StatusSeen {
-        /// The task.
         task: TaskId,
         /// Its status in the file.
         status: TaskStatus,
@@ -353,13 +317,9 @@ pub enum Event {
         seen: Seen,
     },
     /// The gates are about to be run for a task that somebody else marked done.
-    MarkCheckStarted {
-        /// The task.
-        task: TaskId,
-    },
+    MarkCheckStarted { task: TaskId },
     /// The gates were run for a task that somebody else marked done.
     MarkChecked {
-        /// The task.
         task: TaskId,
         /// What they said.
         end: MarkEnd,
@@ -367,10 +327,7 @@ pub enum Event {
         set_back: bool,
     },
     /// Blocked tasks are tried again, with all their attempts.
-    Retried {
-        /// Which.
-        tasks: Vec<TaskId>,
-    },
+    Retried { tasks: Vec<TaskId> },
     /// A wave is about to be committed.
     WaveCommitStarted {
         /// The wave, from 1.
@@ -382,7 +339,6 @@ pub enum Event {
     WaveCommitEnded {
         /// The wave, from 1.
         wave: u32,
-        /// How.
         end: CommitEnd,
     },
     /// The limit of an agent is over.
@@ -395,12 +351,7 @@ pub enum Event {
     /// Work goes on.
     Unpaused,
     /// The loop stops early.
-    Stopping {
-        /// How.
-        how: StopKind,
-        /// Why.
-        why: StopReason,
-    },
+    Stopping { how: StopKind, why: StopReason },
     /// Tasks were added to the file or taken out; statuses of new ones that are not pending.
     Replanned {
         /// Statuses of new tasks.
@@ -410,10 +361,7 @@ pub enum Event {
         removed: Vec<TaskId>,
     },
     /// The loop ended.
-    Finished {
-        /// Why.
-        outcome: Outcome,
-    },
+    Finished { outcome: Outcome },
 }
 
 impl Event {
@@ -455,24 +403,18 @@ pub enum Outcome {
     /// Nothing more can run.
     TasksBlocked,
     /// The attempts over all tasks are used up.
-    MaxIterations {
-        /// The limit.
-        limit: u32,
-    },
+    MaxIterations { limit: u32 },
     /// It was stopped early.
-    Stopped {
-        /// Why.
-        why: StopReason,
-    },
+    Stopped { why: StopReason },
 }
 
 /// An event that cannot have happened in this state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "task `{task}` cannot have had `{event}` while it was {state}; the journal belongs to another file"
+    "task `{task}` cannot have `{event}` while it is {state}; the journal belongs to a different \
+     task file"
 )]
 pub struct IllegalEvent {
-    /// The task.
     pub task: TaskId,
     /// The event's name.
     pub event: &'static str,

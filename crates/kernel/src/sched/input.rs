@@ -15,49 +15,39 @@ pub enum Input {
     Begin,
     /// An attempt ended.
     Finished {
-        /// The task.
         task: TaskId,
-        /// How.
         end: AttemptEnd,
     },
     /// A merge ended.
     Merged {
-        /// The task.
         task: TaskId,
-        /// How.
         end: MergeEnd,
     },
     /// The commit of a wave ended.
     WaveCommitted {
-        /// The wave.
         wave: u32,
-        /// How.
         end: CommitEnd,
     },
     /// A claim met another status: its attempt was not started.
     ClaimRefused {
-        /// The task.
         task: TaskId,
         /// The status in the file.
         found: TaskStatus,
     },
     /// The status of a task in the file, where it may have changed.
     StatusSeen {
-        /// The task.
         task: TaskId,
         /// The status in the file.
         status: TaskStatus,
     },
     /// The gates were run for a task that somebody else marked done.
     MarkChecked {
-        /// The task.
         task: TaskId,
         /// What they said.
         end: MarkEnd,
     },
     /// Tasks that were still to be done are no longer in the file, while no host could see it.
     Removed {
-        /// Which.
         tasks: Vec<TaskId>,
     },
     /// A person wants blocked tasks to be tried again.
@@ -75,7 +65,6 @@ pub enum Input {
     RetryNow,
     /// Hold before the next attempt.
     Pause,
-    /// Go on.
     Unpause,
     /// Finish what runs, start nothing new.
     Drain,
@@ -83,7 +72,6 @@ pub enum Input {
     Cancel,
     /// A budget of the whole loop is used up.
     BudgetReached {
-        /// Which budget.
         budget: Budget,
         /// What was allowed.
         limit: f64,
@@ -95,7 +83,6 @@ pub enum Input {
 /// A task that an agent is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The task.
     pub task: TaskId,
     /// The attempt, from 1.
     pub attempt: u32,
@@ -111,10 +98,7 @@ pub enum Effect {
     /// Set the task to in-progress in the file; where it is neither pending nor in progress,
     /// leave it, leave the task out of the [`Effect::StartAttempt`] that follows, and answer with
     /// [`Input::ClaimRefused`].
-    Claim {
-        /// The task.
-        task: TaskId,
-    },
+    Claim { task: TaskId },
     /// Start an agent in a slot; answer with [`Input::Finished`] for each of its tasks.
     StartAttempt {
         /// The worktree slot, from 0.
@@ -126,46 +110,22 @@ pub enum Effect {
     StopAttempts,
     /// A budget of the whole is used up: end the agents of all slots. What they did is judged as
     /// that of any run; each task still answers with [`Input::Finished`].
-    EndRuns {
-        /// Which budget.
-        budget: Budget,
-    },
+    EndRuns { budget: Budget },
     /// End the agent of a task that is no longer in the file; its work stays on its branch.
-    Abandon {
-        /// The task.
-        task: TaskId,
-    },
+    Abandon { task: TaskId },
     /// Merge a task's work and prove it; answer with [`Input::Merged`].
-    Merge {
-        /// The task.
-        task: TaskId,
-    },
+    Merge { task: TaskId },
     /// Set the task to done in the file.
-    MarkDone {
-        /// The task.
-        task: TaskId,
-    },
+    MarkDone { task: TaskId },
     /// Set the task to blocked in the file.
-    MarkBlocked {
-        /// The task.
-        task: TaskId,
-        /// Why.
-        reason: BlockReason,
-    },
+    MarkBlocked { task: TaskId, reason: BlockReason },
     /// Set a task that was claimed back to pending.
-    Release {
-        /// The task.
-        task: TaskId,
-    },
+    Release { task: TaskId },
     /// Run the gates on the merged tree for a task that somebody else marked done; answer with
     /// [`Input::MarkChecked`].
-    CheckMark {
-        /// The task.
-        task: TaskId,
-    },
+    CheckMark { task: TaskId },
     /// Set a task that was wrongly marked done back to pending.
     SetBack {
-        /// The task.
         task: TaskId,
         /// The red gate and the end of its output.
         tail: String,
@@ -178,10 +138,7 @@ pub enum Effect {
         tasks: Vec<TaskId>,
     },
     /// Answer with [`Input::Wake`] at that time.
-    Wait {
-        /// When.
-        until: Timestamp,
-    },
+    Wait { until: Timestamp },
     /// The loop is over.
     Finish(Box<Ended>),
 }

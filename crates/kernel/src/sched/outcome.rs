@@ -11,9 +11,7 @@ use crate::outcome::IterativeExitReason;
 /// A task that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedTask {
-    /// The task.
     pub task: TaskId,
-    /// Why.
     pub reason: BlockReason,
     /// Attempts that were made.
     pub attempts: u32,
@@ -22,7 +20,6 @@ pub struct BlockedTask {
 /// A task that could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldTask {
-    /// The task.
     pub task: TaskId,
     /// Its status in the file, where a person holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +31,6 @@ pub struct HeldTask {
 /// A task that somebody else marked or took out while the loop ran: it was not proven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedTask {
-    /// The task.
     pub task: TaskId,
     /// The status that it was given; none where it was taken out of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,10 +23,7 @@ pub enum TaskState {
     /// Done and merged.
     Done,
     /// Not reached.
-    Blocked {
-        /// Why.
-        reason: BlockReason,
-    },
+    Blocked { reason: BlockReason },
     /// Not reached and passed over.
     Passed {
         /// Why it was not reached.

@@ -122,7 +122,6 @@ impl Scheduler {
         self.config = SchedConfig { slots, ..config };
     }
 
-    /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

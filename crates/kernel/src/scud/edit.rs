@@ -22,7 +22,6 @@ pub struct ScudEdit {
 /// One status that changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellChange {
-    /// The task.
     pub id: String,
     /// The line that its status stands on.
     pub line: u32,
@@ -46,7 +45,6 @@ pub enum EditError {
     /// The tag has no such task.
     #[error("tag `{tag}` has no task `{id}`{}", did_you_mean(.near))]
     UnknownTask {
-        /// The tag.
         tag: String,
         /// The task asked for.
         id: String,
@@ -54,9 +52,7 @@ pub enum EditError {
         near: Option<String>,
     },
     /// The id or tag stands in the file more than once.
-    #[error(
-        "`{id}` stands in the file twice, on lines {first} and {second}; give one another name"
-    )]
+    #[error("`{id}` appears twice in the file, on lines {first} and {second}; rename one of them")]
     Twice {
         /// The id or tag.
         id: String,
@@ -66,9 +62,8 @@ pub enum EditError {
         second: u32,
     },
     /// Somebody else changed the status.
-    #[error("task `{id}` is {found}, not {expected}: somebody else changed it")]
+    #[error("task `{id}` is {found}, not {expected}: someone else changed it")]
     Changed {
-        /// The task.
         id: String,
         /// What was expected.
         expected: TaskStatus,
@@ -88,7 +83,7 @@ pub enum EditError {
 fn known_tags(known: &[String]) -> String {
     match known {
         [] => "the file has no tags".to_owned(),
-        known => format!("there are: {}", known.join(", ")),
+        known => format!("known tags: {}", known.join(", ")),
     }
 }
 

@@ -80,7 +80,7 @@ fn list_in(scan: &mut JsonScan<'_>) -> Result<Option<Vec<Item>>, Broken> {
 
 fn not_whole(text: &str, broken: Broken) -> ScudError {
     let line = line_at(text, broken.at.min(text.len()));
-    let message = "this is not whole JSON: the file was cut off or edited by mistake".to_owned();
+    let message = "not valid JSON: the file is truncated or was edited by mistake".to_owned();
     ScudError { line, message }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn parse_one_tag(text: &str, tag: &str) -> Result<ScudFile, ScudError
     let has_waves =
         serde_json::from_str::<Value>(text).is_ok_and(|json| json.get("waves").is_some());
     if has_waves {
-        let message = "the list `waves` is not used: waves follow from the dependencies";
+        let message = "the list `waves` is ignored: waves are computed from the dependencies";
         file.findings.push(Finding::note(Place::FILE, message));
     }
     Ok(file)
@@ -169,7 +169,7 @@ fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<Scu
     let status = text_of(json, "status").map_or(TaskStatus::Pending, |word| {
         TaskStatus::from_word(&word).unwrap_or_else(|| {
             bad(format!(
-                "`{word}` is no status: task `{id}` is read as pending"
+                "`{word}` is not a status: task `{id}` is read as pending"
             ));
             TaskStatus::Pending
         })
@@ -177,7 +177,7 @@ fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<Scu
     let priority = text_of(json, "priority").map_or(Priority::Medium, |word| {
         priority_of(&word).unwrap_or_else(|| {
             bad(format!(
-                "`{word}` is no priority: task `{id}` is read as medium"
+                "`{word}` is not a priority: task `{id}` is read as medium"
             ));
             Priority::Medium
         })
@@ -187,8 +187,10 @@ fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<Scu
         .and_then(Value::as_array)
         .is_some_and(|subtasks| subtasks.iter().any(|subtask| id_of(subtask).is_none()));
     if nested {
-        let message = format!("the subtasks of `{id}` are written inside it and would not be run");
-        findings.push(Finding::error(place, message).hint("list them as tasks with a parent_id"));
+        let message = format!("the subtasks of `{id}` are nested inside it and would not run");
+        findings.push(
+            Finding::error(place, message).hint("list them as separate tasks with a parent_id"),
+        );
     }
     let dependencies = ids(json, "dependencies")
         .into_iter()

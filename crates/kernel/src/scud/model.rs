@@ -39,7 +39,6 @@ impl ScudFile {
 /// The tasks of one tag.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScudTag {
-    /// Its name.
     pub name: String,
     /// The line on which it begins.
     pub line: u32,
@@ -65,7 +64,6 @@ pub struct ScudDependency {
     pub line: u32,
 }
 
-/// One task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScudTask {
     /// Its id, unique in its tag.
@@ -74,11 +72,9 @@ pub struct ScudTask {
     pub title: String,
     /// What is to be done.
     pub description: String,
-    /// How.
     pub details: Option<String>,
     /// How to find out whether it is done.
     pub test_strategy: Option<String>,
-    /// Its status.
     pub status: TaskStatus,
     /// How hard it is; 0 is unknown.
     pub complexity: u32,
@@ -88,7 +84,6 @@ pub struct ScudTask {
     pub dependencies: Vec<ScudDependency>,
     /// The task that it is a part of.
     pub parent: Option<String>,
-    /// Its parts.
     pub subtasks: Vec<String>,
     /// Who works on it.
     pub assigned_to: Option<String>,

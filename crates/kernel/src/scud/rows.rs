@@ -50,10 +50,13 @@ pub(super) fn take_edge(
         findings.push(match behaviour {
             true => Finding::note(
                 place,
-                "SCUD drops this edge when it writes the file, and it orders nothing",
+                "SCUD drops this edge when it writes the file, and it does not affect the order",
             ),
-            false => Finding::warning(place, format!("SCUD drops this row: `{row}` is no edge"))
-                .hint("write dependent -> dependency"),
+            false => Finding::warning(
+                place,
+                format!("SCUD drops this row: `{row}` is not an edge"),
+            )
+            .hint("write dependent -> dependency"),
         });
         return;
     };
@@ -84,7 +87,7 @@ pub(super) fn take_parent(
         findings.push(
             Finding::warning(
                 place,
-                format!("SCUD drops this row: `{row}` names no parent"),
+                format!("SCUD drops this row: `{row}` does not name a parent"),
             )
             .hint("write parent: subtask, subtask"),
         );
@@ -100,7 +103,9 @@ pub(super) fn take_parent(
     if parent.contains(':') {
         findings.push(Finding::warning(
             place,
-            format!("SCUD loses these subtasks: it ends the parent `{parent}` at its first colon"),
+            format!(
+                "SCUD loses these subtasks: it cuts off the parent `{parent}` at its first colon"
+            ),
         ));
     }
     for child in children
@@ -119,7 +124,7 @@ pub(super) fn take_parent(
             Some(other) if other != parent => {
                 findings.push(Finding::error(
                     place,
-                    format!("`{child}` is a subtask of `{other}` already"),
+                    format!("`{child}` is already a subtask of `{other}`"),
                 ));
             }
             _ => {
@@ -208,7 +213,7 @@ pub(super) fn status_of_cell(cell: &str) -> Option<TaskStatus> {
 
 pub(super) fn read_status(cell: &str, line: u32, findings: &mut Vec<Finding>) -> TaskStatus {
     status_of_cell(cell).unwrap_or_else(|| {
-        let message = format!("`{cell}` is no status: SCUD reads it as pending");
+        let message = format!("`{cell}` is not a status: SCUD reads it as pending");
         findings.push(
             Finding::warning(Place::line(line), message).hint("write one of P I D R B F C X !"),
         );
@@ -218,7 +223,7 @@ pub(super) fn read_status(cell: &str, line: u32, findings: &mut Vec<Finding>) ->
 
 pub(super) fn read_complexity(cell: &str, line: u32, findings: &mut Vec<Finding>) -> u32 {
     cell.parse().unwrap_or_else(|_| {
-        let message = format!("`{cell}` is no complexity: SCUD reads it as 0");
+        let message = format!("`{cell}` is not a complexity: SCUD reads it as 0");
         findings.push(Finding::warning(Place::line(line), message));
         0
     })
@@ -231,7 +236,7 @@ pub(super) fn read_priority(cell: &str, line: u32, findings: &mut Vec<Finding>) 
         Some("M") => Priority::Medium,
         Some("L") => Priority::Low,
         _ => {
-            let message = format!("`{cell}` is no priority: SCUD reads it as medium");
+            let message = format!("`{cell}` is not a priority: SCUD reads it as medium");
             findings
                 .push(Finding::warning(Place::line(line), message).hint("write one of C H M L"));
             Priority::Medium

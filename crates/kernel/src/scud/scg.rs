@@ -43,17 +43,19 @@ pub(super) fn parse(text: &str) -> Result<ScudFile, ScudError> {
 fn not_a_graph(line: u32, found: &str) -> ScudError {
     let found: String = found.chars().take(40).collect();
     let message = format!(
-        "expected `{HEADER} v1` and then `# Phase: <tag>`, found `{found}`; this is not a SCUD graph, or its begin is lost"
+        "expected `{HEADER} v1` and then `# Phase: <tag>`, found `{found}`; this is not a SCUD \
+         graph, or its beginning is missing"
     );
     ScudError { line, message }
 }
 
 fn warn_of_windows_rule(header: &ScgLine<'_>, findings: &mut Vec<Finding>) {
     if header.crlf {
-        let message = "SCUD does not see this tag: with CR LF line ends it reads one tag a file";
+        let message =
+            "SCUD does not see this tag: with CRLF line endings it reads only one tag per file";
         findings.push(
             Finding::warning(Place::line(header.number), message)
-                .hint("save the file with LF line ends"),
+                .hint("save the file with LF line endings"),
         );
     }
 }
@@ -61,12 +63,12 @@ fn warn_of_windows_rule(header: &ScgLine<'_>, findings: &mut Vec<Finding>) {
 fn warn_of_whole_file(text: &str, file: &mut ScudFile) {
     let findings = &mut file.findings;
     if text.starts_with('\u{feff}') {
-        let message = "SCUD cannot read a file that begins with a byte order mark";
+        let message = "SCUD cannot read a file that starts with a byte order mark";
         findings.push(Finding::warning(Place::line(1), message));
     }
     if !text.is_empty() && !text.ends_with('\n') {
         let line = text.lines().count() as u32;
-        let message = "the file does not end with a line end: it may have been cut off";
+        let message = "the file does not end with a newline: it may be truncated";
         findings.push(Finding::warning(Place::line(line), message));
     }
     for (i, tag) in file.tags.iter().enumerate() {
@@ -75,7 +77,7 @@ fn warn_of_whole_file(text: &str, file: &mut ScudFile) {
             .any(|earlier| earlier.name == tag.name)
         {
             let message = format!(
-                "the tag `{}` stands here again: SCUD keeps this part and drops the earlier one",
+                "the tag `{}` appears again here: SCUD keeps this part and drops the earlier one",
                 tag.name
             );
             findings.push(Finding::error(Place::line(tag.line), message));
@@ -104,7 +106,7 @@ impl<'a> TagReader<'a> {
             ScgItem::Tag(tag) => (self.tag, self.line) = (Some(tag), line),
             ScgItem::Section(Section::Other, name) if name != "@pipeline" => {
                 let message =
-                    format!("SCUD reads the rows of `{name}` as rows of the section before it");
+                    format!("SCUD reads the rows of `{name}` as part of the section before it");
                 findings.push(Finding::warning(Place::line(line), message));
             }
             ScgItem::Row(Section::Meta, row) => self.meta(row),
@@ -166,7 +168,7 @@ impl<'a> TagReader<'a> {
             findings.push(Finding::error(Place::line(line), "a task without an id"));
         }
         if found.next().is_some() {
-            let message = "SCUD drops what stands after the priority when it writes the file";
+            let message = "SCUD drops everything after the priority when it writes the file";
             findings.push(Finding::note(Place::line(line), message));
         }
         self.index.push(id);
@@ -195,7 +197,7 @@ impl<'a> TagReader<'a> {
             });
             return;
         }
-        let message = "SCUD drops this line: a text under @details is indented by two spaces";
+        let message = "SCUD drops this line: text under @details must be indented by two spaces";
         findings.push(Finding::warning(Place::line(line), message));
         if let Some(text) = self.texts.last_mut() {
             text.push(row);
@@ -210,12 +212,12 @@ impl<'a> TagReader<'a> {
         let trimmed = line_text.trim_start();
         if trimmed.starts_with('@') {
             let message =
-                "SCUD cuts the text here: a line that begins with `@` is a section for it";
+                "SCUD cuts the text here: it reads a line that starts with `@` as a section";
             findings.push(Finding::warning(place, message).hint("put a word before the `@`"));
         }
         if trimmed == "---" {
-            let message = "other readers of SCUD files end the tag at this line";
-            findings.push(Finding::note(place, message).hint("write *** for a rule"));
+            let message = "other programs that read SCUD files end the tag at this line";
+            findings.push(Finding::note(place, message).hint("use *** for a horizontal rule"));
         }
         if text.blanks > 0 && !text.warned {
             text.warned = true;

@@ -75,7 +75,7 @@ fn parts(text: &str) -> Result<Vec<TagPart<'_>>, EditError> {
         match (line.item, parts.last_mut()) {
             (ScgItem::Phase, _) => parts.push(TagPart::default()),
             (ScgItem::Stray(_), _) | (_, None) => {
-                let message = "this is not a SCUD graph, or its begin is lost".to_owned();
+                let message = "this is not a SCUD graph, or its beginning is missing".to_owned();
                 return Err(EditError::Unreadable {
                     line: line.number,
                     message,

@@ -88,7 +88,7 @@ impl ScudFile {
         let finding = Finding::error(Place::FILE, format!("there is no tag `{tag}`"));
         match names.as_slice() {
             [] => finding.hint("the file has no tags"),
-            names => finding.hint(format!("there are: {}", names.join(", "))),
+            names => finding.hint(format!("known tags: {}", names.join(", "))),
         }
     }
 
@@ -115,7 +115,7 @@ impl ScudFile {
             .find(|other| other.name != tag.name && other.task(id).is_some());
         match other {
             Some(other) => finding.hint(format!(
-                "for the one of tag `{0}` write `{0}:{id}`",
+                "to refer to the one in tag `{0}`, write `{0}:{id}`",
                 other.name
             )),
             None => finding,
@@ -219,10 +219,10 @@ fn unexpanded(task: &ScudTask) -> Option<Finding> {
     let open = matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress);
     (open && !task.subtasks.is_empty()).then(|| {
         let message = format!(
-            "task `{}` is {} and has subtasks: they are the work",
+            "task `{}` is {} and has subtasks: only the subtasks are worked on",
             task.id, task.status
         );
         Finding::note(Place::line(task.line), message)
-            .hint("SCUD offers them when it is expanded (X)")
+            .hint("set it to expanded (X) so that SCUD offers them too")
     })
 }

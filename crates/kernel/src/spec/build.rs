@@ -45,18 +45,16 @@ impl Default for LoopSpecConfig {
 pub struct SpecFile {
     /// Its name, for the heading over it.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
 /// What a spec is made of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpecSources<'a> {
-    /// The task.
     pub task: Option<&'a TaskText>,
     /// The whole plan.
     pub plan: Option<&'a str>,
-    /// Notes of an earlier run.
+    /// Notes from an earlier run.
     pub handoff: Option<&'a str>,
     /// Spec files, in order.
     pub files: &'a [SpecFile],
@@ -68,11 +66,10 @@ pub struct SpecSources<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "part", content = "name", rename_all = "snake_case")]
 pub enum Part {
-    /// The task.
     Task,
     /// Its section of the plan.
     Plan,
-    /// Notes of an earlier run.
+    /// Notes from an earlier run.
     Handoff,
     /// A spec file.
     File(String),
@@ -83,7 +80,6 @@ pub enum Part {
 /// The size of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartSize {
-    /// The part.
     #[serde(flatten)]
     pub part: Part,
     /// Its tokens before any cut.
@@ -95,9 +91,7 @@ pub struct PartSize {
 /// What an agent is told about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// The text.
     pub text: String,
-    /// Its tokens.
     pub tokens: u32,
     /// The size of every part.
     pub parts: Vec<PartSize>,
@@ -168,7 +162,8 @@ fn plan_text(
     match find_section(plan, &task.id, &task.title) {
         Some(PlanSection { text, .. }) => format!("# From the plan\n\n{text}"),
         None => {
-            let message = "the plan has no section for task `{}`: no heading names its id or comes near its title";
+            let message = "the plan has no section for task `{}`: no heading contains its id or \
+                resembles its title";
             warnings.push(message.replacen("{}", &task.id, 1));
             String::new()
         }
@@ -181,7 +176,7 @@ fn verification_text(gates: &[String]) -> String {
     }
     let list: Vec<String> = gates.iter().map(|gate| format!("    {gate}")).collect();
     format!(
-        "# How it is checked\n\nThese commands are run when you end, and must succeed:\n\n{}",
+        "# How it is checked\n\nThese commands run when you finish, and must succeed:\n\n{}",
         list.join("\n")
     )
 }
@@ -210,7 +205,7 @@ impl Custom {
         if let Some(handoff) = handoff {
             self.take(
                 Part::Handoff,
-                format!("# Notes of an earlier run\n\n{handoff}"),
+                format!("# Notes from an earlier run\n\n{handoff}"),
             );
         }
         for file in sources.files {
@@ -242,7 +237,8 @@ fn with_warning(mut spec: Spec, budget: Option<u32>) -> Spec {
     if is_cut || spec.tokens > budget {
         let sizes: Vec<String> = spec.parts.iter().map(told).collect();
         spec.warnings.push(format!(
-            "the spec is over its budget of {budget} tokens ({}); raise --max-spec-tokens or shorten them",
+            "the spec exceeds its budget of {budget} tokens ({}); raise --max-spec-tokens or \
+             shorten these parts",
             sizes.join(", ")
         ));
     }

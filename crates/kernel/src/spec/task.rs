@@ -6,9 +6,7 @@ use crate::scud::ScudTask;
 /// What a task that was depended on has delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// Its id.
     pub id: String,
-    /// Its title.
     pub title: String,
     /// What came of it: its commit, the files that it changed, its agent's last words.
     pub delivered: Option<String>,
@@ -17,13 +15,10 @@ pub struct Delivered {
 /// A task in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskText {
-    /// Its id.
     pub id: String,
-    /// Its title.
     pub title: String,
     /// What is to be done.
     pub description: String,
-    /// How.
     pub details: Option<String>,
     /// When it is reached.
     pub success: Option<String>,
@@ -44,7 +39,7 @@ impl TaskText {
     pub fn render(&self) -> String {
         let mut parts = vec![format!("# Task {}: {}", self.id, self.title)];
         if let Some(whole) = &self.part_of {
-            parts.push(format!("A part of task {}: {}", whole.id, whole.title));
+            parts.push(format!("Part of task {}: {}", whole.id, whole.title));
         }
         parts.push(self.description.trim().to_owned());
         let named = [
@@ -65,7 +60,7 @@ impl TaskText {
         if !self.files.is_empty() {
             let files: Vec<String> = self.files.iter().map(|file| format!("- {file}")).collect();
             parts.push(format!(
-                "## Files\n\nChange nothing outside of these; other work goes on there:\n\n{}",
+                "## Files\n\nChange nothing outside these; other work is going on there:\n\n{}",
                 files.join("\n")
             ));
         }

@@ -15,7 +15,6 @@ pub enum TemplateError {
     /// It holds a name that is nearly one of the four.
     #[error("`{{{name}}}` is unknown; did you mean `{{{meant}}}`?")]
     UnknownName {
-        /// The name.
         name: String,
         /// What may be meant.
         meant: String,

@@ -61,7 +61,7 @@ pub(super) fn judge(
 }
 
 /// An attempt of an agent that ended well and did nothing at all.
-pub(crate) const NOTHING_DONE: &str = "the agent changed nothing and claimed nothing";
+pub(crate) const NOTHING_DONE: &str = "the agent changed nothing and did not claim to be done";
 
 /// What the gates say about an attempt at a task.
 #[derive(Clone, Copy)]

@@ -324,11 +324,12 @@ pub fn refusal(state: &LoopState, command: &Command) -> Option<ConfigError> {
     match command {
         Command::Say { text } if text.trim().is_empty() => Some(ConfigError {
             message: "the note is empty".to_owned(),
-            hint: "say something: descartes loop say \"use the new parser\"".to_owned(),
+            hint: "write something, for example: descartes loop say \"use the new parser\""
+                .to_owned(),
         }),
         Command::Say { text } => check_prompt(text).err(),
         Command::Set { change } if change.trust_marks.is_some() => Some(ConfigError {
-            message: "marks of others are accepted by a resume alone".to_owned(),
+            message: "tasks marked by others can only be accepted by a resume".to_owned(),
             hint: "descartes loop resume --trust-marks".to_owned(),
         }),
         Command::Set { change } => {
@@ -415,7 +416,7 @@ pub fn finish(reason: IterativeExitReason) -> Decided {
     Decided::new(Event::LoopFinished { reason })
 }
 
-/// The host cannot go on.
+/// The host cannot continue.
 pub fn give_up(message: String) -> Decided {
     finish(IterativeExitReason::Error { message })
 }

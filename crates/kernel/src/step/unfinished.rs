@@ -103,7 +103,6 @@ pub enum Standstill {
     Done(IterativeExitReason),
     /// It is at its limit.
     AtLimit {
-        /// Which one.
         reason: IterativeExitReason,
         /// Flags with which it goes on.
         resume_flags: String,

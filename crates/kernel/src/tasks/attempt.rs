@@ -89,7 +89,7 @@ pub fn shown_wait(state: &LoopState, until: Timestamp) -> Option<Decided> {
     let limit = LimitTold {
         kind: LimitKind::Usage,
         until: Some(until),
-        words: "the agent's provider told a limit".to_owned(),
+        words: "the agent's provider reported a limit".to_owned(),
     };
     let reason = WaitReason::Limit(limit);
     Some(Decided::new(Event::WaitStarted { until, reason }))

@@ -167,9 +167,7 @@ fn within(
 /// Limits of a task's own for all its attempts together, beside those of the whole loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnLimits {
-    /// Time.
     pub time: Option<Duration>,
-    /// Dollars.
     pub cost: Option<f64>,
 }
 

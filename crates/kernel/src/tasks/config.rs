@@ -15,7 +15,6 @@ use crate::units::Secs;
 pub enum TaskFile {
     /// The tasks of a tag in a SCUD project.
     Scud {
-        /// The tag.
         tag: String,
         /// The task file.
         #[serde(with = "crate::path_text::one")]
@@ -23,7 +22,6 @@ pub enum TaskFile {
     },
     /// A Markdown roadmap.
     Roadmap {
-        /// The roadmap.
         #[serde(with = "crate::path_text::one")]
         file: PathBuf,
         /// What holds where the roadmap does not say.
@@ -33,7 +31,6 @@ pub enum TaskFile {
 }
 
 impl TaskFile {
-    /// The file itself.
     pub fn path(&self) -> &PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
@@ -109,7 +106,7 @@ pub struct TasksConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(with = "crate::path_text::maybe")]
     pub plan_path: Option<PathBuf>,
-    /// Notes of an earlier run.
+    /// Notes from an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(with = "crate::path_text::maybe")]
     pub handoff_path: Option<PathBuf>,

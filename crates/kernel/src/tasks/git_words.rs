@@ -44,7 +44,7 @@ fn cut_reason(lines: &[&str]) -> String {
         return last.next().unwrap_or("git refused").to_owned();
     }
     format!(
-        "many local files would be overwritten, among them {}",
+        "many local files would be overwritten, including {}",
         named[..named.len().min(NAMED)].join(", ")
     )
 }
@@ -115,7 +115,7 @@ mod tests {
             ),
             (
                 "…\n\tf595\n\tf596\nPlease move or remove them before you merge.\nAborting\n",
-                "many local files would be overwritten, among them f595, f596",
+                "many local files would be overwritten, including f595, f596",
             ),
             ("…\nthe last words\n", "the last words"),
             ("…\n", "git refused"),

@@ -14,9 +14,7 @@ use crate::spent::Spent;
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedTask {
-    /// Its id.
     pub id: TaskId,
-    /// Its title.
     pub title: String,
     /// Its wave, from 1.
     pub wave: u32,
@@ -38,13 +36,11 @@ fn is_zero(n: &u32) -> bool {
 /// What is known about a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskEntry {
-    /// Its title.
     pub title: String,
     /// Its wave, from 1.
     pub wave: u32,
     /// How hard it is; 0 is unknown.
     pub complexity: u32,
-    /// Its status.
     pub status: TaskStatus,
     /// Attempts that were begun.
     pub attempts: u32,
@@ -73,7 +69,6 @@ impl TaskEntry {
 /// A task that somebody else marked while the loop ran, as the state file tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkedEntry {
-    /// The task.
     pub task_id: TaskId,
     /// Its title; empty where it is no longer in the file.
     pub title: String,
@@ -87,14 +82,14 @@ pub struct MarkedEntry {
 }
 
 impl MarkedEntry {
-    /// What became of it, in words: `marked done, the gates are green`.
+    /// What became of it, in words: `marked done, its gates pass`.
     pub fn words(&self) -> String {
         let check = match self.check {
             None => "",
-            Some(MarkCheck::Waiting) => ", its gates were not run",
-            Some(MarkCheck::Green) => ", the gates are green",
-            Some(MarkCheck::NoGate) => ", there is no gate",
-            Some(MarkCheck::Red) => ", a gate is red",
+            Some(MarkCheck::Waiting) => ", its gates have not run",
+            Some(MarkCheck::Green) => ", its gates pass",
+            Some(MarkCheck::NoGate) => ", it has no gate",
+            Some(MarkCheck::Red) => ", a gate fails",
         };
         match self.mark.as_str() {
             REMOVED => "removed from the file".to_owned(),
@@ -108,13 +103,11 @@ const REMOVED: &str = "removed";
 /// A task that an agent works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunningTask {
-    /// The task.
     pub task: TaskId,
     /// Its worktree slot.
     pub slot: u32,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// Since when.
     pub since: Timestamp,
 }
 
@@ -125,7 +118,6 @@ pub struct WaveCommit {
     pub wave: u32,
     /// The commit; none where there was nothing to commit.
     pub commit_hash: Option<String>,
-    /// When.
     pub timestamp: Timestamp,
     /// What was done in it.
     pub tasks_completed: Vec<TaskId>,
@@ -134,15 +126,12 @@ pub struct WaveCommit {
 /// A blocked task, as the state file tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockedEntry {
-    /// The task.
     pub task_id: TaskId,
-    /// Its title.
     pub title: String,
     /// Why, in words.
     pub reason: String,
     /// Attempts that were made.
     pub attempts: u32,
-    /// Since when.
     pub blocked_at: Timestamp,
 }
 
@@ -160,9 +149,7 @@ pub enum Landing {
     },
     /// On a branch of ours, since it could not be brought into the user's checkout.
     Ready {
-        /// The commit.
         commit: String,
-        /// The branch.
         branch: String,
         /// Why it waits.
         why: String,
@@ -234,7 +221,6 @@ pub struct ProvenTree {
     pub tree: String,
     /// What was run.
     pub gates: Vec<String>,
-    /// Where.
     pub place: ProvenAt,
     /// Whose work it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -260,7 +246,6 @@ const PROVEN: usize = 16;
 /// A worktree that was not removed, since it holds what is found nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptTree {
-    /// The worktree.
     pub path: std::path::PathBuf,
     /// What it holds.
     pub holds: Vec<String>,
@@ -635,13 +620,13 @@ impl crate::sched::EvidenceKind {
         match self {
             Self::RedGate => "verification failed",
             Self::RedMerge => "verification failed after the merge",
-            Self::Conflict => "the merge met a conflict",
+            Self::Conflict => "the merge had conflicts",
             Self::AgentFailed => "the agent failed",
-            Self::OutOfScope => "files that the task may not touch were changed",
-            Self::Uncarried => "work that git cannot carry out of its worktree",
-            Self::NothingDone => "the agent changed nothing and claimed nothing",
-            Self::NoPromise => "the agent did not claim the promise",
-            Self::MarkedRed => "it was marked done, and verification failed",
+            Self::OutOfScope => "files outside the task's scope were changed",
+            Self::Uncarried => "git cannot transfer all of the work out of its worktree",
+            Self::NothingDone => "the agent changed nothing and did not claim to be done",
+            Self::NoPromise => "the agent did not print the promise",
+            Self::MarkedRed => "it was marked done, but verification failed",
         }
     }
 }

@@ -27,7 +27,6 @@ pub struct TaskMarks {
 pub enum StatusText {
     /// It gets another text.
     New {
-        /// The text.
         text: String,
         /// Tasks that it marks done.
         tasks: Vec<TaskId>,
@@ -38,7 +37,7 @@ pub enum StatusText {
     LeftAlone(String),
 }
 
-const MORE: &str = "it differs from the committed one by more than the statuses of this loop";
+const MORE: &str = "it differs from the committed version by more than this loop's status changes";
 
 /// The committed text with the statuses of what landed, where the working copy differs from it by
 /// statuses of this loop alone.

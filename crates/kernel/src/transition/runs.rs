@@ -27,7 +27,10 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
         return Err(illegal(record, "a run started while another was not over"));
     }
     if *run != state.runs + 1 || *iteration != state.iterations + 1 {
-        return Err(illegal(record, "run and iteration numbers must follow on"));
+        return Err(illegal(
+            record,
+            "run and iteration numbers must be consecutive",
+        ));
     }
     state.runs = *run;
     state.wait = None;
@@ -58,7 +61,7 @@ pub(super) fn agent_ended(
             };
             Ok(())
         }
-        _ => Err(illegal(record, "an agent ended that was not running")),
+        _ => Err(illegal(record, "an agent that was not running ended")),
     }
 }
 
@@ -96,7 +99,7 @@ pub(super) fn iteration_finished(
         Phase::Judging { run, facts, gates } if run.iteration == *iteration => (run, facts, gates),
         other => {
             state.phase = other;
-            return Err(illegal(record, "an iteration finished that was not judged"));
+            return Err(illegal(record, "an iteration that was not judged finished"));
         }
     };
     state.iterations = *iteration;
@@ -255,7 +258,7 @@ pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<()
         } if info.run == *run => (info.agent, facts),
         other => {
             state.phase = other;
-            return Err(illegal(record, "a run was discarded that was not judged"));
+            return Err(illegal(record, "a run that was not judged was discarded"));
         }
     };
     // It is no iteration, but it is paid for.
@@ -288,7 +291,7 @@ pub(super) fn iteration_interrupted(
         _ => {
             return Err(illegal(
                 record,
-                "an interrupted iteration that was not running",
+                "an iteration that was not running was interrupted",
             ));
         }
     };

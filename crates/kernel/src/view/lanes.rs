@@ -125,14 +125,14 @@ fn attempt(end: &AttemptEnd) -> (Mark, String) {
         AttemptEnd::NoPromise => (Mark::Held, "worked, no promise".to_owned()),
         AttemptEnd::NothingDone => (Mark::Bad, "did nothing".to_owned()),
         AttemptEnd::OutOfScope { tail } => {
-            (Mark::Bad, format!("out of its scope: {}", last_line(tail)))
+            (Mark::Bad, format!("out of scope: {}", last_line(tail)))
         }
         AttemptEnd::Uncarried { tail } => (Mark::Bad, format!("cannot land: {}", last_line(tail))),
         AttemptEnd::AtLimit { message } => (Mark::Bad, message.clone()),
         AttemptEnd::BlockedByAgent { message } => {
-            (Mark::Bad, format!("given up: {}", last_line(message)))
+            (Mark::Bad, format!("gave up: {}", last_line(message)))
         }
-        AttemptEnd::Limited { .. } => (Mark::Wait, "met a provider's limit".to_owned()),
+        AttemptEnd::Limited { .. } => (Mark::Wait, "hit a provider limit".to_owned()),
         AttemptEnd::Interrupted => (Mark::Held, "interrupted".to_owned()),
     }
 }

@@ -16,11 +16,9 @@ use crate::units::plural;
 /// A wait for a provider, or after failures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitRow {
-    /// Since when.
     pub since: Timestamp,
     /// Until when, as it was meant.
     pub until: Timestamp,
-    /// Why.
     pub why: String,
     /// When and by what it ended; `None` while it lasts.
     pub ended: Option<(Timestamp, WaitEnd)>,
@@ -33,7 +31,6 @@ pub struct NoteRow {
     pub id: CommandId,
     /// When it was said; `None` where only the note itself is left.
     pub at: Option<Timestamp>,
-    /// The note.
     pub text: String,
     /// The iteration that was told, once one was; 0 for a task loop, which tells its tasks.
     pub given_to: Option<u32>,
@@ -42,9 +39,7 @@ pub struct NoteRow {
 /// Something else that a person should know.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remark {
-    /// When.
     pub at: Timestamp,
-    /// What.
     pub text: String,
 }
 
@@ -174,7 +169,6 @@ impl Story {
         self.history.current()
     }
 
-    /// Waits.
     pub fn waits(&self) -> &VecDeque<WaitRow> {
         &self.waits
     }
@@ -202,9 +196,9 @@ fn remark(event: &Event) -> Option<String> {
         Event::Warning { message } => message.clone(),
         Event::GateFileChanged { file, task } => match task {
             Some(task) => {
-                format!("gate file {file} is not as it was when the loop began (task {task})")
+                format!("gate file {file} has changed since the loop began (task {task})")
             }
-            None => format!("gate file {file} is not as it was when the loop began"),
+            None => format!("gate file {file} has changed since the loop began"),
         },
         Event::Nudged { iterations } => {
             let still = plural(u64::from(*iterations), "iteration");
@@ -221,10 +215,10 @@ fn remark(event: &Event) -> Option<String> {
         Event::Branched { name } => format!("on branch {name}"),
         Event::Moved {
             working_directory, ..
-        } => format!("works in {} from here on", working_directory.display()),
+        } => format!("works in {} from now on", working_directory.display()),
         Event::Tagged { name } => format!("tagged {name}"),
         Event::LoopReopened => "resumed".to_owned(),
-        Event::Unknown => "something that a newer version wrote".to_owned(),
+        Event::Unknown => "something written by a newer version".to_owned(),
         _ => return None,
     })
 }

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 pub enum CleanScope {
     /// Logs and snapshots; its journal stays, and with it its history.
     Logs,
-    /// Everything.
     Whole,
 }
 
@@ -38,9 +37,7 @@ pub struct CleanPlan {
 /// Safety copies of the work tree that stay, with all that is needed to go back to them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptCopies {
-    /// The loop.
     pub meta: LoopMeta,
-    /// Their names.
     pub names: Vec<String>,
     /// Room that they take on the disk.
     pub bytes: u64,

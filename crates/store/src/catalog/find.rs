@@ -12,7 +12,7 @@ pub enum FindError {
     #[error("there is no loop {0:?}")]
     None(String),
     /// Several fit.
-    #[error("{query:?} fits {} loops:{}", candidates.len(), rows(candidates))]
+    #[error("{query:?} matches {} loops:{}", candidates.len(), rows(candidates))]
     Ambiguous {
         /// What was asked for.
         query: String,

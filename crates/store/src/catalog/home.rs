@@ -21,7 +21,6 @@ pub enum Lies {
 /// Where a loop says that it lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The loop.
     pub loop_id: String,
     /// Its state file.
     pub state_file: PathBuf,
@@ -91,12 +90,13 @@ impl Lies {
                     place(home),
                     home.state_file.display()
                 ),
-                format!("to go on with it in this directory: {here}"),
+                format!("to continue it in this directory: {here}"),
             )),
             Self::Copied(home) => Some((
                 format!("{shown} is a copy: {}", place(home)),
                 format!(
-                    "to make a loop of its own in this directory: {here}; to mean the other one, name it: {}",
+                    "to start an independent loop in this directory: {here}; to use the other \
+                     one, name it: {}",
                     home.loop_id
                 ),
             )),

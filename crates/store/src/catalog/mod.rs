@@ -28,9 +28,7 @@ use std::path::PathBuf;
 /// and when it is moved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopMeta {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Its state file; no link leads to it.
     #[serde(with = "descartes_kernel::path_text::one")]
@@ -61,7 +59,6 @@ pub enum RegisterError {
 pub struct LoopEntry {
     /// What never changes.
     pub meta: LoopMeta,
-    /// Its folder.
     pub dir: LoopDir,
 }
 

@@ -60,7 +60,6 @@ pub(super) struct Setting {
 /// What stands in a file.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    /// The settings.
     pub(super) settings: Vec<Setting>,
     /// Keys that are none, with their lines.
     pub(super) unknown: Vec<(String, usize)>,
@@ -86,7 +85,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Parsed, ConfigError> {
                     let at = starts.get(entry.as_str()).copied();
                     let at = at.unwrap_or(key.span().start);
                     if !value.is_table() {
-                        let why = format!("`{name}.{entry}`: a table is needed");
+                        let why = format!("`{name}.{entry}`: expected a table");
                         return Err(place.error(Some(at..at), why));
                     }
                     out.settings.push(Setting {

@@ -94,23 +94,20 @@ impl Kind {
     /// Refuses a limit of 0 as its flag does.
     fn refuse_zero(self, value: &Value) -> Result<(), String> {
         match self {
-            Self::Duration if duration_of(value).is_some_and(|limit| limit.is_zero()) => Err(
-                "nothing can be done in no time; write for example \"30m\", or leave it away"
-                    .to_owned(),
-            ),
+            Self::Duration if duration_of(value).is_some_and(|limit| limit.is_zero()) => {
+                Err("must be greater than zero (e.g. \"30m\"), or omit it".to_owned())
+            }
             Self::Limit if value.as_integer() == Some(0) => {
-                Err("0 would do nothing; write a number from 1, or \"unlimited\"".to_owned())
+                Err("must be 1 or more, or \"unlimited\"".to_owned())
             }
-            Self::Count if value.as_integer() == Some(0) => {
-                Err("0 would do nothing; write a number from 1".to_owned())
-            }
+            Self::Count if value.as_integer() == Some(0) => Err("must be 1 or more".to_owned()),
             _ => Ok(()),
         }
     }
 
     /// The value in its one form, or why it cannot be one.
     fn normalise(self, value: Value) -> Result<Value, String> {
-        let wrong = |found: &Value| format!("{} is needed, not {}", self.words(), article(found));
+        let wrong = |found: &Value| format!("expected {}, found {}", self.words(), article(found));
         match (self, &value) {
             (Self::Switch, Value::Boolean(_))
             | (Self::Text, Value::String(_))
@@ -137,7 +134,7 @@ impl Kind {
                 Ok(value)
             }
             (Self::Choice(_), Value::String(text)) => {
-                Err(format!("{} is needed, not {text:?}", self.words()))
+                Err(format!("expected {}, found {text:?}", self.words()))
             }
             (Self::Texts, Value::String(_)) => Ok(Value::Array(vec![value])),
             (Self::Choices(_) | Self::Hooks, Value::String(_)) => {
@@ -147,7 +144,7 @@ impl Kind {
                 let known = |item: &Value| item.as_str().is_some_and(|word| words.contains(&word));
                 match list.iter().find(|item| !known(item)) {
                     None => Ok(value),
-                    Some(other) => Err(format!("{} is needed, not {other}", self.words())),
+                    Some(other) => Err(format!("expected {}, found {other}", self.words())),
                 }
             }
             (Self::Hooks, Value::Array(list)) if list.iter().all(Value::is_str) => {
@@ -167,7 +164,7 @@ impl Kind {
             _ => false,
         };
         match negative {
-            true => Err(format!("{} is needed, not {value}", self.words())),
+            true => Err(format!("expected {}, found {value}", self.words())),
             false => Ok(value),
         }
     }
@@ -183,7 +180,7 @@ impl Kind {
                 let list = table.map_err(|error| error.message().to_owned())?;
                 list.get("list").cloned()
             }
-            Self::Tables => return Err("tables are set in a config file".to_owned()),
+            Self::Tables => return Err("tables can only be set in a config file".to_owned()),
             Self::Dollars
             | Self::Text
             | Self::Choice(_)
@@ -202,9 +199,9 @@ impl Kind {
             Self::Dollars => "an amount of US dollars".to_owned(),
             Self::Duration => "a duration like \"30m\"".to_owned(),
             Self::Size => "a size like \"2GB\" or \"unlimited\"".to_owned(),
-            Self::Text => "a text".to_owned(),
+            Self::Text => "a string".to_owned(),
             Self::Choice(words) => format!("one of {}", words.join(", ")),
-            Self::Texts => "a list of texts".to_owned(),
+            Self::Texts => "a list of strings".to_owned(),
             Self::Choices(words) => format!("one or more of {}", words.join(", ")),
             Self::Hooks => "a command, an address, or a list of them".to_owned(),
             Self::Tables => "a table".to_owned(),
@@ -216,7 +213,7 @@ impl Kind {
 /// made of stand in a command.
 fn hook(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
-        return Err("an empty command".to_owned());
+        return Err("the command is empty".to_owned());
     }
     let Some((scheme, rest)) = text.split_once("://") else {
         return Ok(());
@@ -232,12 +229,12 @@ fn hook(text: &str) -> Result<(), String> {
         .any(|known| scheme.eq_ignore_ascii_case(known))
     {
         return Err(format!(
-            "{scheme}:// is not spoken: write http://, https://, or a command"
+            "unsupported URL scheme `{scheme}`: use http://, https://, or a command"
         ));
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     match host.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        true => Err(format!("{text:?} names no host, or holds spaces")),
+        true => Err(format!("{text:?} has no host, or contains spaces")),
         false => Ok(()),
     }
 }
@@ -252,7 +249,7 @@ fn switch(text: &str) -> Option<Value> {
 
 fn article(value: &Value) -> &'static str {
     match value {
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Integer(_) => "a whole number",
         Value::Float(_) => "a number",
         Value::Boolean(_) => "true or false",

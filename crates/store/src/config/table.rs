@@ -22,62 +22,62 @@ macro_rules! settings_table {
                     /// A gate: a shell command that must pass before the work counts as done; repeatable
                     #[arg(long, value_name = "CMD")]
                     verify: Vec<String> = Always => verify;
-                    /// Time limit of each gate [default: 30m]
+                    /// Time limit for each gate [default: 30m]
                     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
                     verify_timeout: Option<Secs> = Never, not 0 => verify_timeout_secs;
                     /// What the agent prints, as <promise>TEXT</promise>, when it is done [default: COMPLETE]
                     #[arg(long, value_name = "TEXT", conflicts_with = "no_promise")]
                     completion_promise: Option<String> = Never;
-                    /// No promise: the gates alone decide, or exit code 0 without gates
+                    /// Use no promise: the gates alone decide, or exit code 0 if there are none
                     #[arg(long)]
                     no_promise: bool = Never;
-                    /// How the promise must stand in the output [default: by backend]
+                    /// How the promise must appear in the output [default: depends on the backend]
                     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromiseMatch>())]
                     promise_match: Option<PromiseMatch> = Never;
-                    /// Whether the first prompt tells the agent how to say it [default: by backend]
+                    /// Whether the first prompt tells the agent how to print it [default: depends on the backend]
                     #[arg(long, value_name = "WHEN", value_parser = values::switch())]
                     promise_hint: Option<bool> = Never => promise_hint;
-                    /// Silence after the promise that ends an iteration [default: 10s]
+                    /// Time without output after the promise before the iteration is ended [default: 10s]
                     #[arg(long, value_name = "DUR", value_parser = values::duration)]
                     promise_grace: Option<Secs> = Never => promise_grace_secs;
-                    /// What the agent prints, tagged alike, when it cannot be done [default: BLOCKED]
+                    /// What the agent prints, tagged the same way, when the task cannot be done [default: BLOCKED]
                     #[arg(long, value_name = "TEXT")]
                     abort_promise: Option<String> = Never => abort_promise;
                 }
                 /// What ends the loop before that.
                 #[command(next_help_heading = "Limits")]
                 LimitArgs {
-                    /// Iterations, or `unlimited` [default: 20]
+                    /// Maximum number of iterations, or `unlimited` [default: 20]
                     #[arg(short, long, value_name = "N", value_parser = values::iterations)]
                     max_iterations: Option<IterationLimit> = Never, not 0 => max_iterations;
-                    /// Time budget of the whole loop
+                    /// Time budget for the whole loop
                     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
                     max_duration: Option<Secs> = Never, not 0 => max_duration_secs;
-                    /// Cost budget of the whole loop
+                    /// Cost budget for the whole loop
                     #[arg(long, value_name = "USD", value_parser = values::usd)]
                     max_cost: Option<f64> = Never => max_cost_usd;
-                    /// Token budget of the whole loop
+                    /// Token budget for the whole loop
                     #[arg(long, value_name = "N", value_parser = values::count)]
                     max_tokens: Option<u64> = Never => max_tokens;
-                    /// Time limit of one iteration
+                    /// Time limit for one iteration
                     #[arg(long, value_name = "DUR", value_parser = values::time_limit)]
                     timeout: Option<Secs> = Never, not 0 => iteration_timeout_secs;
-                    /// Silence without work that ends an iteration as hung [default: 30m]
+                    /// Time without output or activity after which an iteration counts as hung and is ended [default: 30m]
                     #[arg(long, value_name = "DUR", value_parser = values::duration)]
                     idle_timeout: Option<Secs> = Never => idle_timeout_secs;
                     /// Failed iterations in a row that end the loop [default: 5]
                     #[arg(long, value_name = "N", value_parser = values::number)]
                     max_failures: Option<u32> = Never, not 0 => max_failures;
-                    /// Iterations without progress before a nudge, twice as many end the loop; 0: off [default: by backend]
+                    /// Iterations without progress before a nudge; twice as many end the loop; 0: off [default: depends on the backend]
                     #[arg(long, value_name = "N", value_parser = values::number)]
                     stall_after: Option<u32> = Never => stall_after;
-                    /// Between asking processes to end and killing them [default: 5s; less for some agents]
+                    /// Time between asking processes to end and killing them [default: 5s; less for some agents]
                     #[arg(long, value_name = "DUR", value_parser = values::duration)]
                     kill_grace: Option<Secs> = Never => kill_grace_secs;
-                    /// Log kept of one iteration, or `unlimited` [default: 2GB]
+                    /// Maximum log size of one iteration, or `unlimited` [default: 2GB]
                     #[arg(long, value_name = "SIZE", value_parser = values::size)]
                     max_log: Option<SizeLimit> = Never => max_log_bytes;
-                    /// Snapshots of the work tree kept for `loop diff` and `loop rewind`, or `unlimited` [default: 2GB]
+                    /// Maximum size of the snapshots kept for `loop diff` and `loop rewind`, or `unlimited` [default: 2GB]
                     #[arg(long, value_name = "SIZE", value_parser = values::size)]
                     max_snapshots: Option<SizeLimit> = Never => max_snapshot_bytes;
                 }
@@ -87,7 +87,7 @@ macro_rules! settings_table {
                     /// claude, codex, gemini, opencode, generic, or a profile [default: guessed]
                     #[arg(long, value_name = "NAME")]
                     backend: Option<String> = Always;
-                    /// The model, passed in the backend's own way
+                    /// The model, passed with the backend's own flag
                     #[arg(long, value_name = "NAME")]
                     model: Option<String> = AsFlag => model;
                     /// What the agent may do without asking [default: agent]
@@ -96,27 +96,27 @@ macro_rules! settings_table {
                     /// An agent that takes over when those before it are limited or failing; repeatable
                     #[arg(long, value_name = "AGENT")]
                     fallback: Vec<String> = Always => fallback;
-                    /// A variable for the agent alone, never written anywhere; without a value it is inherited, which
-                    /// no list of processes shows; repeatable
+                    /// An environment variable for the agent only, never stored; without a value it is inherited,
+                    /// which no process list shows; repeatable
                     #[arg(long, value_name = "K[=V]", value_parser = values::variable)]
                     env: Vec<Variable>;
-                    /// How the prompt reaches the agent [default: by backend]
+                    /// How the prompt is passed to the agent [default: depends on the backend]
                     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
                     prompt_mode: Option<PromptMode> = Never => backend.prompt_mode;
                 }
                 /// What is added to the prompt.
                 #[command(next_help_heading = "Prompt")]
                 PromptArgs {
-                    /// Later iterations get the bare prompt; only gate failures and your notes are added
+                    /// Give later iterations the bare prompt; only gate failures and your notes are added
                     #[arg(long, overrides_with = "iteration_context")]
                     fresh_context: bool = Never;
-                    /// Later iterations are told where they stand (the default)
+                    /// Tell later iterations which iteration they are (the default)
                     #[arg(long, overrides_with = "fresh_context")]
                     iteration_context: bool;
-                    /// A file whose text stands before the prompt at every iteration; repeatable
+                    /// A file whose text is put before the prompt in every iteration; repeatable
                     #[arg(long, value_name = "FILE")]
                     spec_file: Vec<PathBuf> = OutsideProject;
-                    /// Budget of those files, in tokens [default: 5000]
+                    /// Token budget for those files [default: 5000]
                     #[arg(long, value_name = "N", value_parser = values::number)]
                     max_spec_tokens: Option<u32> = Never => max_spec_tokens;
                 }
@@ -126,10 +126,10 @@ macro_rules! settings_table {
                     /// Commit after each iteration; not with --scud-tag
                     #[arg(long)]
                     auto_commit: bool = Never => git.auto_commit;
-                    /// Message of those commits [default: loop: iteration {iteration}]; not with --scud-tag
+                    /// Message for those commits [default: loop: iteration {iteration}]; not with --scud-tag
                     #[arg(long, value_name = "T")]
                     commit_template: Option<String> = Never => git.commit_template;
-                    /// Make and switch to a branch first
+                    /// Create a branch and switch to it first
                     #[arg(long)]
                     branch: bool = Never => git.create_branch;
                     /// Name of that branch [default: loop/{timestamp}]
@@ -142,34 +142,34 @@ macro_rules! settings_table {
                 /// How a graph of tasks is run.
                 #[command(next_help_heading = "Tasks")]
                 GraphArgs {
-                    /// An implementation plan: a task's section of it goes into its spec
+                    /// An implementation plan; each task's spec gets its section of the plan
                     #[arg(long, value_name = "FILE")]
                     plan: Option<PathBuf>;
-                    /// Notes of an earlier run, for every task
+                    /// Notes from an earlier run, for every task
                     #[arg(long, value_name = "FILE")]
                     handoff: Option<PathBuf>;
-                    /// Attempts at a task [default: 3]
+                    /// Maximum attempts at each task [default: 3]
                     #[arg(long, value_name = "N", value_parser = values::number)]
                     max_iterations_per_task: Option<u32> = Never, not 0 -> max_iterations_per_task;
-                    /// Give one agent a whole wave, instead of a fresh one to each task
+                    /// Give a whole wave to one agent instead of a fresh agent to each task
                     #[arg(long)]
                     no_sub_agents: bool;
-                    /// Land each task as a commit of its own, and not one a wave; with --in-place commit nothing
+                    /// Land each task as its own commit instead of one commit per wave; with --in-place commit nothing
                     #[arg(long)]
                     no_auto_commit_waves: bool;
-                    /// Start a task as soon as what it depends on is merged
+                    /// Start a task as soon as its dependencies are merged
                     #[arg(long)]
                     no_wave_barrier: bool;
-                    /// How a task is told: a text or file with {task}, {plan}, {custom}, {verification}
+                    /// Layout of a task's spec: a text or file with {task}, {plan}, {custom}, {verification}
                     #[arg(long, value_name = "TEXT|FILE")]
                     spec_template: Option<String> = OutsideProject;
-                    /// Work in this tree, one task at a time, instead of in worktrees
+                    /// Work in this checkout, one task at a time, instead of in worktrees
                     #[arg(long)]
                     in_place: bool = Never;
-                    /// Tasks at the same time, each in a worktree of its own [default: 1, bare: 4]
+                    /// Number of tasks to run in parallel, each in its own worktree [default: 1; without N: 4]
                     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = BARE_PARALLEL, value_parser = values::number)]
                     parallel: Option<u32> = Never -> parallel;
-                    /// Count tasks that somebody else marks while the loop runs as the mark says
+                    /// Accept the marks that others set on tasks while the loop runs
                     #[arg(long)]
                     trust_marks: bool;
                 }

@@ -25,7 +25,7 @@ pub(super) struct BackLines<'a> {
 impl<'a> BackLines<'a> {
     /// Returns the lines and the byte behind the last whole one.
     pub fn new(path: &'a Path, file: &'a File) -> Result<(Self, u64), JournalError> {
-        let len = file.metadata().map_err(ops::at("look at", path))?.len();
+        let len = file.metadata().map_err(ops::at("inspect", path))?.len();
         let mut lines = Self {
             path,
             file,

@@ -79,7 +79,7 @@ pub(super) fn checked(line: &[u8]) -> Result<&[u8], BadLine> {
     if crc.as_bytes() == trailer {
         Ok(body)
     } else {
-        Err(damaged("the checksum does not fit the line"))
+        Err(damaged("the checksum does not match the line"))
     }
 }
 

@@ -47,7 +47,7 @@ impl std::fmt::Display for Cut {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "cut {} bytes of an unfinished line off at byte {}",
+            "removed {} bytes of an unfinished line at byte {}",
             self.bytes, self.at_byte
         )
     }
@@ -65,7 +65,6 @@ pub enum JournalError {
     /// A line in the middle, or a finished last line, is not what was written.
     #[error("{} is damaged at byte {byte}: {why}", path.display())]
     Damaged {
-        /// The journal.
         path: PathBuf,
         /// Where the first bad line begins.
         byte: u64,
@@ -73,9 +72,8 @@ pub enum JournalError {
         why: String,
     },
     /// The line is whole, but this version has no words for it.
-    #[error("{} holds a line at byte {byte} that this version cannot read: {why}", path.display())]
+    #[error("{} has a line at byte {byte} that this version cannot read: {why}", path.display())]
     Unreadable {
-        /// The journal.
         path: PathBuf,
         /// Where the line begins.
         byte: u64,
@@ -85,7 +83,6 @@ pub enum JournalError {
     /// A newer version wrote here; nothing was changed.
     #[error("{} was written by a newer version of descartes (format {found}, this one knows {FORMAT})", path.display())]
     Newer {
-        /// The journal.
         path: PathBuf,
         /// The format that was found.
         found: u32,
@@ -93,19 +90,15 @@ pub enum JournalError {
     /// Somebody else changed the file while we held it.
     #[error("{} was changed by another program: {what}", path.display())]
     Foreign {
-        /// The journal.
         path: PathBuf,
         /// What was seen.
         what: String,
     },
     /// An earlier failure left the file in an unknown state; opening it again recovers.
-    #[error("{} cannot be written since an earlier failure", path.display())]
-    Poisoned {
-        /// The journal.
-        path: PathBuf,
-    },
+    #[error("{} cannot be written after an earlier failure", path.display())]
+    Poisoned { path: PathBuf },
     /// The event has no JSON form.
-    #[error("cannot put an event into words: {0}")]
+    #[error("cannot serialize an event: {0}")]
     Encode(#[source] serde_json::Error),
 }
 
@@ -113,15 +106,15 @@ impl JournalError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
-            Self::Full(_) => "make room on the disk, then resume the loop",
+            Self::Full(_) => "free some disk space, then resume the loop",
             Self::Damaged { .. } => {
                 "descartes loop resume --repair drops the damaged line and keeps a copy of the file"
             }
             Self::Newer { .. } | Self::Unreadable { .. } => {
                 "update descartes to the version that wrote it; nothing was changed"
             }
-            Self::Foreign { .. } => "resume the loop; what another program wrote there is checked",
-            Self::Poisoned { .. } => "resume the loop: its last line is checked and mended",
+            Self::Foreign { .. } => "resume the loop: what the other program wrote is checked",
+            Self::Poisoned { .. } => "resume the loop: its last line is checked and repaired",
             Self::Io(_) | Self::Encode(_) => return None,
         })
     }

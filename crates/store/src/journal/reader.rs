@@ -144,7 +144,7 @@ impl JournalReader {
         let ours = self
             .file
             .metadata()
-            .map_err(ops::at("look at", &self.path))?;
+            .map_err(ops::at("inspect", &self.path))?;
         let mut len = ours.len();
         if let Ok(there) = crate::safe_open::metadata(&self.path)
             && !same_file(&there, &ours)

@@ -34,7 +34,7 @@ impl Reserve {
         };
         match fill() {
             Err(error) if ops::is_full(&error) => ops::remove_file(&self.path),
-            other => other.map_err(ops::at("reserve room in", &self.path)),
+            other => other.map_err(ops::at("reserve space in", &self.path)),
         }
     }
 

@@ -143,7 +143,10 @@ pub(super) fn check_head(
         });
     }
     if head.seq != next_seq {
-        let why = format!("line number {} stands where {next_seq} should", head.seq);
+        let why = format!(
+            "found line number {} where {next_seq} was expected",
+            head.seq
+        );
         return Err(JournalError::Damaged {
             path: path.to_owned(),
             byte,

@@ -22,7 +22,7 @@ pub fn seek(
     key: impl Fn(&Record) -> Option<u64>,
 ) -> Result<JournalReader, JournalError> {
     let file = ops::open_read(path)?;
-    let mut high = file.metadata().map_err(ops::at("look at", path))?.len();
+    let mut high = file.metadata().map_err(ops::at("inspect", path))?.len();
     let mut low = 0;
     while high - low > NEAR {
         let middle = low + (high - low) / 2;

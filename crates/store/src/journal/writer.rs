@@ -245,16 +245,16 @@ impl Journal {
         let ours = self
             .file
             .metadata()
-            .map_err(ops::at("look at", &self.path))?;
+            .map_err(ops::at("inspect", &self.path))?;
         if ours.len() != self.len {
             let what = format!("{} bytes where {} were expected", ours.len(), self.len);
             return Err(self.foreign(what));
         }
         match safe_open::metadata(&self.path) {
             Ok(there) if same_file(&there, &ours) => Ok(()),
-            Ok(_) => Err(self.foreign("another file stands in its place".to_owned())),
+            Ok(_) => Err(self.foreign("it was replaced by another file".to_owned())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.make_anew()?),
-            Err(error) => Err(IoError::new("look at", &self.path, error).into()),
+            Err(error) => Err(IoError::new("inspect", &self.path, error).into()),
         }
     }
 

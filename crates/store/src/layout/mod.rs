@@ -70,7 +70,6 @@ impl StateRoot {
         }
     }
 
-    /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -127,12 +126,10 @@ pub struct LoopDir {
 }
 
 impl LoopDir {
-    /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The truth.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")
     }
@@ -187,7 +184,6 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// The folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -34,7 +34,7 @@ fn ensure(folder: &Path) -> Result<(), IoError> {
         && !project.exists()
     {
         let gone = std::io::Error::from(ErrorKind::NotFound);
-        return Err(IoError::new("make the folder", folder, gone));
+        return Err(IoError::new("create the folder", folder, gone));
     }
     ops::make_dir(folder, Sync::Durable)?;
     let ignore = folder.join(".gitignore");

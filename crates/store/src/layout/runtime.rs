@@ -14,10 +14,10 @@ const LONGEST: usize = 107;
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// The folder is there, and is not ours alone.
-    #[error("{} is not a private folder of this user", .0.display())]
+    #[error("{} is not a private folder owned by this user", .0.display())]
     NotPrivate(PathBuf),
     /// The path would not fit into a socket address.
-    #[error("{} is longer than a socket path may be ({LONGEST} bytes)", .0.display())]
+    #[error("{} is too long for a socket path (at most {LONGEST} bytes)", .0.display())]
     TooLong(PathBuf),
     /// The system refused.
     #[error(transparent)]
@@ -61,7 +61,7 @@ fn socket_in(folder: &Path, name: &str) -> Result<PathBuf, RuntimeError> {
         return Err(error.into());
     }
     // Not followed: in a shared temp dir a link may be somebody's trap.
-    let there = std::fs::symlink_metadata(folder).map_err(ops::at("look at", folder))?;
+    let there = std::fs::symlink_metadata(folder).map_err(ops::at("inspect", folder))?;
     let private =
         there.is_dir() && there.uid() == Uid::effective().as_raw() && there.mode() & 0o077 == 0;
     match private {

@@ -9,7 +9,6 @@ use tracing::debug;
 /// A run whose logs were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrunedRun {
-    /// Its number.
     pub run: u64,
     /// Room that it took on the disk.
     pub bytes: u64,

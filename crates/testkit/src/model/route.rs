@@ -10,7 +10,6 @@ use super::responses::Responses;
 
 /// What a request wants.
 pub(super) enum Route {
-    /// An answer.
     Answer(&'static dyn Api, Form, Option<String>),
     /// Something small that every test has alike.
     Fixed(Value),

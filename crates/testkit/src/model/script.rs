@@ -41,7 +41,6 @@ pub enum Side {
     Turn,
 }
 
-/// One answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Turn {
@@ -151,10 +150,8 @@ pub enum Fault {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
 pub enum Tools {
-    /// None.
     #[default]
     None,
-    /// One call.
     One(Tool),
     /// Parallel calls.
     Many(Vec<Tool>),
@@ -185,7 +182,6 @@ pub enum Tool {
     },
     /// A tool by its own name.
     Named {
-        /// The name.
         name: String,
         /// The arguments as they are.
         #[serde(default)]

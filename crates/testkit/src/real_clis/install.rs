@@ -21,7 +21,6 @@ pub enum InstallError {
     /// A program failed.
     #[error("{what} failed:\n{output}")]
     Failed {
-        /// The command.
         what: String,
         /// What it said.
         output: String,

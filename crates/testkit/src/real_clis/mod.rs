@@ -17,7 +17,6 @@ pub use launch::{Launch, Login, Options, Patience, Permission};
 pub enum RealCli {
     /// Claude Code.
     Claude,
-    /// Codex.
     Codex,
     /// Gemini CLI.
     Gemini,
@@ -26,7 +25,6 @@ pub enum RealCli {
 }
 
 impl RealCli {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
 
     /// Its command's name.

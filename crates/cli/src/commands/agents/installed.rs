@@ -18,7 +18,6 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(15);
 /// An agent that is there.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// Its program.
     pub program: PathBuf,
     /// Its version; none where it was not asked.
     pub version: Option<VersionSeen>,
@@ -136,12 +135,12 @@ fn ends(child: &mut Child, by: Instant) -> bool {
 pub fn show_version(profile: &Profile, version: Option<&VersionSeen>) -> String {
     let known = profile.known_version.as_deref().unwrap_or("?");
     let Some(version) = version else {
-        return "not trusted, not started".to_owned();
+        return "not trusted, so not started".to_owned();
     };
     match version {
         VersionSeen::Known(version) | VersionSeen::Untried(version) => version.clone(),
         VersionSeen::Older(version) => format!("{version} (older than {known})"),
         VersionSeen::Newer(version) => format!("{version} (newer than {known})"),
-        VersionSeen::Unreadable => "tells no version".to_owned(),
+        VersionSeen::Unreadable => "reports no version".to_owned(),
     }
 }

@@ -52,12 +52,9 @@ fn format(json: bool) -> Format {
 /// The profile of that name.
 fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
     profiles.get(name).ok_or_else(|| CliError::Usage {
-        message: format!("no agent is called `{name}`"),
+        message: format!("unknown agent `{name}`"),
         hints: vec![
-            format!(
-                "known are {}",
-                profiles.names().collect::<Vec<_>>().join(", ")
-            ),
+            format!("known: {}", profiles.names().collect::<Vec<_>>().join(", ")),
             format!("add your own as [agents.{name}] in .descartes/config.toml"),
         ],
     })

@@ -33,7 +33,7 @@ const TRIES: [Try; 3] = [
         table: "1000:M 500:D 100:C 50:L 10:X 9:IX 5:V 4:IV 1:I",
     },
     Try {
-        thought: "The same holds for 40, 90, 400 and 900. Now the table is whole.",
+        thought: "The same holds for 40, 90, 400 and 900. Now the table is complete.",
         table: "1000:M 900:CM 500:D 400:CD 100:C 90:XC 50:L 40:XL 10:X 9:IX 5:V 4:IV 1:I",
     },
 ];

@@ -1,8 +1,6 @@
 //! The demo's project: a task, and a gate that needs nothing but a POSIX shell.
 
-/// The task.
 pub const PROMPT: &str = "PROMPT.md";
-/// The gate.
 pub const GATE: &str = "test.sh";
 /// What the agent writes.
 pub const PROGRAM: &str = "roman.sh";

@@ -20,7 +20,6 @@ use crate::session::program::this_program;
 use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 
-/// Runs it.
 pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let dir = folder(&ctx.paths.temp_dir)?;
     for (name, text) in files::ALL {
@@ -51,7 +50,7 @@ pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         printer.line(&closing(&dir, printer));
         if program("descartes", ctx).is_none() {
             printer.hint(&format!(
-                "`descartes` is not on your PATH: type {} instead, or put it there",
+                "`descartes` is not on your PATH: type {} instead, or add it to your PATH",
                 this_program().display()
             ));
         }
@@ -112,8 +111,8 @@ fn opening(printer: &Printer) -> String {
     let strong = |text: &str| printer.out.text(Tone::Strong, text);
     format!(
         "{}\n\
-         An agent is to write a script that prints Roman numerals.\n\
-         It is quick to say that it is done; the gate, `sh {}`, decides.\n",
+         An agent is asked to write a script that prints Roman numerals.\n\
+         It is quick to claim that it is done; the gate, `sh {}`, decides.\n",
         strong("A loop, from claim to proof."),
         files::GATE
     )
@@ -126,6 +125,6 @@ fn closing(dir: &Path, printer: &Printer) -> String {
          descartes init\n  descartes loop start --command claude --permissions edit --prompt '…' --verify '…'",
         strong("Everything is kept. Look around:"),
         shell_words::quote(&dir.display().to_string()),
-        strong("Then, in a project of your own:")
+        strong("Then, in your own project:")
     )
 }

@@ -24,7 +24,7 @@ pub fn look(
         out.push(note(
             "agents",
             "no known agent is installed",
-            "any command can be one: --command './my-agent'",
+            "any command can be an agent: --command './my-agent'",
         ));
     }
     out.extend(default_missing(profiles, settings, ctx));
@@ -48,7 +48,7 @@ fn default_missing(
     Some(note(
         "agents",
         message,
-        "set default_agent in a config file, or give --command",
+        "set default_agent in a config file, or use --command",
     ))
 }
 

@@ -14,7 +14,6 @@ pub enum Level {
     Problem,
 }
 
-/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What was looked at.

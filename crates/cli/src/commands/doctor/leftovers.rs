@@ -34,7 +34,7 @@ fn processes(root: &StateRoot) -> Vec<Finding> {
     let tell = |(id, pids): (String, Vec<u32>)| {
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         let message = format!(
-            "processes of loop {id}, which does not run: {}",
+            "processes of loop {id}, which is not running: {}",
             pids.join(" ")
         );
         problem(
@@ -123,7 +123,7 @@ fn interrupted(root: &StateRoot) -> Vec<Finding> {
             Ok(LoopStanding::Interrupted) => {
                 let place = entry.meta.working_dir.display();
                 let message = format!("loop {} in {place} was interrupted", entry.meta.name);
-                let hint = format!("go on with: descartes loop resume {}", entry.meta.id);
+                let hint = format!("continue it with: descartes loop resume {}", entry.meta.id);
                 Some(note("leftovers", message, &hint))
             }
             Ok(LoopStanding::Running(_) | LoopStanding::Finished(_)) => None,

@@ -75,7 +75,7 @@ pub fn disk(root: &StateRoot) -> Vec<Finding> {
     let mut out = match probe(there) {
         Ok(()) => vec![ok("state", format!("{shown} can be written"))],
         Err(error) => {
-            let hint = "mend its permissions, or set DESCARTES_STATE_DIR to another folder";
+            let hint = "fix its permissions, or set DESCARTES_STATE_DIR to another folder";
             vec![problem(
                 "state",
                 format!("{shown} cannot be written: {error}"),
@@ -87,8 +87,8 @@ pub fn disk(root: &StateRoot) -> Vec<Finding> {
         let free = stat.blocks_available().saturating_mul(stat.fragment_size());
         let words = format!("{} free", show_size(free));
         out.push(match free {
-            0..FULL => problem("state", words, "make room: descartes clean"),
-            FULL..TIGHT => note("state", words, "logs need room: descartes clean"),
+            0..FULL => problem("state", words, "free some space: descartes clean"),
+            FULL..TIGHT => note("state", words, "logs need space: descartes clean"),
             _ => ok("state", words),
         });
     }
@@ -127,7 +127,7 @@ pub fn log(root: &StateRoot) -> Finding {
     });
     let newest = match logs.max() {
         Some((_, log)) => format!("of the newest loop in the background: {}", log.display()),
-        None => "none: no loop ran in the background".to_owned(),
+        None => "none: no loop has run in the background".to_owned(),
     };
     ok("log", format!("{newest}; more with {VARIABLE}=debug"))
 }

@@ -35,9 +35,10 @@ pub fn look(root: &StateRoot, profiles: &Profiles) -> Vec<Finding> {
     let tell = |(agent, (lines, name)): (String, (u64, String))| {
         let lines = plural(lines, "line");
         let message =
-            format!("{agent}: {lines} of its stream not understood of late, in loop {name}");
+            format!("{agent}: {lines} of its recent output not understood, in loop {name}");
         let hint = format!(
-            "is its version known? descartes agents; what it said: descartes loop logs --raw (of {name})"
+            "check its version: descartes agents; see its output: descartes loop logs --raw (of \
+             {name})"
         );
         note("streams", message, &hint)
     };

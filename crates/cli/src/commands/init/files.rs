@@ -7,7 +7,6 @@ use super::project::Project;
 pub struct NewFile {
     /// Its path in the project.
     pub path: &'static str,
-    /// Its text.
     pub text: String,
 }
 
@@ -38,19 +37,21 @@ pub fn all(project: &Project) -> Vec<NewFile> {
 
 fn prompt(project: &Project) -> String {
     let check = match project.gates.first() {
-        Some(gate) => format!("Before you say that you are done, run `{gate}` and make it pass.\n"),
+        Some(gate) => {
+            format!("Before you say that you are done, run `{gate}` and make sure it passes.\n")
+        }
         None => "Before you say that you are done, check that it works.\n".to_owned(),
     };
     format!(
         "# Task\n\n\
-         Describe here what is to be done, and how one can see that it is. For example:\n\n\
-         - which behaviour is wanted, with an example of input and output\n\
-         - what must stay as it is\n\n\
+         Describe here what should be done, and how to tell that it is done. For example:\n\n\
+         - the behaviour you want, with an example of input and output\n\
+         - what must not change\n\n\
          # How to work\n\n\
-         - Read AGENTS.md and what lies in specs/ first.\n\
-         - Take one step at a time. Your work stays in the files from iteration to iteration.\n\
+         - Read AGENTS.md and the files in specs/ first.\n\
+         - Take one step at a time. Your work persists in the files from iteration to iteration.\n\
          - {check}\n\
-         When everything is done, print on a line of its own:\n\n\
+         When everything is done, print this on a line of its own:\n\n\
          <promise>COMPLETE</promise>\n\n\
          If it cannot be done, say why, then print:\n\n\
          <promise>BLOCKED</promise>\n"
@@ -60,7 +61,8 @@ fn prompt(project: &Project) -> String {
 fn agents(project: &Project) -> String {
     let mut out = String::from(
         "# Notes for agents\n\n\
-         Keep this file short: it is read at every iteration. Write down what is not obvious from the code.\n\n\
+         Keep this file short: it is read in every iteration. Write down what is not obvious \
+         from the code.\n\n\
          ## Commands\n\n",
     );
     if project.commands.is_empty() {
@@ -69,24 +71,26 @@ fn agents(project: &Project) -> String {
     for (name, command) in &project.commands {
         out.push_str(&format!("- {name}: `{command}`\n"));
     }
-    out.push_str("\n## Conventions\n\n- (what a newcomer would get wrong)\n");
+    out.push_str("\n## Conventions\n\n- (what a newcomer is likely to get wrong)\n");
     out
 }
 
 const SPECS: &str = "# Specs\n\n\
-    One file for each part of what is to be built: what it does, seen from outside, and how one can check it.\n\
-    Give a file to a loop with `--spec-file specs/NAME.md`; it then stands before the prompt at every iteration.\n";
+    One file for each part of what should be built: what it does, seen from outside, and how to \
+    check it.\n\
+    Give a file to a loop with `--spec-file specs/NAME.md`; it is then put before the prompt in \
+    every iteration.\n";
 
 fn config(project: &Project) -> String {
     let mut out = String::from(
         "# Settings of this project. All keys and their defaults: descartes config defaults\n\
          # This folder keeps itself out of git; to share this file: git add -f .descartes/config.toml\n\n\
-         # The task, read again at every iteration.\n\
+         # The task, read again in every iteration.\n\
          prompt_file = \"PROMPT.md\"\n\n",
     );
     if project.gates.is_empty() {
         out.push_str(
-            "# A command that proves the work. Without one, the agent's word is all there is.\n\
+            "# A command that proves the work. Without one there is only the agent's word for it.\n\
              #verify = [\"./check.sh\"]\n",
         );
     } else {
@@ -101,7 +105,8 @@ fn config(project: &Project) -> String {
     out.push_str(
         "\n# The agent: a command, or claude, codex, gemini, opencode.\n\
          #default_agent = \"claude\"\n\n\
-         # What it may do without asking, for nobody is there to answer: \"edit\" lets it change files here,\n\
+         # What it may do without asking, since nobody is there to answer: \"edit\" lets it \
+         change files here,\n\
          # \"all\" lets it do anything (best in a sandbox), \"agent\" leaves it to the agent's own settings.\n\
          permissions = \"edit\"\n\n\
          max_iterations = 20\n",

@@ -19,18 +19,17 @@ use crate::style::Tone;
 use crate::trust;
 use crate::within::refuse_from_within;
 
-/// Runs it.
 pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let dir = ctx.absolute(&args.dir);
     if !dir.is_dir() {
         return Err(CliError::usage(
             format!("{} is not a directory", dir.display()),
-            "give the folder of a project",
+            "name the folder of a project",
         ));
     }
     let found = project::look(&dir);
     let what = if found.kinds.is_empty() {
-        "nothing that is known".to_owned()
+        "no known kind of project".to_owned()
     } else {
         found.kinds.join(", ")
     };
@@ -69,7 +68,7 @@ pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         }
     }
     if !args.dry_run {
-        printer.line("next: write the task into PROMPT.md, then: descartes loop start");
+        printer.line("next: write the task in PROMPT.md, then: descartes loop start");
     }
     Ok(0)
 }

@@ -27,7 +27,6 @@ pub enum Found {
     Nothing,
     /// A folder that we did not write.
     Foreign,
-    /// Ours.
     Ours {
         /// What was written.
         files: Vec<String>,
@@ -36,7 +35,6 @@ pub enum Found {
     },
 }
 
-/// The folder.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -46,7 +44,6 @@ impl Folder {
         Self(path)
     }
 
-    /// Its place.
     pub fn path(&self) -> &Path {
         &self.0
     }

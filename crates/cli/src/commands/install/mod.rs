@@ -54,16 +54,16 @@ pub fn install(
         Found::Foreign => {
             return Err(CliError::Refused {
                 message: format!(
-                    "{} is there already, and not of ours",
+                    "{} already exists and was not written by descartes",
                     folder.path().display()
                 ),
-                hints: vec!["write over it: descartes install claude --force".to_owned()],
+                hints: vec!["to overwrite it: descartes install claude --force".to_owned()],
             });
         }
     }
     folder.write(FILES)?;
     printer.line(&folder.path().display().to_string());
-    printer.talk("Claude Code has it at its next start, or after /reload-plugins:");
+    printer.talk("Claude Code loads it at its next start, or after /reload-plugins:");
     for command in ["ralph-loop TAG", "cancel-ralph", "help"] {
         printer.talk(&format!("  /{PLUGIN}:{command}"));
     }
@@ -95,7 +95,10 @@ pub fn uninstall(
             let left = folder.remove(&files)?;
             printer.line(&format!("removed {}", folder.path().display()));
             for path in left {
-                printer.note(&format!("{} is not of ours, and stays", path.display()));
+                printer.note(&format!(
+                    "{} was not written by descartes and is kept",
+                    path.display()
+                ));
             }
             Ok(0)
         }
@@ -105,7 +108,10 @@ pub fn uninstall(
                 Place::Project => "for your own: descartes uninstall claude --user",
             };
             Err(CliError::Refused {
-                message: format!("nothing of ours is in {}", folder.path().display()),
+                message: format!(
+                    "nothing written by descartes is in {}",
+                    folder.path().display()
+                ),
                 hints: vec![other.to_owned()],
             })
         }
@@ -146,7 +152,7 @@ fn folder(args: &InstallArgs, ctx: &CommandContext) -> Result<Folder, CliError> 
                 .map(|home| PathBuf::from(home).join(".claude"));
             own.or(home).ok_or_else(|| {
                 CliError::usage(
-                    "there is no home folder: HOME is not set",
+                    "no home folder: HOME is not set",
                     "set HOME, or use --project",
                 )
             })?

@@ -34,7 +34,6 @@ struct CancelReport {
     text: String,
 }
 
-/// Runs it.
 pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, ctx, printer)?;
     within::refuse_steering(&found)?;
@@ -46,7 +45,7 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result
         Sent::Live(ticket) => live(&found, ticket, printer)?,
         Sent::Signalled { pid } => {
             printer.note(&format!(
-                "no control socket that answers: sent SIGTERM to process {pid}"
+                "no control socket answers: sent SIGTERM to process {pid}"
             ));
             gone(&found, Instant::now(), limit(&found)?, printer)?
         }
@@ -87,7 +86,7 @@ fn live(
 ) -> Result<CancelReport, CliError> {
     let (limit, begun) = (limit(found)?, Instant::now());
     if ticket.effect(SAY_SO)? == ControlEffect::Pending {
-        printer.talk("asked; waiting until every process of the loop is gone");
+        printer.talk("requested; waiting until every process of the loop is gone");
         ticket.effect(limit.saturating_sub(begun.elapsed()))?;
     }
     gone(found, begun, limit, printer)
@@ -147,7 +146,7 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<CancelReport, CliErr
         true => {
             let reason = found.state()?.exit_reason();
             format!(
-                "the loop had ended already: {}; nothing to cancel",
+                "the loop had already ended: {}; nothing to cancel",
                 reason.sentence()
             )
         }
@@ -162,10 +161,10 @@ fn stopped(found: &LoopHandle, nothing_new: bool) -> Result<CancelReport, CliErr
             .count();
         if ended.len() > left {
             let count = plural((ended.len() - left) as u64, "process");
-            text.push_str(&format!("; ended {count} that its dead host had left"));
+            text.push_str(&format!("; ended {count} left behind by its dead host"));
         }
         if left > 0 {
-            text.push_str(&format!("; {left} would not end"));
+            text.push_str(&format!("; {left} could not be ended"));
         }
     }
     Ok(CancelReport {

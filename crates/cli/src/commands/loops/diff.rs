@@ -22,7 +22,6 @@ use crate::style::Paint;
 /// A person waits for this; the loop does not.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs it.
 pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
     found.refuse_displaced()?;
@@ -74,7 +73,7 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
     drop(printer.exact(shown.as_bytes()));
     if printer.out == Paint::Plain && shown.as_bytes() != diff {
         printer.note(
-            "control characters were left out or secrets masked: to apply it, take the bytes with --raw",
+            "control characters were removed or secrets masked: to apply the patch, use --raw",
         );
     }
     Ok(0)

@@ -13,7 +13,6 @@ use crate::settings::start::Start;
 use crate::style::Tone;
 use crate::view::words;
 
-/// Prints it.
 pub fn run(
     start: &Start,
     existing: OnExistingState,
@@ -29,7 +28,7 @@ pub fn run(
         .invocation
         .deliver(&start.agent.profile, &prompt, "PROMPT-FILE")
         .map_err(|error| {
-            CliError::usage(error.to_string(), "give it another way with --prompt-mode")
+            CliError::usage(error.to_string(), "pass it another way with --prompt-mode")
         })?;
     let shown = |word: &String| {
         if *word == prompt {
@@ -68,9 +67,9 @@ pub fn run(
 fn way(mode: PromptMode) -> &'static str {
     match mode {
         PromptMode::Arg => "the prompt is an argument",
-        PromptMode::Stdin => "the prompt comes on standard input",
-        PromptMode::Env => "the prompt stands in the variable PROMPT",
-        PromptMode::File => "the prompt stands in a file, whose path is an argument",
+        PromptMode::Stdin => "the prompt is passed on standard input",
+        PromptMode::Env => "the prompt is passed in the variable PROMPT",
+        PromptMode::File => "the prompt is passed in a file whose path is an argument",
         PromptMode::None => "the prompt is not passed",
     }
 }
@@ -119,7 +118,7 @@ fn plan(
         )
     };
     rows.push(("each at most", time(config.iteration_timeout_secs)));
-    rows.push(("in all at most", budgets(config)));
+    rows.push(("total at most", budgets(config)));
     rows.push(("hung after", time(Some(config.idle_timeout_secs))));
     rows.push((
         "log of each",
@@ -147,10 +146,10 @@ fn done_when(config: &IterativeLoopConfig) -> String {
     let gates = !config.verify.is_empty();
     match (&config.completion_promise, gates) {
         (Some(promise), true) => {
-            format!("<promise>{promise}</promise> is claimed and every gate is green")
+            format!("<promise>{promise}</promise> is claimed and every gate passes")
         }
         (Some(promise), false) => format!("<promise>{promise}</promise> is claimed"),
-        (None, true) => "every gate is green".to_owned(),
+        (None, true) => "every gate passes".to_owned(),
         (None, false) => "the agent exits with code 0".to_owned(),
     }
 }

@@ -32,7 +32,6 @@ const COLUMNS: [(&str, usize); 9] = [
     ("COST", 8),
 ];
 
-/// Runs it.
 pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, ctx, printer)?;
     let life = found.life()?;

@@ -34,7 +34,6 @@ struct LoopLine {
     dir: String,
 }
 
-/// Runs it.
 pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let all = loops(ctx, &ctx.here, printer)?;
     let scope = match args.all {
@@ -48,7 +47,7 @@ pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         return Ok(0);
     }
     if found.is_empty() {
-        printer.talk("no loop here");
+        printer.talk("no loops here");
         if !args.all && !all.list(&Scope::All)?.is_empty() {
             printer.hint("loops elsewhere: descartes loop list --all");
         }

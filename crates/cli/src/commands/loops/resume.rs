@@ -31,10 +31,9 @@ use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
 /// What to do where an agent cannot be told a model.
-pub(super) const OTHER_COMMAND: &str = "the model is then chosen by the command or by the agent's \
-    own settings: start a loop with another --command";
+pub(super) const OTHER_COMMAND: &str = "the model is chosen by the command or by the agent's own \
+    settings: start a loop with another --command";
 
-/// Runs it.
 pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let here = place(args, ctx)?;
     let elsewhere = here.as_ref().filter(|_| args.working_dir.is_some());
@@ -121,7 +120,7 @@ fn place(args: &ResumeArgs, ctx: &CommandContext) -> Result<Option<PathBuf>, Cli
 fn no_directory(dir: &Path, why: &str) -> CliError {
     CliError::usage(
         format!("cannot work in {}: {why}", dir.display()),
-        "give a directory that exists with --working-dir",
+        "pass an existing directory with --working-dir",
     )
 }
 
@@ -211,7 +210,7 @@ pub(super) fn change(args: &ChangeArgs, ctx: &CommandContext) -> Result<ConfigCh
         if text.trim().is_empty() {
             return Err(CliError::usage(
                 "the prompt is empty",
-                "give one with --prompt or --prompt-file",
+                "set one with --prompt or --prompt-file",
             ));
         }
         check_prompt(text)?;
@@ -248,8 +247,8 @@ fn refuse_without_tasks(
     // What cannot be read is told by the loop itself as it is taken up.
     match config_of(found, ctx, &Known::builtin()?) {
         Some(config) if config.tasks.is_none() => Err(CliError::usage(
-            format!("{flag} is for a loop over tasks, and this one has none"),
-            format!("leave {flag} away"),
+            format!("{flag} is for task loops, and this loop has no tasks"),
+            format!("omit {flag}"),
         )),
         _ => Ok(()),
     }
@@ -331,7 +330,7 @@ fn mend(found: &LoopToResume, root: &StateRoot, printer: &Printer) -> Result<(),
     let mut dropped = format!("dropped {}", plural(done.damaged, "damaged line"));
     if done.dependent > 0 {
         let dependent = plural(done.dependent, "later line");
-        dropped.push_str(&format!(" and {dependent} that cannot follow without it"));
+        dropped.push_str(&format!(" and {dependent} that depended on it"));
     }
     printer.note(&format!(
         "repaired the journal: {dropped}, kept {}; the damaged file is now {}",

@@ -27,7 +27,6 @@ const REWIND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that are named before it is asked.
 const NAMED: usize = 20;
 
-/// Runs it.
 pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, ctx, printer)?;
     found.refuse_displaced()?;
@@ -40,7 +39,7 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
     let Some(target) = &args.to else {
         return Err(CliError::usage(
             "rewind to where?",
-            "give an iteration, for example: descartes loop rewind 3",
+            "name an iteration, for example: descartes loop rewind 3",
         ));
     };
     within::refuse_steering(&found)?;
@@ -64,7 +63,7 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
         if !printer.ask("rewind?") {
             return Err(CliError::Refused {
                 message: "nothing was changed".to_owned(),
-                hints: vec!["to do it without a question: --yes".to_owned()],
+                hints: vec!["to do it without being asked: --yes".to_owned()],
             });
         }
     }
@@ -98,7 +97,7 @@ fn rewind(
     let copy = format!("before-rewind-{date}-{millis:03}");
     let rewound = tree.rewind(to, &copy)?;
     hold.note(format!(
-        "the work tree was put back to {name}; as it was before: safety copy {copy}"
+        "the work tree was restored to {name}; its previous state: safety copy {copy}"
     ))?;
     hold.finish()?;
     Ok(RewindReport { rewound, copy })
@@ -109,7 +108,7 @@ fn runs(found: &LoopHandle) -> CliError {
         .pid()
         .map_or_else(String::new, |pid| format!(" (pid {pid})"));
     CliError::Refused {
-        message: format!("the loop runs{pid}: its agent works in this tree"),
+        message: format!("the loop is running{pid}: its agent works in this work tree"),
         hints: vec![format!(
             "end it first: descartes loop cancel {}",
             found.name()
@@ -121,7 +120,7 @@ fn runs(found: &LoopHandle) -> CliError {
 fn refuse_without_worktree(found: &LoopHandle) -> Result<(), CliError> {
     match (found.task(), found.meta().working_dir.is_dir()) {
         (Some(task), false) => Err(CliError::Refused {
-            message: format!("the worktree of task {task} is gone: there is nothing to put back"),
+            message: format!("the worktree of task {task} is gone: there is nothing to restore"),
             hints: vec![format!(
                 "what its loop changed: descartes loop diff {}",
                 found.id()
@@ -190,7 +189,7 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
     let exact = [&rewound.skipped, &rewound.kept, &rewound.nested];
     let except = match exact.iter().all(|paths| paths.is_empty()) {
         true => "",
-        false => ", except for what is named below",
+        false => ", except for what is listed below",
     };
     printer.line(&format!(
         "the work tree is as {name} left it{except}: {} written, {} removed",
@@ -199,21 +198,21 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
     ));
     for path in &rewound.kept {
         printer.warning(&format!(
-            "left as it is, since it was ignored then: {}",
+            "left as it is, because it was ignored then: {}",
             path.display()
         ));
     }
     for path in &rewound.nested {
         printer.warning(&format!(
-            "not put back, since it is a repository of its own: {}",
+            "not restored, because it is a separate repository: {}",
             path.display()
         ));
     }
     for path in &rewound.skipped {
         printer.warning(&format!(
-            "left as it is, something ignored is in the way: {}",
+            "left as it is, because something ignored is in the way: {}",
             one_line(&path.to_string_lossy())
         ));
     }
-    printer.hint(&format!("the way back: {back}"));
+    printer.hint(&format!("to undo: {back}"));
 }

@@ -18,7 +18,6 @@ use crate::settings::tasks;
 use crate::trust::{self, Asking};
 use crate::within;
 
-/// Runs it.
 pub fn run(args: &StartArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let ctx = &around_for(args, ctx, printer)?;
     let start = resolve(args, ctx)?;

@@ -47,7 +47,7 @@ pub fn say(args: &SayArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
             message: error.to_string(),
             hints: vec![format!(
-                "a note of several words stands in quotes: descartes loop say \"{} {name} …\"",
+                "put a note of several words in quotes: descartes loop say \"{} {name} …\"",
                 args.text
             )],
         },
@@ -144,10 +144,12 @@ fn deliver(
             let resume = format!("descartes loop resume{}", as_typed(which, found));
             let text = match command {
                 Command::Unpause => {
-                    format!("no longer paused; the loop is not running, go on with `{resume}`")
+                    format!(
+                        "no longer paused; the loop is not running, continue it with `{resume}`"
+                    )
                 }
                 _ => format!(
-                    "{}; the loop is not running, it holds from `{resume}` on",
+                    "{}; the loop is not running, it takes effect with `{resume}`",
                     recorded_words(command)
                 ),
             };
@@ -180,7 +182,7 @@ fn nothing_to_do(command: &Command, state: &LoopState) -> Option<&'static str> {
             Some("the loop is not paused: nothing to do")
         }
         Command::RetryNow if state.wait.is_none() && state.tasks.is_none() => {
-            Some("the loop waits for nothing: nothing to retry")
+            Some("the loop is not waiting: nothing to retry")
         }
         _ => None,
     }
@@ -197,20 +199,23 @@ fn names(command: &Command) -> String {
 fn without_host(command: &Command, state: &LoopState) -> String {
     match (&state.phase, command) {
         (Phase::Finished { reason, .. }, Command::Say { .. }) if reason.is_success() => {
-            "accepted, but the loop was done before anybody was told".to_owned()
+            "accepted, but the loop was done before the note reached an agent".to_owned()
         }
         (Phase::Finished { .. }, Command::Say { .. }) => {
-            "accepted; the loop ended before anybody was told: the note holds from the next resume on"
+            "accepted; the loop ended before the note reached an agent: it takes effect with the \
+             next resume"
                 .to_owned()
         }
-        _ => "accepted; the loop's process is gone meanwhile: it holds at the next resume".to_owned(),
+        _ => "accepted; the loop's process has gone in the meantime: it takes effect with the \
+            next resume"
+            .to_owned(),
     }
 }
 
 fn done(command: &Command, words: &str, state: &LoopState) -> String {
     match command {
         Command::Pause => format!("paused before iteration {}", state.iterations + 1),
-        Command::Unpause => "going on".to_owned(),
+        Command::Unpause => "continuing".to_owned(),
         Command::Say { .. } => words.to_owned(),
         Command::Set { .. } => format!("changed: {}", names(command)),
         Command::RetryNow => "trying again now".to_owned(),
@@ -222,13 +227,14 @@ fn pending(command: &Command, state: &LoopState) -> String {
     let now = state.run().map_or(state.iterations, |run| run.iteration);
     match command {
         Command::Pause if state.run().is_some() => {
-            format!("accepted: it holds after iteration {now}")
+            format!("accepted: it takes effect after iteration {now}")
         }
-        Command::Pause => "accepted: it holds before the next iteration".to_owned(),
+        Command::Pause => "accepted: it takes effect before the next iteration".to_owned(),
         Command::Say { .. } if state.tasks.is_some() => {
-            "accepted: every attempt that starts is told, until one has worked with it".to_owned()
+            "accepted: every attempt that starts gets the note, until one has finished with it"
+                .to_owned()
         }
-        Command::Say { .. } => format!("accepted: iteration {} is told", now + 1),
+        Command::Say { .. } => format!("accepted: iteration {} gets the note", now + 1),
         _ => "accepted".to_owned(),
     }
 }

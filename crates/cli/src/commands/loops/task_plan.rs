@@ -11,7 +11,6 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::style::Tone;
 
-/// Prints it.
 pub fn run(config: &IterativeLoopConfig, dir: &Path, printer: &Printer) -> Result<i32, CliError> {
     let Some(tasks) = &config.tasks else {
         return Ok(0);
@@ -37,7 +36,7 @@ fn attempts(tasks: &TasksConfig) -> String {
     match &tasks.source {
         TaskFile::Scud { .. } => format!("{} for each task", tasks.max_iterations_per_task),
         TaskFile::Roadmap { defaults, .. } => format!(
-            "{} for a looping task, 1 and its retries for any other, unless it says otherwise",
+            "{} for a looping task, 1 plus its retries for any other, unless the task sets its own",
             defaults.iterations
         ),
     }
@@ -54,7 +53,7 @@ fn rows(config: &IterativeLoopConfig, tasks: &TasksConfig) -> Vec<(&'static str,
     rows.push((
         "place",
         match tasks.place {
-            WorkPlace::InPlace => "in this tree, one at a time".to_owned(),
+            WorkPlace::InPlace => "in this checkout, one at a time".to_owned(),
             WorkPlace::Worktrees => format!("in worktrees, {} at a time", tasks.parallel),
         },
     ));

@@ -80,8 +80,8 @@ pub fn find_iteration(
             _ if id.is_none() && of.state_file.is_none() => id = Some(word.clone()),
             _ => {
                 return Err(CliError::usage(
-                    format!("`{word}` is one too many"),
-                    "give an iteration and a loop, for example: 3 auth",
+                    format!("unexpected extra argument `{word}`"),
+                    "use an iteration and a loop, for example: 3 auth",
                 ));
             }
         }
@@ -97,7 +97,8 @@ pub fn find_iteration(
 pub fn has_no_iterations(found: &LoopHandle, then: &str) -> CliError {
     CliError::Refused {
         message: format!(
-            "loop {} works on tasks: it has no iterations of its own, the loop of each task has",
+            "loop {} works on tasks: it has no iterations of its own, only the loops of its \
+             tasks do",
             found.name()
         ),
         hints: vec![format!(

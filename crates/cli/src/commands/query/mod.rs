@@ -11,7 +11,6 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-/// Runs it.
 pub fn run(args: &QueryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     if args.schema {
         drop(printer.exact(SCHEMA.as_bytes()));
@@ -57,10 +56,7 @@ fn told(error: QueryError, sql: &str) -> CliError {
                     word => format!(" (line {line}, column {column}: `{word}`)"),
                 }
             });
-            CliError::usage(
-                format!("the SQL cannot be answered: {message}{place}"),
-                schema,
-            )
+            CliError::usage(format!("cannot run the SQL: {message}{place}"), schema)
         }
         error @ (QueryError::Changes | QueryError::NoQuestion) => {
             CliError::usage(error.to_string(), "ask with: select … from loops")
@@ -68,7 +64,7 @@ fn told(error: QueryError, sql: &str) -> CliError {
         QueryError::Disk(error) => error.into(),
         error @ QueryError::Index { .. } => CliError::Failed {
             message: error.to_string(),
-            hints: vec!["it can be deleted at any time, and is made anew".to_owned()],
+            hints: vec!["it can be deleted at any time and is then rebuilt".to_owned()],
         },
     }
 }

@@ -45,7 +45,7 @@ impl Gathered {
         if found.has_journal() {
             let read = found.records(|record| gathered.take(&record));
             if let Err(error) = read {
-                gathered.trouble(format!("{error}; what stands behind that is not told here"));
+                gathered.trouble(format!("{error}; what comes after that is not shown here"));
             }
         }
         match found.look() {

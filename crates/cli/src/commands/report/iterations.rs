@@ -13,7 +13,6 @@ use crate::view::words;
 /// More would make a page that no browser likes.
 pub const SHOWN: usize = 500;
 
-/// The section.
 pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> String {
     let rows = gathered.story.rows();
     let current = gathered.story.current();
@@ -160,7 +159,7 @@ fn body(
         out.push_str(&block(&note.text, "note"));
     }
     if !row.preview.trim().is_empty() {
-        out.push_str("<h3>How its words begin</h3>\n");
+        out.push_str("<h3>Beginning of its answer</h3>\n");
         out.push_str(&block(&row.preview, "words"));
     }
     out

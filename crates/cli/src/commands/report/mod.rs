@@ -25,7 +25,6 @@ use crate::settings::command_context::CommandContext;
 
 const FILE: &str = "report.html";
 
-/// Runs it.
 pub fn run(args: &ReportArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let found = find(&args.which, ctx, printer)?;
     let mut gathered = Gathered::of(&found);
@@ -48,7 +47,7 @@ pub fn run(args: &ReportArgs, ctx: &CommandContext, printer: &Printer) -> Result
     }
     printer.line(&path.display().to_string());
     if args.open && !opened(&path, ctx) {
-        printer.note("no browser was found: open the file by hand");
+        printer.note("no browser was found: open the file yourself");
     }
     Ok(0)
 }

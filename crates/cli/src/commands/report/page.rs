@@ -26,10 +26,7 @@ pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
     body.push_str(&troubles(gathered));
     if let Some(state) = &gathered.state {
         body.push_str(&section("What to do next", &next(gathered, state)));
-        body.push_str(&section(
-            "How it stands, and on what evidence",
-            &evidence(gathered, state),
-        ));
+        body.push_str(&section("Status and evidence", &evidence(gathered, state)));
         body.push_str(&section("What was asked", &asked(state)));
     }
     body.push_str(&pictures::pictures(gathered, &clock));
@@ -116,7 +113,7 @@ fn sentence(status: &Status, clock: &Clock) -> String {
             }
         }
         Status::Waiting { until, why } => format!("until {}: {}", at(*until, clock), text(why)),
-        Status::Interrupted => "no process has it; nothing is lost".to_owned(),
+        Status::Interrupted => "no process is running it; nothing is lost".to_owned(),
         _ => String::new(),
     }
 }
@@ -168,7 +165,7 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
     });
     rows.extend(config.verify.iter().map(|gate| ("gate", code(gate))));
     if config.verify.is_empty() {
-        rows.push(("gates", "none: nothing but the agent's word".to_owned()));
+        rows.push(("gates", "none: only the agent's word".to_owned()));
     }
     rows.push((
         "limit",
@@ -201,8 +198,8 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> String {
         Some(row) => {
             let green = row.gates.iter().all(GateRow::passed);
             let words = match green {
-                true => "All gates were green",
-                false => "A gate was red",
+                true => "All gates passed",
+                false => "A gate failed",
             };
             let who = match &row.task {
                 Some((task, _)) => format!("task {task}, attempt {}", row.iteration),
@@ -302,7 +299,7 @@ fn remarks(gathered: &Gathered, clock: &Clock) -> String {
             Some(0) => "given to the tasks".to_owned(),
             Some(iteration) => format!("given to iteration {iteration}"),
         };
-        let words = format!("you said, {given}: {}", note.text);
+        let words = format!("your note, {given}: {}", note.text);
         lines.push((note.at, words));
     }
     lines.extend(

@@ -25,8 +25,9 @@ pub fn pictures(gathered: &Gathered, clock: &Clock) -> String {
             waits: &waits,
             budget_micros: dollars.map(|dollars| (dollars * 1e6) as u64),
         };
-        let words = "width: time · height: tokens (an empty bar: nobody told) · green: proven done · \
-                     red: a red gate or a failure · yellow: waits · line: cost so far";
+        let words = "width: time · height: tokens (an empty bar: not reported) · green: proven \
+            done · \
+                     red: a failed gate or a failure · yellow: waiting · line: cost so far";
         let picture = figure(&timeline(&of, clock, WIDTH, 240.0), "", words);
         out.push_str(&section("Over time", &picture));
     }
@@ -35,7 +36,7 @@ pub fn pictures(gathered: &Gathered, clock: &Clock) -> String {
         out.push_str(&section("Tasks by wave", &picture));
         let lanes = gathered.lanes.lanes();
         if !lanes.is_empty() {
-            let words = "one bar an attempt or a merge · green: proven · red: refused or failed · \
+            let words = "one bar per attempt or merge · green: proven · red: refused or failed · \
                          grey: interrupted";
             let picture = figure(&gantt(&lanes, clock, WIDTH), "", words);
             out.push_str(&section("Over time", &picture));

@@ -6,7 +6,6 @@ use descartes_kernel::view::waves;
 
 use super::html::{code, pill, section, text};
 
-/// The sections.
 pub fn tasks(tasks: &TasksState) -> String {
     let parts = [
         section("Blocked", &blocked(tasks)),
@@ -108,7 +107,7 @@ fn commits(tasks: &TasksState) -> String {
             out.push_str(&format!("<p>Your branch is at {}.</p>\n", code(commit)));
         }
         Some(Landing::Ready { branch, why, .. }) => out.push_str(&format!(
-            "<p>{} Finished work waits on {}: {}</p>\n",
+            "<p>{} Finished work is waiting on {}: {}</p>\n",
             pill("warn", "ready to land"),
             code(branch),
             text(why)

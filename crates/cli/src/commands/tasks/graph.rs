@@ -11,7 +11,6 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-/// Runs it.
 pub fn run(args: &GraphShowArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let tasks = tasks_of(&args.which, ctx)?;
     let loaded = open_source(&tasks, &ctx.here)?

@@ -21,7 +21,6 @@ use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
 use crate::within;
 
-/// Runs it.
 pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let root = ctx.root(&ctx.here);
     let waiting = waiting(args, ctx, &root)?;
@@ -34,7 +33,7 @@ pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         wait_for_leaving(&root, found.state_file())?;
         if found.life()? == Life::Alive {
             printer.talk(&format!(
-                "the loop {} is running: it lands its work itself",
+                "the loop {} is running: it lands its own work",
                 found.name()
             ));
             code = code.max(exit::REFUSED);
@@ -114,18 +113,18 @@ fn nothing(
     if let Some((what, name)) = left {
         return Err(CliError::Host(refused(
             format!(
-                "work of {what} waits on {name}, but the loop that made it is not known any more"
+                "work of {what} is waiting on {name}, but the loop that made it is no longer known"
             ),
-            format!("its gates are not known either: git merge {name}, then run your own"),
+            format!("its gates are not known either: git merge {name}, then run your own gates"),
         )));
     }
     if let Some(tag) = &args.tag {
         return Err(CliError::Host(refused(
-            format!("there is no task loop of `{tag}` here whose work could land"),
-            "see what there is: descartes work",
+            format!("there is no task loop for `{tag}` here whose work could land"),
+            "see what is waiting: descartes work",
         )));
     }
-    printer.line("no finished work waits to land here");
+    printer.line("no finished work is waiting to land here");
     Ok(0)
 }
 

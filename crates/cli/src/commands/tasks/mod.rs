@@ -40,7 +40,7 @@ fn tasks_of(which: &WhichTasks, ctx: &CommandContext) -> Result<TasksConfig, Cli
             None => {
                 return Err(CliError::usage(
                     "which tasks?",
-                    "give --scud-tag TAG or --roadmap FILE",
+                    "use --scud-tag TAG or --roadmap FILE",
                 ));
             }
         },

@@ -52,13 +52,13 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
     if args.growth > MOST_GROWTH {
         return Err(CliError::usage(
             format!("--growth {} is more than {MOST_GROWTH}", args.growth),
-            "growth is for a few tasks more; look at them before the next",
+            "growth is for a few more tasks; review them before asking for more",
         ));
     }
     if args.ralph_default_iterations == 0 {
         return Err(CliError::usage(
             "--ralph-default-iterations 0 would do nothing",
-            "give a number from 1",
+            "use 1 or more",
         ));
     }
     refuse_flags(args)?;
@@ -124,8 +124,8 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
         // A run that was cut short goes on.
         Ok(loaded) if !args.place.force && goes_on(&loaded.state, retry_blocked) => {
             printer.note(match loaded.state.completed {
-                true => "going on with the run that ended with blocked tasks",
-                false => "going on with the run that was interrupted (--force starts anew)",
+                true => "continuing the run that ended with blocked tasks",
+                false => "continuing the run that was interrupted (--force starts over)",
             });
             let trust = args.scud.tasks.trust_marks;
             if let Some(warning) = for_new_runs(run) {
@@ -169,14 +169,16 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
 fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
     if args.done.no_promise {
         return Err(CliError::usage(
-            "--no-promise means nothing to a roadmap: a task that loops (`ralph: true`) ends with its promise, and one that does not needs none",
-            "leave it away, or leave `ralph: true` away from the tasks that gates alone decide",
+            "--no-promise does not apply to a roadmap: a task that loops (`ralph: true`) ends \
+             with its promise, and other tasks need none",
+            "omit it, or omit `ralph: true` from the tasks that gates alone decide",
         ));
     }
     if args.tasks.max_iterations_per_task.is_some() {
         return Err(CliError::usage(
-            "--max-iterations-per-task means nothing to a roadmap: its tasks have `max_iterations` or `retries`",
-            "for looping tasks that do not say: --ralph-default-iterations N",
+            "--max-iterations-per-task does not apply to a roadmap: its tasks have \
+             `max_iterations` or `retries`",
+            "for looping tasks that do not set their own: --ralph-default-iterations N",
         ));
     }
     Ok(())
@@ -266,7 +268,7 @@ fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
     names.retain(|flag| !FOR_ANY_RUN.contains(&flag.as_str()));
     (!names.is_empty()).then(|| {
         format!(
-            "the run goes on as it was started: {} would hold for a new one (--force)",
+            "the run continues as it was started: {} would only apply to a new one (--force)",
             names.join(", ")
         )
     })
@@ -295,7 +297,7 @@ fn check(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
     if findings.is_empty() {
         let tasks = roadmap::parse(&text).tasks.len();
         printer.line(&format!(
-            "{}: {}, nothing to say",
+            "{}: {}, no problems found",
             args.file.display(),
             plural(tasks as u64, "task")
         ));
@@ -323,7 +325,7 @@ fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
     if !path.exists() {
         match args.json {
             true => printer.json(&json!({"forgotten": false}).to_string()),
-            false => printer.line("there is nothing to forget: it was never run here"),
+            false => printer.line("there is nothing to forget: it has never run here"),
         }
         return Ok(0);
     }
@@ -334,7 +336,7 @@ fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
         return Ok(0);
     }
     printer.line(&format!(
-        "forgotten; what was known is kept as {}",
+        "forgotten; the old state is kept as {}",
         kept.display()
     ));
     Ok(0)

@@ -22,7 +22,6 @@ use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
 
-/// Runs it.
 pub fn run(
     args: &RoadmapFileArgs,
     ctx: &CommandContext,
@@ -51,7 +50,7 @@ pub fn run(
         (_, true) => "running".to_owned(),
         (Some(state), _) if state.completed => state.exit_reason.sentence(),
         (Some(_), _) => format!(
-            "interrupted (go on with: descartes roadmap run {})",
+            "interrupted (continue with: descartes roadmap run {})",
             shell_words::quote(&args.file.display().to_string())
         ),
         (None, _) => "not run yet".to_owned(),
@@ -110,7 +109,6 @@ fn cost(spent: &Spent) -> Option<Cost> {
     spent.cost_micros.map(|micros| Cost { micros, estimated })
 }
 
-/// One task.
 struct StatusRow {
     id: String,
     status: &'static str,

@@ -19,7 +19,6 @@ use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::start::promise;
 use crate::settings::tasks::template;
 
-/// Runs it.
 pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let mut tasks = tasks_of(&args.which, ctx)?;
     // As the loop would have it; nothing of it is run here.
@@ -95,7 +94,7 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         };
         printer.note(&format!("{name}: {}{cut} tokens", part.kept));
     }
-    printer.note(&format!("{} tokens in all", spec.tokens));
+    printer.note(&format!("{} tokens in total", spec.tokens));
     for warning in &spec.warnings {
         printer.warning(warning);
     }

@@ -9,7 +9,6 @@ use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-/// Runs it.
 pub fn run(args: &WorkArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let root = ctx.root(&ctx.here);
     if let Some(WorkVerb::Land(land)) = &args.verb {
@@ -23,7 +22,7 @@ pub fn run(args: &WorkArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         return Ok(0);
     }
     if pieces.is_empty() {
-        printer.line("no work of task loops is waiting here: all of it has landed");
+        printer.line("no work of task loops is waiting here: everything has landed");
         return Ok(0);
     }
     for piece in &pieces {
@@ -42,7 +41,7 @@ fn line(piece: &WorkItem) -> String {
         WorkLocation::Ready { name, commits } => {
             let count = count(*commits);
             let tag = shell_words::quote(what);
-            format!("{what:<23} not landed, waits on {name} ({count}): descartes work land {tag}")
+            format!("{what:<23} not landed, waiting on {name} ({count}): descartes work land {tag}")
         }
         WorkLocation::Merged { commits } => {
             let count = count(*commits);
@@ -66,7 +65,8 @@ fn line(piece: &WorkItem) -> String {
                         false => "rm -r",
                     };
                     format!(
-                        "; kept, since it holds what is found nowhere else: {}; when you have taken that out: {remove} {}",
+                        "; kept, because it contains work that exists nowhere else: {}; once you \
+                         have saved that: {remove} {}",
                         holds.join("; "),
                         shell_words::quote(&path.to_string_lossy())
                     )

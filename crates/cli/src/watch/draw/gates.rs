@@ -8,7 +8,6 @@ use crate::view::words;
 use crate::watch::app::App;
 use descartes_kernel::units::plural;
 
-/// The lines.
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let theme = &context.theme;
     let columns = usize::from(columns);
@@ -18,7 +17,9 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     };
     let gates = &view.state.config.verify;
     if gates.is_empty() {
-        return vec![dim("this loop has no gate: --verify sets one".to_owned())];
+        return vec![dim(
+            "this loop has no gates: set one with --verify".to_owned()
+        )];
     }
     let detail = app.detail.as_ref();
     let selected = app.selected_row();

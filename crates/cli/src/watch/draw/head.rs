@@ -50,7 +50,7 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
             let hint = if app.filter.is_empty() {
                 hint
             } else {
-                "no loop is called so: / and Esc take the filter away"
+                "no loop matches: / and Esc clear the filter"
             };
             lines.push(Line::from(toned(theme, Tone::Dim, hint)));
         }
@@ -115,7 +115,7 @@ fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
             ];
             return Line::from(spans);
         }
-        (Status::Interrupted, _) => text.push_str(" · go on: descartes loop resume"),
+        (Status::Interrupted, _) => text.push_str(" · continue: descartes loop resume"),
         (Status::Ended { reason }, _) => text.push_str(&format!(" · {}", reason.sentence())),
         _ => text = format!("started {elapsed} ago · {tokens} tokens · {cost}"),
     }

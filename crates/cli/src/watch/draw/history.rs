@@ -52,7 +52,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
     let top = match app.selected_row() {
         Some(selected) => table(frame, app, context, rows, selected),
         None => {
-            let none = toned(theme, Tone::Dim, "no iteration is over yet");
+            let none = toned(theme, Tone::Dim, "no iteration has finished yet");
             put(frame, rows, vec![Line::from(none)]);
             0
         }
@@ -259,8 +259,8 @@ fn all_of(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Vec<L
 
 fn verdict(row: &HistoryRow) -> &'static str {
     match &row.verdict {
-        None if row.error.is_some() => "did not count",
-        None => "under way",
+        None if row.error.is_some() => "not counted",
+        None => "in progress",
         Some(Verdict::Promise | Verdict::Gates | Verdict::Success) => "done",
         Some(Verdict::Refused) => "refused",
         Some(Verdict::Blocked(_)) => "blocked",
@@ -272,7 +272,7 @@ fn verdict(row: &HistoryRow) -> &'static str {
 
 fn ended(by: EndedBy) -> Option<String> {
     let words = match by {
-        EndedBy::Timeout => "its time was up",
+        EndedBy::Timeout => "timed out",
         EndedBy::Idle => "hung",
         EndedBy::Budget(_) => "the budget was used up",
         EndedBy::Cancel => "cancelled",

@@ -184,7 +184,7 @@ fn scrolled(
     if top + fit < all
         && let Some(last) = shown.last_mut()
     {
-        let more = format!("… {} lines more", all - top - fit + 1);
+        let more = format!("… {} more lines", all - top - fit + 1);
         *last = Line::styled(more, context.theme.tone(Tone::Dim));
     }
     put(frame, area, shown);

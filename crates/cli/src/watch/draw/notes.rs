@@ -31,15 +31,15 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let notes = view.notes.iter().map(|note| {
         let at = note.at.map_or_else(|| "earlier".to_owned(), clock);
         let (tone, given) = match note.given_to {
-            None => (Tone::Warn, "waits for the next prompt".to_owned()),
-            Some(0) => (Tone::Normal, "was told".to_owned()),
-            Some(iteration) => (Tone::Normal, format!("told to iteration {iteration}")),
+            None => (Tone::Warn, "waiting for the next prompt".to_owned()),
+            Some(0) => (Tone::Normal, "delivered".to_owned()),
+            Some(iteration) => (Tone::Normal, format!("given to iteration {iteration}")),
         };
         (tone, format!("{at}  {} ({given})", note.text))
     });
     part(
         "Notes",
-        "none; s says something to the agent",
+        "none; press s to send the agent a note",
         notes.collect(),
     );
     let waits = view.waits.iter().map(|wait| {

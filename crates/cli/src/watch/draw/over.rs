@@ -29,8 +29,8 @@ pub fn footer(app: &App, context: &Context, columns: u16) -> Line<'static> {
             let text = format!("cancel {name} and end everything it started? y/n");
             Line::from(toned(theme, Tone::Warn, cut_end(&text, columns)))
         }
-        Dialog::Say { text, .. } => typing("say: ", text, "Enter: send, Esc: not"),
-        Dialog::Filter => typing("filter: ", &app.filter, "Enter: keep, Esc: all"),
+        Dialog::Say { text, .. } => typing("say: ", text, "Enter: send, Esc: cancel"),
+        Dialog::Filter => typing("filter: ", &app.filter, "Enter: apply, Esc: clear"),
         Dialog::None | Dialog::Help => match &app.message {
             Some(message) => {
                 let text = cut_end(&crate::view::width::one_line(&message.text), columns);
@@ -43,15 +43,14 @@ pub fn footer(app: &App, context: &Context, columns: u16) -> Line<'static> {
 
 fn hints(app: &App) -> String {
     let here = match (app.focus, app.tab) {
-        (Focus::List, _) => "↑↓ choose  → look  / filter",
-        (Focus::Pane, Tab::History) => "↑↓ choose  Enter output  d diff",
+        (Focus::List, _) => "↑↓ select  → view  / filter",
+        (Focus::Pane, Tab::History) => "↑↓ select  Enter output  d diff",
         (Focus::Pane, Tab::Output) => "↑↓ scroll  G follow  e stderr  o pager",
         (Focus::Pane, _) => "↑↓ scroll  Tab next",
     };
     format!(" {here}  p pause  c cancel  s say  r retry  q quit")
 }
 
-/// The keys.
 pub fn help(frame: &mut Frame<'_>, context: &Context, body: Rect) {
     let theme = &context.theme;
     let wide = HELP.iter().map(|(_, does)| width(does)).max().unwrap_or(0) + 16;

@@ -105,11 +105,7 @@ pub fn chart(
         .reduce(f64::max)
         .filter(|most| *most > 0.0)
     else {
-        return vec![Line::from(toned(
-            theme,
-            Tone::Dim,
-            "         nothing is known yet",
-        ))];
+        return vec![Line::from(toned(theme, Tone::Dim, "         no data yet"))];
     };
     let steps = theme.marks.heights.len();
     let mut lines = Vec::new();

@@ -10,7 +10,6 @@ use crate::style::Tone;
 use crate::view::words;
 use crate::watch::app::App;
 
-/// The lines.
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let Some(tasks) = app.view().and_then(|view| view.state.tasks.as_deref()) else {
         return Vec::new();
@@ -76,7 +75,7 @@ fn running(tasks: &TasksState, context: &Context, columns: usize) -> Vec<Line<'s
         lines.push(Line::from(toned(theme, Tone::Strong, text)));
     }
     if lines.is_empty() {
-        lines.push(Line::from(toned(theme, Tone::Dim, "no task is worked on")));
+        lines.push(Line::from(toned(theme, Tone::Dim, "no task is running")));
     }
     lines
 }

@@ -260,7 +260,7 @@ fn notes_that_do_not_fit_are_scrolled_from_where_the_screen_stands() {
     };
     let top = shown(&mut app, "");
     assert!(
-        top.contains("remark 0.") && top.contains("lines more"),
+        top.contains("remark 0.") && top.contains("more lines"),
         "{top}"
     );
     let middle = shown(&mut app, "m");
@@ -271,8 +271,8 @@ fn notes_that_do_not_fit_are_scrolled_from_where_the_screen_stands() {
     let end = shown(&mut app, "G");
     assert!(end.contains("remark 59.") && !end.contains("more"), "{end}");
     // Keys beyond the end are no debt.
-    assert!(shown(&mut app, "jjjk").contains("… 2 lines more"));
-    assert!(shown(&mut app, "Gk").contains("… 2 lines more"));
+    assert!(shown(&mut app, "jjjk").contains("… 2 more lines"));
+    assert!(shown(&mut app, "Gk").contains("… 2 more lines"));
     // The end is followed, a place is kept.
     shown(&mut app, "G");
     app.take_detail(remarks(80));

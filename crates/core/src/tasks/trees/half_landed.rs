@@ -108,13 +108,15 @@ impl Trees {
         }
         if !told.is_empty() {
             self.user.locks.tell(format!(
-                "{} in your checkout were already as the work to be landed has them: git was told so",
+                "{} in your checkout already matched the work to be landed: git's index was \
+                 updated",
                 plural(told.len() as u64, "file")
             ));
         }
         if !left.is_empty() {
             self.user.locks.tell(format!(
-                "{} in your checkout were half written by a git that was killed: they are written anew",
+                "{} in your checkout were partly written by a git process that was killed: \
+                 writing them again",
                 plural(left.len() as u64, "file")
             ));
         }

@@ -344,7 +344,7 @@ impl Trees {
             }
             if let Some(link) = link_above(dir, Path::new(name)) {
                 self.user.locks.tell(format!(
-                    "worktree_copy: {name} is not copied, since {} is a link there",
+                    "worktree_copy: {name} is not copied, because {} is a symbolic link there",
                     link.display()
                 ));
                 continue;
@@ -360,7 +360,7 @@ impl Trees {
 
 fn only_words(only: &[String]) -> String {
     let mut words = format!(
-        "These files are in your worktree, but git ignores them, so that they are in no commit: {}",
+        "These files are in your worktree, but git ignores them, so they are not in any commit: {}",
         only[..only.len().min(NAMED)].join(", ")
     );
     if only.len() > NAMED {
@@ -499,7 +499,7 @@ impl Integration {
             return Ok(match self.left_out(trees, base, theirs)? {
                 None => Squashed::Nothing,
                 Some(path) => Squashed::Refused(GitError::Refused(format!(
-                    "git says that there is nothing to merge, but {} of the work is not there",
+                    "git reports nothing to merge, but {} from the work is missing",
                     path.display()
                 ))),
             });

@@ -43,8 +43,8 @@ impl Trees {
         let listed = self.user.ask(&["worktree", "list", "--porcelain"])?;
         if listed.lines().any(|line| line == format!("branch {name}")) {
             return Err(GitError::Refused(format!(
-                "the branch {whole} is checked out, and git has no room for the branches of tasks beside it: check \
-                 out another one, or rename it: git branch -m {whole} NAME"
+                "the branch {whole} is checked out, and git cannot create the task branches next \
+                 to it: check out another branch, or rename it: git branch -m {whole} NAME"
             )));
         }
         let is_ours = self.put_by_us(&whole)?.as_deref() == Some(&*commit);
@@ -217,7 +217,7 @@ impl Trees {
                     return self.wait_for_hand(&merged, &why, Some(by_hand));
                 }
                 Err(Stuck::Stopped) => {
-                    let why = "the loop was stopped before it had landed";
+                    let why = "the loop was stopped before the work landed";
                     return self.wait_to_land(&merged, why);
                 }
             };
@@ -246,12 +246,13 @@ impl Trees {
             debug!(tries, "the user's branch moved while work was landing");
             if tries == SAID_AFTER {
                 self.user.locks.tell(
-                    "your branch moves while the gates run: merge and gates are done again until it lands"
+                    "your branch moved while the gates ran: merging and running the gates again \
+                     until the work lands"
                         .to_owned(),
                 );
             }
             if !self.pause(wait) {
-                let why = "your branch moved, and the loop was stopped before it had landed";
+                let why = "your branch moved, and the loop was stopped before the work landed";
                 return self.wait_to_land(&merged, why);
             }
             wait = (wait * 2).min(LONGEST_WAIT);
@@ -308,8 +309,8 @@ impl Trees {
             Proof::Red(tail) => {
                 let first = tail.lines().next().unwrap_or("").to_owned();
                 let why = match onward {
-                    true => format!("it is red: {first}"),
-                    false => format!("with commits made meanwhile it is red: {first}"),
+                    true => format!("a gate fails: {first}"),
+                    false => format!("with commits made in the meantime a gate fails: {first}"),
                 };
                 Ok(Err(Stuck::Person(why)))
             }
@@ -327,8 +328,8 @@ impl Trees {
         if let Some(from) = merged.from {
             self.note_taken_back();
             self.user.locks.tell(format!(
-                "your branch does not hold {} any more, which the work was built on: the work's own changes alone are \
-                 put onto it",
+                "your branch no longer contains {}, which the work was based on: only the work's \
+                 own changes are applied to it",
                 from.get(..12).unwrap_or(from)
             ));
         }
@@ -347,7 +348,7 @@ impl Trees {
                         after: from.to_owned(),
                     },
                 };
-                let why = format!("it conflicts with commits made meanwhile: {where_}");
+                let why = format!("it conflicts with commits made in the meantime: {where_}");
                 Ok(Err(Stuck::Conflict(why, by_hand)))
             }
         }

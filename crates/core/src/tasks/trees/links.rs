@@ -104,7 +104,7 @@ impl Trees {
     pub(super) fn tree_at(&self, path: &Path) -> Done<Repo> {
         let admin = self
             .admin_of(path)?
-            .ok_or_else(|| format!("{} is no worktree any more", path.display()))?;
+            .ok_or_else(|| format!("{} is no longer a worktree", path.display()))?;
         Ok(self.user.pinned(path, &admin))
     }
 
@@ -123,7 +123,7 @@ impl Trees {
         ];
         self.user.quiet(&add)?;
         let link = path.join(".git");
-        let admin = path_in(&link, "gitdir: ").ok_or("git made no worktree")?;
+        let admin = path_in(&link, "gitdir: ").ok_or("git did not create the worktree")?;
         self.note_admin(&name_of(path), &admin)
     }
 
@@ -175,7 +175,7 @@ impl Trees {
         fs_err::rename(path, self.folder.join(&apart))?;
         self.mark_kept(
             &apart,
-            &["a folder that was a worktree, and is none any more".to_owned()],
+            &["a folder that is no longer a worktree".to_owned()],
         )
     }
 
@@ -204,7 +204,7 @@ impl Trees {
             let holds = "a repository that an agent made in place of the worktree's own .git";
             self.mark_kept(&apart, &[holds.to_owned()])?;
             self.user.locks.tell(format!(
-                "an agent put a repository of its own in place of the .git of {}: it is kept at {}",
+                "an agent replaced the .git of {} with a repository of its own: it is kept at {}",
                 path.display(),
                 self.folder.join(&apart).display()
             ));
@@ -250,7 +250,8 @@ impl Trees {
             }
         };
         self.add_worktree(&apart, &commit)?;
-        let admin = path_in(&apart.join(".git"), "gitdir: ").ok_or("git made no worktree")?;
+        let admin =
+            path_in(&apart.join(".git"), "gitdir: ").ok_or("git did not create the worktree")?;
         let link = path.join(".git");
         if link.symlink_metadata().is_ok() {
             fs_err::remove_file(&link)?;
@@ -283,7 +284,7 @@ impl Trees {
         fs_err::rename(there, path)?;
         write_path(&admin.join("gitdir"), "", &path.join(".git"))?;
         self.user.locks.tell(format!(
-            "the worktree {} had been moved to {}: it is back",
+            "the worktree {} had been moved to {}: it was moved back",
             path.display(),
             there.display()
         ));

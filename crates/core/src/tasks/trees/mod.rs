@@ -121,19 +121,19 @@ impl Trees {
         let top = here.top().map_err(|error| {
             HostError::refused(
                 format!("worktrees need git: {error}"),
-                "give --in-place to work in this folder without git",
+                "use --in-place to work in this folder without git",
             )
         })?;
         let refuse = |error: GitError| {
             let hint = error.hint();
-            let hint = hint.unwrap_or_else(|| "give --in-place, or mend it in git".to_owned());
+            let hint = hint.unwrap_or_else(|| "use --in-place, or fix it in git".to_owned());
             HostError::refused(error.to_string(), hint)
         };
         let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !real(dir).starts_with(real(&top)) {
             return Err(HostError::refused(
                 format!(
-                    "the work tree of this repository is elsewhere, by its setting core.worktree: {}",
+                    "the work tree of this repository is elsewhere, as set by core.worktree: {}",
                     top.display()
                 ),
                 "go there, or: git config --unset core.worktree",
@@ -149,15 +149,15 @@ impl Trees {
             .is_some()
         {
             return Err(HostError::refused(
-                "work on tasks is kept on branches descartes/…, and git has no room for them beside the branch \
-                 descartes",
-                "rename that branch: git branch -m descartes NAME; or give --in-place",
+                "work on tasks is kept on branches descartes/…, which git cannot create while \
+                 there is a branch named descartes",
+                "rename that branch: git branch -m descartes NAME; or use --in-place",
             ));
         }
         if user.commit_of("HEAD").map_err(refuse)?.is_none() {
             return Err(HostError::refused(
                 "worktrees need a commit to start from, and this repository has none",
-                "make a first commit, or give --in-place",
+                "make a first commit, or use --in-place",
             ));
         }
         let tag = config.source.tag();
@@ -228,8 +228,8 @@ impl Trees {
     /// What a person should know before work begins in worktrees.
     pub(in crate::tasks) fn notices(&self) -> Vec<String> {
         let submodules = self.user.dir.join(".gitmodules").is_file();
-        let words = "this repository has submodules, and git leaves them empty in worktrees: \
-            set worktree_setup = \"git submodule update --init --recursive\" in the config";
+        let words = "this repository has submodules, which git leaves empty in worktrees: set \
+            worktree_setup = \"git submodule update --init --recursive\" in the config";
         (submodules && self.setup.is_none())
             .then(|| words.to_owned())
             .into_iter()

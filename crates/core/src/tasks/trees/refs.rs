@@ -63,7 +63,7 @@ impl Trees {
             Some(known) if found.as_ref() != Some(&known) => {
                 // An agent has the same repository in its hands.
                 self.user.locks.tell(format!(
-                    "somebody else moved {record}: it is put back to where this loop had it"
+                    "someone else moved {record}: it was reset to where this loop had left it"
                 ));
                 self.move_own(&[(record, found.as_deref(), &known)])?;
                 Ok(Some(known))
@@ -114,7 +114,7 @@ impl Trees {
             }
             let name = self.keep_commit(&commit)?;
             self.user.locks.tell(format!(
-                "{branch} held commits that are not from this loop: they are kept on {name}"
+                "{branch} contained commits that are not from this loop: they are kept on {name}"
             ));
             kept.push(commit);
         }
@@ -198,7 +198,8 @@ impl Trees {
             }
             self.move_branch(&mut put, &branch, &commit)?;
             self.user.locks.tell(format!(
-                "somebody else deleted the branch {branch}: it is put back to where this loop had it"
+                "someone else deleted the branch {branch}: it was restored to where this loop \
+                 had left it"
             ));
         }
         Ok(())
@@ -232,7 +233,7 @@ impl Trees {
         }
         let kept = self.keep_commit(tip)?;
         self.user.locks.tell(format!(
-            "{branch} held commits that are not from this loop: they are kept on {kept}"
+            "{branch} contained commits that are not from this loop: they are kept on {kept}"
         ));
         Ok(())
     }
@@ -294,7 +295,7 @@ impl Trees {
             {
                 let kept = self.keep_commit(found)?;
                 self.user.locks.tell(format!(
-                    "somebody else moved {}: it is put back, and what was there is kept on {kept}",
+                    "someone else moved {}: it was reset, and what was there is kept on {kept}",
                     self.merged_ref()
                 ));
             }

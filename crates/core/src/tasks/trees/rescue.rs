@@ -129,11 +129,13 @@ impl Trees {
         }
         let kept = kept.join(" and ");
         self.user.locks.tell(format!(
-            "an attempt that was cut short had left {branch}: what it was about is kept on {kept}"
+            "an interrupted attempt had switched away from {branch}: what it was working on is \
+             kept on {kept}"
         ));
         Ok(Some(format!(
-            "---\nEARLIER WORK: an attempt at this task was cut short while another commit than {branch} was checked \
-             out. What lay there is kept on {kept}; take what is of use (for example: git cherry-pick or git checkout \
+            "---\nEARLIER WORK: an attempt at this task was interrupted while a commit other \
+             than {branch} was checked out. What was there is kept on {kept}; take what is \
+             useful (for example: git cherry-pick or git checkout \
              from there), and stay on {branch}.\n---"
         )))
     }
@@ -203,7 +205,8 @@ impl Trees {
         }
         if self.user.branch()?.as_deref() == Some(branch) {
             return Err(GitError::Refused(format!(
-                "the branch {branch} is checked out in {}, and its task is to be worked on: check out another one",
+                "the branch {branch} is checked out in {}, but its task is about to be worked \
+                 on: check out another branch there",
                 self.user.dir.display()
             )));
         }
@@ -211,8 +214,9 @@ impl Trees {
         for (admin, tree) in self.others_with(branch)? {
             if tree.starts_with(&loops) {
                 return Err(GitError::Refused(format!(
-                    "a loop of the same tag in another checkout of this repository has {branch} in {0}: let it end, or \
-                     where it is over: git worktree remove --force {0}",
+                    "a loop with the same tag in another checkout of this repository has \
+                     {branch} in {0}: let it finish, or if it is over: git worktree remove \
+                     --force {0}",
                     tree.display()
                 )));
             }
@@ -221,8 +225,8 @@ impl Trees {
             if let Some(head) = other.commit_of("HEAD")? {
                 other.quiet(&["update-ref", "--no-deref", "HEAD", &head])?;
                 self.user.locks.tell(format!(
-                    "{branch} was checked out in {}, and is worked on by this loop: the same commit is checked out \
-                     there now, without the branch",
+                    "{branch} was checked out in {} and is needed by this loop: the same commit \
+                     is now checked out there, without the branch",
                     tree.display()
                 ));
             }

@@ -351,7 +351,8 @@ impl Trees {
         self.note_conflicts(work, &files)?;
         let list: Vec<String> = files.iter().map(|file| format!("- {file}")).collect();
         Ok(Some(format!(
-            "---\nMERGE CONFLICT: other work was merged meanwhile, and these files hold conflict markers.\n\
+            "---\nMERGE CONFLICT: other work was merged in the meantime, and these files contain \
+             conflict markers.\n\
              Resolve them so that both changes keep their meaning:\n{}\n---",
             list.join("\n")
         )))
@@ -431,8 +432,9 @@ impl Trees {
                 self.keep_commit(&head)?;
             }
             return Ok(Finished::Uncarried(format!(
-                "your work is at commit {head}, but not on the branch {branch}, on which it is expected: stay on \
-                 that branch, bring the work there (for example: git merge {head}), and finish a rebase that you began"
+                "your work is at commit {head}, but not on the branch {branch}, where it is \
+                 expected: stay on that branch, bring the work there (for example: git merge \
+                 {head}), and finish any rebase that you started"
             )));
         }
         if let Some(known) = &known {
@@ -475,12 +477,13 @@ impl Trees {
             }
             match fs_err::read(&path) {
                 Ok(text) if has_markers(&text) => {
-                    return Ok(Some(format!("{file} still holds conflict markers")));
+                    return Ok(Some(format!("{file} still contains conflict markers")));
                 }
                 Ok(_) => {}
                 Err(error) => {
                     return Ok(Some(format!(
-                        "{file} was in conflict and cannot be read, so nobody knows whether it still holds markers: {error}"
+                        "{file} was in conflict and cannot be read, so it may still contain \
+                         conflict markers: {error}"
                     )));
                 }
             }

@@ -182,8 +182,8 @@ impl Looker {
         let name = format!("{}/{}", self.refs, short(&commit));
         self.user.quiet(&["update-ref", &name, &commit])?;
         self.user.locks.tell(format!(
-            "an agent at work on {taker} took a stash that was made on {owner} (all worktrees share one list): both \
-             are told, and the stash is kept as {}",
+            "an agent working on {taker} took a stash that was made on {owner} (all worktrees \
+             share one list): both agents are told, and the stash is kept as {}",
             short(&commit)
         ));
         Ok(Some(TakenStash {
@@ -315,9 +315,11 @@ impl Trees {
             let files = self.stashes.looker.files_of(&stash.commit)?;
             let files: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
             words.push(format!(
-                "work was left in the stash {} (\"{}\"{}): it is in no commit, and any agent beside you may take it, \
-                 since all worktrees of this repository share one list of stashes. If it belongs to the task, bring it \
-                 back: git stash apply {}. Then, or if it does not, drop that entry: git stash list shows its number. \
+                "work was left in the stash {} (\"{}\"{}): it is not in any commit, and any \
+                 agent working alongside you may take it, since all worktrees of this repository \
+                 share one list of stashes. If it belongs to the task, restore it: git stash \
+                 apply {}. Then, or if it does not, drop that entry: git stash list shows its \
+                 number. \
                  Commit instead of stashing",
                 short(&stash.commit),
                 stash.words,
@@ -330,16 +332,18 @@ impl Trees {
             let (files, commit) = (named(&taken.files), short(&taken.commit).to_owned());
             if taken.owner == branch && !std::mem::replace(&mut taken.told_owner, true) {
                 words.push(format!(
-                    "an agent beside you took your stash {commit}{files}, since all worktrees of this repository \
-                     share one list of stashes. If it belongs to the task, bring it back: git stash apply {commit}. \
-                     Undo what came out of a stash that was not yours. Commit instead of stashing"
+                    "an agent working alongside you took your stash {commit}{files}, since all \
+                     worktrees of this repository share one list of stashes. If it belongs to \
+                     the task, restore it: git stash apply {commit}. Undo anything that came \
+                     from a stash that was not yours. Commit instead of stashing"
                 ));
             }
             if taken.taker == branch && !std::mem::replace(&mut taken.told_taker, true) {
                 words.push(format!(
                     "what you took from the list of stashes was not yours{files}: all worktrees of this repository \
-                     share one list, and another agent had put it there ({commit}), which gets it back. Undo these \
-                     changes where they do not belong to your task. Commit instead of stashing"
+                     share one list, and another agent had put it there ({commit}) and gets it \
+                     back. Undo these changes where they do not belong to your task. Commit \
+                     instead of stashing"
                 ));
             }
         }
@@ -368,8 +372,8 @@ impl Trees {
             let files: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
             let kept = self.keep_commit(&stash.commit)?;
             self.user.locks.tell(format!(
-                "an agent left a stash (\"{}\"{}), which is in no commit that lands: it is kept on {kept}; bring it \
-                 in with: git stash apply {kept}",
+                "an agent left a stash (\"{}\"{}), which is not in any commit that lands: it is \
+                 kept on {kept}; apply it with: git stash apply {kept}",
                 stash.words,
                 named(&files),
             ));

@@ -124,11 +124,11 @@ impl Trees {
             return Ok(StatusText::Same);
         };
         if !matches!(mode, "100644" | "100755") {
-            return alone("it is no regular file in git");
+            return alone("it is not a regular file in git");
         }
         let here = Some((mode.to_owned(), blob.to_owned()));
         if entry_in(&self.user, commit, path)? != here {
-            return alone("the work that lands changes it as well");
+            return alone("the work being landed changes it too");
         }
         let at = format!("{head}:{path}");
         let committed = self.user.bytes(&["cat-file", "blob", &at])?;
@@ -136,7 +136,7 @@ impl Trees {
         let (Ok(committed), Ok(working)) =
             (String::from_utf8(committed), String::from_utf8(working))
         else {
-            return alone("it is no text");
+            return alone("it is not text");
         };
         let now = Timestamp::now();
         let text = landed_text(&self.source, &committed, &working, marks, now);
@@ -146,10 +146,10 @@ impl Trees {
         let spec = format!(":(top,literal){path}");
         let listed = self.user.ask(&["ls-files", "-v", "--", &spec])?;
         if !listed.starts_with("H ") {
-            return alone("git was told not to look at it, or it is in a conflict");
+            return alone("git is set to ignore its changes, or it has a merge conflict");
         }
         if entry_staged(&self.user, path)? != here {
-            return alone("changes of it are staged");
+            return alone("it has staged changes");
         }
         Ok(text)
     }

@@ -97,20 +97,20 @@ impl Trees {
         if target == now {
             return Ok(None);
         }
-        let other = "another branch is checked out than when the loop began";
+        let other = "a different branch is checked out than when the loop began";
         Ok(Some(match target {
             Some(target) => {
                 let first = format!("type first: git checkout {}", shell_words::quote(&target));
                 match (self.target_commit()?, now) {
-                    (None, _) => format!("the branch {target}, on which it lands, is gone"),
+                    (None, _) => format!("the branch {target}, on which it should land, is gone"),
                     (Some(_), Some(_)) => format!("{other}; {first}"),
                     (Some(_), None) => {
-                        format!("no branch is checked out, and the loop began on {target}; {first}")
+                        format!("no branch is checked out, but the loop began on {target}; {first}")
                     }
                 }
             }
             None => {
-                "a branch is checked out, and the loop began without one; type first: git checkout \
+                "a branch is checked out, but the loop began without one; type first: git checkout \
                      --detach"
                     .to_owned()
             }

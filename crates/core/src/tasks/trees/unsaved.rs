@@ -151,9 +151,9 @@ impl Trees {
             .map(|path| {
                 let path = path.display();
                 format!(
-                    "{path} is a git repository of its own inside the tree, whose content no commit of this \
-                     repository can hold. If its files belong here, remove {path}/.git and nothing else; if not, \
-                     remove {path}"
+                    "{path} is a separate git repository inside the work tree, whose content \
+                     cannot be committed to this repository. If its files belong here, remove \
+                     {path}/.git and nothing else; if not, remove {path}"
                 )
             })
             .collect();
@@ -161,20 +161,22 @@ impl Trees {
             let path = module.path.display();
             if module.is_new && !module.is_reachable(&module.commit) {
                 found.push(format!(
-                    "the submodule {path} is at commit {}, which is in no repository that others reach: push it to \
-                     the submodule's remote, or put the submodule back to the commit it was at",
+                    "the submodule {path} is at commit {}, which is not in any repository that \
+                     others can reach: push it to \
+                     the submodule's remote, or reset the submodule to the commit it was at",
                     short(&module.commit)
                 ));
             } else if module.has_own_commits()? {
                 found.push(format!(
-                    "the submodule {path} holds commits or stashes that are in no other repository: push them to \
+                    "the submodule {path} has commits or stashes that are in no other \
+                     repository: push them to \
                      its remote, or drop them"
                 ));
             }
             if module.is_populated() && module.sub.is_dirty()? {
                 found.push(format!(
-                    "the submodule {path} holds changes that are in no commit: commit and push them there, or \
-                     undo them"
+                    "the submodule {path} has uncommitted changes: commit and push them there, \
+                     or undo them"
                 ));
             }
         }
@@ -299,7 +301,8 @@ impl Trees {
             more => format!(" and {more} more"),
         };
         self.user.locks.tell(format!(
-            "what an agent had git ignore is in no commit that lands, and is kept on {kept}: {}{more}",
+            "files that an agent made git ignore are not in any commit that lands, and are kept \
+             on {kept}: {}{more}",
             names.join(", ")
         ));
         Ok(())

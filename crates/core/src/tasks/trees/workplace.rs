@@ -213,7 +213,7 @@ impl Workplace for Trees {
             return closed;
         };
         if let Err(words) = self.keep_stashes() {
-            let words = format!("stashes of agents could not be looked for: {words}");
+            let words = format!("could not look for stashes left by agents: {words}");
             self.user.locks.tell(words);
         }
         let target = self.target_commit().ok().flatten();
@@ -232,7 +232,7 @@ impl Workplace for Trees {
         if let Err(words) = self.restore_branches() {
             self.user
                 .locks
-                .tell(format!("branches could not be looked for: {words}"));
+                .tell(format!("could not look for branches: {words}"));
         }
         if landed {
             for work in done {

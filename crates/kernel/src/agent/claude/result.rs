@@ -46,7 +46,7 @@ fn message(line: &ClaudeLine<'_>) -> String {
     match (plain.is_empty(), line.subtype.as_deref()) {
         (false, _) => plain.join("\n"),
         (true, Some(subtype)) => subtype.replace('_', " "),
-        (true, None) => "the result says neither success nor error".to_owned(),
+        (true, None) => "the result reports neither success nor error".to_owned(),
     }
 }
 

@@ -33,13 +33,11 @@ pub struct JsonlMap {
     /// Pieces of the agent's own words.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub delta: Rules<TextRule>,
-    /// Thoughts.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub thinking: Rules<TextRule>,
     /// Tool calls.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub tool: Rules<ToolRule>,
-    /// Their results.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub tool_result: Rules<ToolResultRule>,
     /// Tokens and cost.
@@ -51,7 +49,6 @@ pub struct JsonlMap {
     /// A provider's limit.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub limit: Rules<LimitRule>,
-    /// Errors.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub error: Rules<ErrorRule>,
     /// The agent's final word.
@@ -122,7 +119,6 @@ rule! {
     SessionRule, id {
         /// The session's id.
         id,
-        /// The model.
         model,
         /// The agent's version.
         version,
@@ -138,7 +134,6 @@ rule! {
 rule! {
     /// Where words stand.
     TextRule, path {
-        /// The words.
         path,
         /// The id of the message that they belong to.
         message,
@@ -185,7 +180,6 @@ rule! {
         cache_write,
         /// The reasoning part of the output.
         reasoning,
-        /// Dollars.
         cost,
         /// `run` for totals of the run; else they add up.
         scope,
@@ -200,7 +194,6 @@ rule! {
         max,
         /// How long it waits, in milliseconds.
         after_ms,
-        /// Why.
         why,
     }
 }
@@ -209,14 +202,12 @@ rule! {
     LimitRule, words {
         /// When it ends: seconds since 1970, or a date.
         until,
-        /// The words.
         words,
     }
 }
 rule! {
     /// Where an error stands.
     ErrorRule, message {
-        /// The words.
         message,
         /// The HTTP status.
         status,
@@ -233,7 +224,6 @@ rule! {
         failed,
         /// What went wrong.
         error,
-        /// Turns.
         turns,
     }
 }
@@ -267,7 +257,7 @@ impl<'de, T: Rule + Deserialize<'de>> Visitor<'de> for RulesVisitor<T> {
     type Value = Rules<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a field path, a table of them, or a list of such")
+        f.write_str("a field path, a table of field paths, or a list of either")
     }
     fn visit_str<E: Error>(self, path: &str) -> Result<Rules<T>, E> {
         Ok(Rules(vec![T::short(path.to_owned())]))

@@ -10,7 +10,8 @@ use crate::agent::tool::{self, ToolInput};
 /// A field path that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "`{path}` is no field path: write names joined by dots, [] for every element of a list, * for any name"
+    "`{path}` is not a valid field path: use names separated by dots, [] for every element of a \
+     list, * for any name"
 )]
 pub struct PathError {
     /// The path as it was written.

@@ -141,7 +141,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             "[mine]\ncommand = \"x\"\njsonl.text = \"a..b\"",
-            "`a..b` is no field path",
+            "`a..b` is not a valid field path",
         ),
         (
             "[mine]\ncommand = \"x\"\njsonl.text.pth = \"a\"",
@@ -150,17 +150,17 @@ fn what_is_wrong_is_named() {
         ("[mine]\ncommand = \"x\"\njsonl.text = 3", "a field path"),
         (
             "[mine]\nlike = \"nobody\"",
-            "is like `nobody`, which is no agent (known: aider, amp",
+            "is based on `nobody`, which is not a known agent (known: aider, amp",
         ),
         (
             "[\"my agent\"]\ncommand = \"x\"",
-            "`my agent` is no name for an agent",
+            "`my agent` is not a valid agent name",
         ),
         ("mine = 3", "write [agents.mine]"),
         ("[mine", "not valid TOML"),
         (
             "[claude]\nformat.default = \"yaml\"",
-            "format.default `yaml` is none of format.values",
+            "format.default `yaml` is not one of format.values",
         ),
     ];
     for (text, want) in table {

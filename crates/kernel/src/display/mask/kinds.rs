@@ -222,7 +222,6 @@ pub(super) enum Fit {
     Secret(usize, usize, fn(u8) -> bool),
     /// It may become one.
     Open,
-    /// None.
     None,
 }
 

@@ -59,7 +59,6 @@ enum MaskVerdict {
     None,
     /// That cannot be told yet.
     Open,
-    /// A secret.
     Secret(Hidden),
 }
 

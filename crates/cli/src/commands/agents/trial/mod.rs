@@ -25,8 +25,9 @@ use crate::settings::command_context::CommandContext;
 use report::{Report, TrialFindings};
 use scratch::Scratch;
 
-const PROMPT: &str = "This is a test of whether you work here. Create a file named hello.txt in the \
-current directory that holds the one word hello. Do nothing else. Then end your answer with this \
+const PROMPT: &str = "This is a test of whether you work here. Create a file named hello.txt in \
+    the current directory that contains the single word hello. Do nothing else. Then end your \
+    answer with this \
 line, alone:\n\n<promise>COMPLETE</promise>";
 const FILE: &str = "hello.txt";
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -42,7 +43,7 @@ pub fn run(
     let Some(installed) = look_for(profile, ctx) else {
         return Err(CliError::usage(
             format!(
-                "`{}` is not installed: no program {} is found",
+                "`{}` is not installed: cannot find the program {}",
                 profile.name, profile.command
             ),
             "install it, or change its command as [agents.NAME] in .descartes/config.toml",

@@ -46,7 +46,6 @@ struct CheckLine {
 pub struct Report(Vec<CheckLine>);
 
 impl Report {
-    /// Judges.
     pub fn of(seen: &TrialFindings<'_>) -> Self {
         let Some(facts) = seen.facts else {
             return Self(vec![problem(
@@ -73,7 +72,6 @@ impl Report {
         self.0.iter().all(|line| line.level != Level::Problem)
     }
 
-    /// Prints it.
     pub fn show(&self, format: Format, printer: &Printer) {
         if format == Format::Json {
             return printer.json(&serde_json::to_string(self).unwrap_or_default());
@@ -119,7 +117,7 @@ fn started(facts: &RunFacts) -> CheckLine {
         EndedBy::Result | EndedBy::Promise => line(
             Level::Note,
             "started",
-            format!("it was done, stayed, and was ended after {time}"),
+            format!("it was done but kept running, and was ended after {time}"),
         ),
         EndedBy::Timeout | EndedBy::Idle => {
             let hint = "give it more time with --timeout".to_owned();
@@ -142,14 +140,15 @@ fn stream(seen: &TrialFindings<'_>, facts: &RunFacts) -> CheckLine {
         }
         (true, 0) => problem(
             "stream",
-            format!("{size} bytes, and nothing said or done in them"),
+            format!("{size} bytes, containing no text and no actions"),
             None,
         ),
         (true, lines) => problem(
             "stream",
             format!("{} not understood", plural(lines, "line")),
             Some(
-                "an older or newer version? the text fallback: add its text format to the command"
+                "is it an older or newer version? as a fallback, add its text output format to \
+                 the command"
                     .to_owned(),
             ),
         ),
@@ -206,17 +205,17 @@ fn spent(seen: &TrialFindings<'_>, facts: &RunFacts) -> CheckLine {
         (None, _, Reports::Nothing) => line(
             Level::Note,
             "cost",
-            "it tells neither tokens nor cost".to_owned(),
+            "it reports neither tokens nor cost".to_owned(),
         ),
-        (None, ..) => line(Level::Note, "cost", "no tokens were told".to_owned()),
+        (None, ..) => line(Level::Note, "cost", "no tokens were reported".to_owned()),
     }
 }
 
 fn version(seen: &TrialFindings<'_>) -> Option<CheckLine> {
     let told = match seen.installed.version.as_ref()? {
-        VersionSeen::Older(_) => "older than the version this profile was tried with",
-        VersionSeen::Newer(_) => "newer than the version this profile was tried with",
-        _ if !seen.profile.verified => "no test of ours has run this agent",
+        VersionSeen::Older(_) => "older than the version this profile was tested with",
+        VersionSeen::Newer(_) => "newer than the version this profile was tested with",
+        _ if !seen.profile.verified => "this agent has not been tested with descartes",
         _ => return None,
     };
     Some(line(Level::Note, "version", told.to_owned()))

@@ -9,7 +9,6 @@ use crate::error::{CliError, at};
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes it.
     pub fn make(temp: &Path) -> Result<Self, CliError> {
         for number in 1..10_000 {
             let dir = temp.join(format!("descartes-agents-test-{number}"));
@@ -29,7 +28,6 @@ impl Scratch {
         )))
     }
 
-    /// The folder.
     pub fn dir(&self) -> &Path {
         &self.0
     }

@@ -40,7 +40,6 @@ trait ShowOutput {
     fn end(&mut self) -> io::Result<()>;
 }
 
-/// Runs it.
 pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
     let of_tasks = found.state()?.config.tasks.is_some();

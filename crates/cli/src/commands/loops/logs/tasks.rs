@@ -21,7 +21,7 @@ use crate::printer::Printer;
 pub(super) fn newest(found: &LoopHandle, printer: &Printer) -> Result<LoopHandle, CliError> {
     let Some(child) = found.newest_child()? else {
         return Err(CliError::Refused {
-            message: format!("loop {} has begun no task yet", found.name()),
+            message: format!("loop {} has not started any task yet", found.name()),
             hints: vec![format!("see: descartes loop status {}", found.name())],
         });
     };
@@ -198,7 +198,7 @@ impl<'a> Tasks<'a> {
 fn at_work(found: &LoopHandle, life: Life, printer: &Printer) -> Result<Vec<LoopHandle>, CliError> {
     let mut children = found.children()?;
     if children.is_empty() && life == Life::Alive {
-        printer.note("no task has begun yet: waiting for the first");
+        printer.note("no task has started yet: waiting for the first");
     }
     let alive = |child: &LoopHandle| child.life().is_ok_and(|life| life == Life::Alive);
     if !children.iter().any(alive) {
