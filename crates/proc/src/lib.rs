@@ -55,7 +55,6 @@ pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
 pub use suspend::{RunClock, stop_with_trees, time_stopped};
-pub use sys::work_in_idle_moments;
 pub use waiting::{Waiting, wait_for_exit};
 
 /// The variable that marks every process of a loop, in the environment of its agents.

@@ -72,18 +72,6 @@ impl Supervisor {
         launch: &Launch,
         sink: Box<dyn Sink>,
     ) -> Result<Started, StartError> {
-        self.start_while(run, launch, sink, || {})
-    }
-
-    /// As [`start`](Self::start); `meanwhile` is done while the guard starts the agent. Afterwards
-    /// the agent may have this processor for as long as it likes.
-    pub fn start_while(
-        &mut self,
-        run: u64,
-        launch: &Launch,
-        sink: Box<dyn Sink>,
-        meanwhile: impl FnOnce(),
-    ) -> Result<Started, StartError> {
         if self.is_busy() {
             return Err(StartError::Busy);
         }
@@ -97,10 +85,7 @@ impl Supervisor {
             None => Pump::new()?,
         };
         let fds = [stdin.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
-        let begin = || {
-            pump.begin(stdout, stderr, sink);
-            meanwhile();
-        };
+        let begin = || pump.begin(stdout, stderr, sink);
         let started = match &mut self.keeper {
             Keeper::Guarded(guarded) => guarded.start(run, launch, &order, fds, begin),
             Keeper::Direct(direct) => {

@@ -25,15 +25,6 @@ pub(crate) struct Image<'a> {
     pub(crate) env: &'a [&'a CStr],
 }
 
-/// Lets the calling thread work only where a processor has nothing else to do, as far as the system
-/// lets it: for what nobody waits for. There is no way back.
-pub fn work_in_idle_moments() {
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread, and `param` lives through the call. Refused, the thread
-    // works as any other.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &param) };
-}
-
 /// Starts a process in a process group of its own, with an empty signal mask, default signal
 /// dispositions, and `fds` as its descriptors 0 to 2. Every other descriptor of ours must be
 /// close-on-exec, or among the `leaked` ones.

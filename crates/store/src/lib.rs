@@ -17,7 +17,6 @@ mod ops;
 pub mod prompts;
 mod real_path;
 pub mod safe_open;
-pub mod spare;
 pub mod state_file;
 pub mod task_file;
 pub mod trust;

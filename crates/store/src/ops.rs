@@ -271,34 +271,18 @@ pub(crate) fn make_new(path: &Path) -> io::Result<File> {
 /// plain rename, ext4 writes the new one out first, which takes longer than all else in the gap
 /// between two iterations.
 fn exchange(staged: &Path, path: &Path) -> Result<(), IoError> {
-    if swap(staged, path)? == Old::Left {
-        // The new one is in place, whatever becomes of the old: it is used again, or removed.
-        let _ = remove_file(staged);
-    }
-    Ok(())
-}
-
-/// What became of a file that was replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Old {
-    /// It is left under the new one's former name.
-    Left,
-    /// It is gone, or there was none.
-    Gone,
-}
-
-/// The same, where the old one may be left.
-pub(crate) fn swap(staged: &Path, path: &Path) -> Result<Old, IoError> {
-    let rename = || rename(staged, path).map(|()| Old::Gone);
     // A folder would be exchanged as gladly.
     if !safe_open::is_file(path) {
-        return rename();
+        return rename(staged, path);
     }
-    let swapped = pass().and_then(|()| safe_open::exchange(staged, path));
-    match swapped {
-        Ok(()) => Ok(Old::Left),
+    match pass().and_then(|()| safe_open::exchange(staged, path)) {
+        Ok(()) => {
+            // The new one is in place, whatever becomes of the old: it is used again, or removed.
+            let _ = remove_file(staged);
+            Ok(())
+        }
         // It is gone by now, or the file system cannot.
-        Err(error) if refuses_exchange(&error) => rename(),
+        Err(error) if refuses_exchange(&error) => rename(staged, path),
         Err(error) => Err(IoError::new("move into place", path, error)),
     }
 }

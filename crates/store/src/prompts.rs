@@ -3,7 +3,6 @@
 use crate::layout::{LoopDir, hex};
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open;
-use crate::spare::Spare;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -21,16 +20,6 @@ pub fn store_prompt(dir: &LoopDir, text: &str, sync: Sync) -> Result<String, IoE
         ops::replace_shared(&path, text.as_bytes(), sync)?;
     }
     Ok(hash)
-}
-
-/// The same without waiting for the disk, and without making a file where the spare one will do.
-pub fn store_prompt_in(dir: &LoopDir, text: &str, spare: Spare) -> Result<String, IoError> {
-    let hash = prompt_hash(text);
-    let path = prompt_path(dir, &hash);
-    if is_whole(&path, text) || spare.put(&path, text.as_bytes()).is_ok() {
-        return Ok(hash);
-    }
-    store_prompt(dir, text, Sync::Lazy)
 }
 
 fn is_whole(path: &Path, text: &str) -> bool {

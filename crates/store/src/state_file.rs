@@ -7,7 +7,6 @@
 use crate::layout::{ensure_folder_of, hex, state_file_path};
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open;
-use crate::spare::Spare;
 use descartes_kernel::state::IterativeLoopState;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -148,38 +147,14 @@ impl StateFile {
         seq: u64,
         sync: Sync,
     ) -> Result<(), StateFileError> {
-        let text = self.render(state, seq)?;
-        self.replace(&text, sync)
-    }
-
-    /// As [`save`](Self::save), without waiting for the disk and without making a file, where the
-    /// spare one can take its place.
-    pub fn save_in(
-        &mut self,
-        state: &IterativeLoopState,
-        seq: u64,
-        spare: Spare,
-    ) -> Result<(), StateFileError> {
-        let text = self.render(state, seq)?;
-        if spare.put(&self.path, &text).is_err() {
-            return self.replace(&text, Sync::Lazy);
-        }
-        self.left = stamp(&self.path);
-        Ok(())
-    }
-
-    fn render(&self, state: &IterativeLoopState, seq: u64) -> Result<Vec<u8>, IoError> {
-        render(state, seq)
-            .map_err(|error| IoError::new("write", &self.path, std::io::Error::other(error)))
-    }
-
-    fn replace(&mut self, text: &[u8], sync: Sync) -> Result<(), StateFileError> {
-        if let Err(error) = ops::replace(&self.path, text, sync) {
+        let text = render(state, seq)
+            .map_err(|error| IoError::new("write", &self.path, std::io::Error::other(error)))?;
+        if let Err(error) = ops::replace(&self.path, &text, sync) {
             if !error.is_missing() {
                 return Err(error.into());
             }
             ensure_folder_of(&self.path)?;
-            ops::replace(&self.path, text, sync)?;
+            ops::replace(&self.path, &text, sync)?;
         }
         self.left = stamp(&self.path);
         Ok(())

@@ -4,13 +4,10 @@
 use descartes_kernel::state::{IterationSummary, IterativeLoopState};
 use descartes_store::Sync;
 use descartes_store::layout::StateRoot;
-use descartes_store::prompts::{
-    prompt_hash, prompt_path, read_prompt, store_prompt, store_prompt_in,
-};
-use descartes_store::spare::Spare;
+use descartes_store::prompts::{prompt_hash, prompt_path, read_prompt, store_prompt};
 use descartes_store::state_file::{Origin, StateFile, StateFileError, Touched, load};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -310,51 +307,4 @@ fn many_may_store_the_same_prompt_at_once() {
         50,
         "no temporary file stays"
     );
-}
-
-#[test]
-fn a_spare_file_becomes_the_state_file_and_the_old_one_is_left_in_its_place() {
-    let dir = TempDir::new().unwrap();
-    let (path, spare) = (dir.path().join("state.json"), dir.path().join("spare"));
-    let mut file = StateFile::at(&path).unwrap();
-    let state = |iteration| IterativeLoopState {
-        version: "1.0".into(),
-        iteration,
-        ..Default::default()
-    };
-    file.save(&state(1), 1, Sync::Lazy).unwrap();
-    let made = Spare::make(spare.clone()).unwrap();
-    let inode = fs::metadata(&spare).unwrap().ino();
-    file.save_in(&state(2), 2, made).unwrap();
-    assert_eq!(load(&path).unwrap().state.iteration, 2);
-    assert_eq!(
-        fs::metadata(&path).unwrap().ino(),
-        inode,
-        "no file was made"
-    );
-    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-    assert_eq!(load(&spare).unwrap().state.iteration, 1);
-    assert_eq!(file.touched(), Touched::No);
-}
-
-#[test]
-fn where_a_spare_file_is_gone_another_is_made() {
-    let dir = TempDir::new().unwrap();
-    let root = StateRoot::at(dir.path()).loop_dir("one").unwrap();
-    let (path, spare) = (dir.path().join("state.json"), dir.path().join("spare"));
-    let mut file = StateFile::at(&path).unwrap();
-    let lost = || {
-        let made = Spare::make(spare.clone()).unwrap();
-        fs::remove_file(&spare).unwrap();
-        made
-    };
-    let state = IterativeLoopState {
-        version: "1.0".into(),
-        iteration: 3,
-        ..Default::default()
-    };
-    file.save_in(&state, 1, lost()).unwrap();
-    assert_eq!(load(&path).unwrap().state.iteration, 3);
-    let hash = store_prompt_in(&root, "do it", lost()).unwrap();
-    assert_eq!(read_prompt(&root, &hash).unwrap(), "do it");
 }

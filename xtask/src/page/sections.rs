@@ -94,7 +94,7 @@ pub const SECTIONS: [Section; 13] = [
     },
     Section {
         title: "Overhead",
-        how: "The gap between two agents by the agents' own stamps, idle cost, start, size.",
+        how: "The gap between two agents by the agents' own stamps, which may be no longer than that of a plain bash loop in the same run; idle cost, start, size.",
         files: &["peers-gap", "gap", "idle"],
     },
 ];

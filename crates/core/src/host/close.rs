@@ -7,7 +7,7 @@ use descartes_kernel::fact;
 use descartes_kernel::gate_files::gate_file_names;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::Phase;
-use descartes_kernel::step::{Action, ClosingFacts, Input};
+use descartes_kernel::step::{ClosingFacts, Input};
 use jiff::Timestamp;
 
 use descartes_kernel::units::show_size;
@@ -90,16 +90,8 @@ impl Driver {
         let pruned = self.files.pruned();
         self.told_pruned(pruned)?;
         self.tell_dropped()?;
-        let begun = self.begin_save();
-        if begun.is_err() {
-            self.told_save(begun)?;
-        }
-        self.keep_locks()?;
-        match self.next_action() {
-            // It goes on beside the preparations, and is there before the agent.
-            Action::Start { .. } => Ok(()),
-            _ => self.end_save(),
-        }
+        self.save_or_warn()?;
+        self.keep_locks()
     }
 
     /// Says once that snapshots had to go.
@@ -149,14 +141,6 @@ impl Driver {
     pub(crate) fn save_last(&mut self) {
         let saved = self.save_state();
         self.said.state_file.news(save_trouble(saved));
-    }
-
-    /// Waits for a save that was begun.
-    pub(super) fn end_save(&mut self) -> Result<(), HostError> {
-        match self.files.saved() {
-            Some(saved) => self.told_save(saved),
-            None => Ok(()),
-        }
     }
 
     fn told_save(&mut self, saved: Result<(), HostError>) -> Result<(), HostError> {

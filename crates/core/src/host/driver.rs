@@ -128,7 +128,7 @@ impl Driver {
         end
     }
 
-    pub(super) fn next_action(&self) -> Action {
+    fn next_action(&self) -> Action {
         let now = Timestamp::now();
         match self.attempt_limit {
             Some(until) => plan_attempt(&self.state, self.policy, until, now),
@@ -508,20 +508,14 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
-        self.begin_save()?;
-        self.files.saved().unwrap_or(Ok(()))
-    }
-
     /// The journal is the durable one; the state file is its fold, made anew from it if lost.
-    pub(super) fn begin_save(&mut self) -> Result<(), HostError> {
+    pub(crate) fn save_state(&mut self) -> Result<(), HostError> {
         self.append_all(checkpoint(&self.state))?;
         if self.work_directory.is_above(self.files.state_file()) {
             // A working directory is never made anew to have a place for the state file.
             self.work_directory.check()?;
         }
         let state = self.state.project(&self.kept);
-        self.files.save(state, self.state.seq);
-        Ok(())
+        Ok(self.files.save(&state, self.state.seq)?)
     }
 }

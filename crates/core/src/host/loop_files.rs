@@ -1,39 +1,21 @@
-//! What lies around the journal: the state file, the lock beside it, the budget of the logs, and
-//! files made ahead for the next iteration. Saving and making go on beside the driver.
+//! What lies around the journal: the state file, the lock beside it, and the room that logs and
+//! snapshots may take.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use descartes_kernel::state::IterativeLoopState;
-use descartes_proc::work_in_idle_moments;
+use descartes_store::Sync;
 use descartes_store::catalog::LoopMeta;
 use descartes_store::host::HostInfo;
-use descartes_store::layout::LoopDir;
 use descartes_store::lock::StateLock;
-use descartes_store::logs::{LoopLogs, PrunedRun, expect_run};
-use descartes_store::prompts::{store_prompt, store_prompt_in};
-use descartes_store::spare::{self, Spare};
+use descartes_store::logs::{LoopLogs, PrunedRun};
 use descartes_store::state_file::{StateFile, StateFileError, Touched};
-use descartes_store::{IoError, Sync};
 use jiff::Timestamp;
 
-use super::HostError;
-use super::background_worker::BackgroundWorker;
 use crate::worktree::budget::{Budget, Dropped};
-
-/// In folders of their own: who makes a file holds its folder for as long.
-fn spare_state(dir: &LoopDir) -> PathBuf {
-    dir.path().join("spare-state")
-}
-
-fn spare_prompt(dir: &LoopDir) -> PathBuf {
-    dir.prompts().join("spare")
-}
-
-/// What came of a save, and where what it replaced is kept.
-type Saved = (Result<(), StateFileError>, Option<PathBuf>);
 
 /// Copies of edited state files that one host keeps; whoever edits it more often has been told.
 const MOST_EDITS: u32 = 3;
@@ -44,100 +26,43 @@ pub(crate) struct LoopFiles {
     /// The loop's description, and how its host is found: written again where they were deleted.
     pub(crate) meta: Option<LoopMeta>,
     pub(crate) info: HostInfo,
-    path: PathBuf,
-    /// Held by whoever saves it.
-    state_file: Arc<Mutex<StateFile>>,
-    /// The answer of a save that was begun.
-    saving: Option<Receiver<Saved>>,
+    state_file: StateFile,
     /// Where a state file is kept that somebody wrote meanwhile; how often there was one.
     edited: Option<PathBuf>,
     edits_kept: u32,
-    dir: LoopDir,
     logs: Logs,
-    spares: Spares,
-    /// Two threads: a save does not wait for files that are being made.
-    saver: Option<BackgroundWorker>,
-    maker: Option<BackgroundWorker>,
-    /// Nothing is to be made any more.
-    closed: Arc<AtomicBool>,
     /// Snapshots that had to go.
     drops: (Sender<Dropped>, Receiver<Dropped>),
 }
 
-/// Files made ahead, as far as they are ready.
-struct Spares {
-    made: Receiver<(Use, Spare)>,
-    makes: Sender<(Use, Spare)>,
-    state: Option<Spare>,
-    prompt: Option<Spare>,
-}
-
-/// What a spare file is for.
-enum Use {
-    State,
-    Prompt,
-}
-
-impl Spares {
-    fn new() -> Self {
-        let (makes, made) = channel();
-        Self {
-            made,
-            makes,
-            state: None,
-            prompt: None,
-        }
-    }
-
-    /// Takes in what has been made by now.
-    fn look(&mut self) {
-        for (what, spare) in self.made.try_iter() {
-            match what {
-                Use::State => self.state = Some(spare),
-                Use::Prompt => self.prompt = Some(spare),
-            }
-        }
-    }
-}
-
-/// The budget of all logs.
+/// The budget of all logs. Counted beside the driver: there may be much to delete.
 struct Logs {
     budget: Arc<Mutex<LoopLogs>>,
-    /// The run whose logs are not counted yet.
-    uncounted: Option<u64>,
-    /// Those that had to go.
-    pruned: Receiver<PrunedRun>,
-    prunes: Sender<PrunedRun>,
+    /// Runs that are over and whose logs are not counted yet.
+    uncounted: Vec<u64>,
+    counting: Option<JoinHandle<Vec<PrunedRun>>>,
 }
 
 impl Logs {
-    fn new(budget: LoopLogs) -> Self {
-        let (prunes, pruned) = channel();
-        Self {
-            budget: Arc::new(Mutex::new(budget)),
-            uncounted: None,
-            pruned,
-            prunes,
-        }
+    /// Waits for what is being counted.
+    fn counted(&mut self) -> Vec<PrunedRun> {
+        let counting = self.counting.take().map(JoinHandle::join);
+        counting.and_then(Result::ok).unwrap_or_default()
     }
+}
 
-    /// Counts the logs of the last run; the oldest ones go when all outgrow their budget.
-    fn count(&mut self) -> Option<impl FnOnce() + Send + 'static> {
-        let run = self.uncounted.take()?;
-        let (budget, prunes) = (Arc::clone(&self.budget), self.prunes.clone());
-        Some(move || {
-            let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
-            // What cannot be counted or removed now is met again with the next run.
-            for gone in budget.add(run).unwrap_or_default() {
-                let _ = prunes.send(gone);
-            }
-        })
-    }
+/// Counts the logs of these runs; the oldest ones go when all outgrow their budget.
+fn count(budget: &Mutex<LoopLogs>, runs: &[u64]) -> Vec<PrunedRun> {
+    let mut budget = budget.lock().unwrap_or_else(PoisonError::into_inner);
+    // What cannot be counted or removed now is met again with the next run.
+    let pruned = runs
+        .iter()
+        .flat_map(|run| budget.add(*run).unwrap_or_default());
+    pruned.collect()
 }
 
 impl LoopFiles {
     pub(super) fn new(
-        dir: LoopDir,
         lock: StateLock,
         state_file: StateFile,
         logs: LoopLogs,
@@ -148,60 +73,38 @@ impl LoopFiles {
             lock,
             meta,
             info,
-            path: state_file.path().to_owned(),
-            state_file: Arc::new(Mutex::new(state_file)),
-            saving: None,
+            state_file,
             edited: None,
             edits_kept: 0,
-            dir,
-            logs: Logs::new(logs),
-            spares: Spares::new(),
-            saver: None,
-            maker: None,
-            closed: Arc::default(),
+            logs: Logs {
+                budget: Arc::new(Mutex::new(logs)),
+                uncounted: Vec::new(),
+                counting: None,
+            },
             drops: channel(),
         }
     }
 
     /// Where the state file really lies.
     pub(super) fn state_file(&self) -> &Path {
-        &self.path
+        self.state_file.path()
     }
 
-    /// Begins to replace the state file, beside what the caller does until it asks
-    /// [`saved`](Self::saved).
-    pub(super) fn save(&mut self, state: IterativeLoopState, seq: u64) {
-        self.spares.look();
-        let spare = self.spares.state.take();
-        let file = Arc::clone(&self.state_file);
-        let (answer, saving) = channel();
-        self.saving = Some(saving);
-        let keep = self.edits_kept < MOST_EDITS;
-        self.saver().run(Box::new(move || {
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            let edited = keep && file.touched() == Touched::Edited;
-            // What cannot be copied is replaced all the same: the journal is what counts.
-            let edited = edited.then(|| file.keep_edited(Timestamp::now()).ok());
-            let saved = match spare {
-                Some(spare) => file.save_in(&state, seq, spare),
-                None => file.save(&state, seq, Sync::Lazy),
-            };
-            // Nobody asks any more where the host has given up.
-            let _ = answer.send((saved, edited.flatten()));
-        }));
-    }
-
-    /// Waits for the save that was begun last; `None` where none was.
-    pub(super) fn saved(&mut self) -> Option<Result<(), HostError>> {
-        let answer = self.saving.take()?.recv();
-        let lost = || HostError::Internal("the thread that saves the state was lost".to_owned());
-        Some(answer.map_err(|_| lost()).and_then(|(saved, edited)| {
-            if let Some(edited) = edited {
-                self.edits_kept += 1;
-                self.edited = Some(edited);
-            }
-            Ok(saved?)
-        }))
+    /// Replaces the state file; what somebody else wrote there is kept first.
+    pub(super) fn save(
+        &mut self,
+        state: &IterativeLoopState,
+        seq: u64,
+    ) -> Result<(), StateFileError> {
+        // What cannot be copied is replaced all the same: the journal is what counts.
+        if self.edits_kept < MOST_EDITS
+            && self.state_file.touched() == Touched::Edited
+            && let Ok(copy) = self.state_file.keep_edited(Timestamp::now())
+        {
+            self.edits_kept += 1;
+            self.edited = Some(copy);
+        }
+        self.state_file.save(state, seq, Sync::Lazy)
     }
 
     /// Where a state file is kept that somebody wrote while the loop ran, once.
@@ -209,22 +112,12 @@ impl LoopFiles {
         self.edited.take()
     }
 
-    /// Keeps a prompt as it is sent; gives its hash.
-    pub(super) fn store_prompt(&mut self, text: &str) -> Result<String, IoError> {
-        self.spares.look();
-        match self.spares.prompt.take() {
-            Some(spare) => store_prompt_in(&self.dir, text, spare),
-            None => store_prompt(&self.dir, text, Sync::Lazy),
-        }
-    }
-
     /// Makes room among the snapshots beside the driver; what went is told by
     /// [`dropped`](Self::dropped).
     pub(super) fn keep_snapshots(&mut self, budget: Budget) {
         let drops = self.drops.0.clone();
-        let thread = std::thread::Builder::new().name("snapshots".to_owned());
-        // At the driver's own priority, since it may wait for it. Where no thread can be had now,
-        // it is tried again with the next run.
+        let thread = thread::Builder::new().name("snapshots".to_owned());
+        // Where no thread can be had now, it is tried again with the next run.
         drop(thread.spawn(move || {
             if let Some(dropped) = budget.keep() {
                 let _ = drops.send(dropped);
@@ -237,98 +130,46 @@ impl LoopFiles {
         self.drops.1.try_iter().last()
     }
 
-    /// The agent of this run is being started: the folder of its output is made, then what the end
-    /// of its iteration and the next one need; and the logs of the last one are counted.
-    pub(super) fn make_ahead(&mut self, run: u64) {
-        let folder = self.dir.run(run);
-        self.make(move || {
-            // Where it cannot be made now, the first bytes meet the same trouble, and it is told.
-            let _ = expect_run(&folder);
-        });
-        self.spares.look();
-        let wanted = [
-            (
-                self.spares.state.is_none(),
-                Use::State,
-                spare_state(&self.dir),
-            ),
-            (
-                self.spares.prompt.is_none(),
-                Use::Prompt,
-                spare_prompt(&self.dir),
-            ),
-        ];
-        for (wanted, what, path) in wanted {
-            let (makes, closed) = (self.spares.makes.clone(), Arc::clone(&self.closed));
-            if wanted {
-                self.make(move || {
-                    // Where it cannot be made now, it is made when it is needed, and told.
-                    if let Ok(spare) = Spare::make(path.clone()) {
-                        let _ = makes.send((what, spare));
-                    }
-                    // The folder was closed, and swept, in between.
-                    if closed.load(Ordering::Acquire) {
-                        let _ = spare::remove(&path);
-                    }
-                });
-            }
-        }
-        if let Some(count) = self.logs.count() {
-            self.saver().run(Box::new(count));
-        }
+    /// This run is over; its logs are counted while the next one works, or at the end.
+    pub(super) fn run_is_over(&mut self, run: u64) {
+        self.logs.uncounted.push(run);
     }
 
-    /// This run is over; its logs are counted when the next one starts, or at the end.
-    pub(super) fn run_is_over(&mut self, run: u64) {
-        self.logs.uncounted = Some(run);
+    /// An agent works: the logs of the runs before it are counted, unless others still are.
+    pub(super) fn count_logs(&mut self) {
+        if self.logs.counting.is_some() || self.logs.uncounted.is_empty() {
+            return;
+        }
+        let (budget, runs) = (Arc::clone(&self.logs.budget), self.logs.uncounted.clone());
+        let thread = thread::Builder::new().name("logs".to_owned());
+        // Where no thread can be had now, it is tried again with the next run.
+        if let Ok(counting) = thread.spawn(move || count(&budget, &runs)) {
+            self.logs.uncounted.clear();
+            self.logs.counting = Some(counting);
+        }
     }
 
     /// The logs that had to go, as far as is known.
-    pub(super) fn pruned(&self) -> Vec<PrunedRun> {
-        self.logs.pruned.try_iter().collect()
+    pub(super) fn pruned(&mut self) -> Vec<PrunedRun> {
+        match &self.logs.counting {
+            Some(counting) if counting.is_finished() => self.logs.counted(),
+            _ => Vec::new(),
+        }
     }
 
     /// All of them: there is no next run.
     pub(super) fn pruned_at_last(&mut self) -> Vec<PrunedRun> {
-        // Joined: whatever was being counted is counted.
-        self.saver = None;
-        if let Some(count) = self.logs.count() {
-            count();
-        }
-        self.pruned()
-    }
-
-    fn saver(&mut self) -> &BackgroundWorker {
-        self.saver
-            .get_or_insert_with(|| BackgroundWorker::new("saver", || {}))
-    }
-
-    /// Nobody waits for these: on a busy machine they may take their time.
-    fn make(&mut self, job: impl FnOnce() + Send + 'static) {
-        let closed = Arc::clone(&self.closed);
-        let maker = self
-            .maker
-            .get_or_insert_with(|| BackgroundWorker::new("maker", work_in_idle_moments));
-        maker.run(Box::new(move || {
-            if !closed.load(Ordering::Acquire) {
-                job();
-            }
-        }));
+        let mut pruned = self.logs.counted();
+        let rest = std::mem::take(&mut self.logs.uncounted);
+        pruned.extend(count(&self.logs.budget, &rest));
+        pruned
     }
 }
 
 impl Drop for LoopFiles {
+    /// Nothing is deleted any more once another host may take the lock.
     fn drop(&mut self) {
-        drop(self.saver.take());
-        let Some(maker) = self.maker.take() else {
-            return;
-        };
-        self.closed.store(true, Ordering::Release);
-        maker.leave();
-        for path in [spare_state(&self.dir), spare_prompt(&self.dir)] {
-            // Empty, or an old state: it does no harm.
-            let _ = spare::remove(&path);
-        }
+        self.logs.counted();
     }
 }
 

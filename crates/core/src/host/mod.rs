@@ -5,7 +5,6 @@
 
 mod agent;
 mod alarm;
-mod background_worker;
 mod cancel;
 mod close;
 mod commit;

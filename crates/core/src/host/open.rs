@@ -495,14 +495,7 @@ pub(super) fn assemble(
         warned_spec: false,
         warned_prompt: false,
         said: Warnings::default(),
-        files: LoopFiles::new(
-            held.dir.clone(),
-            held.lock,
-            held.state_file,
-            logs,
-            meta,
-            info,
-        ),
+        files: LoopFiles::new(held.lock, held.state_file, logs, meta, info),
     };
     driver.append(fact::host_started(held.facts))?;
     Ok(Host { driver, notices })

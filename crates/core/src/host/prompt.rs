@@ -11,7 +11,8 @@ use descartes_kernel::prompt::{
 use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::{Phase, Refusal as Refused};
 
-use descartes_store::prompts::prompt_path;
+use descartes_store::Sync;
+use descartes_store::prompts::{prompt_path, store_prompt};
 use descartes_store::safe_open::{Refusal, read_fixed_text};
 
 use super::HostError;
@@ -76,7 +77,7 @@ impl Driver {
             self.warned_spec = true;
             self.warn(warning)?;
         }
-        let stored = self.files.store_prompt(&text);
+        let stored = store_prompt(&self.dir, &text, Sync::Lazy);
         let hash = stored.map_err(|error| HostError::Prompt(error.to_string()))?;
         let path = prompt_path(&self.dir, &hash);
         let notes = self.state.notes.iter().map(|note| note.id).collect();

@@ -17,7 +17,7 @@ use descartes_kernel::reader::{Note, RunReport, Spending};
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
-use descartes_store::logs::{LogFile, tail};
+use descartes_store::logs::{LogFile, expect_run, tail};
 
 use super::HostError;
 use super::driver::Driver;
@@ -81,7 +81,6 @@ impl Driver {
             notes: prompt.notes.clone(),
         };
         self.append(fact::run_started(&self.state, agent, facts))?;
-        self.end_save()?;
         match self.spawn(run, agent, &launch, &prompt) {
             Ok(()) => {
                 info!(iteration, agent, "agent started");
@@ -123,17 +122,14 @@ impl Driver {
             notes: Vec::new(),
         };
         let began = RunClock::start();
+        self.supervisor.start(self.trees, launch, Box::new(sink))?;
+        // A log that cannot be made now meets the same trouble with its first bytes, and it is told.
+        let _ = expect_run(&folder);
+        self.files.count_logs();
         let limit = self.state.config.max_snapshot_bytes;
-        let budget = limit.and_then(|limit| self.tree.budget(limit));
-        let files = &mut self.files;
-        let meanwhile = || {
-            files.make_ahead(run);
-            if let Some(budget) = budget {
-                files.keep_snapshots(budget);
-            }
-        };
-        self.supervisor
-            .start_while(self.trees, launch, Box::new(sink), meanwhile)?;
+        if let Some(budget) = limit.and_then(|limit| self.tree.budget(limit)) {
+            self.files.keep_snapshots(budget);
+        }
         let mut watch = Watch::new(self.watch_limits(), self.mono());
         if let Some(share) = self.agents[agent as usize].idle_share() {
             watch.idles_at(share);
