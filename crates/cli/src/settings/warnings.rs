@@ -75,7 +75,7 @@ fn idle_templates(
         (&settings.commit_template, "--auto-commit", git.auto_commit),
     ];
     let idle = pairs.map(|(template, needs, used)| match &template.source {
-        Source::Flag(flag) if !used => Some(format!("{flag} changes nothing without {needs}")),
+        Source::Flag(flag) if !used => Some(format!("{flag} has no effect without {needs}")),
         _ => None,
     });
     idle.into_iter().flatten()
@@ -188,7 +188,7 @@ mod tests {
         };
         assert_eq!(
             warned(&gate),
-            ["the gate `./check.sh -v` is red until ./check.sh exists"]
+            ["the gate `./check.sh -v` fails until ./check.sh exists"]
         );
         let tag = IterativeLoopConfig {
             git: descartes_kernel::config::LoopGitConfig {

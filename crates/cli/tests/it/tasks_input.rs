@@ -55,7 +55,7 @@ fn graphs_that_cannot_be_run() {
 fn a_mistyped_tag_is_answered_with_those_that_are_there() {
     let world = scud_project(graph(ROWS, ""));
     for (tag, hint) in [
-        ("nope", "hint: there are: auth"),
+        ("nope", "hint: known tags: auth"),
         ("aut", "did you mean --scud-tag auth?"),
     ] {
         let words = ["loop", "start", "-c", "true", "--scud-tag", tag];
