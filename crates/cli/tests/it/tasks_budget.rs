@@ -84,12 +84,16 @@ fn an_agent_that_tells_its_cost_at_the_end_ends_the_others_and_its_work_is_kept(
     let world = project(3);
     let hang = world.path("hang");
     world.write("hang", "");
+    // The first task ends once the agent of the second is at work.
+    let works = world.root().join("works");
     let script = format!(
-        "if-file {hang} sh test $DESCARTES_TASK_ID = 1 || exec sleep 1000\n\
+        "if-file {hang} sh test $DESCARTES_TASK_ID = 1 || {{ : > {works}; exec sleep 1000; }}\n\
+         if-file {hang} sh until test -e {works}; do sleep 0.05; done\n\
          write work-${{DESCARTES_TASK_ID}} x\n{}\n{}",
         told("<promise>COMPLETE</promise>"),
         result("<promise>COMPLETE</promise>"),
         hang = hang.display(),
+        works = works.display(),
     );
     let flags = ["--max-cost", "0.4", "--parallel", "2", "--verify", "true"];
     let first = start(&world, &script, &[&CLAUDE[..], &flags].concat());
