@@ -120,11 +120,25 @@ impl RunLifecycle {
             return reports;
         }
         reports.extend(self.exit(tree).map(Report::Exited));
-        if std::mem::take(&mut self.just_exited) {
-            self.on_agent_exit(now, tree);
+        if std::mem::take(&mut self.just_exited)
+            && let Stage::Asked { kill_at } = self.stage
+        {
+            self.stage = Stage::Asked {
+                kill_at: sooner(kill_at, now.checked_add(LEFTOVER_GRACE)),
+            };
         }
-        if self.exited && tree.is_empty() {
-            return self.over(reports, Vec::new(), tree);
+        // Asked once: who comes into sight between two looks would be ended by neither of them.
+        if self.exited {
+            if tree.is_empty() {
+                return self.over(reports, Vec::new(), tree);
+            }
+            if self.stage == Stage::Running {
+                // The agent is gone: who is still there has a short time to follow.
+                tree.ask();
+                self.stage = Stage::Asked {
+                    kill_at: now.checked_add(LEFTOVER_GRACE),
+                };
+            }
         }
         if let Stage::Asked {
             kill_at: Some(kill_at),
@@ -144,23 +158,6 @@ impl RunLifecycle {
         }
         self.wake_at = self.next_wake(now, tree);
         reports
-    }
-
-    /// The agent is gone: who is still there has a short time to follow.
-    fn on_agent_exit(&mut self, now: Instant, tree: &mut impl Tree) {
-        let soon = now.checked_add(LEFTOVER_GRACE);
-        match self.stage {
-            Stage::Running if !tree.is_empty() => {
-                tree.ask();
-                self.stage = Stage::Asked { kill_at: soon };
-            }
-            Stage::Asked { kill_at } => {
-                self.stage = Stage::Asked {
-                    kill_at: sooner(kill_at, soon),
-                }
-            }
-            Stage::Running | Stage::Killing { .. } | Stage::Over => {}
-        }
     }
 
     fn over(
@@ -247,6 +244,42 @@ mod tests {
         fn watch_every(&self) -> Option<Duration> {
             None
         }
+    }
+
+    #[test]
+    fn whoever_is_seen_only_at_the_second_look_is_ended_too() {
+        /// Nobody is there at the first look, and one at the second.
+        #[derive(Default)]
+        struct Late {
+            looks: u32,
+            asked: u32,
+        }
+        impl Tree for Late {
+            fn reap(&mut self) -> Option<Exit> {
+                (self.looks == 0).then_some(Exit::Code(0))
+            }
+            fn is_empty(&mut self) -> bool {
+                self.looks += 1;
+                self.looks == 1
+            }
+            fn ask(&mut self) {
+                self.asked += 1;
+            }
+            fn kill(&mut self) {}
+            fn survivors(&mut self) -> Vec<Survivor> {
+                Vec::new()
+            }
+            fn killed(&self) -> u32 {
+                0
+            }
+            fn watch_every(&self) -> Option<Duration> {
+                None
+            }
+        }
+        let (mut run, mut tree) = (RunLifecycle::begin(), Late::default());
+        run.step(Instant::now(), &mut tree);
+        // Never a run whose agent is gone and that nothing will ever end.
+        assert!(run.is_over() || run.wake_at().is_some());
     }
 
     fn ask(seconds: u32) -> Ending {
