@@ -6,25 +6,18 @@
 //! a stash that another one's agent took out is named to both.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use descartes_kernel::tasks::stash_branch;
-use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
-use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use super::stash_watch::StashWatch;
 use super::{Done, GitError, Trees};
 use crate::tasks::git::Repo;
 
 /// Files of a stash that are named.
 const NAMED: usize = 5;
-
-/// The list is looked at so often besides: its folder may not be there when the watch begins.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A list that changes while it is read is read again so often.
 const TRIES: u32 = 50;
@@ -54,11 +47,13 @@ struct TakenStash {
 struct KnownStashes {
     /// Commit and branch of those that are or were in the list.
     seen: HashMap<String, String>,
+    /// Those that left the list, and who took them is not known yet.
+    gone: Vec<(String, String)>,
     taken: Vec<TakenStash>,
 }
 
 /// Looks at the list, from whichever thread.
-struct Looker {
+pub(super) struct Looker {
     user: Repo,
     /// The folder of our worktrees.
     folder: PathBuf,
@@ -66,7 +61,11 @@ struct Looker {
     branches: String,
     /// Where a stash that was taken is kept meanwhile.
     refs: String,
+    /// The file in which git keeps the list, while it is watched.
+    log: OnceLock<PathBuf>,
     ledger: Mutex<KnownStashes>,
+    /// Held while it is found out who took what.
+    asking: Mutex<()>,
 }
 
 /// The list of stashes as a loop sees it.
@@ -83,7 +82,9 @@ impl Stashes {
                 folder: folder.to_owned(),
                 branches: format!("descartes/{ref_tag}/"),
                 refs: format!("refs/descartes/{ref_tag}/stash"),
+                log: OnceLock::new(),
                 ledger: Mutex::default(),
+                asking: Mutex::default(),
             }),
             watch: Mutex::default(),
         }
@@ -124,33 +125,54 @@ impl Looker {
         Ok(listed.lines().filter_map(entry).collect())
     }
 
-    /// Takes note of what is in the list, and finds out who took what is there no more.
+    /// What is in the list, after everything that left it is accounted for.
     fn look(&self) -> Done<Vec<Stash>> {
-        let list = self.list()?;
+        self.take_note()?;
+        self.find_takers();
+        self.list()
+    }
+
+    /// Takes note of what is in the list, and of what is there no more. This is quick where the
+    /// list is a file, for a stash may be put there and taken within milliseconds: git writes that
+    /// file before the ref of a first stash is to be seen, so nobody else is asked. Says whether
+    /// anything is gone.
+    pub(super) fn take_note(&self) -> Done<bool> {
+        // The list is read under the lock: an older one must not follow a newer one.
         let mut ledger = self.ledger();
-        let is_there = |commit: &String| list.iter().any(|stash| stash.commit == *commit);
-        let mut gone = Vec::new();
-        ledger.seen.retain(|commit, branch| {
-            let there = is_there(commit);
-            if !there {
+        let list = match self.log.get() {
+            Some(log) => read_log(log)?,
+            None => self.list()?,
+        };
+        let KnownStashes { seen, gone, .. } = &mut *ledger;
+        seen.retain(|commit, branch| {
+            let is_there = list.iter().any(|stash| stash.commit == *commit);
+            if !is_there {
                 gone.push((commit.clone(), branch.clone()));
             }
-            there
+            is_there
         });
-        for stash in &list {
+        for stash in list {
             let branch = stash_branch(&stash.words);
             if let Some(branch) = branch.filter(|branch| branch.starts_with(&self.branches)) {
-                let (commit, branch) = (stash.commit.clone(), branch.to_owned());
-                ledger.seen.insert(commit, branch);
+                let branch = branch.to_owned();
+                seen.insert(stash.commit, branch);
             }
         }
-        for (commit, owner) in gone {
+        Ok(!gone.is_empty())
+    }
+
+    /// Finds out who took what is in the list no more.
+    pub(super) fn find_takers(&self) {
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let Some((commit, owner)) = self.ledger().gone.pop() else {
+                return;
+            };
             // A commit that is gone from the repository as well tells nothing.
             if let Ok(Some(taken)) = self.taken_by(commit, owner) {
-                ledger.taken.push(taken);
+                self.ledger().taken.push(taken);
             }
         }
-        Ok(list)
     }
 
     /// Who took a stash that is gone from the list: git puts its files in place before it goes.
@@ -260,10 +282,17 @@ impl Trees {
         self.stashes_before().exists()
     }
 
-    /// Watches the list while several agents share it.
+    /// Watches the list while several agents share it. Where git keeps refs in tables and not in
+    /// files, it is looked at between attempts only.
     pub(super) fn watch_stashes(&self) -> Done<()> {
-        let folder = self.common_dir()?.join("logs").join("refs");
-        *self.stashes.watch() = StashWatch::begin(self.stashes.looker.clone(), &folder);
+        let common = self.common_dir()?;
+        if common.join("reftable").exists() {
+            return Ok(());
+        }
+        let folder = common.join("logs").join("refs");
+        let looker = &self.stashes.looker;
+        looker.log.get_or_init(|| folder.join("stash"));
+        *self.stashes.watch() = StashWatch::begin(looker, &folder);
         Ok(())
     }
 
@@ -399,6 +428,28 @@ impl Trees {
     }
 }
 
+/// The entries of the file in which git keeps the list.
+fn read_log(log: &Path) -> Done<Vec<Stash>> {
+    let text = match fs_err::read(log) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let entry = |line: &str| {
+        let (head, words) = line.split_once('\t')?;
+        Some(Stash {
+            commit: head.split(' ').nth(1)?.to_owned(),
+            words: words.trim_end().to_owned(),
+        })
+    };
+    // A line without an end is still being written.
+    let text = String::from_utf8_lossy(&text);
+    let whole = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    Ok(whole.filter_map(entry).collect())
+}
+
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
@@ -412,71 +463,38 @@ fn named(files: &[String]) -> String {
     }
 }
 
-/// Looks at the list whenever it changes, for as long as it lives.
-struct StashWatch {
-    stop: Arc<EventFd>,
-    thread: Option<JoinHandle<()>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worktree::Git;
+    use descartes_testkit::World;
 
-impl StashWatch {
-    /// Nothing where the system has no thread left: then the list is looked at between attempts.
-    fn begin(looker: Arc<Looker>, folder: &Path) -> Option<Self> {
-        let mut watching = Watching::new();
-        let flags = AddWatchFlags::IN_CLOSE_WRITE
-            | AddWatchFlags::IN_MOVED_TO
-            | AddWatchFlags::IN_DELETE
-            | AddWatchFlags::IN_ONLYDIR;
-        if watching.add(folder, flags).is_none() {
-            watching.close();
-        }
-        let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
-        let stop = Arc::new(stop);
-        let log = folder.join("stash");
-        let stopped = Arc::clone(&stop);
-        let run = move || watch(&looker, &watching, &log, &stopped);
-        let thread = Builder::new().name("stashes".to_owned()).spawn(run).ok()?;
-        Some(Self {
-            stop,
-            thread: Some(thread),
-        })
-    }
-}
+    /// Git writes the log of a first stash, and only then its ref: whoever looks in between must
+    /// not take the list for empty, for nothing tells of the ref afterwards.
+    #[test]
+    fn a_stash_whose_ref_is_not_there_yet_is_known() {
+        let world = World::new();
+        world.git_init();
+        world.git(["checkout", "-q", "-b", "descartes/auth/1"]);
+        world.write("work", "x");
+        world.git(["add", "work"]);
+        world.git(["stash", "-q"]);
+        let commit = world.git(["rev-parse", "refs/stash"]).trim().to_owned();
+        let refs = world.project().join(".git/refs");
+        fs_err::rename(refs.join("stash"), refs.join("stash.lock")).unwrap();
 
-fn watch(looker: &Looker, watching: &Watching, log: &Path, stop: &EventFd) {
-    let shape = || {
-        let meta = fs_err::metadata(log).ok()?;
-        Some((meta.len(), meta.modified().ok()?))
-    };
-    let mut seen = shape();
-    // What lies there from the beginning is known, so that its end is noticed.
-    drop(looker.look());
-    loop {
-        let mut fds = vec![PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
-        fds.extend(watching.fd().map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        let limit = match watching.is_blind() {
-            true => BLIND,
-            false => LOOK_AGAIN,
-        };
-        // An interrupted sleep is a short one.
-        let _ = poll(&mut fds, timeout(Some(limit)));
-        if stop.read().is_ok() {
-            return;
-        }
-        // Whatever was told, the file itself says whether anything is new.
-        drop(watching.events());
-        let now = shape();
-        if std::mem::replace(&mut seen, now) != now {
-            drop(looker.look());
-        }
-    }
-}
+        let user = Repo::at(&world.project(), &Git::default());
+        let stashes = Stashes::new(&user, &world.project(), "auth");
+        let looker = &stashes.looker;
+        let log = world.project().join(".git/logs/refs/stash");
+        looker.log.set(log).unwrap();
+        assert!(!looker.take_note().unwrap());
+        assert_eq!(looker.ledger().seen[&commit], "descartes/auth/1");
 
-impl Drop for StashWatch {
-    fn drop(&mut self) {
-        // A counter that is full wakes as well.
-        let _ = self.stop.write(1);
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
+        fs_err::rename(refs.join("stash.lock"), refs.join("stash")).unwrap();
+        world.git(["stash", "pop", "-q"]);
+        assert!(looker.take_note().unwrap());
+        let gone = (commit, "descartes/auth/1".to_owned());
+        assert_eq!(looker.ledger().gone, [gone]);
     }
 }
