@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,6 +27,12 @@ use crate::tree::signal_group;
 
 /// Who is not our child ends without our being told.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
+
+/// The variable by which the processes of one launch are told from those of all others.
+const LAUNCH: &str = "DESCARTES_LAUNCH";
+
+/// Launches of this process so far.
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 
 /// Starts agents as children of this process.
 pub(crate) struct Direct {
@@ -62,7 +68,7 @@ impl Direct {
     ) -> Result<Started, StartError> {
         // Waits for the last run's thread, which has nothing left to do.
         self.current = None;
-        let marks = self.put_marks(launch, &mut order)?;
+        let own = self.put_marks(launch, &mut order)?;
         let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
         let wake = Arc::new(wake.map_err(io::Error::from)?);
         let (argv, env) = (strings_of(&order.argv), strings_of(&order.env));
@@ -76,7 +82,7 @@ impl Direct {
             sys::spawn(&image, fds, &sys::leaked_fds()).map_err(|errno| launch.refused(errno))?;
         let start_time = identity::start_time(agent.cast_unsigned()).unwrap_or(0);
         let mark = ProcessMark {
-            entries: marks,
+            entries: vec![own],
             not_before: start_time,
         };
         let members = Members { agent, mark };
@@ -108,17 +114,20 @@ impl Direct {
         })
     }
 
-    /// Makes sure that the agent carries the mark; gives all that tells its processes from others.
-    fn put_marks(&self, launch: &Launch, order: &mut Order) -> Result<Vec<Vec<u8>>, StartError> {
-        let mark = format!("{MARK}={}", self.mark);
-        let mark = CString::new(mark)
-            .map_err(|_| StartError::BadArgument("the mark contains a NUL byte".into()))?;
+    /// Makes sure that the agent carries the mark, and an entry that no other launch has; gives
+    /// that entry. The mark alone would not do: a host runs agents, gates and git side by side, all
+    /// with the mark of their loop, and the end of one must not end the others.
+    fn put_marks(&self, launch: &Launch, order: &mut Order) -> Result<Vec<u8>, StartError> {
         if !launch.env.iter().any(|(key, _)| key == MARK) {
-            order.env.push(mark.clone());
+            order.env.push(entry(MARK, &self.mark)?);
         }
-        let ours = order.env.iter().map(|entry| entry.as_bytes());
-        let ours = ours.filter(|entry| entry.starts_with(b"DESCARTES_"));
-        Ok(ours.map(<[u8]>::to_vec).collect())
+        let inherited = format!("{LAUNCH}=");
+        let is_inherited = |entry: &CString| entry.as_bytes().starts_with(inherited.as_bytes());
+        order.env.retain(|entry| !is_inherited(entry));
+        let number = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+        let own = entry(LAUNCH, &format!("{}.{number}", std::process::id()))?;
+        order.env.push(own.clone());
+        Ok(own.into_bytes())
     }
 
     pub(crate) fn terminate(&self, how: Ending) {
@@ -161,6 +170,11 @@ impl Drop for Current {
             let _ = watcher.join();
         }
     }
+}
+
+fn entry(key: &str, value: &str) -> Result<CString, StartError> {
+    CString::new(format!("{key}={value}"))
+        .map_err(|_| StartError::BadArgument("the mark contains a NUL byte".into()))
 }
 
 /// How the processes of a run are found.

@@ -50,12 +50,9 @@ impl Supervisor {
     }
 
     /// Without a guard, for hosts that are some other program: the agent gets a process group of its
-    /// own, and what has left the group is found by its environment, where
-    /// [`MARK`](crate::MARK)`=mark` is set for every agent. When this process is killed the agent
-    /// lives on, until [`sweep_marked`](crate::sweep_marked) finds it.
-    ///
-    /// Supervisors that run at the same time need different marks, or launches that differ in
-    /// another `DESCARTES_…` variable.
+    /// own, and what has left the group is found by its environment, where `DESCARTES_LAUNCH` is
+    /// different for every launch, and [`MARK`](crate::MARK)`=mark` the same for all. When this
+    /// process is killed the agent lives on, until [`sweep_marked`](crate::sweep_marked) finds it.
     pub fn direct(mark: &str, on_event: Box<dyn Fn(TreeEvent) + Send + Sync>) -> io::Result<Self> {
         let direct = Direct::new(mark, Arc::from(on_event));
         Ok(Self {

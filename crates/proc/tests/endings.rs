@@ -121,6 +121,30 @@ fn without_a_guard_what_was_met_once_is_ended_even_if_nothing_leads_to_it_any_mo
     assert_eq!(processes.left_after(Duration::ZERO), 0);
 }
 
+/// A host runs an agent, gates and git side by side, all with the mark of their loop.
+#[test]
+fn without_a_guard_the_end_of_one_run_leaves_others_with_the_same_mark_alone() {
+    let mark = fresh_mark();
+    let dir = tempfile::tempdir().unwrap();
+    let end = dir.path().join("end");
+    let (mut first, mut second) = (Watched::direct(&mark), Watched::direct(&mark));
+    first.start(
+        1,
+        &sh(&format!(
+            "while [ ! -e {} ]; do sleep 0.01; done",
+            end.display()
+        )),
+    );
+    // It began later, so it could have been started by the first one.
+    second.start(1, &sh("echo $$; exec sleep 600"));
+    let processes = second.processes(1);
+    std::fs::write(end, "").unwrap();
+    assert_eq!(first.end(1), (Exit::Code(0), 0));
+    assert_eq!(processes.left_after(Duration::ZERO), 1);
+    second.supervisor.terminate(Ending::Ask { grace: GRACE });
+    assert_eq!(second.end(1).0, Exit::Signal(15));
+}
+
 #[test]
 fn a_child_that_holds_the_pipe_does_not_hold_the_run() {
     let mark = fresh_mark();

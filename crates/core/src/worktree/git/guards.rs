@@ -238,10 +238,6 @@ impl Guards {
         let mut env = order.env;
         env.retain(|(key, _)| key != MARK);
         env.push((MARK.into(), (&self.mark).into()));
-        if self.program.is_none() {
-            // Told apart from others of the same loop that are swept meanwhile.
-            env.push(("DESCARTES_GIT_CALL".into(), number.to_string().into()));
-        }
         let launch = Launch {
             argv: order.argv,
             env,
