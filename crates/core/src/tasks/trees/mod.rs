@@ -20,6 +20,7 @@ mod marks;
 mod refs;
 mod rescue;
 mod slots;
+mod stash_list;
 mod stash_watch;
 mod stashes;
 mod statuses;

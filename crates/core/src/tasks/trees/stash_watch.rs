@@ -11,7 +11,7 @@ use descartes_store::watching::{AddWatchFlags, BLIND, Watching, timeout};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::stashes::Looker;
+use super::stash_list::StashList;
 
 /// The list is looked at so often besides: its folder may not be there when the watch begins.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ pub(super) struct StashWatch {
 
 impl StashWatch {
     /// Nothing where the system has no thread left: then the list is looked at between attempts.
-    pub(super) fn begin(looker: &Arc<Looker>, folder: &Path) -> Option<Self> {
+    pub(super) fn begin(list: &Arc<StashList>, folder: &Path) -> Option<Self> {
         let mut watching = Watching::new();
         let flags = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_MOVED_TO
@@ -37,7 +37,7 @@ impl StashWatch {
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
         let stop = Arc::new(stop);
         let (changed, changes) = sync_channel(1);
-        let (reader, asker) = (Arc::clone(looker), Arc::clone(looker));
+        let (reader, asker) = (Arc::clone(list), Arc::clone(list));
         let stopped = Arc::clone(&stop);
         let read = move || read(&reader, &watching, &changed, &stopped);
         let ask = move || changes.iter().for_each(|()| asker.find_takers());
@@ -50,11 +50,11 @@ impl StashWatch {
     }
 }
 
-fn read(looker: &Looker, watching: &Watching, changed: &SyncSender<()>, stop: &EventFd) {
+fn read(list: &StashList, watching: &Watching, changed: &SyncSender<()>, stop: &EventFd) {
     loop {
         // A list that cannot be read now is read again: what lies there from the beginning is
         // known too, so that its end is noticed.
-        let noted = looker.take_note();
+        let noted = list.take_note();
         let limit = match noted.is_err() || watching.is_blind() {
             true => BLIND,
             false => LOOK_AGAIN,
