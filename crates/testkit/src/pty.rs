@@ -178,10 +178,10 @@ impl Pty {
     /// Waits until the text stands on the screen, and gives the screen.
     ///
     /// # Panics
-    /// When it does not within half a minute.
+    /// When it does not within a minute.
     #[track_caller]
     pub fn wait_text(&self, text: &str) -> String {
-        self.wait_screen(Duration::from_secs(30), |screen| screen.contains(text))
+        self.wait_screen(Duration::from_secs(60), |screen| screen.contains(text))
     }
 
     /// Waits for the program's end and the last of its output.

@@ -176,7 +176,7 @@ fn a_state_file_that_a_live_loop_holds() {
         &["--name", "first"],
     );
     let mut child = first.stdout(std::process::Stdio::null()).spawn().unwrap();
-    descartes_testkit::eventually("the first loop", std::time::Duration::from_secs(10), || {
+    descartes_testkit::eventually("the first loop", std::time::Duration::from_secs(60), || {
         world.has("up")
     });
     for run in [

@@ -57,10 +57,12 @@ pub fn loops(world: &World) -> Vec<PathBuf> {
     found
 }
 
-/// The records of the world's only loop.
+/// The records of the world's only loop. A line without an end is still being written.
 #[track_caller]
 pub fn journal(world: &World) -> Vec<Value> {
-    json_lines(&std::fs::read_to_string(loop_dir(world).join("journal.jsonl")).unwrap())
+    let text = std::fs::read_to_string(loop_dir(world).join("journal.jsonl")).unwrap();
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    json_lines(&text[..whole])
 }
 
 /// Every line as JSON.

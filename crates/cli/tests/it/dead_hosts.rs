@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use descartes_testkit::{World, eventually, process};
+use descartes_testkit::{World, eventually, eventually_some, process};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{CLAIMS, descartes, loop_dir, start, start_command, state};
+use crate::common::{CLAIMS, descartes, events, start, start_command, state};
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -44,18 +44,17 @@ fn lives(pid: Pid) -> bool {
     state.is_some_and(|state| !state.starts_with(['Z', 'X']))
 }
 
+/// The guard of the loop's first run.
+fn guard_of(world: &World) -> Pid {
+    let record = eventually_some("the run's record", SOON, || {
+        events(world, "run_started").into_iter().next()
+    });
+    Pid::from_raw(i32::try_from(record["guard_pid"].as_i64().unwrap()).unwrap())
+}
+
 /// Kills host and guard in the same instant, as `pkill -9 descartes` does.
 fn kill_host_and_guard(world: &World, host: &mut Child) {
-    let mut record = None;
-    eventually("the run's record", SOON, || {
-        let text = fs::read_to_string(loop_dir(world).join("journal.jsonl")).unwrap();
-        record = crate::common::json_lines(&text)
-            .into_iter()
-            .find(|record| record["kind"] == "run_started");
-        record.is_some()
-    });
-    let guard = record.unwrap()["guard_pid"].as_i64().unwrap();
-    let guard = Pid::from_raw(i32::try_from(guard).unwrap());
+    let guard = guard_of(world);
     let host_pid = Pid::from_raw(host.id().cast_signed());
     for pid in [guard, host_pid] {
         process::stop(pid.as_raw());
@@ -102,16 +101,27 @@ fn a_cancel_of_a_dead_loop_ends_its_agent_without_the_mark_too() {
 #[test]
 fn a_resume_right_after_a_kill_waits_for_the_guard_and_says_so() {
     let world = World::new();
-    // The guard asks and waits: this agent takes its time.
-    let script =
-        "@1 on-signal TERM - after 1s exit 0\n   sh echo ${PID} > pid\n   hang\n@2- promise";
+    let script = "@1 sh echo ${PID} > pid\n   hang\n@2- promise";
     let mut host = spawn(&world, script, &[]);
     pid_in(&world, "pid");
+    // The guard ends its agent when it is woken, and not before.
+    let guard = guard_of(&world);
+    process::stop(guard.as_raw());
     host.kill().unwrap();
     host.wait().unwrap();
-    let run = descartes(&world, &["loop", "resume"]);
-    run.assert_code(0);
-    assert!(run.stderr().contains("waiting until its guard"), "{run}");
+    let said = world.root().join("said");
+    let mut resume = world
+        .descartes(["loop", "resume"])
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    eventually("the wait is told", SOON, || {
+        let said = fs::read_to_string(&said).unwrap();
+        said.contains("waiting until its guard")
+    });
+    kill(guard, Signal::SIGCONT).unwrap();
+    assert_eq!(resume.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn a_trial_runs_the_agent_as_the_flags_say() {
         "--permissions",
         "all",
         "--timeout",
-        "1s",
+        "10s",
         "--json",
     ];
     let mut command = world.descartes(flags);

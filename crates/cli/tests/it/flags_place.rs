@@ -6,6 +6,8 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{CLAIMS, descartes, events, json_lines, loop_dir, loops, start, state};
 
+const SOON: Duration = Duration::from_secs(60);
+
 #[test]
 fn working_dir_is_where_the_agent_and_the_gates_run() {
     let world = World::new();
@@ -85,7 +87,7 @@ fn a_held_state_file_is_refused_with_the_loops_id_pid_and_age() {
     let world = World::new();
     let wait = "touch begun\nwait-file go\npromise";
     start(&world, wait, &["--detach"]).assert_code(0);
-    eventually("the agent", Duration::from_secs(20), || world.has("begun"));
+    eventually("the agent", SOON, || world.has("begun"));
     let id = state(&world)["loop_id"].as_str().unwrap().to_owned();
     let status = descartes(&world, &["loop", "status", "--json"]).stdout();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -102,9 +104,7 @@ fn a_held_state_file_is_refused_with_the_loops_id_pid_and_age() {
     assert!(again.stderr().contains("another --state-file"), "{again}");
     assert!(!resumed.stderr().contains("--state-file"), "{resumed}");
     world.write("go", "");
-    eventually("its end", Duration::from_secs(20), || {
-        state(&world)["completed"] == true
-    });
+    eventually("its end", SOON, || state(&world)["completed"] == true);
 }
 
 #[test]

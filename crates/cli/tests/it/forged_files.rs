@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use descartes_testkit::world::bins;
-use descartes_testkit::{World, eventually};
+use descartes_testkit::{World, eventually, eventually_some};
 
 use crate::common::{CLAIMS, descartes, events, loop_dir, loops, start, start_command};
 use crate::task_common::{WORKS, graph, run, said, scud_project};
@@ -54,8 +54,11 @@ fn whoever_else_listens_on_the_control_socket_has_no_say() {
         let host = std::fs::read_to_string(loop_dir(&world).join("host.json")).unwrap();
         let host: serde_json::Value = serde_json::from_str(&host).unwrap();
         let socket = host["socket"].as_str().unwrap().to_owned();
-        std::fs::remove_file(&socket).unwrap();
-        let listener = UnixListener::bind(&socket).unwrap();
+        // Its host looks every now and then whether it is there, and may be quicker.
+        let listener = eventually_some("a socket of ours", SOON, || {
+            drop(std::fs::remove_file(&socket));
+            UnixListener::bind(&socket).ok()
+        });
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 drop(stream.unwrap().write_all(answer.as_bytes()));

@@ -105,7 +105,7 @@ fn a_hook_that_hangs_answers_to_every_stop() {
 
 #[test]
 fn a_hook_that_hangs_ends_with_the_time_of_the_loop() {
-    let (world, mut child) = in_a_hook(&["--max-duration", "6s"]);
+    let (world, mut child) = in_a_hook(&["--max-duration", "12s"]);
     ends(&world, &mut child, 3);
 }
 

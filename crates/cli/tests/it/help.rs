@@ -1,8 +1,8 @@
 //! Help, version, completions, manual pages; and usage errors.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use descartes_testkit::World;
+use descartes_testkit::{World, eventually};
 
 use crate::common::descartes;
 
@@ -86,15 +86,12 @@ fn version_is_quick() {
             concat!("descartes ", env!("CARGO_PKG_VERSION"), "\n")
         );
     }
-    // The best of some: the machine may be busy. The bar for a release build is 5 ms.
-    let best = (0..10)
-        .map(|_| {
-            let begun = Instant::now();
-            world.descartes(["--version"]).output().unwrap();
-            begun.elapsed()
-        })
-        .min();
-    assert!(best.unwrap().as_millis() < 100, "{best:?}");
+    // The best of as many as it takes: the machine may be busy. The bar for a release build is 5 ms.
+    eventually("a quick one", Duration::from_secs(60), || {
+        let begun = Instant::now();
+        world.descartes(["--version"]).output().unwrap();
+        begun.elapsed().as_millis() < 100
+    });
 }
 
 #[test]

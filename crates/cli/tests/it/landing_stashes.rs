@@ -64,13 +64,15 @@ echo $DESCARTES_ITERATION > other";
 #[test]
 fn stashes_that_were_mixed_up_are_noticed_and_set_right() {
     let world = tasks(2);
-    // The first puts its own there, the second takes it; nothing goes on before both know.
+    // The first puts its own there, the second takes it. That it was there can only be seen while it
+    // is; that it was taken is known once it is kept.
     let script = "here=../../..; other=$((3 - $DESCARTES_TASK_ID))
 await() { while [ ! -e $here/$1 ]; do sleep 0.05; done; }
+kept() { until git for-each-ref refs/descartes/auth/stash | grep -q .; do sleep 0.05; done; }
 if [ $DESCARTES_ITERATION = 1 ]; then
   if [ $DESCARTES_TASK_ID = 1 ]; then
-    echo x > work-1; git add work-1; git stash -q; sleep 1; touch $here/put; await taken; echo y > rest-1
-  else await put; git stash pop -q; sleep 1; touch $here/taken; echo z > work-2; fi
+    echo x > work-1; git add work-1; git stash -q; sleep 4; touch $here/put; await taken; echo y > rest-1
+  else await put; git stash pop -q; kept; touch $here/taken; echo z > work-2; fi
 elif [ $DESCARTES_TASK_ID = 1 ]; then
   for last; do :; done; echo \"$last\" > $here/told-1
   git stash apply -q $(echo \"$last\" | grep -o 'git stash apply [0-9a-f]*' | head -1 | cut -d' ' -f4)
