@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// A standard error that takes nothing more is not waited for any longer.
-const LAST_LOG_LINES: Duration = Duration::from_secs(1);
+const LAST_LOG_LINES: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     let code = app::run(std::env::args_os().collect());

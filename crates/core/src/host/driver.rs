@@ -427,6 +427,7 @@ impl Driver {
             self.gates_changed()?;
         }
         self.save_or_warn()?;
+        self.answer_effective();
         Ok(ending)
     }
 

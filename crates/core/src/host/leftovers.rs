@@ -21,7 +21,7 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(5);
 /// The guard of a dead host asks, waits and kills: it is gone well before this.
 const GUARD_LIMIT: Duration = Duration::from_secs(30);
 /// The host of a loop that has ended puts its things away: it too is gone well before this.
-const LEAVING_LIMIT: Duration = Duration::from_secs(5);
+const LEAVING_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at its lock.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 

@@ -16,8 +16,8 @@ use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::within;
 
-/// What happens at once is waited for so long.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// What happens at once is waited for so long: the host may have to wait for a processor.
+const AT_ONCE: Duration = Duration::from_secs(10);
 /// What may have happened already is waited for so long.
 const MAYBE: Duration = Duration::from_millis(50);
 /// With `--wait`, the wait goes on in pieces of this.
