@@ -12,6 +12,7 @@ use descartes_store::journal::JournalReader;
 use descartes_store::watching::{AddWatchFlags, WatchDescriptor, Watching};
 use jiff::Timestamp;
 
+use crate::released::{LOOK_AGAIN, Released};
 use crate::{ClientError, LoopHandle, Loops, Scope, state};
 
 /// Where folders cannot be watched they are looked at so often.
@@ -66,6 +67,8 @@ pub struct Fleet {
     open: HashMap<String, (LoopState, JournalReader)>,
     /// Loops that may have changed.
     stale: BTreeSet<String>,
+    /// Loops whose locks are being given back.
+    released: HashMap<String, Released>,
     /// Whether loops may have come or gone.
     unlisted: bool,
 }
@@ -82,6 +85,7 @@ impl Fleet {
             briefs: BTreeMap::new(),
             open: HashMap::new(),
             stale: BTreeSet::new(),
+            released: HashMap::new(),
             unlisted: true,
         }
     }
@@ -93,6 +97,10 @@ impl Fleet {
         }
         for id in std::mem::take(&mut self.stale) {
             if let Some(handle) = self.handles.get(&id) {
+                // Asked first: what is shown is then at least as new.
+                if !matches!(handle.life(), Ok(Life::Alive)) {
+                    self.released.remove(&id);
+                }
                 let standing = standing(handle, &mut self.open);
                 self.briefs.insert(id, brief(handle, standing));
             }
@@ -110,8 +118,14 @@ impl Fleet {
             None if blind => Some(BLIND),
             limit => limit,
         };
+        let limit = match self.released.is_empty() {
+            true => limit,
+            false => Some(limit.map_or(LOOK_AGAIN, |limit| limit.min(LOOK_AGAIN))),
+        };
         self.watching.wait(limit, BLIND);
         self.take_events();
+        self.released.retain(|_, released| !released.is_over());
+        self.stale.extend(self.released.keys().cloned());
         if blind {
             self.unlisted = true;
             self.stale.extend(self.handles.keys().cloned());
@@ -162,6 +176,8 @@ impl Fleet {
             if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
                 self.unlisted = true;
                 self.stale.extend(self.handles.keys().cloned());
+                let open = self.open.keys().cloned();
+                self.released.extend(open.map(|id| (id, Released::now())));
             } else if Some(event.wd) == self.home {
                 self.unlisted = true;
             } else if let Some(id) = self.watches.get(&event.wd) {
@@ -170,6 +186,10 @@ impl Fleet {
                     self.watches.remove(&event.wd);
                 } else {
                     self.stale.insert(id.clone());
+                    let of_lock = event.name.as_deref().is_some_and(|name| name == "lock");
+                    if of_lock && Released::is_told_by(&event) {
+                        self.released.insert(id.clone(), Released::now());
+                    }
                     self.unlisted |= event.name.is_some_and(|name| name == "meta.json");
                 }
             }

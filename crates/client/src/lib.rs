@@ -25,6 +25,7 @@ mod history;
 mod known;
 pub mod logs;
 mod loops;
+mod released;
 mod state;
 
 pub use control::{ControlEffect, Hold, Recorded, Sent, Ticket};

@@ -200,6 +200,32 @@ fn a_sleeping_view_is_woken_by_records_logs_and_the_lock() {
     );
 }
 
+/// The kernel tells that a lock is closed before it lets go of it: whoever looks in between finds it
+/// held, and is not told again.
+#[test]
+fn a_lock_that_is_let_go_after_its_closing_was_told_is_noticed() {
+    let world = world();
+    let made = world.made("0192aaaa-1");
+    drop(made.lock());
+    let open = || {
+        OpenOptions::new()
+            .write(true)
+            .open(made.dir.lock())
+            .unwrap()
+    };
+    let held = open();
+    held.lock().unwrap();
+    let (_, mut follower) = world.find("auth").follow(Output::No).unwrap();
+    assert_eq!(follower.life(), Life::Alive);
+    assert_eq!(follower.next(Some(Duration::ZERO)).unwrap(), []);
+    drop(open());
+    let begun = Instant::now();
+    assert_eq!(follower.next(Some(LONG)).unwrap(), []);
+    assert!(begun.elapsed() < LONG, "it was told");
+    held.unlock().unwrap();
+    until(&mut follower, "Gone");
+}
+
 #[test]
 fn a_journal_deleted_and_made_anew_is_followed_on() {
     let world = world();

@@ -53,6 +53,27 @@ fn loops_come_change_and_go_without_being_asked_again_and_again() {
     wait_for(&mut fleet, &["Iteration limit reached"]);
 }
 
+/// As for one loop that is followed: the closing is told before the lock is let go of.
+#[test]
+fn a_lock_that_is_let_go_after_its_closing_was_told_is_noticed() {
+    let world = world();
+    let made = world.made_with("01", "one", "one.json", common::config());
+    drop(made.lock());
+    let open = || {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).open(made.dir.lock()).unwrap()
+    };
+    let held = open();
+    held.lock().unwrap();
+    let mut fleet = Fleet::new(world.loops());
+    wait_for(&mut fleet, &["Ready"]);
+    drop(open());
+    fleet.wait(SOON);
+    wait_for(&mut fleet, &["Ready"]);
+    held.unlock().unwrap();
+    wait_for(&mut fleet, &["Interrupted"]);
+}
+
 #[test]
 fn a_damaged_journal_is_a_line_in_the_list() {
     let world = world();

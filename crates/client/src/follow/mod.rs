@@ -166,6 +166,7 @@ impl Follower {
         self.give_out(&mut news);
         if let Some(life) = life.filter(|life| *life != self.life) {
             self.life = life;
+            self.watch.lock_settled();
             news.push(LoopUpdate::Life(life));
         }
         Ok(news)

@@ -1,15 +1,20 @@
 //! Sleeping until a file of a loop changes. The kernel tells; where it cannot, a look every now
 //! and then has to do.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use descartes_store::layout::{LoopDir, RunDir};
-use descartes_store::watching::{AddWatchFlags, BLIND, InotifyEvent, WatchDescriptor, Watching};
+use descartes_store::watching::{
+    AddWatchFlags, BLIND, InotifyEvent, WatchDescriptor, Watching, timeout,
+};
+use nix::poll::{PollFd, PollFlags, poll};
+
+use crate::released::{Alarm, Released};
 
 /// Growth, new names (a journal made anew, a run's folder), and a lock given back: its holder
-/// wrote in it, so the kernel tells when the last one closes it.
+/// wrote in it, so the kernel tells when the last one closes it (see [`Released`]).
 const CHANGES: AddWatchFlags = AddWatchFlags::IN_MODIFY
     .union(AddWatchFlags::IN_CREATE)
     .union(AddWatchFlags::IN_MOVED_TO)
@@ -23,6 +28,10 @@ pub(crate) struct FollowWatch {
     waiting_for: Option<RunDir>,
     /// Whether something happened to the lock since this was last asked.
     lock_news: bool,
+    /// Since when the lock is being given back.
+    released: Option<Released>,
+    /// Wakes whoever waits for the descriptor meanwhile.
+    alarm: Option<Alarm>,
 }
 
 impl FollowWatch {
@@ -37,11 +46,14 @@ impl FollowWatch {
             run: None,
             waiting_for: None,
             lock_news: true,
+            released: None,
+            alarm: None,
         }
     }
 
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.watching.fd()
+        let told = self.watching.fd()?;
+        Some(self.alarm.as_ref().map_or(told, AsFd::as_fd))
     }
 
     /// Watches the logs of a run, which need not be there yet. The caller looks at them once
@@ -80,14 +92,31 @@ impl FollowWatch {
         std::mem::take(&mut self.lock_news) || self.watching.is_blind()
     }
 
+    /// The lock has changed hands: nothing more is expected of it.
+    pub(crate) fn lock_settled(&mut self) {
+        (self.released, self.alarm) = (None, None);
+    }
+
     /// Sleeps until something happens, at most `limit`.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) {
-        self.watching.wait(limit, BLIND);
-        let of_lock = |event: &InotifyEvent| {
+        match self.alarm.as_ref().map(AsFd::as_fd) {
+            Some(fd) => {
+                // An interrupted sleep is a short one.
+                let _ = poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], timeout(limit));
+            }
+            None => self.watching.wait(limit, BLIND),
+        }
+        let of_lock = |event: &&InotifyEvent| {
             let lost = event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW);
             lost || event.name.as_deref().is_some_and(|name| name == "lock")
         };
-        self.lock_news |= self.watching.events().iter().any(of_lock);
+        for event in self.watching.events().iter().filter(of_lock) {
+            self.lock_news = true;
+            if Released::is_told_by(event) {
+                self.released = Some(Released::now());
+            }
+        }
+        self.look_at_lock_again();
         // Only when there is something nearer to watch: a watch that is taken away is an event
         // itself, and would wake us again and again.
         let watched = self.run.is_some();
@@ -98,6 +127,15 @@ impl FollowWatch {
         if let Some(run) = self.waiting_for.take_if(nearer) {
             self.run(&run);
         }
+    }
+
+    fn look_at_lock_again(&mut self) {
+        self.released.take_if(|released| released.is_over());
+        self.alarm = match (&self.released, self.watching.fd()) {
+            (Some(_), Some(fd)) => Alarm::set(fd),
+            _ => None,
+        };
+        self.lock_news |= self.released.is_some();
     }
 }
 
