@@ -59,18 +59,33 @@ fn snapshots_keep_to_their_budget_and_what_was_dropped_is_said() {
     descartes(&world, &["loop", "rewind", "7", "--yes"]).assert_code(0);
 }
 
-#[test]
-fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
-    let world = repository();
+/// One of a snapshot's calls is slow, where this holds.
+fn slow_git(world: &World, condition: &str) {
     let mut which = world.command("sh");
     which.args(["-c", "command -v git"]);
     let git = world.run(which).stdout();
-    // One of a snapshot's calls is slow.
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in *ls-files*) exec sleep 60;; esac\nexec {} \"$@\"\n",
+        "#!/bin/sh\ncase \"$*\" in *ls-files*) {condition} && exec sleep 60;; esac\nexec {} \"$@\"\n",
         git.trim()
     );
     world.program("git", &script);
+}
+
+#[test]
+fn a_measure_that_was_late_once_on_a_busy_machine_is_made_again() {
+    let world = repository();
+    let late = world.root().join("late");
+    slow_git(&world, &format!("mkdir {} 2>/dev/null", late.display()));
+    start(&world, "print hm", &["--stall-after", "1"]).assert_code(4);
+    assert!(late.exists());
+    assert_eq!(events(&world, "iteration_finished").len(), 2);
+    assert_eq!(events(&world, "warning"), [""; 0]);
+}
+
+#[test]
+fn measuring_that_takes_too_long_is_said_once_and_in_the_status() {
+    let world = repository();
+    slow_git(&world, "true");
     let script = "print hm\nwait-file go";
     let flags = ["--detach", "--stall-after", "1", "-m", "3"];
     start(&world, script, &flags).assert_code(0);

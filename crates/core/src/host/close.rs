@@ -27,7 +27,7 @@ impl Driver {
     /// The work tree as it is now.
     pub(super) fn measure(&mut self) -> TreeFacts {
         let began = Instant::now();
-        let snapshot = self.tree.snapshot(MEASURE_BUDGET);
+        let snapshot = self.tree.snapshot_or_again(MEASURE_BUDGET);
         let facts = facts_of(&snapshot);
         debug!(
             ms = began.elapsed().as_millis() as u64,

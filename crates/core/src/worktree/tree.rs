@@ -161,6 +161,17 @@ impl Tree {
         }
     }
 
+    /// The same; one that was late is tried once more, for the machine may have been busy with
+    /// something else. Where it is always late, that costs no more: tries are counted.
+    pub(crate) fn snapshot_or_again(&mut self, budget: Duration) -> Snapshot {
+        let late = self.late;
+        let snapshot = self.snapshot(budget);
+        match self.late > late && self.late < TRIES {
+            true => self.snapshot(budget),
+            false => snapshot,
+        }
+    }
+
     /// Writes down that this snapshot is there.
     fn note(&mut self, tree: &TreeHash) {
         if let (Way::Git(git), Some(tree)) = (&self.way, tree.git_tree())
