@@ -120,14 +120,15 @@ fn ten_thousand_tasks_are_read_checked_and_planned_in_a_moment() {
 
 fn compare(shape: Shape, tasks: usize) {
     let (small_text, large_text) = (scg(shape, tasks), scg(shape, 10 * tasks));
-    let (small, _) = best(|| read_check_and_plan(&small_text));
+    // As many tasks on both sides: what a thread has spent is told in steps of its time slices.
+    let (small, _) = best(|| (0..10).map(|_| read_check_and_plan(&small_text)).max());
     let (large, _) = best(|| read_check_and_plan(&large_text));
     println!(
-        "{shape:?}: {small:?} for {tasks}, {large:?} for {}",
+        "{shape:?}: {small:?} for 10 times {tasks}, {large:?} for {}",
         10 * tasks
     );
     assert!(
-        large < 40 * small,
+        large < 4 * small,
         "ten times the tasks, not a hundred times the cost: {shape:?}: {small:?}, {large:?}"
     );
 }
