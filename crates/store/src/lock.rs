@@ -31,6 +31,8 @@ use tracing::debug;
 
 /// Those who only look take a shared lock for an instant; that must not refuse a start.
 const RETRY: Duration = Duration::from_millis(100);
+/// One of those who look may lose the processor in that instant: it is waited for so much longer.
+const LOOKER: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Who holds a lock, as written in its file.
@@ -343,8 +345,13 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Option<File>, IoError> {
             // The name may have come to mean another file since it was opened.
             Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => return Ok(None),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let now = Instant::now();
+                if now >= deadline && (now >= deadline + LOOKER || !is_only_looked_at(path)) {
+                    return Ok(None);
+                }
+                std::thread::sleep(PAUSE);
+            }
             Err(TryLockError::Error(error)) => return Err(IoError::new("lock", path, error)),
         }
     }
@@ -395,21 +402,38 @@ fn locked_by(path: &Path) -> Option<u32> {
     locker_in(&locks, inode)
 }
 
-/// Lines are like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF`. Devices are left out: some file
-/// systems tell others to those who ask for a file. A number that fits two files tells nothing.
+/// Whether a lock is held by those alone who only look; not where the kernel does not tell.
+fn is_only_looked_at(path: &Path) -> bool {
+    let inode = safe_open::metadata(path).map(|found| found.ino());
+    let locks = std::fs::read_to_string("/proc/locks");
+    (inode.ok().zip(locks.ok())).is_some_and(|(inode, locks)| only_shared_in(&locks, inode))
+}
+
+fn only_shared_in(locks: &str, inode: u64) -> bool {
+    let mut found = locks_of(locks, inode).peekable();
+    found.peek().is_some() && found.all(|(kind, _)| kind == "READ")
+}
+
 fn locker_in(locks: &str, inode: u64) -> Option<u32> {
-    let mut found = locks.lines().filter_map(|line| {
+    let mut found = locks_of(locks, inode).filter(|(kind, _)| *kind == "WRITE");
+    match (found.next(), found.next()) {
+        (Some((_, pid)), None) if pid > 0 => Some(pid),
+        _ => None,
+    }
+}
+
+/// The kind and the process of each lock of a file. Lines are like
+/// `1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF`. Devices are left out: some file systems tell others
+/// to those who ask for a file. A number that fits two files tells nothing.
+fn locks_of(locks: &str, inode: u64) -> impl Iterator<Item = (&str, u32)> {
+    locks.lines().filter_map(move |line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, "WRITE", pid, place, ..] = words.as_slice() else {
+        let [_, "FLOCK", _, kind, pid, place, ..] = words.as_slice() else {
             return None;
         };
         let of = place.rsplit(':').next()?.parse::<u64>().ok()?;
-        (of == inode).then(|| pid.parse::<u32>().ok()).flatten()
-    });
-    match (found.next(), found.next()) {
-        (Some(pid), None) if pid > 0 => Some(pid),
-        _ => None,
-    }
+        (of == inode).then(|| Some((*kind, pid.parse().ok()?)))?
+    })
 }
 
 fn read_holder(path: &Path) -> Option<Holder> {
@@ -430,7 +454,7 @@ fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
 
 #[cfg(test)]
 mod tests {
-    use super::locker_in;
+    use super::{locker_in, only_shared_in};
 
     #[test]
     fn the_kernel_tells_who_took_a_lock() {
@@ -445,5 +469,7 @@ mod tests {
         for unknown in [140, 150, 160, 170] {
             assert_eq!(locker_in(locks, unknown), None, "{unknown}");
         }
+        let looked_at = [131, 140, 150, 170].map(|inode| only_shared_in(locks, inode));
+        assert_eq!(looked_at, [false, true, false, false]);
     }
 }

@@ -45,6 +45,26 @@ fn held_by(result: Result<StateLock, LockError>) -> Holder {
     }
 }
 
+/// Whoever only looks has a shared lock for an instant, and may stand still in it.
+#[test]
+fn one_who_looks_for_long_refuses_no_start() {
+    let World {
+        root,
+        state_file,
+        dir: _dir,
+    } = world();
+    drop(StateLock::acquire(&root, &state_file, &holder("first")).unwrap());
+    let looks = fs::File::open(root.lock_for(&state_file)).unwrap();
+    looks.lock_shared().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            drop(looks);
+        });
+        StateLock::acquire(&root, &state_file, &holder("second")).unwrap();
+    });
+}
+
 #[test]
 fn a_held_state_file_is_refused_with_its_holder_and_free_again_after_it() {
     let World {
