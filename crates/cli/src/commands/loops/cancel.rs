@@ -10,12 +10,14 @@ use descartes_kernel::state::Phase;
 use descartes_kernel::units::{plural, show_duration};
 use descartes_kernel::view::Life;
 use descartes_proc::Fate;
+use descartes_store::host::{self, HostInfo, life_of};
 use serde_json::json;
 
 use super::which::find;
 use crate::args::loops::CancelArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
+use crate::session::background;
 use crate::settings::command_context::CommandContext;
 use crate::within;
 
@@ -23,6 +25,9 @@ use crate::within;
 const BEYOND_GRACE: Duration = Duration::from_secs(60);
 /// A loop that does not take the command in so long is told by a signal.
 const ANSWER: Duration = Duration::from_secs(10);
+/// A process that has given its loop back ends within this; looked at so often.
+const LAST_MOMENT: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(5);
 /// After so long it is said that something is waited for.
 const SAY_SO: Duration = Duration::from_secs(1);
 
@@ -107,6 +112,7 @@ fn gone(
             return Err(still_there(found, limit));
         }
     }
+    wait_for_background(found);
     let state = found.state()?;
     let done = plural(state.iterations.into(), "iteration");
     match &state.phase {
@@ -122,6 +128,22 @@ fn gone(
             Sent::Recorded(recorded) => stopped(found, recorded.records.is_empty()),
             _ => Err(still_there(found, limit)),
         },
+    }
+}
+
+/// The process in the background gives its loop back just before it ends.
+fn wait_for_background(found: &LoopHandle) {
+    let Some(host) = HostInfo::read(found.dir()).map(|info| info.facts) else {
+        return;
+    };
+    let is_there = || {
+        let words = std::fs::read(format!("/proc/{}/cmdline", host.pid)).unwrap_or_default();
+        let verb = words.split(|byte| *byte == 0).nth(1);
+        verb == Some(background::HOST.as_bytes()) && life_of(&host) == host::Life::Alive
+    };
+    let begun = Instant::now();
+    while is_there() && begun.elapsed() < LAST_MOMENT {
+        std::thread::sleep(LOOK);
     }
 }
 

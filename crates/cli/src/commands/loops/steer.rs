@@ -128,7 +128,8 @@ fn deliver(
                         }
                     }
                 }
-                (false, Command::Pause | Command::Say { .. }) => ticket.effect(MAYBE)?,
+                (false, Command::Say { .. }) => ticket.effect(MAYBE)?,
+                (false, Command::Pause) if before.pause != Pause::Held => ticket.effect(MAYBE)?,
                 (false, _) => ticket.effect(AT_ONCE)?,
             };
             match effect {
