@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 /// SCUD itself empties the file before it takes the lock.
-const EMPTY: Duration = Duration::from_millis(500);
+const EMPTY: Duration = Duration::from_secs(2);
 
 /// Why a shared file could not be read or written.
 #[derive(Debug, thiserror::Error)]

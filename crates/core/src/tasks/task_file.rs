@@ -8,6 +8,7 @@ use descartes_kernel::fact;
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::sched::Input;
 
+use super::TaskEvent;
 use super::run::Runner;
 use super::source::{Claim, SourceError};
 use super::watch::FileWatch;
@@ -95,7 +96,11 @@ impl Runner<'_> {
                 self.claimed.insert(task);
                 return Ok(());
             }
-            Ok(Claim::Found(found)) => found,
+            Ok(Claim::Found(found)) => {
+                // Others have written it, and that was not told yet: all of it is read before anything starts.
+                self.d.news.push_back(TaskEvent::FileWritten);
+                found
+            }
             Err(error) => {
                 self.file_is_away(&error)?;
                 TaskStatus::Pending
