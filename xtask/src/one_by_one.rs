@@ -143,7 +143,7 @@ mod tests {
             &format!("sleep 600 & echo $! > {}; wait", pid.display()),
         ]);
         command.process_group(0);
-        let ended = within(&mut command, Duration::from_secs(2)).unwrap();
+        let ended = within(&mut command, Duration::from_secs(6)).unwrap();
         assert_eq!(ended, None);
         let pid: i32 = std::fs::read_to_string(pid)
             .unwrap()

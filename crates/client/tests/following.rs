@@ -14,7 +14,7 @@ use descartes_kernel::event::{Event, Verdict};
 use descartes_kernel::reader::Source;
 use descartes_kernel::view::Life;
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 fn print(path: &Path, text: &[u8]) {
     let mut options = OpenOptions::new();

@@ -209,19 +209,23 @@ fn an_agent_that_ignores_sigterm_is_killed_after_its_grace_or_at_once_when_told_
 #[test]
 fn a_child_that_leaves_for_its_own_session_in_that_moment_is_asked_like_the_others() {
     let mut watched = Watched::guarded();
-    let mut slow = Vec::new();
-    for run in 1..=60 {
-        watched.start(
-            run,
-            &sh("for i in 1 2 3 4 5 6 7 8 9 10; do setsid sleep 600 & done >/dev/null 2>&1"),
-        );
+    let mut is_slow = |run: u64, child: &str| {
+        let ten = format!("for i in 1 2 3 4 5 6 7 8 9 10; do {child} & done >/dev/null 2>&1");
+        watched.start(run, &sh(&ten));
         let begun = Instant::now();
         watched.end(run);
-        if begun.elapsed() >= Duration::from_millis(450) {
-            slow.push(run);
-        }
+        begun.elapsed() >= Duration::from_millis(450)
+    };
+    // A busy machine is slow with those that stay where they are, too.
+    let (mut leaving, mut staying) = (0, 0);
+    for run in 1..=60 {
+        leaving += u32::from(is_slow(run, "setsid sleep 600"));
+        staying += u32::from(is_slow(100 + run, "sleep 600"));
     }
-    assert!(slow.len() <= 2, "not asked in runs {slow:?}");
+    assert!(
+        leaving <= 2 + 2 * staying,
+        "{leaving}, and {staying} of the others"
+    );
 }
 
 #[test]

@@ -73,11 +73,7 @@ fn its_guard_ends_the_tree_and_then_itself() {
         let mut host = host(name, count, "x");
         assert!(host.processes.alive() > 1, "{name}");
         host.kill();
-        assert_eq!(
-            host.processes.left_after(Duration::from_secs(2)),
-            0,
-            "{name}"
-        );
+        assert_eq!(host.processes.left_after(LONG), 0, "{name}");
         assert!(!host.guard_left_after(LONG), "{name}");
     }
 }
@@ -94,7 +90,7 @@ fn killed_at_any_instant_it_leaves_nothing_behind() {
         std::thread::sleep(Duration::from_micros(500 * step));
         host.kill().unwrap();
         host.wait().unwrap();
-        let left = carriers_after(&mark, Duration::from_secs(2));
+        let left = carriers_after(&mark, LONG);
         assert!(left.is_empty(), "killed after step {step}: {left:?}");
     }
 }
@@ -119,7 +115,7 @@ fn with_its_guard_the_next_start_ends_the_tree() {
             [],
             "older than the mark's"
         );
-        let ended = sweep_marked(MARK, &mark, begun, Duration::from_secs(2));
+        let ended = sweep_marked(MARK, &mark, begun, LONG);
         assert_eq!(host.processes.left_after(Duration::ZERO), 0, "{name}");
         assert!(
             ended.len() > 1 && ended.iter().all(|ended| ended.fate == Fate::Gone),

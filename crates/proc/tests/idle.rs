@@ -44,19 +44,23 @@ fn a_silent_agent_wakes_neither_guard_nor_pump_and_the_guard_is_small() {
     let mut watched = Watched::guarded();
     watched.start(1, &sh("echo up; exec sleep 600"));
     watched.output.recv_timeout(LONG).unwrap();
-    // Past the one wake-up that tells the sink of the silence.
-    std::thread::sleep(Duration::from_millis(300));
     let guard = watched.supervisor.guard_pid().unwrap();
-    let before = (sleeps(guard), sleeps(std::process::id()));
-    std::thread::sleep(Duration::from_secs(2));
-    let after = (sleeps(guard), sleeps(std::process::id()));
-    assert_eq!(after.0 - before.0, 0, "the guard woke up");
+    let woken = || {
+        let before = (sleeps(guard), sleeps(std::process::id()));
+        std::thread::sleep(Duration::from_secs(2));
+        (
+            sleeps(guard) - before.0,
+            sleeps(std::process::id()) - before.1,
+        )
+    };
+    // They come to rest: the sink is told of the silence once, and on a busy machine that may take a while.
     // This thread itself slept, and the test harness may.
-    assert!(
-        after.1 - before.1 <= 4,
-        "the host woke up {} times",
-        after.1 - before.1
-    );
+    let rests = |(guard, host): &(u64, u64)| *guard == 0 && *host <= 4;
+    let woken: Vec<(u64, u64)> = (0..5)
+        .map(|_| woken())
+        .take_while(|one| !rests(one))
+        .collect();
+    assert!(woken.len() < 5, "guard and host woke up {woken:?} times");
     assert!(
         private_kilobytes(guard) < 2048,
         "{} kB",

@@ -85,7 +85,7 @@ fn a_leftover_that_ignores_sigterm_is_killed_and_one_that_obeys_may_clean_up() {
     let mark = fresh_mark();
     let cleaned = dir.path().join("cleaned");
     let obeys = format!(
-        "trap 'touch {}; exit' TERM; echo $$; while :; do sleep 0.01; done",
+        "trap ': > {}; exit' TERM; echo $$; while :; do sleep 0.01; done",
         cleaned.display()
     );
     let (mut obeying, _) = marked(&mark, &obeys, 1);

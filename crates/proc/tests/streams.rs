@@ -5,6 +5,7 @@ mod common;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use common::{AGENT, LONG, Record, Watched, fresh_mark, launch, sh};
@@ -86,12 +87,35 @@ fn what_an_agent_wrote_before_it_was_killed_is_not_lost() {
     );
 }
 
+/// Tells at once what it hears.
+struct Tells(mpsc::Sender<String>);
+
+impl Sink for Tells {
+    fn chunk(&mut self, _: Channel, bytes: &[u8]) {
+        let _ = self.0.send(String::from_utf8_lossy(bytes).into_owned());
+    }
+
+    fn quiet(&mut self) {
+        let _ = self.0.send("quiet".to_owned());
+    }
+}
+
 #[test]
 fn silence_is_told_once() {
     let mut watched = Watched::guarded();
-    let script = "echo a; sleep 0.5; echo b; sleep 0.5";
-    let (_, record) = watched.run(&sh(script));
-    assert_eq!((record.text(), record.quiets), ("a\nb\n", 2));
+    let (gates, (tell, told)) = ([common::Gate::new(), common::Gate::new()], mpsc::channel());
+    let [first, second] = gates.each_ref().map(|gate| gate.path.display());
+    let script = format!("echo a; read x <{first}; echo b; read x <{second}; echo c");
+    let sink = Box::new(Tells(tell));
+    watched.supervisor.start(0, &sh(&script), sink).unwrap();
+    for (said, gate) in ["a\n", "b\n"].into_iter().zip(&gates) {
+        assert_eq!(told.recv_timeout(LONG).unwrap(), said);
+        assert_eq!(told.recv_timeout(LONG).unwrap(), "quiet");
+        assert!(told.recv_timeout(Duration::from_millis(300)).is_err());
+        gate.open();
+    }
+    watched.end(0);
+    watched.supervisor.collect(LONG);
     let (_, record) = watched.run(&sh("sleep 0.3"));
     assert_eq!(record.quiets, 0, "no bytes, no silence after them");
 }

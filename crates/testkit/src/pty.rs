@@ -147,9 +147,11 @@ impl Pty {
             .terminal
             .as_ref()
             .expect("a terminal that was not closed");
-        tcsetwinsize(terminal.keyboard.as_fd(), winsize(size)).expect("resize the terminal");
         let [rows, columns] = non_zero(size);
-        self.seen().screen.screen_mut().set_size(rows, columns);
+        // Nothing that is drawn for the new size meets the old one.
+        let mut seen = self.seen();
+        tcsetwinsize(terminal.keyboard.as_fd(), winsize(size)).expect("resize the terminal");
+        seen.screen.screen_mut().set_size(rows, columns);
     }
 
     /// Closes the terminal, as when its window is closed: the program gets SIGHUP.

@@ -12,7 +12,7 @@ use descartes_testkit::world::Finished;
 use descartes_testkit::{World, eventually, process, wait};
 use nix::sys::signal::Signal;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 fn play(world: &World, script: &str) -> Finished {
     world.run(world.agent_command(script))
@@ -111,7 +111,7 @@ fn split_output_arrives_whole() {
 fn split_output_is_several_writes() {
     let world = World::new();
     let (mut reading, writing) = std::io::pipe().unwrap();
-    let mut command = world.agent_command("flush-split 3 pause 200ms abcdef");
+    let mut command = world.agent_command("flush-split 3 pause 3s abcdef");
     let mut child = command.stdout(writing).spawn().unwrap();
     drop(command);
     let mut buffer = [0; 16];

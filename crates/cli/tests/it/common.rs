@@ -1,6 +1,6 @@
 //! What the tests share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use descartes_testkit::World;
@@ -60,9 +60,14 @@ pub fn loops(world: &World) -> Vec<PathBuf> {
 /// The records of the world's only loop. A line without an end is still being written.
 #[track_caller]
 pub fn journal(world: &World) -> Vec<Value> {
-    let text = std::fs::read_to_string(loop_dir(world).join("journal.jsonl")).unwrap();
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    json_lines(&text[..whole])
+    journal_in(&loop_dir(world))
+}
+
+/// The records of the loop of this folder. Its host may be in the middle of writing another.
+#[track_caller]
+pub fn journal_in(folder: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    json_lines(&text[..text.rfind('\n').map_or(0, |end| end + 1)])
 }
 
 /// Every line as JSON.

@@ -156,12 +156,12 @@ fn an_agent_that_works_on_after_its_promise_is_let_finish() {
     let agent = world.program(
         "agent",
         "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n\
-         end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do i=0; \
+         end=$(($(date +%s) + 7)); while [ $(date +%s) -lt $end ]; do i=0; \
          while [ $i -lt 20000 ]; do i=$((i+1)); done; done\ntouch finished\n",
     );
     let mut command = world.descartes(["loop", "start", "--prompt", "go", "-m", "1"]);
     command
-        .args(["--promise-grace", "1s", "--command"])
+        .args(["--promise-grace", "3s", "--command"])
         .arg(agent);
     world.run(command).assert_code(0);
     assert!(world.has("finished"));

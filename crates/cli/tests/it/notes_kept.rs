@@ -7,7 +7,7 @@ use std::time::Duration;
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
-use crate::common::{descartes, events, json_lines, loops};
+use crate::common::{descartes, events, journal_in, loops};
 use crate::task_common::{graph, run, scud_project};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -140,11 +140,9 @@ fn the_nudge_of_a_stall_is_delivered_to_an_iteration_that_counts() {
 
 /// The records of the loop that has tasks.
 fn parent_events(world: &World, kind: &str) -> Vec<Value> {
-    let journals = loops(world).into_iter().filter_map(|dir| {
-        let text = std::fs::read_to_string(dir.join("journal.jsonl")).ok()?;
-        text.contains("tasks_planned").then(|| json_lines(&text))
-    });
-    let records = journals.into_iter().flatten();
+    let plans = |records: &Vec<Value>| records.iter().any(|one| one["kind"] == "tasks_planned");
+    let journals = loops(world).into_iter().map(|dir| journal_in(&dir));
+    let records = journals.filter(plans).flatten();
     records.filter(|record| record["kind"] == kind).collect()
 }
 

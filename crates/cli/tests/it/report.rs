@@ -6,7 +6,7 @@ use descartes_testkit::{World, eventually};
 
 use crate::common::{claude_result, descartes, loop_dir, prints, start};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// The page of the world's loop.
 #[track_caller]

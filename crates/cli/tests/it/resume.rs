@@ -74,7 +74,8 @@ fn gates_and_their_time_limit_change() {
         (&gates[1]["command"], &gates[1]["end"]),
         (&json!("sleep 60"), &json!("timeout"))
     );
-    resume(&world, &["--max-iterations", "3", "--verify", "true"]).assert_code(0);
+    let flags = ["--verify", "true", "--verify-timeout", "1m"];
+    resume(&world, &[&["--max-iterations", "3"], &flags[..]].concat()).assert_code(0);
 }
 
 #[test]
@@ -234,8 +235,8 @@ fn json_gives_the_records_from_here_on() {
 fn detach_resumes_in_the_background() {
     let world = stopped("@1 print hm\n@2- promise", &[]);
     resume(&world, &["--max-iterations", "2", "--detach"]).assert_code(0);
-    eventually("its end", Duration::from_secs(10), || {
-        state(&world)["iteration"] == 2
+    eventually("its end", Duration::from_secs(60), || {
+        state(&world)["iteration"] == 2 && state(&world)["completed"] == true
     });
     let done = resume(&world, &["--detach"]);
     done.assert_code(0);

@@ -67,9 +67,9 @@ fn let_other_work(world: &World) {
 
 #[test]
 fn max_time_is_for_all_attempts_together_and_blocks_that_task_alone() {
-    let world = project("  - ralph: true\n  - max_time: 1500ms\n  - max_iterations: 9\n");
+    let world = project("  - ralph: true\n  - max_time: 6s\n  - max_iterations: 9\n");
     let_other_work(&world);
-    let agent = agent(&world, "append ../../../ran x ;; sleep 1s");
+    let agent = agent(&world, "append ../../../ran x\n@1 sleep 1s\n@2- hang");
     run(&world, &agent, &["--kill-grace", "100ms"]).assert_code(6);
     assert_blocked(&world, "time budget used up", 2);
     let text = std::fs::read_to_string(world.project().join("ROADMAP.md")).unwrap();

@@ -185,7 +185,7 @@ fn a_task_that_hangs_is_ended_and_the_rest_is_done() {
     let script = "unless-file ../../../go if-file ../../../at-1 touch ../../../at-2\n\
         touch ../../../at-1\nunless-file ../../../go unless-file ../../../at-2 hang\n\
         write work-${DESCARTES_TASK_ID} x ;; promise";
-    let flags = ["--verify", "true", "--timeout", "1s", "--kill-grace"];
+    let flags = ["--verify", "true", "--timeout", "6s", "--kill-grace"];
     let flags = [&flags[..], &["100ms", "--max-iterations-per-task", "1"]].concat();
     let ended = start(&world, script, &flags);
     ended.assert_code(6);

@@ -11,7 +11,7 @@ use crate::common::{events, loops, start_command, state};
 use crate::landing_statuses::git_that;
 use crate::task_common::{graph, scud_project, statuses};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A loop whose agent has begun.
 fn running(world: &World, script: &str) -> Child {

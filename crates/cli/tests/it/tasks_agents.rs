@@ -54,7 +54,7 @@ fn an_agent_that_a_task_asks_for_is_looked_for_before_any_begins() {
     assert!(!world.has("work-a"), "{ended}");
 }
 
-/// The first agent fails once, the fallback works longer than the rest of a second.
+/// The first agent fails once, the fallback works longer than its rest.
 #[test]
 fn an_agent_that_failed_once_gets_its_turn_again() {
     let world = World::new();
@@ -66,5 +66,6 @@ fn an_agent_that_failed_once_gets_its_turn_again() {
         .iter()
         .map(|run| run["agent"].as_u64().unwrap_or(0))
         .collect();
-    assert_eq!(agents, [0, 1, 0]);
+    // A host that stood still for all of its rest asks it again at once.
+    assert!(agents == [0, 1, 0] || agents == [0, 0], "{agents:?}");
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::common::{events, json_lines, loops, start_command, state};
+use crate::common::{events, journal_in, loops, start_command, state};
 use crate::task_common::{graph, run, scud_project, start};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -39,8 +39,7 @@ fn project(tasks: u32) -> World {
 
 /// The journal of the task loop, which is the oldest of the world.
 fn journal(world: &World) -> Vec<Value> {
-    let dirs = loops(world);
-    json_lines(&std::fs::read_to_string(dirs[0].join("journal.jsonl")).unwrap())
+    journal_in(&loops(world)[0])
 }
 
 fn of_kind(world: &World, kind: &str) -> Vec<Value> {

@@ -140,7 +140,9 @@ const ROADMAP: &str = "# Roadmap\n\n## Tasks\n- [ ] **a**: First\n- [ ] **b**: S
 #[test]
 fn boxes_that_were_ticked_too_early_are_opened_again_and_the_tasks_are_run() {
     let world = repository("ROADMAP.md", ROADMAP);
-    let ended = roadmap(&world, "sed -i 's/\\[ \\]/[x]/' $ROADMAP; sleep 1", &[]);
+    let ticks = "sed -i 's/\\[ \\]/[x]/' $ROADMAP\n\
+        until grep -q '\\[ \\] \\*\\*b' $ROADMAP; do sleep 0.1; done";
+    let ended = roadmap(&world, ticks, &["--timeout", "100s"]);
     ended.assert_code(0);
     let told = said(&ended);
     assert!(

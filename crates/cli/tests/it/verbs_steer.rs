@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::common::{claude_result, descartes, events, loop_dir, start, state};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// An agent that tells which iteration it is, keeps its prompt, and waits for leave to end.
 const PATIENT: &str =
@@ -312,13 +312,13 @@ fn cancel_ends_everything_and_says_so_only_then() {
 fn cancel_now_leaves_the_agent_no_grace() {
     let world = World::new();
     let script = "ignore TERM\nappend seen ${ITERATION}\nhang";
-    background(&world, script, &["--kill-grace", "50s"]);
+    background(&world, script, &["--kill-grace", "5m"]);
     at_iteration(&world, 1);
     let begun = Instant::now();
     let run = verb(&world, &["cancel", "--now", "--json"]);
     run.assert_code(0);
     assert!(
-        begun.elapsed() < Duration::from_secs(20),
+        begun.elapsed() < Duration::from_secs(100),
         "{:?}",
         begun.elapsed()
     );

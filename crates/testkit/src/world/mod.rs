@@ -244,6 +244,7 @@ impl World {
     }
 
     /// Runs a command to its end, at most two minutes, and gives what it printed.
+    #[track_caller]
     pub fn run(&self, command: Command) -> Finished {
         self.run_within(command, Duration::from_secs(120))
     }
