@@ -12,7 +12,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use descartes_core::host::{GuardProgram, HostSettings, NewLoop, OnExistingState, create};
+use descartes_core::host::{GuardProgram, HostSettings, NewLoop, OnExistingState};
+use descartes_core::loops::create;
 use descartes_core::{IterativeLoopConfig, LoopBackendConfig};
 use descartes_store::layout::StateRoot;
 use descartes_testkit::stamp;

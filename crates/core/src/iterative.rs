@@ -18,8 +18,9 @@ use tokio::sync::{broadcast, oneshot};
 use crate::backend::LoopBackend;
 use crate::config::IterativeLoopConfig;
 use crate::host::{
-    self, Host, HostEnd, HostError, HostSettings, NewLoop, OnExistingState, Resume, Resumed,
+    Host, HostEnd, HostError, HostSettings, NewLoop, OnExistingState, Resume, Resumed,
 };
+use crate::loops;
 use crate::state::IterativeLoopState;
 
 /// Bytes of the last iteration's output that a result carries.
@@ -175,7 +176,7 @@ impl IterativeLoop {
         let file = path.clone();
         let take_up = move || {
             let mut told = Vec::new();
-            match host::resume_telling(cancellable(settings()?), resume, &mut told)? {
+            match loops::resume(cancellable(settings()?), resume, &mut told)? {
                 Resumed::Go(host) => Ok(Ok(host)),
                 Resumed::Done(reason) | Resumed::AtLimit { reason, .. } => {
                     Ok(Err((reason, state_file::load(&file)?.state, told)))
@@ -322,7 +323,7 @@ fn create(
             name: None,
             existing: OnExistingState::ArchiveIfFinished,
         };
-        host::create(settings.clone(), new)
+        loops::create(settings.clone(), new)
     };
     if config.state_file.is_some() {
         return begin(config);

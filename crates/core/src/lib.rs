@@ -32,6 +32,7 @@
 
 pub mod host;
 pub mod iterative_loop;
+pub mod loops;
 pub mod steering;
 pub mod tasks;
 pub mod worktree;

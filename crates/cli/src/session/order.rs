@@ -8,6 +8,7 @@ use descartes_core::host::{
     self, EarlyStop, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState,
     PassEnv, Resume, Resumed,
 };
+use descartes_core::loops;
 use descartes_core::tasks::Retry;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
@@ -134,7 +135,7 @@ impl Order {
                     name,
                     existing,
                 };
-                host::create(settings, new).map(|host| Opened::Held(Box::new(host)))
+                loops::create(settings, new).map(|host| Opened::Held(Box::new(host)))
             }
             Job::Land {
                 state_file,
@@ -150,7 +151,7 @@ impl Order {
                     retry: Retry::No,
                     from: self.from,
                 };
-                Ok(host::land(settings, resume)?.into())
+                Ok(loops::land(settings, resume)?.into())
             }
             Job::Resume {
                 state_file,
@@ -174,7 +175,7 @@ impl Order {
                     },
                     from: self.from,
                 };
-                Ok(host::resume_telling(settings, resume, told)?.into())
+                Ok(loops::resume(settings, resume, told)?.into())
             }
         }
     }

@@ -64,7 +64,8 @@ mod tests {
 
     use super::*;
     use crate::host::message::HostMessage;
-    use crate::host::{HostSettings, NewLoop, OnExistingState, create};
+    use crate::host::{HostSettings, NewLoop, OnExistingState};
+    use crate::loops::create;
 
     #[test]
     fn a_flag_is_heard_in_a_crowd_of_messages() {
@@ -99,7 +100,7 @@ mod tests {
             }
             true
         }));
-        let crowd = host.driver.tx.clone();
+        let crowd = host.driver().tx.clone();
         let (ended, end) = channel();
         thread::spawn(move || ended.send(host.run()).is_ok());
         thread::spawn(move || {

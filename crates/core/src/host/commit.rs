@@ -7,7 +7,7 @@ use descartes_kernel::budget::time_left_to_close;
 use descartes_kernel::fact;
 
 use super::HostError;
-use super::driver::Driver;
+use super::agent_loop::AgentLoop;
 use super::message::HostMessage;
 use crate::worktree::CommitOutcome;
 
@@ -16,12 +16,12 @@ const SLOW: Duration = Duration::from_secs(1);
 /// A commit has so much time even where the budget is used up: the work is to be kept.
 const AT_LEAST: Duration = Duration::from_secs(5);
 
-impl Driver {
+impl AgentLoop {
     pub(super) fn commit(&mut self) -> Result<Option<String>, HostError> {
-        let message = match self.fill(&self.state.config.git.commit_template) {
+        let message = match self.d.fill(&self.d.state.config.git.commit_template) {
             Ok(message) => message,
             Err(why) => {
-                self.warn(format!("no commit: {why}"))?;
+                self.d.warn(format!("no commit: {why}"))?;
                 return Ok(None);
             }
         };
@@ -29,36 +29,36 @@ impl Driver {
             CommitOutcome::Made { hash } => Ok(Some(hash)),
             CommitOutcome::Nothing => Ok(None),
             CommitOutcome::Failed { words } => {
-                self.warn(format!("no commit: {words}"))?;
+                self.d.warn(format!("no commit: {words}"))?;
                 Ok(None)
             }
         }
     }
 
     fn commit_beside(&mut self, message: &str) -> Result<CommitOutcome, HostError> {
-        let (job, tx) = (self.tree.commit_job(message), self.tx.clone());
+        let (job, tx) = (self.tree.commit_job(message), self.d.tx.clone());
         let thread = std::thread::Builder::new().name("commit".to_owned());
         let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));
         if let Err(error) = begun {
             let words = format!("cannot start a thread: {error}");
             return Ok(CommitOutcome::Failed { words });
         }
-        let told = self.mono() + SLOW;
+        let told = self.d.mono() + SLOW;
         let mut told = Some(told);
         let mut until =
-            time_left_to_close(&self.state).map(|left| self.mono() + left.max(AT_LEAST));
+            time_left_to_close(&self.d.state).map(|left| self.d.mono() + left.max(AT_LEAST));
         loop {
             let deadline = [told, until].into_iter().flatten().min();
-            match self.next(deadline)? {
+            match self.d.next(deadline)? {
                 Some(HostMessage::Committed(outcome)) => return Ok(outcome),
                 Some(message) => {
                     if let Some(ending) = self.handle_control(message)? {
                         self.tree.end_calls(ending);
                     }
                 }
-                None if told.is_some_and(|at| self.mono() >= at) => {
+                None if told.is_some_and(|at| self.d.mono() >= at) => {
                     told = None;
-                    self.append(fact::busy("committing: running git hooks"))?;
+                    self.d.append(fact::busy("committing: running git hooks"))?;
                 }
                 None => {
                     until = None;

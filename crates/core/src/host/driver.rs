@@ -1,46 +1,45 @@
 //! The driver: turns whatever happened into one input, asks the kernel, performs what it
 //! says. It decides nothing itself.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use descartes_kernel::config::KILL_GRACE;
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::{Answer, Command, CommandId};
-use descartes_kernel::event::{Decided, Event, Record, TreeFacts};
+use descartes_kernel::event::{Decided, Event, Record};
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::state::{Kept, LoopState, Phase, RunInfo, Spent};
+use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{
-    Action, Agents, EndRun, Input, LastSeen, close_unfinished, end_run, finish, give_up, leave,
-    plan, plan_attempt, react, refusal, settled_by_end,
+    Agents, EndRun, Input, LastSeen, close_unfinished, end_run, finish, give_up, react, refusal,
+    settled_by_end,
 };
 use descartes_kernel::transition::{apply, checkpoint};
-use descartes_proc::{Ending, RunClock, Supervisor};
+use descartes_proc::{RunClock, Supervisor};
 use descartes_store::catalog;
 use descartes_store::debug_log::variant;
 use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use jiff::Timestamp;
-use tracing::{Span, debug, error, info, info_span, warn};
+use tracing::{debug, info, warn};
 
-use super::agent::{ResolvedAgent, resolve_all};
 use super::alarm::Alarm;
 use super::control::ControlSocket;
+use super::end::HostEnd;
+use super::error::HostError;
 use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;
 use super::reply::Reply;
-use super::run::LiveRun;
+use super::settings::HostSettings;
 use super::work_directory::WorkDirectory;
-use super::{HostEnd, HostError, HostSettings};
-use crate::tasks::{Prepared, TaskBrief, TaskEvent, check_agents};
-use crate::worktree::{Snapshot, Tree};
 
-/// Waits look at the wall clock again this often: suspend and clock jumps.
-const CLOCK_CHECK: Duration = Duration::from_secs(15);
+/// Somebody who is told of every record; answers whether it wants to hear more.
+pub type Listener = Box<dyn Fn(&Record) -> bool + Send>;
 
-/// One loop, held by this process.
+/// What every loop has that is held by this process, whatever its kind: its journal and state, the
+/// queue of what happens, and the files around it.
 pub(crate) struct Driver {
     pub(crate) state: LoopState,
     pub(crate) journal: Journal,
@@ -48,12 +47,10 @@ pub(crate) struct Driver {
     /// What the state file holds and no journal does.
     pub(crate) kept: Kept,
     pub(crate) settings: HostSettings,
-    pub(crate) agents: Vec<ResolvedAgent>,
     pub(crate) policy: Agents,
     pub(crate) supervisor: Supervisor,
     pub(crate) rx: Receiver<HostMessage>,
     pub(crate) tx: std::sync::mpsc::Sender<HostMessage>,
-    pub(crate) tree: Tree,
     /// Where it works.
     pub(crate) work_directory: WorkDirectory,
     /// Held for its drop, which removes the file.
@@ -62,135 +59,24 @@ pub(crate) struct Driver {
     /// Commands that have taken effect, to be answered once the state file says so too.
     pub(crate) effective: Vec<(Reply, Answer)>,
     pub(crate) clock: RunClock,
-    pub(crate) run: Option<LiveRun>,
-    /// The newest measure of the work tree.
-    pub(crate) measured: Option<(TreeFacts, Snapshot)>,
-    pub(crate) reported_gate_files: BTreeSet<(String, Option<String>)>,
-    pub(crate) warned_spec: bool,
-    pub(crate) warned_prompt: bool,
     /// What was said last of the state file and of its lock.
     pub(crate) said: Warnings,
     pub(crate) files: LoopFiles,
-    /// Numbers of trees, gates included; only the supervisor sees them.
-    pub(crate) trees: u64,
-    pub(crate) listeners: Vec<super::Listener>,
-    /// For the loop of one task: it is given back once so many iterations are over.
-    pub(crate) attempt_limit: Option<u32>,
-    /// For a task loop that is taken up only to land what is finished: how it had ended.
-    pub(crate) land_only: Option<IterativeExitReason>,
+    pub(crate) listeners: Vec<Listener>,
     /// The end of the wait at hand.
     pub(crate) alarm: Option<Alarm>,
-    /// For a task loop: its tasks, until it is driven.
-    pub(crate) tasks: Option<Box<Prepared>>,
-    /// TaskEvent of tasks that came while something else was waited for.
-    pub(crate) news: VecDeque<TaskEvent>,
-    /// For a task loop: one task for each agent that its tasks ask for.
-    pub(crate) task_agents: Vec<TaskBrief>,
-    /// For the loop of one task: hears what its run has spent so far.
-    pub(crate) tell_spending: Option<TellSpending>,
 }
 
-/// Hears what a run has spent so far.
-pub(crate) type TellSpending = Box<dyn Fn(Spent) + Send>;
+/// What followed from something that is not about a process tree.
+#[derive(Default)]
+pub(crate) struct Handled {
+    /// How the tree that may be running is to be ended.
+    pub(crate) end: Option<EndRun>,
+    /// Whether the loop's config is another now.
+    pub(crate) reconfigured: bool,
+}
 
 impl Driver {
-    /// Runs the loop until it is over or left.
-    pub(crate) fn drive(mut self) -> Result<HostEnd, HostError> {
-        self.drive_here()
-    }
-
-    /// The same, for those who want to look at the state afterwards.
-    pub(crate) fn drive_here(&mut self) -> Result<HostEnd, HostError> {
-        let _span = info_span!("loop", id = %self.state.loop_id).entered();
-        let dir = self.working_dir();
-        info!(dir = %dir.display(), seq = self.state.seq, "host begins");
-        let end = match self.tasks.take() {
-            Some(tasks) => self.go_through_tasks(*tasks),
-            None => self.go(),
-        };
-        // One that has ended for another reason did not end for this one.
-        let has_ended = matches!(self.state.phase, Phase::Finished { .. });
-        if let (Err(error), false) = (&end, has_ended) {
-            self.give_up(error);
-        }
-        match &end {
-            Ok(end) => info!(
-                reason = %variant(&end.reason),
-                stop = ?end.stop,
-                iterations = end.iterations,
-                code = end.exit_code(),
-                "host leaves"
-            ),
-            Err(error) => error!(%error, "host cannot continue"),
-        }
-        self.answer_effective();
-        self.supervisor.terminate(Ending::Kill);
-        end
-    }
-
-    fn next_action(&self) -> Action {
-        let now = Timestamp::now();
-        match self.attempt_limit {
-            Some(until) => plan_attempt(&self.state, self.policy, until, now),
-            None => plan(&self.state, self.policy, now),
-        }
-    }
-
-    fn go(&mut self) -> Result<HostEnd, HostError> {
-        // What was said while the loop was being opened: a stop is meant for the first agent, too.
-        while let Ok(message) = self.rx.try_recv() {
-            self.handle_control(message)?;
-        }
-        loop {
-            let action = self.next_action();
-            let _span = self.run_span(&action).entered();
-            debug!(action = %variant(&action), "next action");
-            // An attempt at a task proves nothing yet: a red gate sends it back.
-            let proves = matches!(
-                action,
-                Action::Start { .. } | Action::Gate { .. } | Action::Close
-            );
-            if proves && self.attempt_limit.is_none() {
-                self.work_directory.check()?;
-            }
-            match action {
-                Action::Start {
-                    run,
-                    iteration,
-                    agent,
-                } => self.start(run, iteration, agent)?,
-                Action::Watch => self.watch()?,
-                Action::Gate { index, command } => self.gate(index, &command)?,
-                Action::Close => self.close()?,
-                Action::Wait(until) => self.wait(until)?,
-                Action::Hold => self.hold()?,
-                Action::Finish(reason) => self.finish(reason)?,
-                Action::Leave(by) => {
-                    self.settle_logs()?;
-                    self.append(leave(by))?;
-                    self.save_last();
-                    return Ok(self.end());
-                }
-                Action::ReturnToParent => {
-                    self.settle_logs()?;
-                    self.save_last();
-                    return Ok(self.end());
-                }
-                Action::Over => return Ok(self.end()),
-            }
-        }
-    }
-
-    /// The run that an action is about.
-    fn run_span(&self, action: &Action) -> Span {
-        let under_way = self.state.run().map(|run| run.run);
-        let run = match action {
-            Action::Start { run, .. } => Some(*run),
-            _ => under_way,
-        };
-        run.map_or_else(Span::none, |run| info_span!("run", run))
-    }
-
     pub(crate) fn end(&self) -> HostEnd {
         HostEnd {
             reason: self.state.exit_reason(),
@@ -211,29 +97,18 @@ impl Driver {
     }
 
     /// The host cannot continue: write down why, on the last reserve if need be.
-    fn give_up(&mut self, error: &HostError) {
+    pub(super) fn give_up(&mut self, error: &HostError, seen: LastSeen) {
         // An iteration that was begun is closed first: an end would forget it, and a resume
         // would use its number again. Unless its end is in the journal already, and only the
         // sync of it failed.
         if self.journal.next_seq() == self.state.seq + 1
-            && let Some(event) = close_unfinished(&self.state, |run| self.seen_now(run))
+            && let Some(event) = close_unfinished(&self.state, |_| seen)
         {
             self.last_word(event);
         }
         self.last_word(give_up(error.to_string()));
         // The journal has the reason; a state file that cannot be written is rebuilt from it.
         drop(self.save_state());
-    }
-
-    /// The run under way, as it stands now.
-    fn seen_now(&self, run: &RunInfo) -> LastSeen {
-        let told = self.run.as_ref().map(|live| &live.spent);
-        let agent = self.agents.get(run.agent as usize);
-        LastSeen {
-            at: Some(Timestamp::now()),
-            tokens: told.map(|told| told.tokens),
-            cost: (agent.zip(told)).and_then(|(agent, told)| agent.cost(told, &self.settings)),
-        }
     }
 
     fn last_word(&mut self, event: Decided) {
@@ -329,58 +204,42 @@ impl Driver {
         }
     }
 
-    /// Deals with everything that is not about a process tree. Returns how the tree that
-    /// may be running is to be ended, if that follows from it.
+    /// Deals with everything that is not about a process tree. `refusal`: why a change of the config
+    /// that is asked for cannot be.
     pub(crate) fn handle_control(
         &mut self,
         message: HostMessage,
-    ) -> Result<Option<Ending>, HostError> {
+        refusal: Option<HostError>,
+    ) -> Result<Handled, HostError> {
         match message {
             HostMessage::Stop(by) => self.stop(&Input::Stop(by)),
             HostMessage::Kill(by) => self.stop(&Input::Kill(by)),
-            HostMessage::Command(command, from, reply) => self.command(command, *from, reply),
+            HostMessage::BudgetGone(_) => self.stop(&Input::BudgetGone),
+            HostMessage::Command(command, from, reply) => {
+                self.command(command, *from, reply, refusal)
+            }
             HostMessage::FilesGone => {
                 self.journal.keep()?;
                 if self.journal.take_made_anew() {
                     self.make_whole();
                 }
-                Ok(None)
+                Ok(Handled::default())
             }
-            HostMessage::Task(news) => {
-                self.news.push_back(*news);
-                Ok(None)
-            }
-            HostMessage::BudgetGone(_) => self.stop(&Input::BudgetGone),
-            HostMessage::Tree(_) | HostMessage::Note(..) | HostMessage::Committed(_) => Ok(None),
+            HostMessage::Task(_)
+            | HostMessage::Tree(_)
+            | HostMessage::Note(..)
+            | HostMessage::Committed(_) => Ok(Handled::default()),
         }
     }
 
-    /// Time for the tree that runs: as the user says, else as the agent's profile does.
-    pub(super) fn kill_grace(&self) -> Ending {
-        let profile = match &self.state.phase {
-            Phase::Running(run) => self.agents.get(run.agent as usize),
-            _ => None,
-        };
-        let given = self.state.config.kill_grace_secs.map(|grace| grace.0);
-        let grace = given
-            .or_else(|| profile?.kill_grace())
-            .unwrap_or(KILL_GRACE);
-        Ending::Ask { grace }
-    }
-
-    /// How a process tree that may be running is to be ended because of this.
-    fn ending(&self, input: &Input) -> Option<Ending> {
-        Some(match end_run(&self.state, input)? {
-            EndRun::Ask => self.kill_grace(),
-            EndRun::Kill => Ending::Kill,
-        })
-    }
-
-    fn stop(&mut self, input: &Input) -> Result<Option<Ending>, HostError> {
+    fn stop(&mut self, input: &Input) -> Result<Handled, HostError> {
         info!(?input, "asked to stop");
-        let ending = self.ending(input);
+        let end = end_run(&self.state, input);
         self.input(input)?;
-        Ok(ending)
+        Ok(Handled {
+            end,
+            reconfigured: false,
+        })
     }
 
     fn command(
@@ -388,30 +247,32 @@ impl Driver {
         command: Command,
         from: Sender,
         reply: Reply,
-    ) -> Result<Option<Ending>, HostError> {
+        refused: Option<HostError>,
+    ) -> Result<Handled, HostError> {
         if command == Command::Ping {
             reply.send(&Answer::Effective {
                 id: 0,
                 message: "alive".to_owned(),
             });
-            return Ok(None);
+            return Ok(Handled::default());
         }
-        let agents = match self.check_command(&command) {
-            Ok(agents) => agents,
-            Err(error) => {
-                info!(command = %variant(&command), "command refused");
-                let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
-                reply.send(&Answer::Refused { message, hint });
-                return Ok(None);
-            }
-        };
+        let refused = refusal(&self.state, &command)
+            .map(HostError::from)
+            .or(refused);
+        if let Some(error) = refused {
+            info!(command = %variant(&command), "command refused");
+            let (message, hint) = (error.to_string(), error.hint().unwrap_or_default());
+            reply.send(&Answer::Refused { message, hint });
+            return Ok(Handled::default());
+        }
         let id = self.state.next_command;
         info!(command = %variant(&command), id, "command accepted");
+        let reconfigured = matches!(command, Command::Set { .. });
         let input = Input::Command {
             command,
             from: Some(from),
         };
-        let ending = self.ending(&input);
+        let end = end_run(&self.state, &input);
         let events = react(&self.state, &input, self.policy, Timestamp::now());
         self.waiting.push((id, reply));
         for event in events {
@@ -421,32 +282,30 @@ impl Driver {
                 reply.send(&Answer::Accepted { id });
             }
         }
-        if let Some(agents) = agents {
-            self.agents = agents;
-            self.limits_changed();
+        if reconfigured {
             self.gates_changed()?;
         }
         self.save_or_warn()?;
         self.answer_effective();
-        Ok(ending)
+        Ok(Handled { end, reconfigured })
     }
 
-    /// Refuses what cannot be; a change of the config brings the agents as they are then.
-    fn check_command(&self, command: &Command) -> Result<Option<Vec<ResolvedAgent>>, HostError> {
-        if let Some(error) = refusal(&self.state, command) {
-            return Err(error.into());
-        }
-        let Command::Set { change } = command else {
-            return Ok(None);
+    /// The config as it would be, where a message asks for another.
+    pub(crate) fn asked_config(&self, message: &HostMessage) -> Option<IterativeLoopConfig> {
+        let HostMessage::Command(Command::Set { change }, ..) = message else {
+            return None;
         };
         let mut config = self.state.config.clone();
         change.apply_to(&mut config);
-        if config.tasks.is_some() {
-            let dir = self.working_dir();
-            check_agents(&self.task_agents, &config, &self.settings, &dir)?;
-            return Ok(Some(Vec::new()));
-        }
-        resolve_all(&config, &self.settings).map(Some)
+        Some(config)
+    }
+
+    pub(crate) fn working_dir(&self) -> PathBuf {
+        self.state
+            .config
+            .working_directory
+            .clone()
+            .unwrap_or_else(|| PathBuf::from("."))
     }
 
     /// What is said of a command that takes effect now.
@@ -471,21 +330,10 @@ impl Driver {
     }
 
     /// Whoever is told that a command has taken effect finds it in the state file.
-    fn answer_effective(&mut self) {
+    pub(super) fn answer_effective(&mut self) {
         for (reply, answer) in self.effective.drain(..) {
             reply.send(&answer);
         }
-    }
-
-    fn wait(&mut self, until: Timestamp) -> Result<(), HostError> {
-        let deadline = self.mono() + self.left_until(until).min(CLOCK_CHECK);
-        if let Some(message) = self.next(Some(deadline))? {
-            self.handle_control(message)?;
-        } else if self.left_until(until).is_zero() {
-            self.alarm = None;
-            self.input(&Input::WaitElapsed)?;
-        }
-        Ok(())
     }
 
     /// How long the wait for this time still lasts.
@@ -499,14 +347,6 @@ impl Driver {
             }
         };
         alarm.left(wall, mono)
-    }
-
-    fn hold(&mut self) -> Result<(), HostError> {
-        self.input(&Input::Held)?;
-        if let Some(message) = self.next(None)? {
-            self.handle_control(message)?;
-        }
-        Ok(())
     }
 
     /// The journal is the durable one; the state file is its fold, made anew from it if lost.

@@ -11,7 +11,7 @@ use descartes_store::logs::LogFile;
 use tracing::info;
 
 use super::HostError;
-use super::driver::Driver;
+use super::agent_loop::AgentLoop;
 use super::message::HostMessage;
 use super::run::exit_status;
 use crate::tail::TailSink;
@@ -26,7 +26,7 @@ struct LiveGate {
     end: Option<GateEnd>,
 }
 
-impl Driver {
+impl AgentLoop {
     pub(super) fn gate(&mut self, index: u32, command: &str) -> Result<(), HostError> {
         let before = if index == 0 {
             self.measure()
@@ -36,10 +36,10 @@ impl Driver {
         self.report_changed_gate_files()?;
         let (live, launch, sink) = self.prepare_gate(index, command);
         let mut live = live;
-        let (end, tail) = match self.supervisor.start(live.tree, &launch, Box::new(sink)) {
+        let (end, tail) = match self.d.supervisor.start(live.tree, &launch, Box::new(sink)) {
             Ok(_) => {
                 self.watch_gate(&mut live)?;
-                let report = self.supervisor.collect(DRAIN);
+                let report = self.d.supervisor.collect(DRAIN);
                 let end = live.end.unwrap_or(GateEnd::Cancelled);
                 (end, report.sink.map(TailSink::finish).unwrap_or_default())
             }
@@ -58,26 +58,26 @@ impl Driver {
             tree_after: self.measure().tree,
         };
         info!(gate = index + 1, ?end, ms = facts.duration_ms, "gate ended");
-        self.input(&Input::GateEnded(Box::new(facts)))
+        self.d.input(&Input::GateEnded(Box::new(facts)))
     }
 
     fn prepare_gate(&mut self, index: u32, command: &str) -> (LiveGate, Launch, TailSink) {
         self.trees += 1;
-        let run = self.state.run().map_or(0, |run| run.run);
-        let iteration = self.state.run().map_or(0, |run| run.iteration);
+        let run = self.d.state.run().map_or(0, |run| run.run);
+        let iteration = self.d.state.run().map_or(0, |run| run.iteration);
         let log = LogFile::new(
-            self.dir.run(run).gate(index + 1),
-            self.state.config.max_log_bytes,
+            self.d.dir.run(run).gate(index + 1),
+            self.d.state.config.max_log_bytes,
         );
-        let mut env = self.settings.environment.clone();
+        let mut env = self.d.settings.environment.clone();
         env.retain(|(key, _)| key != descartes_proc::MARK && key != "DESCARTES_ITERATION");
-        env.push((descartes_proc::MARK.into(), (&self.state.loop_id).into()));
+        env.push((descartes_proc::MARK.into(), (&self.d.state.loop_id).into()));
         env.push(("DESCARTES_ITERATION".into(), iteration.to_string().into()));
         let argv: Vec<OsString> = vec!["sh".into(), "-c".into(), command.into()];
         let launch = Launch {
             argv,
             env,
-            cwd: self.working_dir(),
+            cwd: self.d.working_dir(),
             stdin: Stdin::Null,
         };
         let live = LiveGate {
@@ -89,13 +89,13 @@ impl Driver {
     }
 
     fn watch_gate(&mut self, live: &mut LiveGate) -> Result<(), HostError> {
-        let limit = self.mono() + self.state.config.verify_timeout_secs.0;
+        let limit = self.d.mono() + self.d.state.config.verify_timeout_secs.0;
         loop {
             let deadline = live.end.is_none().then_some(limit);
-            match self.next(deadline)? {
+            match self.d.next(deadline)? {
                 None => {
                     live.end = Some(GateEnd::Timeout);
-                    self.supervisor.terminate(self.kill_grace());
+                    self.d.supervisor.terminate(self.kill_grace());
                 }
                 Some(HostMessage::Tree(TreeEvent::Exited { run, exit })) if run == live.tree => {
                     live.end.get_or_insert(GateEnd::Exit(exit_status(exit)));
@@ -109,7 +109,7 @@ impl Driver {
                 Some(message) => {
                     if let Some(ending) = self.handle_control(message)? {
                         live.end.get_or_insert(GateEnd::Cancelled);
-                        self.supervisor.terminate(ending);
+                        self.d.supervisor.terminate(ending);
                     }
                 }
             }

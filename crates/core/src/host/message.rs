@@ -8,7 +8,7 @@ use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
 
 use super::reply::Reply;
-use crate::tasks::TaskEvent;
+use crate::tasks::event::TaskEvent;
 use crate::worktree::CommitOutcome;
 
 /// One thing that happened.

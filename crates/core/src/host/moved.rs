@@ -10,8 +10,8 @@ use descartes_store::catalog::{self, Home, Lies, LoopMeta, lies};
 use descartes_store::journal::Journal;
 use descartes_store::state_file::{Origin, StateFile};
 
-use super::open::working_dir;
-use super::resume::{Resume, record};
+use super::opening::{record, working_dir};
+use super::resume_order::Resume;
 use super::sources::{FoundState, StateSource, new_id};
 use super::{HostError, HostSettings};
 

@@ -1,23 +1,22 @@
 //! Beginning a loop: every check before the first byte is written.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::event::{Decided, HostFacts};
+use descartes_kernel::event::HostFacts;
 use descartes_kernel::fact;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::step::Agents;
-use descartes_kernel::transition::begin;
 use descartes_proc::{RunClock, Supervisor};
-use descartes_store::catalog::{self, LoopMeta};
+use descartes_store::catalog;
 use descartes_store::host::{HostInfo, this_host};
 use descartes_store::journal::Journal;
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, STATE_FILE, socket_path};
-use descartes_store::lock::{Holder, StateLock};
+use descartes_store::lock::StateLock;
 use descartes_store::logs::LoopLogs;
 use descartes_store::safe_open::fix_user_file;
 use descartes_store::state_file::StateFile;
@@ -26,22 +25,24 @@ use serde_json::{Map, Value};
 use tracing::info;
 
 use super::agent::{ResolvedAgent, resolve_all};
+use super::agent_loop::AgentLoop;
 use super::control::ControlSocket;
 use super::driver::Driver;
+use super::error::HostError;
 use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
+use super::held::{Host, LoopKind};
 use super::leftovers::{sweep_state_file, wait_for_leaving};
 use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;
 use super::name::{check_name, claim_name, unused_name};
+use super::opening::{first_record, git_guarded, make_branch, register, take, working_dir};
+use super::settings::HostSettings;
+use super::task_loop::{Occasion, PrepareTasks, TaskLoop, TaskOrder};
 use super::work_directory::WorkDirectory;
-use super::{Host, HostError, HostSettings};
+use crate::steering;
 use crate::worktree::git::guards::Guards;
-use crate::worktree::{Git, Tree, TreeOptions};
-use crate::{steering, tasks};
-
-/// The field of a loop's `meta.json` that tells in which loop's tree it was started.
-pub const NESTED_IN: &str = "nested_in";
+use crate::worktree::{Tree, TreeOptions};
 
 /// A loop to begin.
 #[derive(Clone, Debug)]
@@ -52,11 +53,6 @@ pub struct NewLoop {
     pub name: Option<String>,
     /// What to do with an old state file.
     pub existing: OnExistingState,
-}
-
-/// Begins a loop. Nothing is written before every check has passed.
-pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
-    create_within(settings, new, Map::new(), None)
 }
 
 /// Makes the checks that come before the state file is looked at, and nothing else.
@@ -91,6 +87,7 @@ pub(crate) fn create_within(
     new: NewLoop,
     family: Map<String, Value>,
     gate_files_before: Option<BTreeMap<String, String>>,
+    prepare: PrepareTasks,
 ) -> Result<Host, HostError> {
     let (dir, agents) = examined(&settings, &new.config)?;
     let mut config = new.config;
@@ -112,13 +109,16 @@ pub(crate) fn create_within(
     info!(loop_id, dir = %dir.display(), "creating a loop");
     settings.carry_mark(&loop_id);
     let tasks = match config.tasks.is_some() {
-        true => Some(tasks::prepare(
-            &config,
-            &settings,
-            &dir,
-            tasks::Occasion::Start,
-            &mut notices,
-        )?),
+        true => {
+            let order = TaskOrder {
+                config: &config,
+                settings: &settings,
+                dir: &dir,
+                occasion: Occasion::Start,
+                history: Vec::new(),
+            };
+            Some(prepare(order, &mut notices)?)
+        }
         false => None,
     };
     let claim = given.map(|name| claim_name(&settings, name)).transpose()?;
@@ -167,19 +167,20 @@ pub(crate) fn create_within(
         kept: Kept::default(),
         facts,
     };
-    let mut host = assemble(settings, held, agents, notices)?;
-    let gates = &host.driver.state.config.verify;
+    let is_graph = tasks.is_some();
+    let mut host = assemble(settings, held, agents, tasks, notices)?;
+    let d = host.driver_mut();
+    let gates = &d.state.config.verify;
     let files = match gate_files_before {
         Some(files) => files,
         // A task loop has gates of its tasks as well, and reads its files from what is committed.
-        None if tasks.is_some() => BTreeMap::new(),
-        None => gate_files(gates, &dir, &host.driver.settings.environment),
+        None if is_graph => BTreeMap::new(),
+        None => gate_files(gates, &dir, &d.settings.environment),
     };
-    let files = fact::gate_files(&host.driver.state, files);
+    let files = fact::gate_files(&d.state, files);
     let branch = branch.map(fact::branched);
-    host.driver.append_all(files.into_iter().chain(branch))?;
-    host.take_tasks(tasks);
-    host.driver.save_state()?;
+    d.append_all(files.into_iter().chain(branch))?;
+    d.save_state()?;
     Ok(host)
 }
 
@@ -201,85 +202,11 @@ pub(super) fn fix_files(config: &mut IterativeLoopConfig, dir: &Path) -> Result<
     Ok(())
 }
 
-pub(super) fn register(
-    settings: &HostSettings,
-    id: &str,
-    name: &str,
-    state_file: &Path,
-    dir: &Path,
-    started_at: Timestamp,
-    mut extra: Map<String, Value>,
-) -> Result<(), HostError> {
-    if let Some(tree) = steering::own_enclosure()
-        && let Ok(value) = serde_json::to_value(tree)
-    {
-        extra.insert(NESTED_IN.to_owned(), value);
-    }
-    let meta = LoopMeta {
-        id: id.to_owned(),
-        name: name.to_owned(),
-        state_file: state_file.to_owned(),
-        working_dir: dir.to_owned(),
-        started_at,
-        extra,
-    };
-    catalog::register(&settings.root, &meta)?;
-    Ok(())
-}
-
-pub(super) fn first_record(
-    journal: &mut Journal,
-    now: Timestamp,
-    event: Decided,
-) -> Result<LoopState, HostError> {
-    let seq = journal.append(now, &event, event.durability())?;
-    Ok(begin(&event.into_record(seq, now))?)
-}
-
-/// Where the loop works: it must be there and readable.
-pub(super) fn working_dir(given: Option<&Path>) -> Result<PathBuf, HostError> {
-    let dir = given.unwrap_or(Path::new("."));
-    let bad = |why: String| {
-        HostError::usage(
-            format!("cannot work in {}: {why}", dir.display()),
-            "pass an existing directory with --working-dir",
-        )
-    };
-    let dir_abs = fs_err::canonicalize(dir).map_err(|error| bad(plain(&error)))?;
-    if !dir_abs.is_dir() {
-        return Err(bad("not a directory".to_owned()));
-    }
-    fs_err::read_dir(&dir_abs).map_err(|error| bad(plain(&error)))?;
-    Ok(dir_abs)
-}
-
-fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "no such directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 fn state_file_path(config: &IterativeLoopConfig, dir: &Path) -> PathBuf {
     match &config.state_file {
         Some(file) => file.clone(),
         None => dir.join(PROJECT_FOLDER).join(STATE_FILE),
     }
-}
-
-pub(super) fn take(
-    settings: &HostSettings,
-    state_file: &Path,
-    loop_id: &str,
-    facts: &HostFacts,
-) -> Result<StateLock, HostError> {
-    let holder = Holder {
-        loop_id: loop_id.to_owned(),
-        since: Timestamp::now(),
-        host: facts.clone(),
-    };
-    Ok(StateLock::acquire(&settings.root, state_file, &holder)?)
 }
 
 /// Gates that the shell cannot even read are refused now, not after the first iteration.
@@ -388,24 +315,12 @@ fn guards_of(settings: &HostSettings, held: &Held) -> Arc<Guards> {
     guards
 }
 
-/// git in the surroundings that gates have; what it starts is guarded.
-pub(crate) fn git_of(settings: &HostSettings) -> Git {
-    let guards = Guards::new(settings.guard.clone(), &settings.mark());
-    settings.early_stop.reach(&guards);
-    git_guarded(settings, guards)
-}
-
-fn git_guarded(settings: &HostSettings, guards: Arc<Guards>) -> Git {
-    let environment = settings.environment.iter();
-    let git = environment.fold(Git::default(), |git, (k, v)| git.env(k, v));
-    git.guarded_by(guards)
-}
-
 /// Puts a host together: guard, control socket, work tree.
 pub(super) fn assemble(
     settings: HostSettings,
     held: Held,
     agents: Vec<ResolvedAgent>,
+    tasks: Option<Box<dyn TaskLoop>>,
     mut notices: Vec<String>,
 ) -> Result<Host, HostError> {
     let (tx, rx) = channel();
@@ -459,7 +374,9 @@ pub(super) fn assemble(
         .working_directory
         .clone()
         .unwrap_or_else(|| PathBuf::from("."));
-    let tree = Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held));
+    let tree = tasks
+        .is_none()
+        .then(|| Tree::open_with(&work, &held.dir.objects(), tree_options(&settings, &held)));
     let work_directory = WorkDirectory::hold(&work);
     let policy = Agents::new(agents.len(), agents.iter().all(ResolvedAgent::understood));
     let logs = LoopLogs::measure(&held.dir, settings.max_logs.unwrap_or(u64::MAX))?;
@@ -469,68 +386,24 @@ pub(super) fn assemble(
         dir: held.dir.clone(),
         kept: held.kept,
         settings,
-        agents,
         policy,
         supervisor,
         rx,
         tx,
-        tree,
         work_directory,
         _socket: socket,
         waiting: Vec::new(),
         effective: Vec::new(),
         clock: RunClock::start(),
-        run: None,
-        trees: 0,
         listeners: Vec::new(),
-        attempt_limit: None,
-        land_only: None,
         alarm: None,
-        tasks: None,
-        news: VecDeque::new(),
-        tell_spending: None,
-        task_agents: Vec::new(),
-        measured: None,
-        reported_gate_files: BTreeSet::new(),
-        warned_spec: false,
-        warned_prompt: false,
         said: Warnings::default(),
         files: LoopFiles::new(held.lock, held.state_file, logs, meta, info),
     };
     driver.append(fact::host_started(held.facts))?;
-    Ok(Host { driver, notices })
-}
-
-/// `--branch`: make and switch to a branch first. Refused before the loop exists.
-pub(super) fn make_branch(
-    settings: &HostSettings,
-    config: &IterativeLoopConfig,
-    name: &str,
-    dir: &Path,
-    loop_dir: &LoopDir,
-) -> Result<Option<String>, HostError> {
-    if !config.git.create_branch {
-        return Ok(None);
-    }
-    let stamp = Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let values = [
-        ("name", name),
-        ("timestamp", stamp.as_str()),
-        ("iteration", "1"),
-    ];
-    let branch = fill_template(&config.git.branch_template, &values)
-        .map_err(|why| HostError::usage(why, "fix --branch-template"))?;
-    let options = TreeOptions {
-        git: git_of(settings),
-        ..TreeOptions::default()
+    let kind = match tree {
+        Some(tree) => LoopKind::Agents(Box::new(AgentLoop::new(driver, agents, tree))),
+        None => LoopKind::Tasks(Box::new(driver), tasks),
     };
-    match Tree::open_with(dir, &loop_dir.objects(), options).create_branch(&branch) {
-        Ok(()) => Ok(Some(branch)),
-        Err(error) => Err(HostError::refused(
-            format!("cannot create branch {branch}: {error}"),
-            error
-                .hint()
-                .unwrap_or_else(|| "fix it in git, or omit --branch".to_owned()),
-        )),
-    }
+    Ok(Host { kind, notices })
 }

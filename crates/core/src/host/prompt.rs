@@ -16,7 +16,7 @@ use descartes_store::prompts::{prompt_path, store_prompt};
 use descartes_store::safe_open::{Refusal, read_fixed_text};
 
 use super::HostError;
-use super::driver::Driver;
+use super::agent_loop::AgentLoop;
 use super::open::fix_files;
 
 /// A prompt as it will be sent.
@@ -58,14 +58,14 @@ struct SpecBlock {
     pieces: Vec<String>,
 }
 
-impl Driver {
+impl AgentLoop {
     /// Puts the prompt together and keeps it as it is sent.
     pub(super) fn build_prompt(
         &mut self,
         iteration: u32,
         agent: u32,
     ) -> Result<BuiltPrompt, HostError> {
-        debug_assert!(matches!(self.state.phase, Phase::Ready));
+        debug_assert!(matches!(self.d.state.phase, Phase::Ready));
         let Composed {
             text,
             warning,
@@ -75,12 +75,12 @@ impl Driver {
             && !self.warned_spec
         {
             self.warned_spec = true;
-            self.warn(warning)?;
+            self.d.warn(warning)?;
         }
-        let stored = store_prompt(&self.dir, &text, Sync::Lazy);
+        let stored = store_prompt(&self.d.dir, &text, Sync::Lazy);
         let hash = stored.map_err(|error| HostError::Prompt(error.to_string()))?;
-        let path = prompt_path(&self.dir, &hash);
-        let notes = self.state.notes.iter().map(|note| note.id).collect();
+        let path = prompt_path(&self.d.dir, &hash);
+        let notes = self.d.state.notes.iter().map(|note| note.id).collect();
         Ok(BuiltPrompt {
             text,
             hash,
@@ -91,28 +91,29 @@ impl Driver {
     }
 
     pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
-        let config = &self.state.config;
-        let own = self.settings.backend.as_ref();
-        let notes = self.state.notes.iter();
+        let config = &self.d.state.config;
+        let own = self.d.settings.backend.as_ref();
+        let notes = self.d.state.notes.iter();
         let frame = PromptFrame {
             config,
-            dir: &self.working_dir(),
+            dir: &self.d.working_dir(),
             understood: self.agents[agent as usize].understood(),
             own_backend: own.is_some(),
         };
         let composed = frame.compose(IterationParts {
             iteration,
-            refusal: self.state.refusal.as_ref(),
+            refusal: self.d.state.refusal.as_ref(),
             notes: notes.map(|note| note.text.as_str()).collect(),
             near_miss: NearMiss::of(
-                self.state.near_miss.as_ref(),
+                self.d.state.near_miss.as_ref(),
                 config.completion_promise.as_deref(),
                 config.abort_promise.as_deref(),
             ),
             nudge: self
+                .d
                 .state
                 .nudge
-                .then_some(self.state.still.max(self.state.nudged)),
+                .then_some(self.d.state.still.max(self.d.state.nudged)),
         })?;
         Ok(match own {
             Some(own) => Composed {

@@ -6,91 +6,32 @@ use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::{Accept, Edit, edited};
-use descartes_kernel::event::{Decided, Event};
+use descartes_kernel::event::Event;
 use descartes_kernel::fact;
-use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Standstill, TakeUp, standstill, take_up};
-use descartes_kernel::transition::apply;
 use descartes_kernel::units::plural;
 use descartes_store::Sync;
 use descartes_store::debug_log::variant;
 use descartes_store::host::this_host;
-use descartes_store::journal::Journal;
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
 use jiff::Timestamp;
 use tracing::info;
 
 use super::agent::{last_seen, resolve_all};
-use super::driver::Driver;
+use super::error::HostError;
+use super::held::Host;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
-use super::open::{Held, assemble, make_branch, take, working_dir};
+use super::open::{Held, assemble};
+use super::opening::{make_branch, record, take, working_dir};
+use super::resume_order::{Resume, Resumed};
+use super::settings::HostSettings;
 use super::sources::{StateSource, begin_from_file, find, fold_journal, make_room, not_of_another};
-use super::{Host, HostError, HostSettings};
+use super::task_loop::{Occasion, PrepareTasks, TaskOrder};
 use crate::steering::own_sender;
-use crate::tasks::{self, Occasion, Retry};
-
-/// A loop to take up.
-#[derive(Clone, Debug)]
-pub struct Resume {
-    /// Its state file.
-    pub state_file: PathBuf,
-    /// Its id, where the person named the loop and not the file.
-    pub loop_id: Option<String>,
-    /// Limits, gates, prompt or model to change.
-    pub change: ConfigChange,
-    /// Variables for the agent: their values were never written down.
-    pub environment: BTreeMap<String, String>,
-    /// Whether an edited state file holds where it loosens the loop.
-    pub accept: Accept,
-    /// Where it goes on, where a person said so: a moved project is taken along, a copied one becomes
-    /// a loop of its own. Without it a state file that lies elsewhere than its loop says is refused.
-    pub here: Option<PathBuf>,
-    /// In a task loop: whether blocked tasks are tried again.
-    pub retry: Retry,
-    /// Who asks for it, where that is another process than this one: what is changed stands in the
-    /// result with who changed it.
-    pub from: Option<Sender>,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub enum Resumed {
-    /// It goes on.
-    Go(Box<Host>),
-    /// It is done: there is nothing to do.
-    Done(IterativeExitReason),
-    /// It is at its limit, and no new one was given.
-    AtLimit {
-        /// Which one.
-        reason: IterativeExitReason,
-        /// Flags with which it goes on.
-        resume_flags: String,
-    },
-}
-
-/// Takes a loop up.
-pub fn resume(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Loop, &mut Vec::new())
-}
-
-/// The same; what was found on the way to a loop that does not go on is said in `told`. A loop that
-/// goes on has it in its host's notices.
-pub fn resume_telling(
-    settings: HostSettings,
-    resume: Resume,
-    told: &mut Vec<String>,
-) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Loop, told)
-}
-
-/// Takes a task loop up only to bring its finished work into the user's checkout.
-pub fn land(settings: HostSettings, resume: Resume) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Land, &mut Vec::new())
-}
 
 /// What a loop is taken up for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +53,7 @@ pub(crate) fn resume_for(
     mut settings: HostSettings,
     resume: Resume,
     purpose: Purpose,
+    prepare: PrepareTasks,
     told: &mut Vec<String>,
 ) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
@@ -224,15 +166,17 @@ pub(crate) fn resume_for(
     tell(&ended, &mut notices);
     let tasks = match (&config.tasks, &config.working_directory) {
         (Some(_), Some(work)) => {
-            let occasion = match &purpose {
-                Purpose::Land => Occasion::Land,
-                _ => Occasion::Resume,
+            let order = TaskOrder {
+                config: &config,
+                settings: &settings,
+                dir: work,
+                occasion: match &purpose {
+                    Purpose::Land => Occasion::Land(state.exit_reason()),
+                    _ => Occasion::Resume(resume.retry),
+                },
+                history: events,
             };
-            let tasks = tasks::prepare(&config, &settings, work, occasion, &mut notices);
-            let mut tasks = tasks.map_err(HostError::of_resume)?;
-            tasks.take_history(events);
-            tasks.retry(resume.retry);
-            Some(tasks)
+            Some(prepare(order, &mut notices).map_err(HostError::of_resume)?)
         }
         _ => None,
     };
@@ -248,16 +192,11 @@ pub(crate) fn resume_for(
         kept,
         facts,
     };
-    let before = held.state.exit_reason();
-    let mut host = assemble(settings, held, agents, notices)?;
-    host.driver.land_only = (purpose == Purpose::Land).then_some(before);
-    if let Some(name) = branch {
-        host.driver.append(fact::branched(name))?;
-    }
-    host.driver
-        .recover_interrupted_run(&resume.change, from.as_ref(), &purpose)?;
-    host.take_tasks(tasks);
-    host.driver.save_state()?;
+    let mut host = assemble(settings, held, agents, tasks, notices)?;
+    let branched = branch.map(fact::branched);
+    host.driver_mut().append_all(branched)?;
+    recover_interrupted_run(&mut host, &resume.change, from.as_ref(), &purpose)?;
+    host.driver_mut().save_state()?;
     Ok(Resumed::Go(Box::new(host)))
 }
 
@@ -350,18 +289,6 @@ fn new_branch(
     make_branch(settings, config, &state.name, &work, dir)
 }
 
-/// Appends before there is a driver.
-pub(super) fn record(
-    journal: &mut Journal,
-    state: &mut LoopState,
-    event: Decided,
-) -> Result<(), HostError> {
-    let now = Timestamp::now();
-    let seq = journal.append(now, &event, event.durability())?;
-    apply(state, &event.into_record(seq, now))?;
-    Ok(())
-}
-
 /// Whether a part of an edit was not taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HeldBack {
@@ -390,21 +317,6 @@ impl HeldBack {
     }
 }
 
-impl From<Standstill> for Resumed {
-    fn from(still: Standstill) -> Self {
-        match still {
-            Standstill::Done(reason) => Self::Done(reason),
-            Standstill::AtLimit {
-                reason,
-                resume_flags,
-            } => Self::AtLimit {
-                reason,
-                resume_flags,
-            },
-        }
-    }
-}
-
 fn warn_environment(state: &LoopState, notices: &mut Vec<String>) {
     let backend = &state.config.backend;
     let missing: Vec<&str> = backend
@@ -422,28 +334,27 @@ fn warn_environment(state: &LoopState, notices: &mut Vec<String>) {
     }
 }
 
-impl Driver {
-    /// Closes what a dead host left open, reopens an ended loop, takes changes.
-    fn recover_interrupted_run(
-        &mut self,
-        change: &ConfigChange,
-        from: Option<&Sender>,
-        purpose: &Purpose,
-    ) -> Result<(), HostError> {
-        let taken = TakeUp {
-            change,
-            from,
-            told: match purpose {
-                Purpose::Attempt { told, .. } => Some(*told),
-                Purpose::Loop | Purpose::Land => None,
-            },
-        };
-        let events = take_up(&self.state, taken, |run| {
-            let folder = self.dir.run(run.run);
-            let config = &self.state.config;
-            last_seen(&folder, run, &self.agents, config, &self.settings)
-        });
-        self.append_all(events)?;
-        self.gates_changed()
-    }
+/// Closes what a dead host left open, reopens an ended loop, takes changes.
+fn recover_interrupted_run(
+    host: &mut Host,
+    change: &ConfigChange,
+    from: Option<&Sender>,
+    purpose: &Purpose,
+) -> Result<(), HostError> {
+    let taken = TakeUp {
+        change,
+        from,
+        told: match purpose {
+            Purpose::Attempt { told, .. } => Some(*told),
+            Purpose::Loop | Purpose::Land => None,
+        },
+    };
+    let d = host.driver();
+    let events = take_up(&d.state, taken, |run| {
+        let folder = d.dir.run(run.run);
+        last_seen(&folder, run, host.agents(), &d.state.config, &d.settings)
+    });
+    let d = host.driver_mut();
+    d.append_all(events)?;
+    d.gates_changed()
 }

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +18,9 @@ use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
 use descartes_store::logs::{LogFile, expect_run, tail};
 
-use super::HostError;
-use super::driver::Driver;
+use super::agent_loop::AgentLoop;
+use super::error::HostError;
+use super::live_run::LiveRun;
 use super::message::HostMessage;
 use super::prompt::BuiltPrompt;
 use super::sink::{LastOutput, RunSink};
@@ -34,21 +34,6 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// What a backend of the user's own is shown of a run.
 const OWN_BACKEND_LOOKS_AT: usize = 1 << 20;
 
-/// A run that is under way.
-pub(crate) struct LiveRun {
-    /// The supervisor's number of its tree.
-    pub(crate) tree: u64,
-    pub(crate) began: RunClock,
-    pub(crate) watch: Watch,
-    pub(crate) pulse: Arc<LastOutput>,
-    ended_by: EndedBy,
-    exit: Option<ExitStatus>,
-    /// What it has told of its spending so far.
-    pub(super) spent: Spending,
-    /// A budget of the whole that was used up while it told its result.
-    budget_gone: Option<Budget>,
-}
-
 /// Turns the process crate's exit into the journal's.
 pub(crate) fn exit_status(exit: Exit) -> ExitStatus {
     match exit {
@@ -57,12 +42,13 @@ pub(crate) fn exit_status(exit: Exit) -> ExitStatus {
     }
 }
 
-impl Driver {
+impl AgentLoop {
     /// Builds the prompt, writes down the intent, starts the agent.
     pub(crate) fn start(&mut self, run: u64, iteration: u32, agent: u32) -> Result<(), HostError> {
         let before = self.measure_before();
         self.tell_measure()?;
-        self.append_all(before_start(&self.state, self.policy))?;
+        self.d
+            .append_all(before_start(&self.d.state, self.d.policy))?;
         let prompt = match self.build_prompt(iteration, agent) {
             Ok(prompt) => prompt,
             Err(HostError::Prompt(message)) => return self.broken(message),
@@ -74,13 +60,14 @@ impl Driver {
             Err(error) => return Err(error),
         };
         let facts = StartFacts {
-            guard_pid: self.supervisor.guard_pid(),
+            guard_pid: self.d.supervisor.guard_pid(),
             prompt: prompt.hash.clone(),
             prompt_bytes: prompt.text.len() as u64,
             before,
             notes: prompt.notes.clone(),
         };
-        self.append(fact::run_started(&self.state, agent, facts))?;
+        self.d
+            .append(fact::run_started(&self.d.state, agent, facts))?;
         match self.spawn(run, agent, &launch, &prompt) {
             Ok(()) => {
                 info!(iteration, agent, "agent started");
@@ -95,8 +82,8 @@ impl Driver {
 
     /// The loop ends here: no agent can be started.
     fn broken(&mut self, message: String) -> Result<(), HostError> {
-        self.input(&Input::Broken(message))?;
-        self.save_last();
+        self.d.input(&Input::Broken(message))?;
+        self.d.save_last();
         Ok(())
     }
 
@@ -107,30 +94,32 @@ impl Driver {
         launch: &Launch,
         prompt: &BuiltPrompt,
     ) -> Result<(), StartError> {
-        let folder = self.dir.run(run);
-        let budget = self.state.config.max_log_bytes;
+        let folder = self.d.dir.run(run);
+        let budget = self.d.state.config.max_log_bytes;
         let pulse = Arc::new(LastOutput::default());
         self.trees += 1;
         let sink = RunSink {
             stdout: LogFile::new(folder.stdout(), budget),
             stderr: LogFile::new(folder.stderr(), budget),
-            reader: self.agents[agent as usize].reader(&self.state.config, &prompt.echoes()),
+            reader: self.agents[agent as usize].reader(&self.d.state.config, &prompt.echoes()),
             pulse: pulse.clone(),
-            clock: self.clock,
-            tx: self.tx.clone(),
+            clock: self.d.clock,
+            tx: self.d.tx.clone(),
             run: self.trees,
             notes: Vec::new(),
         };
         let began = RunClock::start();
-        self.supervisor.start(self.trees, launch, Box::new(sink))?;
+        self.d
+            .supervisor
+            .start(self.trees, launch, Box::new(sink))?;
         // A log that cannot be made now meets the same trouble with its first bytes, and it is told.
         let _ = expect_run(&folder);
-        self.files.count_logs();
-        let limit = self.state.config.max_snapshot_bytes;
+        self.d.files.count_logs();
+        let limit = self.d.state.config.max_snapshot_bytes;
         if let Some(budget) = limit.and_then(|limit| self.tree.budget(limit)) {
-            self.files.keep_snapshots(budget);
+            self.d.files.keep_snapshots(budget);
         }
-        let mut watch = Watch::new(self.watch_limits(), self.mono());
+        let mut watch = Watch::new(self.watch_limits(), self.d.mono());
         if let Some(share) = self.agents[agent as usize].idle_share() {
             watch.idles_at(share);
         }
@@ -157,8 +146,8 @@ impl Driver {
     }
 
     fn watch_limits(&self) -> WatchLimits {
-        let config = &self.state.config;
-        let left = budget::left(config, &self.state.spent);
+        let config = &self.d.state.config;
+        let left = budget::left(config, &self.d.state.spent);
         WatchLimits {
             timeout: config.iteration_timeout_secs.map(|t| t.0),
             idle: config.idle_timeout_secs.0,
@@ -177,7 +166,8 @@ impl Driver {
     ) -> Result<Launch, HostError> {
         let resolved = &self.agents[agent as usize];
         let delivery = resolved.deliver(&prompt.text, &prompt.path)?;
-        let given: Vec<(OsString, OsString)> = self.settings.agent_environment().cloned().collect();
+        let given: Vec<(OsString, OsString)> =
+            self.d.settings.agent_environment().cloned().collect();
         let unset = |key: &str| !given.iter().any(|(k, _)| k == key);
         let own = resolved.environment().iter();
         let own: Vec<(OsString, OsString)> = own
@@ -189,10 +179,10 @@ impl Driver {
             env.retain(|(k, _)| k != key);
             env.push((key.into(), value));
         };
-        for (key, value) in self.state.config.backend.environment.iter() {
+        for (key, value) in self.d.state.config.backend.environment.iter() {
             set(key, value.into());
         }
-        set(descartes_proc::MARK, (&self.state.loop_id).into());
+        set(descartes_proc::MARK, (&self.d.state.loop_id).into());
         set("DESCARTES_ITERATION", iteration.to_string().into());
         let mut stdin = Stdin::Null;
         match delivery.mode {
@@ -200,10 +190,10 @@ impl Driver {
             PromptMode::Env => set("PROMPT", (&prompt.text).into()),
             PromptMode::Arg | PromptMode::File | PromptMode::None => {}
         }
-        let cwd = self.working_dir();
+        let cwd = self.d.working_dir();
         if delivery.switched && !self.warned_prompt {
             self.warned_prompt = true;
-            self.warn(format!(
+            self.d.warn(format!(
                 "the prompt has {} bytes, too many for an argument: it is passed on standard input",
                 prompt.text.len()
             ))?;
@@ -217,14 +207,6 @@ impl Driver {
         })
     }
 
-    pub(crate) fn working_dir(&self) -> PathBuf {
-        self.state
-            .config
-            .working_directory
-            .clone()
-            .unwrap_or_else(|| PathBuf::from("."))
-    }
-
     /// Waits until the run's tree is gone, and ends it where a limit or a person says so.
     pub(crate) fn watch(&mut self) -> Result<(), HostError> {
         loop {
@@ -232,12 +214,12 @@ impl Driver {
                 return Err(HostError::Internal("no run to watch".to_owned()));
             };
             let tree = live.tree;
-            let now = self.clock.elapsed();
+            let now = self.d.clock.elapsed();
             let ms = live.pulse.last_output_ms();
             if ms > 0 {
                 live.watch.output(Duration::from_millis(ms));
             }
-            let supervisor = &self.supervisor;
+            let supervisor = &self.d.supervisor;
             let verdict = live.watch.check(now, &mut || supervisor.cpu_time());
             let deadline = match verdict {
                 _ if live.ended_by != EndedBy::Exit => None,
@@ -247,7 +229,7 @@ impl Driver {
                 }
                 WatchVerdict::Keep(next) => next,
             };
-            match self.next(deadline)? {
+            match self.d.next(deadline)? {
                 None => {}
                 Some(HostMessage::Tree(event)) => match self.tree_event(tree, event)? {
                     ControlFlow::Break(()) => return Ok(()),
@@ -265,7 +247,7 @@ impl Driver {
     }
 
     fn note(&mut self, note: &Note) {
-        let now = self.clock.elapsed();
+        let now = self.d.clock.elapsed();
         let Some(live) = &mut self.run else { return };
         match note {
             Note::Claimed => live.watch.claim(),
@@ -280,16 +262,16 @@ impl Driver {
             Note::Hopeless => self.end_run(EndedBy::GaveUp, None),
             Note::Spent(spending) => {
                 live.spent = (**spending).clone();
-                let agent = self.state.run().map_or(0, |run| run.agent);
-                let cost = self.agents[agent as usize].cost(spending, &self.settings);
+                let agent = self.d.state.run().map_or(0, |run| run.agent);
+                let cost = self.agents[agent as usize].cost(spending, &self.d.settings);
                 let spent = Spent {
                     ms: 0,
                     tokens: spending.tokens.total(),
                     cost_micros: cost.map(|cost| cost.micros),
                     estimated: cost.is_some_and(|cost| cost.estimated),
                 };
-                if let Some(tell) = &self.tell_spending {
-                    tell(spent);
+                if let Some(attempt) = &self.attempt {
+                    (attempt.tell_spending)(spent);
                 }
                 if let Some(by) = live.watch.spent(spent.tokens, spent.cost_micros) {
                     self.end_run(by, None);
@@ -315,7 +297,7 @@ impl Driver {
         if live.ended_by == EndedBy::Exit {
             live.ended_by = by;
         }
-        self.supervisor.terminate(ending);
+        self.d.supervisor.terminate(ending);
     }
 
     fn tree_event(&mut self, tree: u64, event: TreeEvent) -> Result<ControlFlow<()>, HostError> {
@@ -345,12 +327,12 @@ impl Driver {
         let Some(live) = self.run.take() else {
             return Ok(());
         };
-        let report = self.supervisor.collect(DRAIN);
+        let report = self.d.supervisor.collect(DRAIN);
         // Notes that were still under way belong to this run; people's words do not get lost.
         let (stdout_bytes, stderr_bytes) = (report.stdout.bytes, report.stderr.bytes);
-        let agent = self.state.run().map_or(0, |run| run.agent);
+        let agent = self.d.state.run().map_or(0, |run| run.agent);
         let (mut said, log_dropped) = read_back(report, live.exit, live.ended_by);
-        self.agents[agent as usize].price(&mut said, &self.settings);
+        self.agents[agent as usize].price(&mut said, &self.d.settings);
         self.ask_own_backend(&mut said);
         info!(
             ended_by = ?live.ended_by,
@@ -385,23 +367,25 @@ impl Driver {
             denied: said.denied,
         };
         if log_dropped > 0 {
-            self.warn(format!(
+            self.d.warn(format!(
                 "{log_dropped} bytes of output were not kept in the log"
             ))?;
         }
-        self.input(&Input::RunEnded(Box::new(facts)))
+        self.d.input(&Input::RunEnded(Box::new(facts)))
     }
 
     /// A backend of the library user's own looks at the end of the output itself.
     fn ask_own_backend(&self, said: &mut RunReport) {
         let (Some(own), Some(promise)) = (
-            &self.settings.backend,
-            &self.state.config.completion_promise,
+            &self.d.settings.backend,
+            &self.d.state.config.completion_promise,
         ) else {
             return;
         };
-        let Some(run) = self.state.run() else { return };
-        let log = self.dir.run(run.run).stdout();
+        let Some(run) = self.d.state.run() else {
+            return;
+        };
+        let log = self.d.dir.run(run.run).stdout();
         let output = tail(&log, usize::MAX, OWN_BACKEND_LOOKS_AT).unwrap_or_default();
         said.claim = own.check_completion(&String::from_utf8_lossy(&output), promise);
         said.near_miss.take_if(|_| said.claim.is_some());

@@ -19,7 +19,7 @@ use serde_json::Map;
 
 use super::agent::resolve_all;
 use super::name::made_up_name;
-use super::open::{first_record, make_branch, register, working_dir};
+use super::opening::{first_record, make_branch, register, working_dir};
 use super::{HostError, HostSettings};
 
 /// A loop named by its id may find another's state file in its place, which says nothing of it. The

@@ -12,7 +12,7 @@ use descartes_kernel::event::StopBy;
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::AttemptEnd;
-use descartes_kernel::state::{IterationSummary, Spent};
+use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
     OwnLimits, attempt_change, attempt_end, ends_all_tasks, is_unheard_proof,
 };
@@ -23,14 +23,14 @@ use descartes_store::state_file;
 use serde_json::{Map, Value};
 use tracing::{debug, info, info_span};
 
-use super::TaskEvent;
+use super::event::{AttemptNews, RunNews, TaskEvent};
 use super::git_error::{GitError, GitErrorKind};
 use super::place::{Finished, Proven, Ready, Work, Workplace};
-use super::prepare::Retry;
 use crate::host::message::HostMessage;
+use crate::host::task_loop::no_tasks;
 use crate::host::{
     Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Remote, Resume, Resumed,
-    create_within, resume_for,
+    Retry, create_within, resume_for,
 };
 
 /// The guard of a dead host's agent may still be sweeping.
@@ -116,35 +116,6 @@ impl Hold {
             (Some(remote), AttemptWish::Kill) => remote.kill(StopBy::HangUp),
         }
     }
-}
-
-/// What a run of a task's agent came to, for the task loop's own journal.
-#[derive(Clone, Debug)]
-pub(crate) struct RunNews {
-    pub(crate) loop_id: String,
-    pub(crate) iterations: u32,
-    pub(crate) summary: IterationSummary,
-    pub(crate) spent: Spent,
-    /// Whether it had the prompt of this attempt. One that only its dead host had heard of had another.
-    pub(crate) had_prompt: bool,
-}
-
-/// An attempt that is over.
-#[derive(Debug)]
-pub(crate) struct AttemptNews {
-    pub(crate) slot: u32,
-    pub(crate) tasks: Vec<TaskId>,
-    pub(crate) end: AttemptEnd,
-    pub(crate) run: Option<RunNews>,
-    /// Something that no other attempt would fare better with.
-    pub(crate) ends_all: Option<IterativeExitReason>,
-    /// What went wrong with the host itself.
-    pub(crate) trouble: Option<String>,
-    /// Files that its gates hang on and that are not as they were.
-    pub(crate) gate_files: Vec<String>,
-    /// Why its work is in no commit.
-    pub(crate) no_commit: Option<String>,
-    pub(crate) warnings: Vec<String>,
 }
 
 /// An attempt to be made.
@@ -291,7 +262,7 @@ impl Job {
     }
 
     fn attempt(&self, ready: &Ready, news: &mut AttemptNews) -> Result<(), HostError> {
-        let Some(mut host) = self.open(ready, news)? else {
+        let Some(host) = self.open(ready, news)? else {
             return Ok(());
         };
         let before = host.state().spent;
@@ -302,11 +273,11 @@ impl Job {
             unheard: self.unheard(&before),
         });
         let (slot, tx) = (self.slot, self.tx.clone());
-        host.tell_spending(Box::new(move |spent| {
+        let tell_spending = Box::new(move |spent| {
             drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(slot, spent)))));
-        }));
+        });
         self.control.connect(host.remote());
-        let (until, state) = host.attempt()?;
+        let (until, state) = host.attempt(tell_spending)?;
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
@@ -358,7 +329,8 @@ impl Job {
                 existing: OnExistingState::Error,
             };
             let (family, before) = (self.family.clone(), self.gate_files.clone());
-            return create_within(self.settings.clone(), new, family, Some(before)).map(Some);
+            return create_within(self.settings.clone(), new, family, Some(before), no_tasks)
+                .map(Some);
         }
         let began = Instant::now();
         let host = loop {
@@ -425,7 +397,13 @@ impl Job {
                 dir: dir.clone(),
                 told: self.told,
             };
-            match resume_for(self.settings.clone(), resume, purpose, &mut Vec::new())? {
+            match resume_for(
+                self.settings.clone(),
+                resume,
+                purpose,
+                no_tasks,
+                &mut Vec::new(),
+            )? {
                 Resumed::Go(host) => return Ok(Ok(*host)),
                 Resumed::AtLimit { reason, .. } if self.own.is_limit(&reason) => {
                     return Ok(Err(reason));

@@ -5,10 +5,10 @@ use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
 use descartes_kernel::tasks::EndedAttempt;
 
-use super::attempt::AttemptNews;
+use super::event::AttemptNews;
 use super::growth::GrowthAnswer;
 use super::launch;
-use super::run::Runner;
+use super::runner::Runner;
 use crate::host::HostError;
 
 impl Runner<'_> {

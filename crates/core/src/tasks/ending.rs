@@ -6,9 +6,10 @@ use descartes_kernel::sched::Account;
 use descartes_kernel::step::leave;
 use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
 
+use super::event::TaskEvent;
+use super::launch;
 use super::place::Closed;
-use super::run::{Busy, Runner, gates_of};
-use super::{TaskEvent, launch};
+use super::runner::{Busy, Runner, gates_of};
 use crate::host::message::HostMessage;
 use crate::host::{HostEnd, HostError};
 
@@ -37,7 +38,7 @@ impl Runner<'_> {
     /// After an error of our own: every agent is ended before this thread is.
     pub(super) fn wait_for_all(&mut self) {
         while !self.live.is_empty() || !self.merging.is_empty() {
-            let news = match self.d.news.pop_front() {
+            let news = match self.news.pop_front() {
                 Some(news) => news,
                 None => match self.d.rx.recv() {
                     Ok(HostMessage::Task(news)) => *news,

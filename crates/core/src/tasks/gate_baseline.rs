@@ -9,7 +9,7 @@ use descartes_kernel::fact;
 use descartes_kernel::gate_files::{executed_names, gate_file_names};
 use descartes_kernel::tasks::{WorkPlace, attempt_gates};
 
-use super::run::Runner;
+use super::runner::Runner;
 use crate::host::gate_files::{fingerprint_of, gate_files, gate_files_by};
 use crate::host::{HostError, git_of};
 use crate::worktree::deadline::Deadline;

@@ -6,49 +6,12 @@ use descartes_kernel::roadmap::{growth_prompt, growth_reply};
 use descartes_kernel::sched::{Input, Outcome, Scheduler};
 use descartes_kernel::tasks::{TaskFile, growth_config};
 
-use super::attempt::AttemptNews;
+use super::event::AttemptNews;
 use super::launch;
 use super::place::Work;
-use super::run::{Runner, gates_of};
+use super::runner::{Runner, gates_of};
+use super::runner_state::{GROWTH, GrowthStanding};
 use crate::host::HostError;
-
-/// How far growth is.
-#[derive(Debug, Default)]
-pub(super) struct Growth {
-    /// Questions that were asked.
-    pub(super) asked: u32,
-    pub(super) standing: GrowthStanding,
-}
-
-/// What growth is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum GrowthStanding {
-    /// Another question may be asked.
-    #[default]
-    Open,
-    /// One is being answered.
-    UnderWay,
-    /// An answer could not be used: an agent that fails once would be asked in vain for ever.
-    Over,
-}
-
-/// What its loops are called: no task of a roadmap is called so.
-const NAME: &str = "=growth-";
-
-impl Growth {
-    pub(super) fn is_under_way(&self) -> bool {
-        self.standing == GrowthStanding::UnderWay
-    }
-
-    /// What earlier hosts asked counts.
-    pub(super) fn of(told: &[TaskId]) -> Self {
-        let asked = told.iter().filter(|task| task.starts_with(NAME)).count();
-        Self {
-            asked: asked as u32,
-            standing: GrowthStanding::Open,
-        }
-    }
-}
 
 /// An agent's answer.
 pub(super) struct GrowthAnswer {
@@ -98,7 +61,7 @@ impl Runner<'_> {
         // Numbers of earlier hosts are not used again: each question is a loop of its own.
         let number = roadmap.tasks.len() as u32 + self.growth.asked;
         let work = Work {
-            id: format!("{NAME}{number}"),
+            id: format!("{GROWTH}{number}"),
             title: "a proposal for one more task".to_owned(),
         };
         let config = growth_config(

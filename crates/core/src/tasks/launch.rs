@@ -15,12 +15,12 @@ use descartes_kernel::tasks::{
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
-use super::TaskEvent;
 use super::attempt::{Control, Job};
+use super::event::TaskEvent;
 use super::git_error::GitErrorKind;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
-use super::run::{Busy, Live, Runner};
+use super::runner::{Busy, Live, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::HostMessage;

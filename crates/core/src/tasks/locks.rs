@@ -8,15 +8,11 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_proc::is_at_work;
 use tracing::{info, warn};
-
-use super::TaskEvent;
-use crate::host::message::HostMessage;
 
 /// Time for a lock to go, after which the loop stops and can be resumed.
 const LOCK_WAIT_LIMIT: Duration = Duration::from_secs(10 * 60);
@@ -75,12 +71,21 @@ struct SeenLock {
     is_said: bool,
 }
 
+/// Tells the task loop that there is something to be said.
+pub(super) struct Wake(pub(super) Box<dyn Fn() + Send>);
+
+impl std::fmt::Debug for Wake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Wake")
+    }
+}
+
 #[derive(Debug, Default)]
 struct LockTable {
     seen: HashMap<PathBuf, SeenLock>,
     said: Vec<String>,
     stuck: Option<String>,
-    wake: Option<Sender<HostMessage>>,
+    wake: Option<Wake>,
     hurry: bool,
 }
 
@@ -89,7 +94,7 @@ impl LockTable {
         self.said.push(words);
         if let Some(wake) = &self.wake {
             // A task loop that is gone needs to hear nothing.
-            drop(wake.send(HostMessage::Task(Box::new(TaskEvent::LockNotice))));
+            (wake.0)();
         }
     }
 }
@@ -135,8 +140,8 @@ impl Locks {
     }
 
     /// From now on the task loop is told when there is something to be said.
-    pub(super) fn wake(&self, tx: Sender<HostMessage>) {
-        self.inner().wake = Some(tx);
+    pub(super) fn wake(&self, wake: Wake) {
+        self.inner().wake = Some(wake);
     }
 
     /// Looks which locks of ours lie about, so that they are not waited for one after the other.

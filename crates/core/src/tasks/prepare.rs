@@ -6,6 +6,7 @@ use std::sync::Arc;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::finding::Severity;
 use descartes_kernel::graph::{TaskIx, TaskStatus};
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_kernel::units::plural;
@@ -20,7 +21,8 @@ use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
 use super::trees::Trees;
-use crate::host::{HostError, HostSettings, git_of, resolve_all};
+use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
+use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
 
 /// A task loop that may begin.
 pub(crate) struct Prepared {
@@ -35,28 +37,8 @@ pub(crate) struct Prepared {
     pub(super) lock: Option<RunLock>,
     /// Whether blocked tasks are tried again.
     pub(super) retry: Retry,
-}
-
-/// Whether blocked tasks are tried again when a loop is taken up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Retry {
-    /// They stay blocked.
-    #[default]
-    No,
-    /// They are, with all their attempts.
-    Blocked,
-}
-
-impl Prepared {
-    /// Tries blocked tasks again, or not.
-    pub(crate) fn retry(&mut self, retry: Retry) {
-        self.retry = retry;
-    }
-
-    /// Takes what was decided before.
-    pub(crate) fn take_history(&mut self, events: Vec<sched::Event>) {
-        self.history = events;
-    }
+    /// Where only finished work is landed: how the loop had ended.
+    pub(super) land_only: Option<IterativeExitReason>,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -93,26 +75,19 @@ impl From<SourceError> for HostError {
     }
 }
 
-/// Whether a loop begins or is taken up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occasion {
-    /// It begins: the user's tree must be as the work needs it.
-    Start,
-    /// It goes on.
-    Resume,
-    /// Only its finished work is landed.
-    Land,
-}
-
 /// Reads and checks the tasks and the place where they are worked on. Writes nothing but the
 /// lock that other runs look at.
 pub(crate) fn prepare(
-    config: &IterativeLoopConfig,
-    settings: &HostSettings,
-    dir: &Path,
-    occasion: Occasion,
+    order: TaskOrder<'_>,
     notices: &mut Vec<String>,
-) -> Result<Prepared, HostError> {
+) -> Result<Box<dyn TaskLoop>, HostError> {
+    let TaskOrder {
+        config,
+        settings,
+        dir,
+        occasion,
+        history,
+    } = order;
     let Some(tasks) = &config.tasks else {
         return Err(HostError::Internal("there are no tasks to run".to_owned()));
     };
@@ -120,7 +95,7 @@ pub(crate) fn prepare(
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
     let agents = agents_of(&loaded, tasks);
-    if occasion != Occasion::Land {
+    if !matches!(occasion, Occasion::Land(_)) {
         check_agents(&agents, config, settings, dir)?;
     }
     let lock = match source.run_lock() {
@@ -133,16 +108,22 @@ pub(crate) fn prepare(
         }
     }
     notices.extend(source.notices());
-    let place = open_place(tasks, settings, dir, source.as_ref(), occasion, notices)?;
-    Ok(Prepared {
+    let place = open_place(tasks, settings, dir, source.as_ref(), &occasion, notices)?;
+    let (retry, land_only) = match occasion {
+        Occasion::Start => (Retry::No, None),
+        Occasion::Resume(retry) => (retry, None),
+        Occasion::Land(before) => (Retry::No, Some(before)),
+    };
+    Ok(Box::new(Prepared {
         source,
         loaded,
         place,
         agents,
-        history: Vec::new(),
+        history,
         lock,
-        retry: Retry::No,
-    })
+        retry,
+        land_only,
+    }))
 }
 
 /// One task for each agent that open tasks ask for; those that ask for none, and the question for
@@ -236,7 +217,7 @@ fn open_place(
     settings: &HostSettings,
     dir: &Path,
     source: &dyn TaskSource,
-    occasion: Occasion,
+    occasion: &Occasion,
     notices: &mut Vec<String>,
 ) -> Result<Arc<dyn Workplace>, HostError> {
     let objects = settings.root.path().join("worktrees").join("objects");
@@ -244,7 +225,7 @@ fn open_place(
         WorkPlace::InPlace => {
             let fresh = match occasion {
                 Occasion::Start => Fresh::Yes,
-                Occasion::Resume | Occasion::Land => Fresh::No,
+                Occasion::Resume(_) | Occasion::Land(_) => Fresh::No,
             };
             let place = InPlace::open(
                 dir,
@@ -258,7 +239,7 @@ fn open_place(
         }
         WorkPlace::Worktrees => {
             let place = Trees::open(dir, settings, &source.shielded(), tasks)?;
-            if occasion == Occasion::Start {
+            if *occasion == Occasion::Start {
                 notices.extend(uncommitted(tasks, settings, dir, source));
             }
             notices.extend(place.notices());

@@ -9,9 +9,9 @@ use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
 
 use super::orders::commands;
-use super::run::Runner;
+use super::runner::Runner;
+use super::runner_state::SETTLED;
 use super::source::{Keeps, Loaded, SourceError};
-use super::task_file::SETTLED;
 use crate::host::HostError;
 
 impl Runner<'_> {

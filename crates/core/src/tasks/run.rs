@@ -2,112 +2,43 @@
 //! answers. It decides nothing itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::budget;
-use descartes_kernel::control::{Command, CommandId};
+use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::fact;
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::sched::{self, Attempt, AttemptEnd, Effect, Ended, Gates, Input, Scheduler};
-use descartes_kernel::state::{Pause, Spent};
-use descartes_kernel::step;
-use descartes_kernel::tasks::{EarlyEnd, Landing, ProvenTree, TasksConfig, shown_wait};
-use descartes_proc::Ending;
+use descartes_kernel::sched::{Attempt, AttemptEnd, Effect, Input, Scheduler};
+use descartes_kernel::state::Pause;
+use descartes_kernel::step::{self, EndRun};
+use descartes_kernel::tasks::{EarlyEnd, Landing, ProvenTree, shown_wait};
 use descartes_store::debug_log::variant;
-use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 use tracing::{debug, info};
 
-use super::attempt::Control;
-use super::growth::Growth;
-use super::locks::Locks;
+use super::event::TaskEvent;
+use super::launch;
+use super::locks::{Locks, Wake};
 use super::orders::Orders;
-use super::place::{Fresh, Work, Workplace};
-use super::prepare::{Prepared, Retry};
-use super::shell::Stopper;
-use super::source::{Loaded, TaskSource};
-use super::spending::AtWork;
-use super::task_file::{FileState, Write};
+use super::place::Fresh;
+use super::prepare::{Prepared, check_agents};
+use super::runner::{Busy, Runner, gates_of};
+use super::runner_state::{AtWork, FileState, Growth, Write};
 use super::watch::FileWatch;
-use super::{TaskEvent, launch};
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
-use crate::host::{HostEnd, HostError};
+use crate::host::task_loop::TaskLoop;
+use crate::host::{HostEnd, HostError, Retry};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
 const CLOCK_CHECK: Duration = Duration::from_secs(15);
 
-/// An attempt under way.
-pub(super) struct Live {
-    pub(super) tasks: Vec<TaskId>,
-    pub(super) control: Control,
-    /// The person's notes that its prompt holds.
-    pub(super) notes: Vec<CommandId>,
-    /// What its run has told of its spending so far.
-    pub(super) spent: Spent,
-    /// Whether its place is ready and its loop was opened: from then on its time counts.
-    pub(super) opened: bool,
-}
-
-/// What works on the integration worktree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Busy {
-    Merge,
-    Wave,
-    Mark,
-    Landing,
-}
-
-/// A task loop at work.
-pub(super) struct Runner<'d> {
-    pub(super) d: &'d mut Driver,
-    pub(super) config: TasksConfig,
-    pub(super) sched: Scheduler,
-    pub(super) source: Box<dyn TaskSource>,
-    pub(super) loaded: Loaded,
-    /// Gates, agents and limits of tasks as a person started the loop.
-    pub(super) orders: Orders,
-    pub(super) place: Arc<dyn Workplace>,
-    pub(super) live: BTreeMap<u32, Live>,
-    /// Tasks whose status in the file is ours to keep.
-    pub(super) claimed: HashSet<TaskId>,
-    pub(super) refused: HashSet<TaskId>,
-    pub(super) inputs: VecDeque<Input>,
-    pub(super) waking: Option<Timestamp>,
-    /// The merge, commit or landing under way. Two at most, and those wait for each other: one of
-    /// an earlier version's journal may have both.
-    pub(super) merging: Vec<(Busy, Stopper)>,
-    /// Since when something works on the integration worktree.
-    pub(super) busy_since: Option<Duration>,
-    /// Why a task's green work is in no commit.
-    pub(super) no_commit: HashMap<TaskId, String>,
-    pub(super) ended: Option<Box<Ended>>,
-    pub(super) stopped_for_person: bool,
-    /// Everything that was decided, for a scheduler that takes over.
-    pub(super) history: Vec<sched::Event>,
-    pub(super) growth: Growth,
-    /// Questions whose branches are of no use any more.
-    pub(super) grew: Vec<Work>,
-    pub(super) early: EarlyEnd,
-    /// The time in which agents were at work, as far as it is in no record yet.
-    pub(super) at_work: AtWork,
-    pub(super) reload_trouble: Option<String>,
-    pub(super) file: FileState,
-    retry: Retry,
-    /// Tells when the task file is written.
-    pub(super) watch: Option<FileWatch>,
-    /// Other tools' runs keep away for as long as this is held.
-    _lock: Option<RunLock>,
-}
-
-impl Driver {
-    /// Runs the tasks until nothing more can be done, or until told to stop.
-    pub(crate) fn go_through_tasks(&mut self, prepared: Prepared) -> Result<HostEnd, HostError> {
+impl TaskLoop for Prepared {
+    fn run(mut self: Box<Self>, d: &mut Driver) -> Result<HostEnd, HostError> {
         let land_only = self.land_only.take();
-        let mut runner = Runner::new(self, prepared)?;
+        let mut runner = Runner::new(d, *self)?;
         let end = match land_only {
             Some(before) => runner.land_only(&before),
             None => runner.run(),
@@ -132,7 +63,8 @@ impl<'d> Runner<'d> {
             history,
             lock,
             retry,
-            agents: _,
+            agents,
+            land_only: _,
         } = prepared;
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
@@ -171,6 +103,8 @@ impl<'d> Runner<'d> {
             reload_trouble: None,
             file: FileState::default(),
             retry,
+            agents,
+            news: VecDeque::new(),
             watch: None,
             _lock: lock,
         })
@@ -278,7 +212,9 @@ impl<'d> Runner<'d> {
     /// Makes the place ready. Apart from this thread, since git may keep it waiting.
     fn begin(&mut self, slots: u32) -> Result<(), HostError> {
         if let Some(locks) = self.place.locks() {
-            locks.wake(self.d.tx.clone());
+            let tx = self.d.tx.clone();
+            let notice = || HostMessage::Task(Box::new(TaskEvent::LockNotice));
+            locks.wake(Wake(Box::new(move || drop(tx.send(notice())))));
         }
         let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
         let fresh = match begun {
@@ -312,10 +248,10 @@ impl<'d> Runner<'d> {
                         return Err(HostError::refused(error.to_string(), hint));
                     }
                     TaskEvent::LockNotice => self.say()?,
-                    other => self.d.news.push_back(other),
+                    other => self.news.push_back(other),
                 },
                 Some(message) => {
-                    self.d.handle_control(message)?;
+                    self.handle_control(message)?;
                     if self.d.state.stop.is_some() {
                         self.place.stop();
                     }
@@ -456,7 +392,7 @@ impl<'d> Runner<'d> {
     /// The next thing that happened, as inputs.
     fn wait(&mut self) -> Result<(), HostError> {
         self.tell_wait()?;
-        if let Some(news) = self.d.news.pop_front() {
+        if let Some(news) = self.news.pop_front() {
             return self.hear(news);
         }
         let wake = self.waking;
@@ -488,12 +424,22 @@ impl<'d> Runner<'d> {
                     self.waking = None;
                     self.inputs.push_back(Input::RetryNow);
                 }
-                if self.d.handle_control(message)? == Some(Ending::Kill) {
+                if self.handle_control(message)? == Some(EndRun::Kill) {
                     self.kill_all();
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Deals with everything that is not about a task.
+    fn handle_control(&mut self, message: HostMessage) -> Result<Option<EndRun>, HostError> {
+        let asked = self.d.asked_config(&message);
+        let refusal = asked.and_then(|config| {
+            let dir = self.d.working_dir();
+            check_agents(&self.agents, &config, &self.d.settings, &dir).err()
+        });
+        Ok(self.d.handle_control(message, refusal)?.end)
     }
 
     /// How long work has been committed, merged or landed, each attempt from its beginning: hooks and
@@ -545,7 +491,7 @@ impl<'d> Runner<'d> {
     fn hear(&mut self, news: TaskEvent) -> Result<(), HostError> {
         if let Err(error) = self.fail_if_locked() {
             // Whoever waits for the end of all attempts has to hear of this one.
-            self.d.news.push_front(news);
+            self.news.push_front(news);
             return Err(error);
         }
         match news {
@@ -634,12 +580,5 @@ impl<'d> Runner<'d> {
             self.inputs.push_back(reached.into());
         }
         Ok(())
-    }
-}
-
-pub(super) fn gates_of(d: &Driver) -> Gates {
-    match d.state.config.verify.is_empty() {
-        true => Gates::None,
-        false => Gates::Some,
     }
 }

@@ -7,28 +7,8 @@ use descartes_kernel::fact;
 use descartes_kernel::graph::TaskId;
 use descartes_kernel::state::Spent;
 
-use super::run::Runner;
+use super::runner::Runner;
 use crate::host::HostError;
-
-/// Time in which agents were at work: several at once count once.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AtWork {
-    /// Counted, and in no record yet.
-    counted: Duration,
-    /// Up to when.
-    mark: Option<Duration>,
-}
-
-impl AtWork {
-    /// Counts up to now; `busy` is whether agents were at work since the last count.
-    fn count(&mut self, now: Duration, busy: bool) {
-        if let Some(mark) = self.mark.replace(now)
-            && busy
-        {
-            self.counted += now.saturating_sub(mark);
-        }
-    }
-}
 
 impl Runner<'_> {
     /// Counts the time up to now. To be called whenever an agent starts or ends, before it is

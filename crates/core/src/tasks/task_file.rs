@@ -8,56 +8,15 @@ use descartes_kernel::fact;
 use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::sched::Input;
 
-use super::TaskEvent;
-use super::run::Runner;
+use super::event::TaskEvent;
+use super::runner::Runner;
+use super::runner_state::Write;
 use super::source::{Claim, SourceError};
 use super::watch::FileWatch;
 use crate::host::HostError;
 
-/// A file that is away is looked for this often.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// A file that is still away after so long, with nothing at work any more, ends the loop.
 const MISSING_FILE_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Tasks that are missing in the file are believed to be gone when they still are after so long:
-/// until then somebody may be writing it.
-pub(super) const SETTLED: Duration = Duration::from_secs(1);
-
-/// Something that is to be written about a task.
-#[derive(Clone, Debug)]
-pub(super) enum Write {
-    /// Its status.
-    Status(TaskStatus),
-    /// It is no longer done.
-    Reopen,
-}
-
-/// What is owed to the task file.
-#[derive(Debug, Default)]
-pub(super) struct FileState {
-    /// Since when it cannot be read or written.
-    away: Option<Instant>,
-    /// What is to be written into it, in order.
-    owed: Vec<(TaskId, Write)>,
-    /// Tasks that were missing when it was last read, and since when.
-    pub(super) missing: Option<(Vec<TaskId>, Instant)>,
-}
-
-impl FileState {
-    /// Whether it cannot be read or written.
-    pub(super) fn is_away(&self) -> bool {
-        self.away.is_some()
-    }
-
-    /// When the file is to be looked at again, whoever has written it.
-    pub(super) fn look_again(&self) -> Option<Duration> {
-        match (self.away, &self.missing) {
-            (Some(_), _) => Some(LOOK_AGAIN),
-            (None, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
-            (None, None) => None,
-        }
-    }
-}
-
 impl Runner<'_> {
     /// Writes what became of a task, now or once the file can be written.
     pub(super) fn write(&mut self, task: &TaskId, write: Write) -> Result<(), HostError> {
@@ -98,7 +57,7 @@ impl Runner<'_> {
             }
             Ok(Claim::Found(found)) => {
                 // Others have written it, and that was not told yet: all of it is read before anything starts.
-                self.d.news.push_back(TaskEvent::FileWritten);
+                self.news.push_back(TaskEvent::FileWritten);
                 found
             }
             Err(error) => {

@@ -14,7 +14,7 @@ use descartes_store::watching::{AddWatchFlags, BLIND, InotifyEvent, Watching, ti
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::TaskEvent;
+use super::event::TaskEvent;
 use crate::host::message::HostMessage;
 
 /// Tools write a file in several steps.

@@ -1,0 +1,72 @@
+//! What becomes of the tasks of a loop while it waits.
+
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sched::{AttemptEnd, MarkEnd};
+use descartes_kernel::state::{IterationSummary, Spent};
+
+use super::git_error::GitError;
+use super::place::{LandDone, MergeDone, WaveDone};
+
+/// Something became of a task.
+#[derive(Debug)]
+pub(crate) enum TaskEvent {
+    /// The loop of a piece of work is open.
+    Opened {
+        /// The piece of work.
+        work: String,
+        /// Where.
+        slot: u32,
+        /// The loop.
+        loop_id: String,
+        /// What it used that the task loop has not heard of: its host died.
+        unheard: Spent,
+    },
+    /// What the run in a slot has spent so far.
+    Spent(u32, Spent),
+    /// The task file was written.
+    FileWritten,
+    /// An attempt is over.
+    Attempt(Box<AttemptNews>),
+    /// The place is ready to be worked in, or cannot be.
+    Prepared(Result<(), GitError>),
+    /// The place has something to say.
+    LockNotice,
+    /// A merge is over.
+    Merged(TaskId, MergeDone),
+    /// The gates were run for a task that somebody else marked done.
+    MarkChecked(TaskId, MarkEnd),
+    /// The commit of a wave is over.
+    WaveCommitted(u32, WaveDone),
+    /// The last try to land is over.
+    Landed(LandDone),
+}
+
+/// What a run of a task's agent came to, for the task loop's own journal.
+#[derive(Clone, Debug)]
+pub(crate) struct RunNews {
+    pub(crate) loop_id: String,
+    pub(crate) iterations: u32,
+    pub(crate) summary: IterationSummary,
+    pub(crate) spent: Spent,
+    /// Whether it had the prompt of this attempt. One that only its dead host had heard of had another.
+    pub(crate) had_prompt: bool,
+}
+
+/// An attempt that is over.
+#[derive(Debug)]
+pub(crate) struct AttemptNews {
+    pub(crate) slot: u32,
+    pub(crate) tasks: Vec<TaskId>,
+    pub(crate) end: AttemptEnd,
+    pub(crate) run: Option<RunNews>,
+    /// Something that no other attempt would fare better with.
+    pub(crate) ends_all: Option<IterativeExitReason>,
+    /// What went wrong with the host itself.
+    pub(crate) trouble: Option<String>,
+    /// Files that its gates hang on and that are not as they were.
+    pub(crate) gate_files: Vec<String>,
+    /// Why its work is in no commit.
+    pub(crate) no_commit: Option<String>,
+    pub(crate) warnings: Vec<String>,
+}

@@ -1,0 +1,98 @@
+//! A task loop at work: what it holds.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use descartes_kernel::control::CommandId;
+use descartes_kernel::graph::TaskId;
+use descartes_kernel::sched::{self, Ended, Gates, Input, Scheduler};
+use descartes_kernel::state::Spent;
+use descartes_kernel::tasks::{EarlyEnd, TasksConfig};
+use descartes_store::task_file::RunLock;
+use jiff::Timestamp;
+
+use super::attempt::Control;
+use super::event::TaskEvent;
+use super::orders::Orders;
+use super::place::{Work, Workplace};
+use super::runner_state::{AtWork, FileState, Growth};
+use super::shell::Stopper;
+use super::source::{Loaded, TaskBrief, TaskSource};
+use super::watch::FileWatch;
+use crate::host::Retry;
+use crate::host::driver::Driver;
+
+/// An attempt under way.
+pub(super) struct Live {
+    pub(super) tasks: Vec<TaskId>,
+    pub(super) control: Control,
+    /// The person's notes that its prompt holds.
+    pub(super) notes: Vec<CommandId>,
+    /// What its run has told of its spending so far.
+    pub(super) spent: Spent,
+    /// Whether its place is ready and its loop was opened: from then on its time counts.
+    pub(super) opened: bool,
+}
+
+/// What works on the integration worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Busy {
+    Merge,
+    Wave,
+    Mark,
+    Landing,
+}
+
+/// A task loop at work.
+pub(super) struct Runner<'d> {
+    pub(super) d: &'d mut Driver,
+    pub(super) config: TasksConfig,
+    pub(super) sched: Scheduler,
+    pub(super) source: Box<dyn TaskSource>,
+    pub(super) loaded: Loaded,
+    /// Gates, agents and limits of tasks as a person started the loop.
+    pub(super) orders: Orders,
+    pub(super) place: Arc<dyn Workplace>,
+    pub(super) live: BTreeMap<u32, Live>,
+    /// Tasks whose status in the file is ours to keep.
+    pub(super) claimed: HashSet<TaskId>,
+    pub(super) refused: HashSet<TaskId>,
+    pub(super) inputs: VecDeque<Input>,
+    pub(super) waking: Option<Timestamp>,
+    /// The merge, commit or landing under way. Two at most, and those wait for each other: one of
+    /// an earlier version's journal may have both.
+    pub(super) merging: Vec<(Busy, Stopper)>,
+    /// Since when something works on the integration worktree.
+    pub(super) busy_since: Option<Duration>,
+    /// Why a task's green work is in no commit.
+    pub(super) no_commit: HashMap<TaskId, String>,
+    pub(super) ended: Option<Box<Ended>>,
+    pub(super) stopped_for_person: bool,
+    /// Everything that was decided, for a scheduler that takes over.
+    pub(super) history: Vec<sched::Event>,
+    pub(super) growth: Growth,
+    /// Questions whose branches are of no use any more.
+    pub(super) grew: Vec<Work>,
+    pub(super) early: EarlyEnd,
+    /// The time in which agents were at work, as far as it is in no record yet.
+    pub(super) at_work: AtWork,
+    pub(super) reload_trouble: Option<String>,
+    pub(super) file: FileState,
+    pub(super) retry: Retry,
+    /// One task for each agent that the tasks ask for.
+    pub(super) agents: Vec<TaskBrief>,
+    /// What became of tasks while something else was waited for.
+    pub(super) news: VecDeque<TaskEvent>,
+    /// Tells when the task file is written.
+    pub(super) watch: Option<FileWatch>,
+    /// Other tools' runs keep away for as long as this is held.
+    pub(super) _lock: Option<RunLock>,
+}
+
+pub(super) fn gates_of(d: &Driver) -> Gates {
+    match d.state.config.verify.is_empty() {
+        true => Gates::None,
+        false => Gates::Some,
+    }
+}

@@ -1,0 +1,105 @@
+//! What a task loop at work keeps in mind: growth, the time of its agents, the task file.
+
+use std::time::{Duration, Instant};
+
+use descartes_kernel::graph::{TaskId, TaskStatus};
+
+/// A file that is away is looked for this often.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Tasks that are missing in the file are believed to be gone when they still are after so long:
+/// until then somebody may be writing it.
+pub(super) const SETTLED: Duration = Duration::from_secs(1);
+
+/// How far growth is.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// Questions that were asked.
+    pub(super) asked: u32,
+    pub(super) standing: GrowthStanding,
+}
+
+/// What growth is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum GrowthStanding {
+    /// Another question may be asked.
+    #[default]
+    Open,
+    /// One is being answered.
+    UnderWay,
+    /// An answer could not be used: an agent that fails once would be asked in vain for ever.
+    Over,
+}
+
+/// What its loops are called: no task of a roadmap is called so.
+pub(super) const GROWTH: &str = "=growth-";
+
+impl Growth {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.standing == GrowthStanding::UnderWay
+    }
+
+    /// What earlier hosts asked counts.
+    pub(super) fn of(told: &[TaskId]) -> Self {
+        let asked = told.iter().filter(|task| task.starts_with(GROWTH)).count();
+        Self {
+            asked: asked as u32,
+            standing: GrowthStanding::Open,
+        }
+    }
+}
+
+/// Time in which agents were at work: several at once count once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AtWork {
+    /// Counted, and in no record yet.
+    pub(super) counted: Duration,
+    /// Up to when.
+    mark: Option<Duration>,
+}
+
+impl AtWork {
+    /// Counts up to now; `busy` is whether agents were at work since the last count.
+    pub(super) fn count(&mut self, now: Duration, busy: bool) {
+        if let Some(mark) = self.mark.replace(now)
+            && busy
+        {
+            self.counted += now.saturating_sub(mark);
+        }
+    }
+}
+
+/// Something that is to be written about a task.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    /// Its status.
+    Status(TaskStatus),
+    /// It is no longer done.
+    Reopen,
+}
+
+/// What is owed to the task file.
+#[derive(Debug, Default)]
+pub(super) struct FileState {
+    /// Since when it cannot be read or written.
+    pub(super) away: Option<Instant>,
+    /// What is to be written into it, in order.
+    pub(super) owed: Vec<(TaskId, Write)>,
+    /// Tasks that were missing when it was last read, and since when.
+    pub(super) missing: Option<(Vec<TaskId>, Instant)>,
+}
+
+impl FileState {
+    /// Whether it cannot be read or written.
+    pub(super) fn is_away(&self) -> bool {
+        self.away.is_some()
+    }
+
+    /// When the file is to be looked at again, whoever has written it.
+    pub(super) fn look_again(&self) -> Option<Duration> {
+        match (self.away, &self.missing) {
+            (Some(_), _) => Some(LOOK_AGAIN),
+            (None, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
+            (None, None) => None,
+        }
+    }
+}
