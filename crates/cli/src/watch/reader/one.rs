@@ -10,6 +10,7 @@ use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
 use descartes_kernel::view::{Head, HistoryRow, Story};
 use descartes_store::journal::last_records;
+use descartes_store::watching::BLIND;
 
 use super::{OUTPUT_PACE, PACE, ScreenSender, Told};
 use crate::view::signal::Signal;
@@ -183,8 +184,12 @@ impl One {
         let slots = [&self.chosen, &self.speaker];
         let followed = slots.iter().filter_map(|slot| slot.as_ref());
         let broken = followed.clone().any(|(_, followed)| followed.is_err());
-        let fds = followed.filter_map(|(_, followed)| followed.as_ref().ok()?.follower.fd());
-        self.call.wait_any(fds, broken.then_some(TRY_AGAIN));
+        let followed = followed.filter_map(|(_, followed)| followed.as_ref().ok());
+        let fds: Vec<_> = followed.map(|followed| followed.follower.fd()).collect();
+        // Where files cannot be watched, nobody tells.
+        let blind = fds.iter().any(Option::is_none).then_some(BLIND);
+        let limit = [broken.then_some(TRY_AGAIN), blind].into_iter().flatten();
+        self.call.wait_any(fds.into_iter().flatten(), limit.min());
         self.woken = true;
         for slot in [&mut self.chosen, &mut self.speaker] {
             match slot {
