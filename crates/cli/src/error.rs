@@ -21,7 +21,7 @@ use descartes_store::journal::JournalError;
 use descartes_store::safe_open::Refusal;
 use descartes_store::trust::TrustError;
 
-use crate::args::{Cli, free_text};
+use crate::args::{Cli, TRUST_CONFIG, free_text};
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -219,7 +219,7 @@ impl CliError {
             Self::Find(_) => vec!["descartes loop list --all".to_owned()],
             Self::Trust(TrustError::Inside(_)) => vec![format!(
                 "set XDG_STATE_HOME or DESCARTES_STATE_DIR to a folder elsewhere, or add {} to a run",
-                crate::trust::FLAG
+                TRUST_CONFIG
             )],
             Self::Trust(TrustError::Io(_)) => Vec::new(),
             Self::Io { .. } | Self::System { .. } | Self::Disk(_) | Self::Stopped { .. } => {

@@ -5,18 +5,16 @@ use std::path::{Path, PathBuf};
 
 use descartes_core::tasks::scud_gates;
 use descartes_kernel::trust::{Powers, Standing, diff, listed};
-use descartes_store::config::Layers;
+use descartes_store::config::{Layers, Use};
 use descartes_store::layout::canonical;
 use descartes_store::trust::{Digest, Subject, TrustBook, TrustError};
 
+use crate::args::TRUST_CONFIG;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig, project_config};
 use crate::within::refuse_from_within;
-
-/// The flag by which one run takes a project's config as it is.
-pub const FLAG: &str = "--trust-config";
 
 /// Whether SCUD's own gates are among what is to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +171,7 @@ pub fn settle(
     printer: &Printer,
 ) -> Result<CommandContext, CliError> {
     if asking.trust_config {
-        refuse_from_within(FLAG)?;
+        refuse_from_within(TRUST_CONFIG)?;
     }
     let project = Project::look(dir, scud, ctx)?;
     // Nobody is asked to trust what cannot be used.
@@ -189,7 +187,7 @@ pub fn settle(
         && refuse_from_within("descartes trust").is_ok()
         && printer.ask(&format!("{}\ntrust it as it is?", project.question()));
     if !asked {
-        return Err(refusal(&project, dir, ctx, Some(FLAG)));
+        return Err(refusal(&project, dir, ctx, Some(TRUST_CONFIG)));
     }
     if let Err(error) = project.trust() {
         printer.warning(&format!("it is trusted for this run only: {error}"));
@@ -225,10 +223,29 @@ pub fn refusal(
 }
 
 /// The same for whoever loads settings that were not settled before.
-pub fn refusal_of(dir: &Path, layers: &Layers, ctx: &CommandContext) -> CliError {
+fn refusal_of(dir: &Path, layers: &Layers, ctx: &CommandContext) -> CliError {
     match Project::of_layers(dir, layers, ScudGates::Unused, ctx) {
         Ok(project) => refusal(&project, dir, ctx, None),
         Err(error) => error,
+    }
+}
+
+impl CommandContext {
+    /// All settings but the flags, for a loop that works in `dir`. Refused where the project's own
+    /// config needs trust and has none, unless less than all of it is asked for.
+    pub fn layers(&self, dir: &Path) -> Result<Layers, CliError> {
+        let mut trusted = true;
+        let layers = Layers::load_judged(&self.places(dir), |keys| {
+            trusted = self.trusts(dir, Subject::Config, keys);
+            match trusted {
+                true => Use::All,
+                false => Use::OnlyHarmless,
+            }
+        })?;
+        match (trusted, &self.project_config) {
+            (false, ProjectConfig::Trusted(_)) => Err(refusal_of(dir, &layers, self)),
+            _ => Ok(layers),
+        }
     }
 }
 

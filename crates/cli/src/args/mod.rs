@@ -19,6 +19,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use verbless::with_verb;
 
+/// The flag by which one run takes a project's config as it is.
+pub const TRUST_CONFIG: &str = "--trust-config";
+
 /// Keeps a coding agent working until the job is proven done.
 #[derive(Parser, Debug)]
 #[command(

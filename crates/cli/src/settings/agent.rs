@@ -1,11 +1,19 @@
 //! Which agent, from flags and settings: `--command`, else the backend's own, else
 //! `default_agent`.
 
-use descartes_kernel::agent::{Choices, GENERIC, Profile, Profiles, build};
+use descartes_kernel::agent::{Choices, GENERIC, Invocation, Profile, Profiles, build};
 use descartes_kernel::config::{AgentChange, ConfigChange, IterativeLoopConfig};
 use descartes_store::config::Settings;
 
 use crate::error::CliError;
+
+/// An agent with its command line.
+#[derive(Debug)]
+pub struct Agent {
+    pub profile: Profile,
+    /// Its command line, all but the prompt.
+    pub invocation: Invocation,
+}
 
 /// The agent's words and how they are understood.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use descartes_kernel::trust::Powers;
-use descartes_store::config::{ConfigPlaces, Layers, Use};
+use descartes_store::config::ConfigPlaces;
 use descartes_store::layout::{EnvPaths, PROJECT_FOLDER, StateRoot};
 use descartes_store::trust::{Digest, Subject, TrustBook};
 
 use crate::env::Environment;
 use crate::error::{CliError, at};
-use crate::trust;
 
 /// Name of a project's config file, in [`PROJECT_FOLDER`].
 pub const CONFIG_FILE: &str = "config.toml";
@@ -102,23 +101,6 @@ impl CommandContext {
             user_file: self.paths.user_config(),
             project_file: Some(project_config(dir)),
             environment,
-        }
-    }
-
-    /// All settings but the flags, for a loop that works in `dir`. Refused where the project's own
-    /// config needs trust and has none, unless less than all of it is asked for.
-    pub fn layers(&self, dir: &Path) -> Result<Layers, CliError> {
-        let mut trusted = true;
-        let layers = Layers::load_judged(&self.places(dir), |keys| {
-            trusted = self.trusts(dir, Subject::Config, keys);
-            match trusted {
-                true => Use::All,
-                false => Use::OnlyHarmless,
-            }
-        })?;
-        match (trusted, &self.project_config) {
-            (false, ProjectConfig::Trusted(_)) => Err(trust::refusal_of(dir, &layers, self)),
-            _ => Ok(layers),
         }
     }
 }

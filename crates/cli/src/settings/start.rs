@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::agent::{Choices, Invocation, Profile, Profiles, build};
+use descartes_kernel::agent::{Choices, Profiles, build};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, PromptMode};
 use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::tasks::TaskFile;
 use descartes_store::config::{Layers, Settings};
 
-use super::agent::{self, ChosenAgent};
+use super::agent::{self, Agent, ChosenAgent};
 use super::command_context::CommandContext;
 use super::prompt::{self, Task};
 use super::{tasks, warnings};
@@ -33,14 +33,6 @@ pub struct Start {
     pub layers: Layers,
     /// What a person should look at before.
     pub warnings: Vec<String>,
-}
-
-/// An agent with its command line.
-#[derive(Debug)]
-pub struct Agent {
-    pub profile: Profile,
-    /// Its command line, all but the prompt.
-    pub invocation: Invocation,
 }
 
 pub fn resolve(args: &StartArgs, ctx: &CommandContext) -> Result<Start, CliError> {

@@ -14,6 +14,7 @@ use descartes_store::trust::Subject;
 
 use super::command_context::{CommandContext, ProjectConfig};
 use super::prompt::{folder_of, read_text};
+use crate::args::TRUST_CONFIG;
 use crate::args::start::{FlagGroup, GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
 use crate::trust::{self, Project, ScudGates};
@@ -195,7 +196,7 @@ fn found_gates(ctx: &CommandContext, dir: &Path) -> Result<Option<FoundGates>, C
     let keys = trust::scud_powers(&found.commands);
     if !ctx.trusts(dir, Subject::ScudGates, &keys) {
         let project = Project::look(dir, ScudGates::Used, ctx)?;
-        return Err(trust::refusal(&project, dir, ctx, Some(trust::FLAG)));
+        return Err(trust::refusal(&project, dir, ctx, Some(TRUST_CONFIG)));
     }
     Ok(Some(FoundGates {
         commands: found.commands,

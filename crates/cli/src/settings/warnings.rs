@@ -7,7 +7,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::promise::PromiseMatch;
 use descartes_store::config::{Layers, Settings, Source};
 
-use super::start::Agent;
+use super::agent::Agent;
 
 /// Words that agents write without meaning to claim anything.
 const WEAK: [&str; 16] = [
