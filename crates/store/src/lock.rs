@@ -34,6 +34,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// One of those who look may lose the processor in that instant: it is waited for so much longer.
 const LOOKER: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(2);
+/// Where the kernel tells so often of no lock on a file that is locked, it does not tell here.
+const UNTOLD: u32 = 5;
 
 /// Who holds a lock, as written in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -338,6 +340,7 @@ fn take(path: &Path, holder: &Holder) -> Result<File, LockError> {
 /// The file of this name, locked; `None` if somebody holds it for all of this time.
 fn lock_file(path: &Path, patience: Duration) -> Result<Option<File>, IoError> {
     let deadline = Instant::now() + patience;
+    let mut untold = 0;
     loop {
         let file = ops::open(Options::new().read().write().create(), path)
             .map_err(ops::at("open", path))?;
@@ -347,8 +350,13 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Option<File>, IoError> {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let now = Instant::now();
-                if now >= deadline && (now >= deadline + LOOKER || !is_only_looked_at(path)) {
-                    return Ok(None);
+                if now >= deadline {
+                    let kind = kind_of_lock(path);
+                    untold += u32::from(kind.is_none());
+                    let over = now >= deadline + LOOKER || untold >= UNTOLD;
+                    if over || kind == Some(LockKind::Held) {
+                        return Ok(None);
+                    }
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -402,16 +410,27 @@ fn locked_by(path: &Path) -> Option<u32> {
     locker_in(&locks, inode)
 }
 
-/// Whether a lock is held by those alone who only look; not where the kernel does not tell.
-fn is_only_looked_at(path: &Path) -> bool {
-    let inode = safe_open::metadata(path).map(|found| found.ino());
-    let locks = std::fs::read_to_string("/proc/locks");
-    (inode.ok().zip(locks.ok())).is_some_and(|(inode, locks)| only_shared_in(&locks, inode))
+/// Whose a lock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LockKind {
+    Held,
+    /// By those alone who only look.
+    LookedAt,
 }
 
-fn only_shared_in(locks: &str, inode: u64) -> bool {
+/// `None` where the kernel tells of no lock: it does not tell here, or the lock was just given back.
+fn kind_of_lock(path: &Path) -> Option<LockKind> {
+    let inode = safe_open::metadata(path).ok()?.ino();
+    kind_in(&std::fs::read_to_string("/proc/locks").ok()?, inode)
+}
+
+fn kind_in(locks: &str, inode: u64) -> Option<LockKind> {
     let mut found = locks_of(locks, inode).peekable();
-    found.peek().is_some() && found.all(|(kind, _)| kind == "READ")
+    found.peek()?;
+    Some(match found.all(|(kind, _)| kind == "READ") {
+        true => LockKind::LookedAt,
+        false => LockKind::Held,
+    })
 }
 
 fn locker_in(locks: &str, inode: u64) -> Option<u32> {
@@ -454,7 +473,7 @@ fn is_at(file: &File, path: &Path) -> Result<bool, IoError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{locker_in, only_shared_in};
+    use super::{LockKind, kind_in, locker_in};
 
     #[test]
     fn the_kernel_tells_who_took_a_lock() {
@@ -469,7 +488,8 @@ mod tests {
         for unknown in [140, 150, 160, 170] {
             assert_eq!(locker_in(locks, unknown), None, "{unknown}");
         }
-        let looked_at = [131, 140, 150, 170].map(|inode| only_shared_in(locks, inode));
-        assert_eq!(looked_at, [false, true, false, false]);
+        let kinds = [131, 140, 150, 170].map(|inode| kind_in(locks, inode));
+        let (held, looked_at) = (Some(LockKind::Held), Some(LockKind::LookedAt));
+        assert_eq!(kinds, [held, looked_at, held, None]);
     }
 }
