@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use descartes_agents::agent::ProfileError;
 use descartes_client::ClientError;
 use descartes_core::host::HostError;
 use descartes_core::worktree::WorktreeError;
-use descartes_kernel::agent::ProfileError;
 use descartes_kernel::config::ConfigError;
 use descartes_kernel::outcome::exit;
 use descartes_store::IoError;

@@ -1,12 +1,12 @@
 //! Nobody prints but the printer: standard output is data, standard error is talk. Everything that
-//! goes through it is cleaned and masked ([`descartes_kernel::display`]), so that no name, word or
+//! goes through it is cleaned and masked ([`descartes_text::display`]), so that no name, word or
 //! file of anybody reaches a terminal as it is; [`Printer::json`] escapes instead, and
 //! [`Printer::exact`] is for what we made ourselves and for bytes that were asked for as bytes.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
-use descartes_kernel::display;
+use descartes_text::display;
 use nix::errno::Errno;
 use nix::sys::stat::SFlag;
 

@@ -1,6 +1,6 @@
 //! Colours, as far as they are wanted. Everything is understandable without them.
 
-use descartes_kernel::display::Colours;
+use descartes_text::display::Colours;
 
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::path::Path;
 use descartes_client::LoopHandle;
 use descartes_core::steering::own_standing;
 use descartes_kernel::steering::{Enclosure, NotAllowed, Standing, Target};
-use descartes_kernel::view::Life;
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::may_have_hidden_ancestors;
 use descartes_store::lock::is_held_from_elsewhere;
 use descartes_store::state_file::{self, StateFileError};
+use descartes_views::view::Life;
 
 use crate::env::Environment;
 use crate::error::CliError;

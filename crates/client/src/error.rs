@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use descartes_kernel::outcome::exit;
 use descartes_kernel::transition::IllegalEvent;
-use descartes_kernel::units::show_duration;
 use descartes_store::IoError;
 use descartes_store::catalog::FindError;
 use descartes_store::journal::JournalError;
@@ -13,6 +12,7 @@ use descartes_store::layout::BadLoopId;
 use descartes_store::lock::LockError;
 use descartes_store::safe_open::Refusal;
 use descartes_store::state_file::StateFileError;
+use descartes_text::units::show_duration;
 
 /// Why something cannot be seen or done.
 #[derive(Debug, thiserror::Error)]

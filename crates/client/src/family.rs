@@ -1,6 +1,6 @@
 //! Loops found from another one: its task loop's, its tasks'.
 
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 
 use crate::{ClientError, LoopHandle, Loops, Query, Scope};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::transition::apply;
-use descartes_kernel::view::{Life, Status};
 use descartes_store::journal::JournalReader;
 use descartes_store::watching::{AddWatchFlags, WatchDescriptor, Watching};
+use descartes_views::view::{Life, Status};
 use jiff::Timestamp;
 
 use crate::released::{LOOK_AGAIN, Released};

@@ -7,11 +7,11 @@ use descartes_kernel::edits::{Accept, edited};
 use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Phase};
 use descartes_kernel::transition::begin;
-use descartes_kernel::view::Life;
 use descartes_store::catalog::{Lies, LoopEntry, LoopMeta};
 use descartes_store::layout::{LoopDir, PROJECT_FOLDER, StateRoot};
 use descartes_store::lock::{Held, holder_of, holder_of_loop};
 use descartes_store::state_file::{Loaded, Origin, StateFileError, load};
+use descartes_views::view::Life;
 use jiff::Timestamp;
 use serde_json::Map;
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::view::{History, HistoryRow};
 use descartes_store::journal::{JournalReader, find_last, last_records, seek};
+use descartes_views::view::{History, HistoryRow};
 
 use crate::{ClientError, LoopHandle};
 

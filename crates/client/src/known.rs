@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use descartes_kernel::agent::Profiles;
-use descartes_kernel::price::Prices;
+use descartes_agents::agent::Profiles;
+use descartes_agents::price::Prices;
 
 use crate::ClientError;
 

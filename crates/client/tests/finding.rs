@@ -12,7 +12,7 @@ use descartes_kernel::event::{Event, Verdict};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::checkpoint;
-use descartes_kernel::view::{Life, Status, status_block};
+use descartes_views::view::{Life, Status, status_block};
 use proptest::prelude::*;
 
 #[test]

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::{Made, facts, world};
+use descartes_agents::reader::Source;
 use descartes_client::{Follower, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Verdict};
-use descartes_kernel::reader::Source;
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -10,11 +10,11 @@ mod common;
 use std::time::Duration;
 
 use common::world;
+use descartes_agents::reader::Source;
 use descartes_client::logs::LogPosition;
 use descartes_client::{Brief, Fleet};
 use descartes_kernel::event::Event;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::reader::Source;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(10));
 

@@ -7,11 +7,11 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use common::{config, facts, world};
+use descartes_agents::reader::Source;
 use descartes_client::logs::{Prose, RunLog, Thoughts, Tools, TranscriptEntry};
 use descartes_client::{ClientError, From};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Event, Verdict};
-use descartes_kernel::reader::Source;
 use descartes_store::logs::GapMarks;
 
 fn rows(found: &descartes_client::LoopHandle, from: From) -> Vec<(u32, u64)> {
@@ -211,7 +211,7 @@ fn a_call_that_something_came_between_is_told_again_with_its_end() {
     };
     let done = |summary: &str| TranscriptEntry::ToolDone {
         summary: summary.into(),
-        outcome: descartes_kernel::agent::ToolOutcome::Exit(1),
+        outcome: descartes_agents::agent::ToolOutcome::Exit(1),
         duration: Some(std::time::Duration::from_millis(3200)),
     };
     let mut out = String::new();

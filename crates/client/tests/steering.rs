@@ -84,7 +84,7 @@ fn what_is_said_to_a_stopped_loop_stands_in_its_journal() {
     recorded(&found, &Command::Unpause);
     let state = resumable(&made);
     assert_eq!((state.pause, state.wait), (Pause::No, None));
-    assert_eq!(found.life().unwrap(), descartes_kernel::view::Life::Gone);
+    assert_eq!(found.life().unwrap(), descartes_views::view::Life::Gone);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn a_live_loop_without_a_socket_is_said_and_a_dead_socket_is_no_answer() {
     assert!(error.hint().unwrap().contains("loop cancel"), "{error}");
     assert_eq!(
         found.ping(SHORT).unwrap(),
-        descartes_kernel::view::Life::Gone
+        descartes_views::view::Life::Gone
     );
 }
 

@@ -17,13 +17,13 @@ use std::time::Instant;
 
 use descartes_core::tasks::{RoadmapSource, ScudSource, TaskSource};
 use descartes_kernel::event::Decided;
-use descartes_kernel::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
-use descartes_kernel::roadmap;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Input, MergeEnd, SchedConfig, Scheduler,
 };
-use descartes_kernel::scud::{self, Form};
 use descartes_kernel::tasks::RoadmapDefaults;
+use descartes_plans::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
+use descartes_plans::roadmap;
+use descartes_plans::scud::{self, Form};
 use descartes_store::journal::Journal;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};

@@ -1,10 +1,10 @@
 //! Backends: how an agent is started and how its completion is recognised.
 
-use descartes_kernel::agent::{StreamKind, parser};
+use descartes_agents::agent::{StreamKind, parser};
+use descartes_agents::promise::{ClaimKind, PromiseMatch, PromiseSpec, find_in_text};
+use descartes_agents::reader::{RunReader, Source};
 use descartes_kernel::config::PromptMode;
 use descartes_kernel::event::EndedBy;
-use descartes_kernel::promise::{ClaimKind, PromiseMatch, PromiseSpec, find_in_text};
-use descartes_kernel::reader::{RunReader, Source};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use descartes_kernel::config as typed;
 use descartes_kernel::config::LoopGitConfig;
-use descartes_kernel::path_text;
-use descartes_kernel::units::Secs;
+use descartes_text::path_text;
+use descartes_text::units::Secs;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};

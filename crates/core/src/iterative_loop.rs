@@ -16,13 +16,13 @@ pub use crate::ralph::{
 };
 pub use crate::state::IterativeLoopState;
 pub use crate::tasks::{ScudIterativeLoop, ScudLoopConfig};
-pub use descartes_kernel::agent::StreamKind;
+pub use descartes_agents::agent::StreamKind;
+pub use descartes_agents::promise::PromiseMatch;
 pub use descartes_kernel::config::{ConfigChange, LoopGitConfig, Permissions, PromptMode};
 pub use descartes_kernel::event::{Event, Record};
 pub use descartes_kernel::outcome::IterativeExitReason;
-pub use descartes_kernel::promise::PromiseMatch;
-pub use descartes_kernel::spec::LoopSpecConfig;
 pub use descartes_kernel::state::{IterationSummary, Spent};
-pub use descartes_kernel::units::Secs;
+pub use descartes_plans::spec::LoopSpecConfig;
+pub use descartes_text::units::Secs;
 /// A point in time. Printed, it is RFC 3339.
 pub use jiff::Timestamp;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use descartes_agents::promise::{ClaimKind, PromiseMatch, PromiseSpec, find_in_text};
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::promise::{ClaimKind, PromiseMatch, PromiseSpec, find_in_text};
 use descartes_store::state_file::{self, StateFileError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

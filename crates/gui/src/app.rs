@@ -229,8 +229,8 @@ mod tests {
     use crate::message::LogRequest;
     use crate::model::Chosen;
     use crate::theme::Mode;
+    use descartes_agents::reader::Source;
     use descartes_client::logs::{LogLine, LogPosition, LogWindow};
-    use descartes_kernel::reader::Source;
 
     fn window(text: &str) -> LogWindow {
         LogWindow {

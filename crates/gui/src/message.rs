@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use descartes_agents::reader::Source;
 use descartes_client::Brief;
 use descartes_client::logs::{LogPosition, LogWindow};
 use descartes_kernel::control::Command;
-use descartes_kernel::reader::Source;
-use descartes_kernel::view::HistoryRow;
+use descartes_views::view::HistoryRow;
 use iced::Size;
 use iced::keyboard::{Key, Modifiers};
 use iced::widget::text_editor;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::IterativeLoopConfig;
 use crate::outcome::{Budget, IterativeExitReason};
 use crate::state::{LoopState, Phase, Spent};
-use crate::units::Secs;
+use descartes_text::units::Secs;
 
 /// A budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-pub use crate::agent::{Permissions, PromptMode};
-use crate::graph::Proof;
-use crate::promise::{PromiseMatch, PromiseSpec};
 use crate::tasks::TasksConfig;
-use crate::units::Secs;
+pub use descartes_agents::agent::{Permissions, PromptMode};
+use descartes_agents::promise::{PromiseMatch, PromiseSpec};
+use descartes_plans::graph::Proof;
+use descartes_text::units::Secs;
 
 /// Summaries that stay in the state file; all of them are in the journal.
 pub const KEPT_SUMMARIES: usize = 50;
@@ -158,7 +158,7 @@ pub struct IterativeLoopConfig {
     pub prompt: String,
     /// The task from a file, read again at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub prompt_file: Option<PathBuf>,
     /// What the agent prints when it is done; `None`: no promise.
     pub completion_promise: Option<String>,
@@ -190,10 +190,10 @@ pub struct IterativeLoopConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// Where the loop works; `None`: the current directory.
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub working_directory: Option<PathBuf>,
     /// The state file; `None`: `.descartes/loop-state.json` in the working directory.
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub state_file: Option<PathBuf>,
     /// Whether later iterations get the context block.
     pub include_iteration_context: bool,
@@ -224,7 +224,7 @@ pub struct IterativeLoopConfig {
     pub fallback: Vec<String>,
     /// Files whose text is put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[serde(with = "crate::path_text::many")]
+    #[serde(with = "descartes_text::path_text::many")]
     pub spec_files: Vec<PathBuf>,
     /// A fixed text put before the prompt at every iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -501,7 +501,7 @@ pub struct ConfigChange {
     pub prompt: Option<String>,
     /// New prompt file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub prompt_file: Option<PathBuf>,
     /// New model.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -317,7 +317,7 @@ mod tests {
     use crate::event::{FORMAT, Record};
     use crate::state::Kept;
     use crate::transition::begin;
-    use crate::units::Secs;
+    use descartes_text::units::Secs;
 
     fn config() -> IterativeLoopConfig {
         IterativeLoopConfig {

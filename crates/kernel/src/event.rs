@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
 use crate::field_change::FieldChange;
-use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 use crate::sched;
 use crate::spent::Spent;
 use crate::state::{IterationSummary, LoopState};
 use crate::steering::Sender;
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
+use descartes_plans::graph::TaskId;
 
-pub use crate::provider_limit::{LimitKind, LimitTold};
 pub use decided::Decided;
+pub use descartes_agents::provider_limit::{LimitKind, LimitTold};
 pub use facts::*;
 
 /// The version of the journal's format.
@@ -87,7 +87,7 @@ pub enum Event {
         file: String,
         /// In a task loop: the task whose attempt left it so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        task: Option<crate::graph::TaskId>,
+        task: Option<descartes_plans::graph::TaskId>,
     },
     /// A person edited the state file by hand; it is taken as their wish.
     StateEdited {
@@ -231,10 +231,10 @@ pub enum Event {
     /// The loop goes on in another place: its project was moved, or a person asked for it.
     Moved {
         /// Where it works from now on.
-        #[serde(with = "crate::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         working_directory: PathBuf,
         /// Its state file from now on.
-        #[serde(with = "crate::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         state_file: PathBuf,
     },
     /// The host itself is at something that takes time, until the next event of the iteration.

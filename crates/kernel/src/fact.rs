@@ -10,9 +10,9 @@ use crate::config::IterativeLoopConfig;
 use crate::control::CommandId;
 use crate::edits::FieldChange;
 use crate::event::{Decided, Event, HostFacts, TreeFacts};
-use crate::graph::TaskId;
 use crate::state::{IterationSummary, IterativeLoopState, LoopState, Spent};
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, TasksState, WorkBase};
+use descartes_plans::graph::TaskId;
 
 /// A loop began; `earlier` is the state file that it goes on from, where there is one.
 pub fn loop_created(

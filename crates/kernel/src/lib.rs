@@ -4,33 +4,20 @@
 //! here; they come in as values. `step` is the whole policy of a loop, `transition`
 //! the only way its state changes, live and in recovery alike.
 
-pub mod agent;
 pub mod budget;
 pub mod config;
 pub mod control;
-pub mod display;
 pub mod edits;
 pub mod event;
 pub mod fact;
 mod field_change;
-pub mod finding;
 pub mod gate_files;
-pub mod graph;
 pub mod limits;
 pub mod notice;
 pub mod outcome;
-pub mod path_text;
-pub mod picture;
-pub mod price;
 pub mod progress;
-pub mod promise;
 pub mod prompt;
-pub mod provider_limit;
-pub mod reader;
-pub mod roadmap;
 pub mod sched;
-pub mod scud;
-pub mod spec;
 mod spent;
 pub mod start_over;
 pub mod state;
@@ -39,5 +26,3 @@ pub mod step;
 pub mod tasks;
 pub mod transition;
 pub mod trust;
-pub mod units;
-pub mod view;

@@ -1,8 +1,9 @@
 //! Why a loop ended, and the exit code that says so.
 
+pub use descartes_agents::run::Budget;
 use serde::{Deserialize, Serialize};
 
-use crate::units::plural;
+use descartes_text::units::plural;
 
 /// Exit codes that are no outcome of a loop but of the command line itself.
 pub mod exit {
@@ -18,29 +19,6 @@ pub mod exit {
     pub const TERMINATED: i32 = 143;
     /// The terminal was closed (SIGHUP); the loop can be resumed.
     pub const HUNG_UP: i32 = 129;
-}
-
-/// Which budget of a loop was used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Budget {
-    /// `--max-duration`, in seconds.
-    Duration,
-    /// `--max-cost`, in US dollars.
-    Cost,
-    /// `--max-tokens`.
-    Tokens,
-}
-
-impl Budget {
-    /// The flag that sets this budget.
-    pub fn flag(self) -> &'static str {
-        match self {
-            Self::Duration => "--max-duration",
-            Self::Cost => "--max-cost",
-            Self::Tokens => "--max-tokens",
-        }
-    }
 }
 
 /// Finished work of a task loop that could not be brought into the user's branch.

@@ -1,9 +1,9 @@
 //! The prompt of an iteration: spec block, the task, and the context block.
 
 use crate::event::{ExitStatus, GateEnd, GateFacts, NearMissFacts};
-use crate::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
 use crate::state::{Claimed, Refusal};
-use crate::units::plural;
+use descartes_plans::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
+use descartes_text::units::plural;
 
 /// Whether and how the context block is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

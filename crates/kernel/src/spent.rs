@@ -1,5 +1,6 @@
 //! What a loop has used.
 
+use descartes_agents::run::Cost;
 use serde::{Deserialize, Serialize};
 
 /// What a loop has used so far. Unknown stays unknown.
@@ -20,6 +21,14 @@ pub struct Spent {
 }
 
 impl Spent {
+    /// The cost, as a whole.
+    pub fn cost(&self) -> Option<Cost> {
+        self.cost_micros.map(|micros| Cost {
+            micros,
+            estimated: self.estimated,
+        })
+    }
+
     /// The sum; what neither side knows stays unknown.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {

@@ -9,7 +9,7 @@ use crate::config::IterativeLoopConfig;
 use crate::outcome::IterativeExitReason;
 use crate::state::IterativeLoopState;
 use crate::tasks::TaskFile;
-use crate::units::plural;
+use descartes_text::units::plural;
 
 /// What a start does with the state file that it finds.
 #[derive(Clone, Debug, PartialEq, Eq)]

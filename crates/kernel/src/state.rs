@@ -13,11 +13,11 @@ use crate::event::facts::{
     EndedBy, GateFacts, HostFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
 use crate::field_change::FieldChange;
-use crate::graph::TaskId;
 use crate::outcome::IterativeExitReason;
 pub use crate::spent::Spent;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
+use descartes_plans::graph::TaskId;
 
 /// One iteration as the state file tells it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -245,6 +245,13 @@ pub struct Wait {
     pub until: Timestamp,
     pub reason: WaitReason,
     pub since: Timestamp,
+}
+
+impl Wait {
+    /// Why, for a person.
+    pub fn why(&self) -> String {
+        self.reason.words()
+    }
 }
 
 /// A gate that refused a claim: it goes into the next prompt.

@@ -14,10 +14,10 @@ use crate::budget;
 use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::event::{EndedBy, GateFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason};
-use crate::graph::Proof;
 use crate::outcome::IterativeExitReason;
 use crate::state::{LoopState, Pause, Phase};
 use crate::steering::Sender;
+use descartes_plans::graph::Proof;
 
 pub(crate) use judge::NOTHING_DONE;
 pub use react::{

@@ -3,12 +3,12 @@
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
-use descartes_kernel::graph::Proof;
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan_attempt, react};
 use descartes_kernel::tasks::attempt_end;
 use descartes_kernel::transition::{apply, begin};
+use descartes_plans::graph::Proof;
 use jiff::Timestamp;
 
 #[derive(Clone, Copy, PartialEq)]

@@ -3,10 +3,10 @@
 //! over a change of the clocks.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use descartes_agents::promise::{PromiseMatch, PromiseSpec};
+use descartes_agents::reader::{RunReader, RunReport, Source};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
-use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
-use descartes_kernel::reader::{RunReader, RunReport, Source};
 use descartes_kernel::state::{LoopState, Phase};
 use descartes_kernel::step::{Action, Agents, Input, plan, react};
 use descartes_kernel::transition::{apply, begin};

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use descartes_kernel::graph::{TaskGraph, TaskNode, TaskStatus};
-use descartes_kernel::roadmap;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Input, MergeEnd, Outcome, SchedConfig, Scheduler,
 };
-use descartes_kernel::scud::{self, Form};
+use descartes_plans::graph::{TaskGraph, TaskNode, TaskStatus};
+use descartes_plans::roadmap;
+use descartes_plans::scud::{self, Form};
 
 /// How much slower than a release build a test may be.
 const SLACK: u32 = 10;

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use descartes_kernel::graph::{
-    OnFail, Plan, Priority, Proof, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus,
-};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MarkEnd, MergeEnd,
     Outcome, SchedConfig, Scheduler, TaskState,
 };
 use descartes_kernel::tasks::{PlannedTask, TasksState};
+use descartes_plans::graph::{
+    OnFail, Plan, Priority, Proof, TaskGraph, TaskId, TaskIx, TaskNode, TaskStatus,
+};
 use jiff::Timestamp;
 use proptest::prelude::*;
 

@@ -5,10 +5,10 @@ use std::fs;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Decided, Durability, Event};
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{self, AttemptEnd, BlockReason, MarkEnd, Next};
 use descartes_kernel::tasks::PlannedTask;
+use descartes_plans::graph::TaskStatus;
 use descartes_query::{Cell, Index, QueryError};
 use descartes_store::catalog::{LoopMeta, register};
 use descartes_store::journal::Journal;

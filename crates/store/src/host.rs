@@ -15,7 +15,7 @@ pub struct HostInfo {
     pub facts: HostFacts,
     /// Where it takes commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(with = "descartes_kernel::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub socket: Option<PathBuf>,
 }
 

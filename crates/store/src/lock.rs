@@ -18,8 +18,8 @@ use crate::layout::{BadLoopId, LoopDir, StateRoot, ensure_folder_of, state_file_
 use crate::ops::{self, IoError, Sync};
 use crate::safe_open::{self, Options};
 use descartes_kernel::event::HostFacts;
-use descartes_kernel::path_text::{decode, encode};
-use descartes_kernel::units::show_duration;
+use descartes_text::path_text::{decode, encode};
+use descartes_text::units::show_duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};

@@ -1,10 +1,10 @@
 //! Settings come from where they say, and slips are told with their place.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use descartes_kernel::units::Secs;
 use descartes_store::config::{
     ConfigPlaces, DEFAULT_TOML, IterationLimit, KEYS, Kind, Layers, Settings, SizeLimit, Source,
 };
+use descartes_text::units::Secs;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

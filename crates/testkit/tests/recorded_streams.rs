@@ -10,7 +10,7 @@ use descartes_testkit::real_clis::record::{self, Recorded};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/fixtures/streams")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/fixtures/streams")
 }
 
 fn index() -> BTreeMap<String, Recorded> {

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use descartes_kernel::agent::{ResultState, RunSummary, StreamKind, parser};
+use descartes_agents::agent::{ResultState, RunSummary, StreamKind, parser};
+use descartes_agents::promise::{Claim, ClaimKind, Detector, PromiseSpec};
 use descartes_kernel::event::EndedBy;
-use descartes_kernel::promise::{Claim, ClaimKind, Detector, PromiseSpec};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Row, Rows, Trouble, Verdict};
@@ -160,7 +160,7 @@ impl Case {
 }
 
 fn load(files: &[&str]) -> Result<Vec<Case>, Trouble> {
-    let folder = root().join("crates/kernel/tests/corpus/promise");
+    let folder = root().join("crates/agents/tests/corpus/promise");
     let mut cases = Vec::new();
     for file in files {
         let path = folder.join(format!("{file}.jsonl"));

@@ -3,15 +3,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use descartes_kernel::agent::{AgentEvent, StreamKind, parser};
+use descartes_agents::agent::{AgentEvent, StreamKind, parser};
+use descartes_agents::promise::{Claim, Detector, PromiseMatch, PromiseSpec};
+use descartes_agents::provider_limit;
 use descartes_kernel::control::Request;
-use descartes_kernel::graph::TaskStatus;
-use descartes_kernel::promise::{Claim, Detector, PromiseMatch, PromiseSpec};
-use descartes_kernel::scud::{self, Form};
-use descartes_kernel::{provider_limit, roadmap, spec, units};
+use descartes_plans::graph::TaskStatus;
+use descartes_plans::scud::{self, Form};
+use descartes_plans::{roadmap, spec};
 use descartes_store::config::{ConfigPlaces, Layers};
 use descartes_store::journal::{Journal, JournalReader};
 use descartes_store::state_file::StateFile;
+use descartes_text::units;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tempfile::TempDir;
@@ -36,8 +38,8 @@ const fn seeds(folder: &'static str, begins: &'static str) -> Seeds {
     Seeds { folder, begins }
 }
 
-const STREAMS: &str = "crates/kernel/tests/fixtures/streams";
-const SCUD: &str = "crates/kernel/tests/fixtures/scud";
+const STREAMS: &str = "crates/agents/tests/fixtures/streams";
+const SCUD: &str = "crates/plans/tests/fixtures/scud";
 
 /// All of them.
 pub const TARGETS: &[Target] = &[
@@ -87,7 +89,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "roadmap",
-        seeds: &[seeds("crates/kernel/tests/fixtures/roadmap", "")],
+        seeds: &[seeds("crates/plans/tests/fixtures/roadmap", "")],
         check: roadmap_file,
     },
     Target {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 
-use descartes_kernel::picture::{Frame, Picture, svg};
+use descartes_views::picture::{Frame, Picture, svg};
 use serde_json::Value;
 
 use crate::lab::{Form, machine, row, stats};

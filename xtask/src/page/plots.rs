@@ -1,6 +1,6 @@
 //! Plots of the page: what went wrong as bars, and how times are spread, beside their floors.
 
-use descartes_kernel::picture::{Anchor, Ink, Picture, Point, Shape, Stroke, Weight};
+use descartes_views::picture::{Anchor, Ink, Picture, Point, Shape, Stroke, Weight};
 
 use crate::lab::stats::{median, quantile};
 

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use descartes_kernel::graph::TaskStatus;
-use descartes_kernel::scud::{self, Form};
+use descartes_plans::graph::TaskStatus;
+use descartes_plans::scud::{self, Form};
 use serde_json::Value;
 
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use descartes_kernel::config::Permissions;
-use descartes_kernel::units::Secs;
+use descartes_text::units::Secs;
 
 use super::values;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use descartes_kernel::units::Secs;
+use descartes_text::units::Secs;
 
 use super::resume::{ChangeArgs, WhichLoop};
 use super::values;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use descartes_kernel::config::{ConfigChange, Permissions, PromptMode};
-use descartes_kernel::units::Secs;
 use descartes_store::config::{FlagType, IterationLimit};
+use descartes_text::units::Secs;
 
 use super::values::{self, Variable};
 

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use descartes_agents::promise::PromiseMatch;
 use descartes_kernel::config::{Permissions, PromptMode};
-use descartes_kernel::promise::PromiseMatch;
-use descartes_kernel::units::Secs;
 use descartes_store::config::{FlagType, IterationLimit, Settings, SizeLimit, Trust};
+use descartes_text::units::Secs;
 
 use super::values::{self, Variable};
 

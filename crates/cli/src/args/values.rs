@@ -2,8 +2,8 @@
 //! files, so that `30m` means the same everywhere.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use descartes_kernel::units::{self, Secs};
 use descartes_store::config::{IterationLimit, Kind, SettingType, SizeLimit};
+use descartes_text::units::{self, Secs};
 use toml::Value;
 
 use crate::env::Environment;
@@ -145,8 +145,8 @@ pub fn switch() -> impl TypedValueParser<Value = bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use descartes_agents::promise::PromiseMatch;
     use descartes_kernel::config::{Permissions, PromptMode};
-    use descartes_kernel::promise::PromiseMatch;
 
     #[test]
     fn limits_are_numbers_or_spelled_out() {

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use descartes_kernel::path_text::encode;
-use descartes_kernel::units::{plural, show_duration, show_size};
 use descartes_store::catalog::{
     CleanItem, CleanPlan, CleanScope, KeptCopies, SafetyCopies, plan_clean, remove, remove_lock,
 };
+use descartes_text::path_text::encode;
+use descartes_text::units::{plural, show_duration, show_size};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

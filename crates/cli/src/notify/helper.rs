@@ -82,7 +82,7 @@ fn note(log: &Path, words: &str) {
     let file = safe_open::open(Options::new().append().create(), log);
     if let Ok(mut file) = file {
         // In one piece: several of these may write at once, and somebody may be reading.
-        let words = descartes_kernel::display::one_line(words);
+        let words = descartes_text::display::one_line(words);
         let line = format!("{} {words}\n", Timestamp::now());
         drop(file.write_all(line.as_bytes()));
     }

@@ -45,10 +45,10 @@ struct NoticeOrder {
     /// How long one try may take.
     timeout_ms: u64,
     /// Where commands run.
-    #[serde(with = "descartes_kernel::path_text::one")]
+    #[serde(with = "descartes_text::path_text::one")]
     dir: PathBuf,
     /// What could not be told.
-    #[serde(with = "descartes_kernel::path_text::one")]
+    #[serde(with = "descartes_text::path_text::one")]
     log: PathBuf,
 }
 
@@ -225,7 +225,7 @@ fn shorten_all(value: &mut serde_json::Value) {
 /// The agent's words, without what looks like a secret, and not too many of them.
 fn short(text: &str) -> String {
     const MOST: usize = 500;
-    let flat = descartes_kernel::display::one_line(text);
+    let flat = descartes_text::display::one_line(text);
     match flat.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &flat[..end]),
         None => flat,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use descartes_agents::price::{Price, Prices};
 use descartes_core::host::{
     self, EarlyStop, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState,
     PassEnv, Resume, Resumed,
@@ -13,7 +14,6 @@ use descartes_core::tasks::Retry;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::price::{Price, Prices};
 use descartes_kernel::steering::Sender;
 use descartes_store::config::{Settings, SizeLimit};
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
@@ -40,7 +40,7 @@ pub struct Order {
     /// Variables for the agent: the config never writes their values down.
     pub environment: BTreeMap<String, String>,
     /// Where it works, or where it is asked for: settings are looked for there.
-    #[serde(with = "descartes_kernel::path_text::one")]
+    #[serde(with = "descartes_text::path_text::one")]
     pub dir: PathBuf,
     /// Who gives it, where another process carries it out.
     #[serde(default)]
@@ -62,14 +62,14 @@ pub enum Job {
     /// Bring the finished work of a task loop into the user's checkout.
     Land {
         /// Its state file.
-        #[serde(with = "descartes_kernel::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         state_file: PathBuf,
         loop_id: String,
     },
     /// Take a loop up.
     Resume {
         /// Its state file.
-        #[serde(with = "descartes_kernel::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         state_file: PathBuf,
         /// Its id, where it is known.
         loop_id: Option<String>,
@@ -79,7 +79,7 @@ pub enum Job {
         #[serde(default)]
         accept: Accept,
         /// Where it goes on, if a person said so.
-        #[serde(with = "descartes_kernel::path_text::maybe", default)]
+        #[serde(with = "descartes_text::path_text::maybe", default)]
         here: Option<PathBuf>,
         /// Whether blocked tasks are tried again.
         #[serde(default)]

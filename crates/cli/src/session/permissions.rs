@@ -1,6 +1,6 @@
 //! An agent that cannot ask would be denied its tools: the person at the terminal says what it may do.
 
-use descartes_kernel::agent::Denied;
+use descartes_agents::agent::Denied;
 use descartes_kernel::config::Permissions;
 
 use crate::printer::Printer;

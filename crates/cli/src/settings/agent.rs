@@ -1,7 +1,7 @@
 //! Which agent, from flags and settings: `--command`, else the backend's own, else
 //! `default_agent`.
 
-use descartes_kernel::agent::{Choices, GENERIC, Invocation, Profile, Profiles, build};
+use descartes_agents::agent::{Choices, GENERIC, Invocation, Profile, Profiles, build};
 use descartes_kernel::config::{AgentChange, ConfigChange, IterativeLoopConfig};
 use descartes_store::config::Settings;
 

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::agent::{Choices, Profiles, build};
+use descartes_agents::agent::{Choices, Profiles, build};
+use descartes_agents::promise::PromiseMatch;
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, LoopGitConfig, PromptMode};
-use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::prompt::fill_template;
 use descartes_kernel::tasks::TaskFile;
 use descartes_store::config::{Layers, Settings};

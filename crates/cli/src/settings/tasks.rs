@@ -4,13 +4,13 @@ use std::path::{Component, Path, PathBuf};
 
 use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates, tags_of_files};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
-use descartes_kernel::scud::{self, Form};
-use descartes_kernel::spec::{LoopSpecConfig, check_template};
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_plans::scud::{self, Form};
+use descartes_plans::spec::{LoopSpecConfig, check_template};
 use descartes_store::config::{IterationLimit, Setting, Settings};
 use descartes_store::trust::Subject;
+use descartes_text::finding::nearest;
 
 use super::command_context::{CommandContext, ProjectConfig};
 use super::prompt::{folder_of, read_text};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use descartes_kernel::agent::AgentNotice;
+use descartes_agents::agent::AgentNotice;
+use descartes_agents::promise::PromiseMatch;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::promise::PromiseMatch;
 use descartes_store::config::{Layers, Settings, Source};
 
 use super::agent::Agent;
@@ -129,7 +129,7 @@ fn missing_script(gate: &str, dir: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use descartes_kernel::agent::{Choices, Profiles, build};
+    use descartes_agents::agent::{Choices, Profiles, build};
     use descartes_store::config::ConfigPlaces;
 
     fn warned(config: &IterativeLoopConfig) -> Vec<String> {

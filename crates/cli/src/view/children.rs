@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use descartes_agents::agent::Profiles;
+use descartes_agents::reader::Source;
 use descartes_client::logs::Thoughts;
 use descartes_client::{ClientError, Follower, LoopHandle, LoopUpdate, Output};
-use descartes_kernel::agent::Profiles;
-use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::Event;
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
-use descartes_kernel::units::show_size;
-use descartes_kernel::view::Life;
+use descartes_text::display::{Clean, Colours, Shown};
+use descartes_text::units::show_size;
+use descartes_views::view::Life;
 use jiff::Timestamp;
 
 use super::voice::Voice;

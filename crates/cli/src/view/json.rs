@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use descartes_kernel::display::{Shown, escape_json};
+use descartes_agents::reader::Source;
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
+use descartes_text::display::{Shown, escape_json};
 
 use super::run::View;
 

@@ -3,7 +3,7 @@
 //!
 //! A push machine with bounded memory: any split of the same text gives the same lines.
 
-use descartes_kernel::display::{self, Colours, Shown};
+use descartes_text::display::{self, Colours, Shown};
 
 /// A line without an end is broken here.
 const LONGEST_LINE: usize = 8 << 10;
@@ -98,7 +98,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use descartes_kernel::display::{Clean, Returns};
+    use descartes_text::display::{Clean, Returns};
     use proptest::prelude::*;
 
     fn shown(bytes: &[u8]) -> Shown {

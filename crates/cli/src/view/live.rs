@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use descartes_kernel::display::{self, Clean, Colours, Returns, Shown};
+use descartes_agents::reader::Source;
 use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::notice::Notice;
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Pause, Phase, Spent};
 use descartes_kernel::step::next_gate;
 use descartes_kernel::tasks::TasksState;
-use descartes_kernel::units::show_size;
+use descartes_text::display::{self, Clean, Colours, Returns, Shown};
+use descartes_text::units::show_size;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use descartes_kernel::display::{self, Clean, Colours, Shown};
+use descartes_agents::reader::Source;
 use descartes_kernel::event::Record;
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Spent};
+use descartes_text::display::{self, Clean, Colours, Shown};
 use jiff::tz::TimeZone;
 
 use super::live::skip_words;

@@ -2,12 +2,12 @@
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
-use descartes_kernel::display::{self, Colours};
 use descartes_kernel::event::{
     EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
 };
 use descartes_kernel::state::LoopState;
-use descartes_kernel::units::{Secs, cut_str, plural, show_size};
+use descartes_text::display::{self, Colours};
+use descartes_text::units::{Secs, cut_str, plural, show_size};
 use jiff::tz::TimeZone;
 
 use super::status_message::{Role, StatusMessage};

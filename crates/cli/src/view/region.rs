@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::width::{cut_end, cut_start, one_line, width};
 use super::words;
 use crate::style::{Paint, Tone};
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 /// What is going on.
 #[derive(Clone, Debug, PartialEq)]
@@ -477,9 +477,7 @@ mod tests {
         };
         let plain: Vec<String> = lines(&facts(), painted)
             .iter()
-            .map(|line| {
-                descartes_kernel::display::text(line, descartes_kernel::display::Colours::Drop)
-            })
+            .map(|line| descartes_text::display::text(line, descartes_text::display::Colours::Drop))
             .collect();
         assert_eq!(plain, lines(&facts(), terminal(80)));
     }

@@ -7,15 +7,15 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
+use descartes_agents::reader::{Source, Spending};
 use descartes_client::logs::Thoughts;
 use descartes_client::{ClientError, Follower, Known, LoopHandle, LoopUpdate, Output};
-use descartes_kernel::display::{Clean, Colours, Shown};
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::reader::{Source, Spending};
 use descartes_kernel::state::{LoopState, Spent};
 use descartes_kernel::transition::apply;
 use descartes_store::journal::last_records;
 use descartes_store::watching;
+use descartes_text::display::{Clean, Colours, Shown};
 use jiff::Timestamp;
 
 use super::children::Children;

@@ -2,7 +2,7 @@
 //! drawn anew. No mode of the terminal is changed, so that there is nothing to restore even
 //! when the process is killed: at worst the region stays as text.
 
-use descartes_kernel::display::{self, Colours};
+use descartes_text::display::{self, Colours};
 
 use super::width::width;
 

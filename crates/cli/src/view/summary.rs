@@ -5,7 +5,7 @@ use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
 use descartes_kernel::tasks::Landing;
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 use super::width::one_line;
 use super::words;

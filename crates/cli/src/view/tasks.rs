@@ -1,9 +1,9 @@
 //! What the records of a task loop are to a person.
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched::{AttemptEnd, CommitEnd, Event, MarkEnd, MergeEnd, Next, Seen};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::{KeptTree, Landing};
+use descartes_plans::graph::TaskStatus;
 
 use super::status_message::{Role, StatusMessage};
 use super::width::one_line;

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use descartes_agents::agent::Profiles;
+use descartes_agents::reader::Spending;
 use descartes_client::logs::{Prose, Thoughts, Tools, Transcript, understood};
-use descartes_kernel::agent::Profiles;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::reader::Spending;
 
 /// Turns a stream of events into text.
 #[derive(Debug)]

@@ -50,7 +50,7 @@ fn take(chars: impl Iterator<Item = char>, max: usize) -> String {
 }
 
 /// One line for people, cleaned and masked.
-pub use descartes_kernel::display::one_line;
+pub use descartes_text::display::one_line;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{ExitStatus, GateEnd, RunFacts};
 use descartes_kernel::state::Spent;
-use descartes_kernel::units::{plural, show_duration};
+use descartes_text::units::{plural, show_duration};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use descartes_agents::reader::Source;
 use descartes_client::Brief;
 use descartes_client::logs::LogLine;
 use descartes_kernel::control::Command;
-use descartes_kernel::reader::Source;
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
 use super::list::{Entry, Kind, Show, arrange};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use descartes_agents::reader::Source;
 use descartes_client::logs::LogWindow;
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::LoopState;
-use descartes_kernel::view::{Head, HistoryRow, Life, NoteRow, Remark, WaitRow};
+use descartes_views::view::{Head, HistoryRow, Life, NoteRow, Remark, WaitRow};
 
 /// What the screen needs; the reader gets it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! What each key does.
 
+use descartes_agents::reader::Source;
 use descartes_kernel::control::{Command, Grace};
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::Pause;
 
 use super::app::{Act, App, Dialog, END, Focus, Places, Tab};

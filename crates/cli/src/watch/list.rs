@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use descartes_client::Brief;
-use descartes_kernel::view::Status;
+use descartes_views::view::Status;
 
 use crate::style::Tone;
 

@@ -18,7 +18,7 @@ pub const SOON: Duration = Duration::from_secs(30);
 
 /// The script line that plays a recording, such as `claude-ok`.
 pub fn recording(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/fixtures/streams");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/fixtures/streams");
     let file = folder.join(format!("{name}.jsonl"));
     assert!(file.is_file(), "{}", file.display());
     format!("stream {}", file.display())
@@ -26,7 +26,7 @@ pub fn recording(name: &str) -> String {
 
 /// The script lines that play a recording with what it said on standard error and its exit code.
 pub fn whole(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/tests/fixtures/streams");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agents/tests/fixtures/streams");
     let index = std::fs::read_to_string(folder.join("index.json")).unwrap();
     let index: Value = serde_json::from_str(&index).unwrap();
     let mut script = recording(name);

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 use std::time::Duration;
 
-use descartes_kernel::display::is_visible;
 use descartes_testkit::pty::Size;
 use descartes_testkit::world::Finished;
 use descartes_testkit::{Pty, World};
+use descartes_text::display::is_visible;
 
 use crate::common::{descartes, start_command};
 use crate::task_common;

@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use descartes_agents::promise::{PromiseMatch, PromiseSpec};
+use descartes_agents::reader::{RunReader, Source};
 use descartes_kernel::event::{Cost, EndedBy, Tokens};
-use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
-use descartes_kernel::reader::{RunReader, Source};
 use descartes_kernel::state::{LoopState, RunInfo};
 use descartes_kernel::step::LastSeen;
 use descartes_store::logs::{GapMarks, last_output, read_log};

@@ -9,12 +9,12 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use descartes_agents::reader::Source;
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::reader::Source;
 use descartes_kernel::state::{LoopState, Phase};
-use descartes_kernel::view::Life;
 use descartes_store::journal::JournalReader;
 use descartes_store::layout::LoopDir;
+use descartes_views::view::Life;
 
 use self::tails::Tails;
 pub(crate) use self::watch::FollowWatch;

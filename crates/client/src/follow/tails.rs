@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use descartes_kernel::reader::Source;
+use descartes_agents::reader::Source;
 use descartes_store::layout::RunDir;
 use descartes_store::logs::LogTail;
 

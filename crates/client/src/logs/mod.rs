@@ -6,10 +6,10 @@ mod window;
 
 use std::path::PathBuf;
 
-use descartes_kernel::agent::{AgentNotice, Choices, Invocation, Profiles, StreamParser, build};
+use descartes_agents::agent::{AgentNotice, Choices, Invocation, Profiles, StreamParser, build};
+use descartes_agents::reader::Source;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::Event;
-use descartes_kernel::reader::Source;
 use descartes_store::layout::RunDir;
 use descartes_store::logs::{GapMarks, LogReader, LogTail, read_log, tail};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use descartes_kernel::agent::{Piece, ToolOutcome};
+use descartes_agents::agent::{Piece, ToolOutcome};
 
 use super::transcript::TranscriptEntry;
 

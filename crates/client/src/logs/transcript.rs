@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
 
-use descartes_kernel::agent::{AgentEvent, Meter, Piece, StreamParser, ToolOutcome};
-use descartes_kernel::units::show_duration;
+use descartes_agents::agent::{AgentEvent, Meter, Piece, StreamParser, ToolOutcome};
+use descartes_text::units::show_duration;
 
 /// Calls whose results are waited for; an agent that never answers them is not remembered for ever.
 const OPEN_CALLS: usize = 256;

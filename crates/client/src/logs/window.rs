@@ -4,9 +4,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use descartes_kernel::display::{self, Colours};
-use descartes_kernel::reader::Source;
-use descartes_kernel::units::cut_str;
+use descartes_agents::reader::Source;
+use descartes_text::display::{self, Colours};
+use descartes_text::units::cut_str;
 
 use super::{Prose, RunLog, Thoughts, Tools, Transcript, TranscriptEntry};
 use crate::ClientError;

@@ -5,11 +5,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use descartes_kernel::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
+use descartes_agents::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
+use descartes_agents::promise::{PromiseMatch, PromiseSpec};
+use descartes_agents::reader::{RunReader, RunReport, Source, Spending};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Cost, EndedBy};
-use descartes_kernel::promise::{PromiseMatch, PromiseSpec};
-use descartes_kernel::reader::{RunReader, RunReport, Source, Spending};
 use descartes_kernel::state::RunInfo;
 use descartes_kernel::step::LastSeen;
 use descartes_proc::find_program;

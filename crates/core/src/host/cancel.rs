@@ -59,8 +59,8 @@ mod tests {
     use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, PromptMode};
     use descartes_kernel::event::Event;
     use descartes_kernel::outcome::IterativeExitReason;
-    use descartes_kernel::units::Secs;
     use descartes_store::layout::StateRoot;
+    use descartes_text::units::Secs;
 
     use super::*;
     use crate::host::message::HostMessage;

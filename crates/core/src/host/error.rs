@@ -1,6 +1,6 @@
 //! What can keep a host from its work, with the hint and the exit code of each.
 
-use descartes_kernel::agent::Denied;
+use descartes_agents::agent::Denied;
 use descartes_kernel::config::ConfigError;
 use descartes_kernel::outcome::exit;
 use descartes_kernel::transition::IllegalEvent;

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use descartes_kernel::event::{Event, HostFacts};
-use descartes_kernel::units::plural;
 use descartes_proc::{Ended, LostSession, MARK, sweep_lost};
 use descartes_store::IoError;
 use descartes_store::catalog::{self, LoopEntry};
@@ -15,6 +14,7 @@ use descartes_store::journal::find_last;
 use descartes_store::layout::{LoopDir, StateRoot};
 use descartes_store::lock::{Held, holder_of, holder_of_loop};
 use descartes_store::state_file;
+use descartes_text::units::plural;
 
 /// Leftovers of a dead host get so long to end.
 const SWEEP_LIMIT: Duration = Duration::from_secs(5);

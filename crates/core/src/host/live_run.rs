@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use descartes_agents::reader::Spending;
 use descartes_kernel::event::{EndedBy, ExitStatus};
 use descartes_kernel::limits::Watch;
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::reader::Spending;
 use descartes_proc::RunClock;
 
 use super::sink::LastOutput;

@@ -1,9 +1,9 @@
 //! Whatever happened, as the driver's one queue carries it.
 
+use descartes_agents::reader::Note;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::reader::Note;
 use descartes_kernel::steering::Sender;
 use descartes_proc::TreeEvent;
 

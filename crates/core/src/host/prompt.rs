@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_agents::promise::PIECE;
 use descartes_kernel::config::{IterativeLoopConfig, check_prompt};
 use descartes_kernel::control::CommandId;
-use descartes_kernel::promise::PIECE;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
-use descartes_kernel::spec::SpecFile;
 use descartes_kernel::state::{Phase, Refusal as Refused};
+use descartes_plans::spec::SpecFile;
 
 use descartes_store::Sync;
 use descartes_store::prompts::{prompt_path, store_prompt};

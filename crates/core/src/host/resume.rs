@@ -11,12 +11,12 @@ use descartes_kernel::fact;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Standstill, TakeUp, standstill, take_up};
-use descartes_kernel::units::plural;
 use descartes_store::Sync;
 use descartes_store::debug_log::variant;
 use descartes_store::host::this_host;
 use descartes_store::layout::LoopDir;
 use descartes_store::state_file::{Loaded, Origin, StateFile};
+use descartes_text::units::plural;
 use jiff::Timestamp;
 use tracing::info;
 

@@ -6,13 +6,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use descartes_agents::reader::{Note, RunReport, Spending};
 use descartes_kernel::budget;
 use descartes_kernel::config::PromptMode;
 use descartes_kernel::event::{EndedBy, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::fact::{self, StartFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::reader::{Note, RunReport, Spending};
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use descartes_kernel::agent::Profiles;
+use descartes_agents::agent::Profiles;
 use descartes_store::layout::{EnvPaths, StateRoot};
 
 use super::{EarlyStop, GuardProgram, HostError, PassEnv};
@@ -37,7 +37,7 @@ pub struct HostSettings {
     /// A backend of the user's own.
     pub backend: Option<Arc<dyn LoopBackend>>,
     /// Prices for agents that tell tokens only: dollars for a million tokens by model.
-    pub prices: Arc<descartes_kernel::price::Prices>,
+    pub prices: Arc<descartes_agents::price::Prices>,
     /// Bytes of logs of one loop, all runs together: beyond it the oldest go; `None` is unlimited.
     pub max_logs: Option<u64>,
 }

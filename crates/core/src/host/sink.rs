@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-use descartes_kernel::reader::{Note, RunReader, Source};
+use descartes_agents::reader::{Note, RunReader, Source};
 use descartes_proc::{Channel, Sink};
 use descartes_store::logs::LogFile;
 

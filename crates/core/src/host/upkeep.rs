@@ -4,9 +4,9 @@
 use descartes_kernel::fact;
 use descartes_kernel::gate_files::gate_file_names;
 use descartes_kernel::prompt::fill_template;
-use descartes_kernel::units::show_size;
 use descartes_store::lock::LockError;
 use descartes_store::logs::PrunedRun;
+use descartes_text::units::show_size;
 use jiff::Timestamp;
 use tracing::warn;
 

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::event::StopBy;
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
     OwnLimits, attempt_change, attempt_end, ends_all_tasks, is_unheard_proof,
 };
+use descartes_plans::graph::TaskId;
 use descartes_store::catalog::{Lies, lies};
 use descartes_store::debug_log::variant;
 use descartes_store::lock::LockError;

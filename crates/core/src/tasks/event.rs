@@ -1,9 +1,9 @@
 //! What becomes of the tasks of a loop while it waits.
 
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
+use descartes_plans::graph::TaskId;
 
 use super::git_error::GitError;
 use super::place::{LandDone, MergeDone, WaveDone};

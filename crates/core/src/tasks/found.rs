@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::scud::backpressure;
+use descartes_plans::scud::backpressure;
 use descartes_store::safe_open;
 
 use crate::host::HostError;

@@ -1,10 +1,10 @@
 //! Growth: when every task of a roadmap is done, an agent is asked for one more, as often as the
 //! person allowed and no more.
 
-use descartes_kernel::graph::TaskId;
-use descartes_kernel::roadmap::{growth_prompt, growth_reply};
 use descartes_kernel::sched::{Input, Outcome, Scheduler};
 use descartes_kernel::tasks::{TaskFile, growth_config};
+use descartes_plans::graph::TaskId;
+use descartes_plans::roadmap::{growth_prompt, growth_reply};
 
 use super::event::AttemptNews;
 use super::launch;
@@ -57,7 +57,7 @@ impl Runner<'_> {
         self.growth.standing = GrowthStanding::UnderWay;
         let text = descartes_store::safe_open::read_user_text(self.config.source.path())
             .map_err(|error| HostError::refused(error.to_string(), "look at the roadmap"))?;
-        let roadmap = descartes_kernel::roadmap::parse(&text);
+        let roadmap = descartes_plans::roadmap::parse(&text);
         // Numbers of earlier hosts are not used again: each question is a loop of its own.
         let number = roadmap.tasks.len() as u32 + self.growth.asked;
         let work = Work {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::GateEnd;
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
     AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words,
 };
+use descartes_plans::graph::TaskId;
 use serde_json::{Map, json};
 use tracing::{Span, info};
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use descartes_kernel::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
-use descartes_kernel::spec::TaskText;
+use descartes_plans::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
+use descartes_plans::spec::TaskText;
 
 use super::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 

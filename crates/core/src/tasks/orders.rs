@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use descartes_kernel::edits::FieldChange;
-use descartes_kernel::graph::{Rules, TaskGraph, TaskId};
-use descartes_kernel::spec::TaskText;
+use descartes_plans::graph::{Rules, TaskGraph, TaskId};
+use descartes_plans::spec::TaskText;
 
 use super::source::{Loaded, TaskBrief};
 

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::finding::Severity;
-use descartes_kernel::graph::{TaskIx, TaskStatus};
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
-use descartes_kernel::units::plural;
+use descartes_plans::graph::{TaskIx, TaskStatus};
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::task_file::RunLock;
+use descartes_text::finding::Severity;
+use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};

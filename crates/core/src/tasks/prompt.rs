@@ -4,8 +4,8 @@ use std::path::Path;
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sched::{Evidence, EvidenceKind};
-use descartes_kernel::spec::{Spec, SpecFile, SpecSources, TaskText, build};
 use descartes_kernel::tasks::TasksConfig;
+use descartes_plans::spec::{Spec, SpecFile, SpecSources, TaskText, build};
 use descartes_store::safe_open::read_text_within;
 
 /// The spec of a task, from the files as they are now. A plan or spec file that cannot be read

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use descartes_kernel::edits::FieldChange;
 use descartes_kernel::fact;
-use descartes_kernel::graph::{Plan, TaskId, TaskIx, TaskStatus};
 use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
+use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 use super::orders::commands;
 use super::runner::Runner;
@@ -189,7 +189,7 @@ fn work_before(plan: &Plan, task: TaskIx) -> Vec<TaskId> {
 /// Whether two plans hold the same tasks with the same ties; statuses aside.
 fn same_shape(old: &Plan, new: &Plan) -> bool {
     let (old, new) = (old.graph().nodes(), new.graph().nodes());
-    let ids = |node: &descartes_kernel::graph::TaskNode| -> Vec<TaskId> {
+    let ids = |node: &descartes_plans::graph::TaskNode| -> Vec<TaskId> {
         node.dependencies.iter().map(|dep| dep.id.clone()).collect()
     };
     old.len() == new.len()

@@ -4,16 +4,16 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::finding::has_errors;
-use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::promise::PromiseMatch;
-use descartes_kernel::roadmap::{
+use descartes_agents::promise::PromiseMatch;
+use descartes_kernel::tasks::RoadmapDefaults;
+use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::roadmap::{
     self, CheckMark, Defaults, EditError, NewTask, Roadmap, RoadmapTask,
 };
-use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
-use descartes_kernel::tasks::RoadmapDefaults;
+use descartes_plans::spec::{Delivered, SpecFile, TaskText};
 use descartes_store::safe_open;
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
+use descartes_text::finding::has_errors;
 
 use super::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_kernel::control::CommandId;
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::sched::{self, Ended, Gates, Input, Scheduler};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{EarlyEnd, TasksConfig};
+use descartes_plans::graph::TaskId;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_kernel::graph::{TaskId, TaskStatus};
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 /// A file that is away is looked for this often.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::finding::has_errors;
-use descartes_kernel::graph::{TaskId, TaskStatus};
-use descartes_kernel::scud::{self, EditError, Form, ScudFile, ScudTask};
-use descartes_kernel::spec::{Delivered, SpecFile, TaskText};
+use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::scud::{self, EditError, Form, ScudFile, ScudTask};
+use descartes_plans::spec::{Delivered, SpecFile, TaskText};
 use descartes_store::safe_open::{self, Options};
 use descartes_store::task_file::TaskFile;
+use descartes_text::finding::has_errors;
 use jiff::Timestamp;
 
 use super::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};

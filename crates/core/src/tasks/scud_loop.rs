@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use descartes_kernel::config as typed;
-use descartes_kernel::path_text;
-use descartes_kernel::spec::LoopSpecConfig;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_plans::spec::LoopSpecConfig;
+use descartes_text::path_text;
 use serde::{Deserialize, Serialize};
 
 use super::scud::find_task_file;

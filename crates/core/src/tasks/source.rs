@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::finding::{Finding, Severity};
-use descartes_kernel::graph::{Plan, TaskId, TaskStatus};
-use descartes_kernel::roadmap::NewTask;
-use descartes_kernel::spec::SpecFile;
 pub use descartes_kernel::tasks::TaskBrief;
+use descartes_plans::graph::{Plan, TaskId, TaskStatus};
+use descartes_plans::roadmap::NewTask;
+use descartes_plans::spec::SpecFile;
 use descartes_store::task_file::TaskFileError;
+use descartes_text::finding::{Finding, Severity};
 use thiserror::Error;
 
 /// A task file as it was read.

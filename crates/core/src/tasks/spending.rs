@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use descartes_kernel::budget::{self, Reached};
 use descartes_kernel::fact;
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::state::Spent;
+use descartes_plans::graph::TaskId;
 
 use super::runner::Runner;
 use crate::host::HostError;

@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant};
 
 use descartes_kernel::fact;
-use descartes_kernel::graph::{TaskId, TaskStatus};
 use descartes_kernel::sched::Input;
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 use super::event::TaskEvent;
 use super::runner::Runner;

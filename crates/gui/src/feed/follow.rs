@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_client::{ClientError, Fleet, Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::transition::apply;
-use descartes_kernel::view::{Life, Story};
+use descartes_views::view::{Life, Story};
 use iced::Subscription;
 use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use tracing::warn;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use descartes_kernel::units::{parse_count, parse_duration, parse_usd};
+use descartes_text::units::{parse_count, parse_duration, parse_usd};
 use iced::widget::text_editor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! What is known of a loop and of the agents here.
 
 use descartes_kernel::state::LoopState;
-use descartes_kernel::view::{Life, Story};
+use descartes_views::view::{Life, Story};
 
 /// How a loop stands.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The output: a window into a log of any length.
 
+use descartes_agents::reader::Source;
 use descartes_client::logs::{LogPosition, LogWindow};
-use descartes_kernel::reader::Source;
 
 use crate::message::LogRequest;
 

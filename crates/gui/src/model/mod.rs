@@ -7,7 +7,7 @@ pub mod table;
 
 use descartes_client::Brief;
 use descartes_kernel::state::Pause;
-use descartes_kernel::view::{Head, Status};
+use descartes_views::view::{Head, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use descartes_kernel::view::HistoryRow;
+use descartes_views::view::HistoryRow;
 
 /// Rows that are read at once.
 pub const CHUNK: u64 = 128;

@@ -162,11 +162,11 @@ fn on_output(model: &mut Model, key: &Key) -> Vec<Effect> {
         Key::Character("]") => iteration(model, 1),
         Key::Character("e") => {
             let source = match chosen.log.source {
-                descartes_kernel::reader::Source::Stdout => {
-                    descartes_kernel::reader::Source::Stderr
+                descartes_agents::reader::Source::Stdout => {
+                    descartes_agents::reader::Source::Stderr
                 }
-                descartes_kernel::reader::Source::Stderr => {
-                    descartes_kernel::reader::Source::Stdout
+                descartes_agents::reader::Source::Stderr => {
+                    descartes_agents::reader::Source::Stdout
                 }
             };
             page::update(model, Message::Stream(source))

@@ -1,7 +1,7 @@
 //! What happens on the page of a loop.
 
 use descartes_kernel::control::{Command, Grace};
-use descartes_kernel::view::{Life, Status};
+use descartes_views::view::{Life, Status};
 
 use crate::message::{Button, Effect, Followed, Message};
 use crate::model::Stands;

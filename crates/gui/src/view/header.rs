@@ -1,7 +1,7 @@
 //! The top of a loop's page: what it is, how it stands, and the ways to steer it.
 
 use descartes_kernel::state::LoopState;
-use descartes_kernel::view::{Head, Status, show_cost, show_tokens};
+use descartes_views::view::{Head, Status, show_cost, show_tokens};
 use iced::widget::text::Wrapping;
 use iced::widget::{Row, button, column, container, progress_bar, row, space, text, text_input};
 use iced::{Center, Element, Fill};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use descartes_kernel::view::{HistoryRow, show_cost, show_tokens};
+use descartes_views::view::{HistoryRow, show_cost, show_tokens};
 use iced::widget::{Column, button, column, container};
 use iced::{Element, Fill, Length};
 

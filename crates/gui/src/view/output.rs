@@ -1,7 +1,7 @@
 //! What the agent printed: the visible lines of a window into the log.
 
-use descartes_kernel::reader::Source;
-use descartes_kernel::units::show_size;
+use descartes_agents::reader::Source;
+use descartes_text::units::show_size;
 use iced::widget::text::{LineHeight, Wrapping};
 use iced::widget::{Column, button, column, container, row, space, text};
 use iced::{Center, Element, Fill, Pixels};

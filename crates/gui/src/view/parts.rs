@@ -1,6 +1,6 @@
 //! Small things that every page uses.
 
-use descartes_kernel::display;
+use descartes_text::display;
 use iced::widget::text::{IntoFragment, Wrapping};
 use iced::widget::{Button, Text, button, canvas, container, mouse_area, row, sensor, text};
 use iced::{Element, Fill, Length, Point, Rectangle, Renderer, Size, Theme, mouse};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use descartes_kernel::graph::TaskId;
-use descartes_kernel::picture::{
+use descartes_plans::graph::TaskId;
+use descartes_views::picture::{
     self, Anchor, Clock, Dash, GraphTask, Ink, Lane, Mark, Picture, Shape, Span, Timeline, Weight,
 };
-use descartes_kernel::view::HistoryRow;
+use descartes_views::view::HistoryRow;
 use iced::widget::{Column, canvas, column, container, scrollable, sensor};
 use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignment, mouse};
 

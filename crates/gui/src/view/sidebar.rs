@@ -10,7 +10,7 @@ use crate::font;
 use crate::message::{Button, Message};
 use crate::model::{Area, Model, Page};
 use crate::style::{self, Choice, Tone};
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 /// Height of a loop in the list.
 pub const ROW: f32 = 52.0;

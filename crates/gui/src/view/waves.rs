@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TaskEntry, TasksState};
-use descartes_kernel::units::plural;
-use descartes_kernel::view::{WaveRow, WaveStands, waves};
+use descartes_plans::graph::TaskStatus;
+use descartes_text::units::plural;
+use descartes_views::view::{WaveRow, WaveStands, waves};
 use iced::widget::{Column, button, column, container, progress_bar, row, scrollable, text};
 use iced::{Center, Element, Fill};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::units::show_duration;
-use descartes_kernel::view::{HistoryRow, Status};
+use descartes_text::units::show_duration;
+use descartes_views::view::{HistoryRow, Status};
 use jiff::Timestamp;
 
 use crate::style::Tone;
@@ -65,7 +65,7 @@ pub fn exit(row: &HistoryRow) -> (String, Tone) {
 
 /// One line of a longer text.
 pub fn one_line(text: &str, most: usize) -> String {
-    let line = descartes_kernel::display::one_line(text);
+    let line = descartes_text::display::one_line(text);
     match line.char_indices().nth(most) {
         Some((cut, _)) => format!("{}…", &line[..cut]),
         None => line,

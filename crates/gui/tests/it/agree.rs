@@ -7,9 +7,9 @@ use descartes_client::{LoopHandle, Loops, Output, Query};
 use descartes_gui::message::{Followed, Message};
 use descartes_gui::model::Stands;
 use descartes_gui::theme::Mode;
-use descartes_kernel::view::{Head, Story};
 use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World};
+use descartes_views::view::{Head, Story};
 
 const SOON: Duration = Duration::from_secs(30);
 

@@ -14,7 +14,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::{apply, begin};
-use descartes_kernel::view::{Life, Status, Story};
+use descartes_views::view::{Life, Status, Story};
 use iced::{Settings, Size};
 use iced_test::Simulator;
 use jiff::{SignedDuration, Timestamp};

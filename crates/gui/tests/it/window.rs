@@ -13,7 +13,7 @@ use descartes_gui::view::view;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::{Budget, IterativeExitReason};
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 use iced::futures::{FutureExt, StreamExt};
 use iced::keyboard::key::Named;
 use iced::keyboard::{Key, Modifiers};

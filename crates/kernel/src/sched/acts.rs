@@ -3,7 +3,7 @@
 use super::{
     AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason, TaskState,
 };
-use crate::graph::{TaskId, TaskStatus};
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 impl Scheduler {
     /// What an event asks of the world; starts and the end are asked for where they are decided.

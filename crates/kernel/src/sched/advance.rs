@@ -3,7 +3,7 @@
 use super::decide::Decision;
 use super::{Attempt, Effect, Ended, Event, Input, Scheduler, TaskState};
 use crate::event::Decided;
-use crate::graph::TaskIx;
+use descartes_plans::graph::TaskIx;
 
 impl Scheduler {
     /// Takes an input, and answers with everything that is to be done now, in order.

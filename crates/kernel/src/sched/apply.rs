@@ -6,8 +6,8 @@ use super::{
     AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkCheck, MarkEnd, Next,
     Seen,
 };
-use crate::graph::hash::NameSet;
-use crate::graph::{Mark, TaskId, TaskIx, TaskStatus};
+use descartes_plans::graph::hash::NameSet;
+use descartes_plans::graph::{Mark, TaskId, TaskIx, TaskStatus};
 
 type Applied = Result<(), IllegalEvent>;
 

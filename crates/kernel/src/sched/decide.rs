@@ -2,7 +2,7 @@
 
 use super::config::{Barrier, Grouping};
 use super::{Account, Outcome, Scheduler, StopKind, StopReason};
-use crate::graph::TaskIx;
+use descartes_plans::graph::TaskIx;
 
 /// The next thing to do.
 pub(super) enum Decision {

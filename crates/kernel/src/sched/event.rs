@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::graph::{TaskId, TaskStatus};
 use crate::outcome::Budget;
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

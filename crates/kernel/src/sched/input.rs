@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Evidence, MarkEnd, MergeEnd};
 use crate::event::Decided;
-use crate::graph::{TaskId, TaskStatus};
 use crate::outcome::Budget;
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use super::{
     AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MarkEnd,
     MergeEnd, Next, Seen, StopKind, StopReason,
 };
-use crate::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
+use descartes_plans::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
 
 impl Scheduler {
     /// The events that follow from an input. An input that does not fit, such as the end of an

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::record::{MarkCheck, TaskState};
 use super::state::Scheduler;
 use super::{BlockReason, Outcome, StopReason};
-use crate::graph::{TaskId, TaskIx, TaskStatus};
 use crate::outcome::IterativeExitReason;
+use descartes_plans::graph::{TaskId, TaskIx, TaskStatus};
 
 /// A task that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

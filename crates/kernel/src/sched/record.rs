@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{BlockReason, Evidence, StopKind, StopReason};
-use crate::graph::{Mark, TaskStatus};
+use descartes_plans::graph::{Mark, TaskStatus};
 
 /// Where a task stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

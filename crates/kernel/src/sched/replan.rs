@@ -3,7 +3,7 @@
 use super::record::{Record, Slot, TaskState};
 use super::state::Scheduler;
 use super::{Effect, Event, Seen};
-use crate::graph::{Plan, TaskId, TaskIx, TaskStatus};
+use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
 impl Scheduler {
     /// Goes on with another plan of the same tag or roadmap. What is known about tasks that are

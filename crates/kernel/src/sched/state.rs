@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::config::Barrier;
 use super::record::{Lane, Record, Slot, Stop, TaskState};
 use super::{Event, IllegalEvent, Outcome, SchedConfig};
-use crate::graph::{Frontier, Mark, Origin, Plan, TaskId, TaskIx};
+use descartes_plans::graph::{Frontier, Mark, Origin, Plan, TaskId, TaskIx};
 
 /// The scheduler of one task loop.
 #[derive(Clone, Debug)]

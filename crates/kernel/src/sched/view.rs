@@ -3,7 +3,7 @@
 use super::Input;
 use super::record::{MarkCheck, TaskState};
 use super::state::Scheduler;
-use crate::graph::{TaskId, TaskIx, TaskStatus};
+use descartes_plans::graph::{TaskId, TaskIx, TaskStatus};
 
 /// Where a wave stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::ClosingFacts;
 use crate::event::{EndedBy, GateEnd, GateFacts, Progress, RunFacts, Verdict};
-use crate::graph::Proof;
 use crate::state::LoopState;
+use descartes_plans::graph::Proof;
 
 /// What an iteration came to. The promise is a claim; the gate is the fact.
 pub(super) fn judge(

@@ -9,12 +9,12 @@ use serde_json::Map;
 use super::config::{TaskFile, TasksConfig};
 use crate::budget;
 use crate::config::{ConfigChange, IterativeLoopConfig};
-use crate::graph::{Proof, Rules};
 use crate::outcome::{Budget, IterativeExitReason};
-use crate::promise::PromiseMatch;
-use crate::spec::TaskText;
 use crate::state::{IterativeLoopState, LoopState, Spent};
-use crate::units::Secs;
+use descartes_agents::promise::PromiseMatch;
+use descartes_plans::graph::{Proof, Rules};
+use descartes_plans::spec::TaskText;
+use descartes_text::units::Secs;
 
 /// What an agent is to know about one task, and what holds for it alone.
 #[derive(Clone, Debug, Default)]

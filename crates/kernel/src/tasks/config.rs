@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::graph::Proof;
 use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
-use crate::spec::LoopSpecConfig;
-use crate::units::Secs;
+use descartes_plans::graph::Proof;
+use descartes_plans::spec::LoopSpecConfig;
+use descartes_text::units::Secs;
 
 /// Which file the tasks come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,12 +17,12 @@ pub enum TaskFile {
     Scud {
         tag: String,
         /// The task file.
-        #[serde(with = "crate::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         file: PathBuf,
     },
     /// A Markdown roadmap.
     Roadmap {
-        #[serde(with = "crate::path_text::one")]
+        #[serde(with = "descartes_text::path_text::one")]
         file: PathBuf,
         /// What holds where the roadmap does not say.
         #[serde(default)]
@@ -104,11 +104,11 @@ pub struct TasksConfig {
     pub source: TaskFile,
     /// The implementation plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub plan_path: Option<PathBuf>,
     /// Notes from an earlier run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(with = "crate::path_text::maybe")]
+    #[serde(with = "descartes_text::path_text::maybe")]
     pub handoff_path: Option<PathBuf>,
     /// Attempts at a task that does not say otherwise.
     #[serde(default = "three")]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::field_change::FieldChange;
-use crate::graph::{TaskId, TaskStatus};
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 use crate::spent::Spent;
+use descartes_plans::graph::{TaskId, TaskStatus};
 
 /// One task of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::config::TaskFile;
-use crate::graph::{TaskId, TaskStatus};
-use crate::roadmap::{self, CheckMark};
-use crate::scud::{self, Form};
+use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::roadmap::{self, CheckMark};
+use descartes_plans::scud::{self, Form};
 
 /// What a loop has to do with the statuses of its tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

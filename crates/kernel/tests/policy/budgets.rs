@@ -7,7 +7,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::Input;
-use descartes_kernel::units::Secs;
+use descartes_text::units::Secs;
 
 use crate::world::*;
 

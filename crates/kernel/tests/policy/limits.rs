@@ -6,7 +6,7 @@ use descartes_kernel::config::ConfigChange;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
-use descartes_kernel::units::Secs;
+use descartes_text::units::Secs;
 
 use crate::world::*;
 

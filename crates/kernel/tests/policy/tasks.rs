@@ -5,7 +5,6 @@ use std::time::Duration;
 use descartes_kernel::budget::Reached;
 use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use descartes_kernel::event::*;
-use descartes_kernel::graph::{Proof, Rules};
 use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::outcome::{Budget, Unlanded};
 use descartes_kernel::sched::{AttemptEnd, Gates, Input, Outcome, StopReason};
@@ -15,7 +14,8 @@ use descartes_kernel::tasks::{
     TasksConfig, attempt_change, attempt_config, end_after_landing, ends_all_tasks, growth_config,
     shown_wait,
 };
-use descartes_kernel::units::Secs;
+use descartes_plans::graph::{Proof, Rules};
+use descartes_text::units::Secs;
 
 use crate::world::*;
 

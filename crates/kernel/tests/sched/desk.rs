@@ -1,10 +1,10 @@
 //! A scheduler whose acts are told in short words.
 
-use descartes_kernel::graph::{Plan, TaskGraph, TaskNode, TaskStatus};
 use descartes_kernel::sched::{
     AttemptEnd, CommitEnd, Effect, Ended, Event, Input, MarkEnd, MergeEnd, Outcome, SchedConfig,
     Scheduler,
 };
+use descartes_plans::graph::{Plan, TaskGraph, TaskNode, TaskStatus};
 use jiff::Timestamp;
 
 pub fn task(id: &str) -> TaskNode {

@@ -1,9 +1,9 @@
 //! Tasks that somebody else marks or removes while the loop runs: not run, not proven, told.
 
-use descartes_kernel::graph::TaskStatus::{self, Cancelled, Deferred, Done, Pending};
 use descartes_kernel::sched::{
     Input, MarkCheck, MarkEnd, MarkedTask, Outcome, SchedConfig, TaskState,
 };
+use descartes_plans::graph::TaskStatus::{self, Cancelled, Deferred, Done, Pending};
 
 use crate::desk::{Desk, GREEN, plan, task, two_at_a_time};
 

@@ -1,7 +1,7 @@
 //! What people, agents and other tools do to the task file meanwhile.
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched::{Effect, Input, MarkEnd, Outcome, SchedConfig, TaskState};
+use descartes_plans::graph::TaskStatus;
 
 use crate::desk::{Desk, GREEN, diamond, task, two_at_a_time};
 

@@ -1,10 +1,10 @@
 //! What makes a task done, red or blocked.
 
-use descartes_kernel::graph::Proof;
 use descartes_kernel::sched::{
     AttemptEnd, BlockReason, Effect, Event, EvidenceKind, Gates, Input, MergeEnd, Outcome,
     SchedConfig, TaskState, WaveState,
 };
+use descartes_plans::graph::Proof;
 
 use crate::desk::{Desk, GREEN, diamond, task, two_at_a_time};
 

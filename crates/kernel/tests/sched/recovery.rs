@@ -1,9 +1,9 @@
 //! Hosts that die, commits that fail, plans that change.
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::sched::{
     AttemptEnd, CommitEnd, Event, Input, MarkEnd, Outcome, SchedConfig, Scheduler, StopReason,
 };
+use descartes_plans::graph::TaskStatus;
 
 use crate::desk::{Desk, GREEN, at, diamond, plan, task, two_at_a_time};
 

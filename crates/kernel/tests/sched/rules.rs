@@ -1,7 +1,7 @@
 //! What a task's author may ask for, and tasks of several parts or tags.
 
-use descartes_kernel::graph::{OnFail, TaskStatus};
 use descartes_kernel::sched::{Grouping, Outcome, SchedConfig, StopReason};
+use descartes_plans::graph::{OnFail, TaskStatus};
 
 use crate::desk::{Desk, GREEN, task, two_at_a_time};
 
@@ -77,7 +77,7 @@ fn the_parts_of_a_task_run_before_what_waits_for_the_whole() {
 #[test]
 fn tasks_of_another_tag_are_waited_for() {
     let mut foreign = task("other:1");
-    foreign.origin = descartes_kernel::graph::Origin::Foreign;
+    foreign.origin = descartes_plans::graph::Origin::Foreign;
     let nodes = vec![task("1"), task("2").after(["other:1"]), foreign];
     let mut desk = Desk::new(nodes.clone(), SchedConfig::default());
     assert_eq!(desk.begin(), ["start 1#1@0"]);

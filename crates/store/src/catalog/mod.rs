@@ -31,10 +31,10 @@ pub struct LoopMeta {
     pub id: String,
     pub name: String,
     /// Its state file; no link leads to it.
-    #[serde(with = "descartes_kernel::path_text::one")]
+    #[serde(with = "descartes_text::path_text::one")]
     pub state_file: PathBuf,
     /// Where it works.
-    #[serde(with = "descartes_kernel::path_text::one")]
+    #[serde(with = "descartes_text::path_text::one")]
     pub working_dir: PathBuf,
     /// When it was first started.
     pub started_at: Timestamp,

@@ -1,6 +1,6 @@
 //! What the values of a config file must be, and when they need trust.
 
-use descartes_kernel::units::{parse_count, parse_duration, parse_size, parse_usd};
+use descartes_text::units::{parse_count, parse_duration, parse_size, parse_usd};
 use std::time::Duration;
 use toml::Value;
 

@@ -16,7 +16,7 @@ pub use settings::{
 use crate::ops::IoError;
 use crate::safe_open::{self, Options};
 use descartes_kernel::trust::Powers;
-use descartes_kernel::units::show_size;
+use descartes_text::units::show_size;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::Value;

@@ -2,11 +2,11 @@
 
 use super::keys::{Kind, SettingKey, Trust, duration_of};
 use super::{Source, Sourced};
+use descartes_agents::promise::PromiseMatch;
 use descartes_kernel::config::{IterativeLoopConfig, Permissions, PromptMode};
-use descartes_kernel::finding;
-use descartes_kernel::promise::PromiseMatch;
 use descartes_kernel::tasks::TasksConfig;
-use descartes_kernel::units::{Secs, parse_size};
+use descartes_text::finding;
+use descartes_text::units::{Secs, parse_size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

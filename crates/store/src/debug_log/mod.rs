@@ -5,7 +5,7 @@
 //! file in its loop's folder, which is bounded ([`LIMIT_BYTES`]). Both read the clock.
 //!
 //! Callers log ids, paths, counts, durations, exit codes and kinds of events; never the environment,
-//! prompts or output. Every line passes [`descartes_kernel::display`] before it is written, so that
+//! prompts or output. Every line passes [`descartes_text::display`] before it is written, so that
 //! a secret or an escape sequence in a path or an error message is not passed on. A line that
 //! cannot be written is dropped: logging neither stops a loop nor keeps it waiting.
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Debug, Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use descartes_kernel::display;
+use descartes_text::display;
 use jiff::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
+use descartes_agents::agent::{Profile, Profiles, VersionSeen};
 use descartes_proc::find_program;
 
 use crate::error::CliError;

@@ -1,6 +1,6 @@
 //! `descartes agents`.
 
-use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
+use descartes_agents::agent::{Profile, Profiles, VersionSeen};
 use serde_json::{Value, json};
 
 use super::installed::{Installed, MayBeStarted, look, show_version};

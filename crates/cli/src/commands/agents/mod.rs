@@ -5,7 +5,7 @@ mod list;
 mod show;
 mod trial;
 
-use descartes_kernel::agent::{Profile, Profiles};
+use descartes_agents::agent::{Profile, Profiles};
 
 use crate::args::agents::{AgentsArgs, AgentsVerb};
 use crate::error::CliError;

@@ -1,6 +1,6 @@
 //! `descartes agents show NAME`.
 
-use descartes_kernel::agent::Profiles;
+use descartes_agents::agent::Profiles;
 
 use crate::error::CliError;
 use crate::printer::Printer;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use descartes_core::host::OnExistingState;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::units::Secs;
+use descartes_text::units::Secs;
 
 use crate::args::setup::DemoArgs;
 use crate::commands::agents::installed::program;

@@ -1,6 +1,6 @@
 //! Which agents are installed, in which version.
 
-use descartes_kernel::agent::{Profile, Profiles, VersionSeen};
+use descartes_agents::agent::{Profile, Profiles, VersionSeen};
 use descartes_store::config::Settings;
 
 use super::finding::{Finding, note, ok};

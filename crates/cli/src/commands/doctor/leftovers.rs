@@ -11,7 +11,7 @@ use descartes_store::lock::holder_of_loop;
 use nix::unistd::Uid;
 
 use super::finding::{Finding, note, ok, problem};
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 /// Looks for all of it.
 pub fn look(root: &StateRoot, paths: &EnvPaths) -> Vec<Finding> {

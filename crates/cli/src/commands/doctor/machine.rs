@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use descartes_kernel::units::show_size;
 use descartes_store::catalog;
 use descartes_store::debug_log::VARIABLE;
 use descartes_store::layout::StateRoot;
+use descartes_text::units::show_size;
 use nix::sys::statvfs::statvfs;
 
 use super::finding::{Finding, note, ok, problem};

@@ -6,7 +6,7 @@ pub mod leftovers;
 mod machine;
 mod streams;
 
-use descartes_kernel::agent::Profiles;
+use descartes_agents::agent::Profiles;
 use descartes_kernel::outcome::exit;
 use descartes_store::config::{ConfigPlaces, Layers};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use descartes_agents::agent::Profiles;
 use descartes_client::{From, Known, LoopHandle, Loops, Scope};
-use descartes_kernel::agent::Profiles;
-use descartes_kernel::units::plural;
 use descartes_store::layout::StateRoot;
+use descartes_text::units::plural;
 
 use super::finding::{Finding, note};
 

@@ -7,10 +7,10 @@ use descartes_core::host::sweep_loop;
 use descartes_kernel::config::KILL_GRACE;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Phase;
-use descartes_kernel::units::{plural, show_duration};
-use descartes_kernel::view::Life;
 use descartes_proc::Fate;
 use descartes_store::host::{self, HostInfo, life_of};
+use descartes_text::units::{plural, show_duration};
+use descartes_views::view::Life;
 use serde_json::json;
 
 use super::which::find;

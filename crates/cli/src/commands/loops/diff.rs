@@ -7,9 +7,9 @@ use descartes_client::{ClientError, IterationTrees, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{
     ChangeStatus, DiffColour, DiffOptions, DiffShape, Snapshot, Tree, TreeHash, TreeOptions,
 };
-use descartes_kernel::display;
-use descartes_kernel::path_text::encode;
 use descartes_kernel::state::LoopState;
+use descartes_text::display;
+use descartes_text::path_text::encode;
 use serde_json::{Value, json};
 
 use super::which::{find_iteration, has_no_iterations, loops};

@@ -1,11 +1,11 @@
 //! `--dry-run`: the command, the prompt and the plan. Nothing is started or written.
 
+use descartes_agents::agent::PromptMode;
 use descartes_core::host::{self, HostSettings, OnExistingState};
-use descartes_kernel::agent::PromptMode;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::units::{Secs, show_size};
 use descartes_store::config::Source;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
+use descartes_text::units::{Secs, show_size};
 
 use crate::error::CliError;
 use crate::printer::Printer;

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use descartes_client::{From, LoopHandle};
 use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
 use descartes_kernel::tasks::RunningTask;
-use descartes_kernel::units::plural;
-use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
+use descartes_text::units::plural;
+use descartes_views::view::{HistoryRow, Life, show_cost, show_tokens};
 
 use super::which::find;
 use crate::args::loops::HistoryArgs;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
-use descartes_kernel::path_text::encode;
-use descartes_kernel::units::{plural, show_duration};
-use descartes_kernel::view::{Life, Status};
+use descartes_text::path_text::encode;
+use descartes_text::units::{plural, show_duration};
+use descartes_views::view::{Life, Status};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

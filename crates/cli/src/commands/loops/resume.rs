@@ -7,7 +7,6 @@ use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
 use descartes_kernel::edits::Accept;
-use descartes_kernel::units::plural;
 use descartes_store::catalog;
 use descartes_store::host::this_host;
 use descartes_store::journal::repair;
@@ -15,6 +14,7 @@ use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
 use descartes_store::lock::{Holder, StateLock};
 use descartes_store::safe_open;
 use descartes_store::state_file;
+use descartes_text::units::plural;
 
 use super::which;
 use crate::args::resume::{AgentChangeArgs, ChangeArgs, ResumeArgs, WhichLoop};

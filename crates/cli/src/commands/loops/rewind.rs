@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_core::worktree::{Rewound, Snapshot, Tree};
-use descartes_kernel::display::one_line;
-use descartes_kernel::path_text::encode;
-use descartes_kernel::units::plural;
-use descartes_kernel::view::Life;
 use descartes_store::lock::LockError;
+use descartes_text::display::one_line;
+use descartes_text::path_text::encode;
+use descartes_text::units::plural;
+use descartes_views::view::Life;
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, LoopUpdate, Output};
-use descartes_kernel::display::{self, Colours};
-use descartes_kernel::path_text::encode;
 use descartes_kernel::state::{Kept, Phase};
 use descartes_kernel::transition::apply;
-use descartes_kernel::view::{Life, Status, status_block};
+use descartes_text::display::{self, Colours};
+use descartes_text::path_text::encode;
+use descartes_views::view::{Life, Status, status_block};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use descartes_client::{ControlEffect, LoopHandle, Sent};
 use descartes_kernel::control::Command;
 use descartes_kernel::state::{LoopState, Pause, Phase};
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 use serde_json::json;
 
 use super::which::{as_typed, find};

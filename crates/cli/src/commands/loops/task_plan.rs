@@ -4,8 +4,8 @@ use std::path::Path;
 
 use descartes_core::tasks::open_source;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::graph::render;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_plans::graph::render;
 
 use crate::error::CliError;
 use crate::printer::Printer;

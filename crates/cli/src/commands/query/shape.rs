@@ -1,7 +1,7 @@
 //! An answer as a table, as JSON, as CSV.
 
-use descartes_kernel::display::one_line;
 use descartes_query::{Answer, Cell};
+use descartes_text::display::one_line;
 use serde_json::{Map, Value, json};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -6,8 +6,8 @@ use descartes_core::worktree::Lines;
 use descartes_kernel::event::Record;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::{apply, begin};
-use descartes_kernel::view::{Life, Story, TaskLanes};
 use descartes_store::catalog::LoopMeta;
+use descartes_views::view::{Life, Story, TaskLanes};
 
 /// Iterations that pictures are drawn of; the page tells when there were more.
 const KEEP: usize = 5_000;

@@ -1,7 +1,7 @@
 //! Small pieces of a page. Every text of the loop comes in through [`text`].
 
-use descartes_kernel::display::Mask;
-use descartes_kernel::picture::escape;
+use descartes_text::display::Mask;
+use descartes_views::picture::escape;
 
 /// A text of the loop made safe: no colours, no secrets, no markup.
 pub fn text(raw: &str) -> String {
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn masking_leaves_our_own_style_alone() {
         assert_eq!(mask(STYLE), STYLE);
-        let sheet = descartes_kernel::picture::style_sheet();
+        let sheet = descartes_views::picture::style_sheet();
         assert_eq!(mask(&sheet), sheet);
     }
 }

@@ -2,7 +2,7 @@
 
 use descartes_core::worktree::Lines;
 use descartes_kernel::event::{EndedBy, GateEnd, Progress, Verdict};
-use descartes_kernel::view::{GateRow, HistoryRow, Life, NoteRow, show_cost, show_tokens};
+use descartes_views::view::{GateRow, HistoryRow, Life, NoteRow, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

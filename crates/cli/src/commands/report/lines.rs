@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_client::{From, LoopHandle, Loops};
 use descartes_core::worktree::{Change, Lines, TreeKind};
-use descartes_kernel::view::{HistoryRow, Story};
+use descartes_views::view::{HistoryRow, Story};
 
 use super::iterations::SHOWN;
 use crate::commands::loops::diff::{open_to_compare, recorded};

@@ -1,11 +1,11 @@
 //! The page as a whole.
 
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::picture::{Clock, style_sheet};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
-use descartes_kernel::units::plural;
-use descartes_kernel::view::{GateRow, Head, HistoryRow, Status, show_cost, show_tokens};
+use descartes_text::units::plural;
+use descartes_views::picture::{Clock, style_sheet};
+use descartes_views::view::{GateRow, Head, HistoryRow, Status, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -276,7 +276,7 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
 }
 
 fn waits(gathered: &Gathered, clock: &Clock) -> String {
-    let row = |wait: &descartes_kernel::view::WaitRow| {
+    let row = |wait: &descartes_views::view::WaitRow| {
         let end = wait.ended.map_or(clock.now, |(end, _)| end);
         let open = if wait.ended.is_none() { ", so far" } else { "" };
         format!(

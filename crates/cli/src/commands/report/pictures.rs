@@ -1,6 +1,6 @@
 //! The pictures of a page, each with what its colours mean.
 
-use descartes_kernel::picture::{
+use descartes_views::picture::{
     Clock, Frame, GraphTask, Picture, Span, Timeline, gantt, graph, svg, timeline,
 };
 

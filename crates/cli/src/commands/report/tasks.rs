@@ -1,8 +1,8 @@
 //! What a page tells of a task loop: waves, tasks, blocked ones with reasons, commits.
 
-use descartes_kernel::graph::TaskStatus;
 use descartes_kernel::tasks::{Landing, TasksState};
-use descartes_kernel::view::waves;
+use descartes_plans::graph::TaskStatus;
+use descartes_views::view::waves;
 
 use super::html::{code, pill, section, text};
 
@@ -48,7 +48,7 @@ fn marked(tasks: &TasksState) -> String {
 }
 
 fn wave_table(tasks: &TasksState) -> String {
-    let row = |wave: descartes_kernel::view::WaveRow| {
+    let row = |wave: descartes_views::view::WaveRow| {
         format!(
             "<tr><td>{}</td><td><div class=\"bar\"><i style=\"width:{:.0}%\"></i></div></td><td>{}</td></tr>\n",
             wave.wave,
@@ -61,7 +61,7 @@ fn wave_table(tasks: &TasksState) -> String {
 }
 
 fn task_table(tasks: &TasksState) -> String {
-    let row = |id: &descartes_kernel::graph::TaskId| {
+    let row = |id: &descartes_plans::graph::TaskId| {
         let entry = tasks.tasks.get(id)?;
         let class = match entry.status {
             TaskStatus::Done => "good",

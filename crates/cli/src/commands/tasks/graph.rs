@@ -2,8 +2,8 @@
 
 use descartes_core::host::HostError;
 use descartes_core::tasks::open_source;
-use descartes_kernel::graph::render;
-use descartes_kernel::picture::plan_svg;
+use descartes_plans::graph::render;
+use descartes_views::picture::plan_svg;
 
 use super::tasks_of;
 use crate::args::tasks::{GraphFormat, GraphShowArgs};

@@ -8,8 +8,8 @@ use descartes_core::host::{HostError, wait_for_leaving};
 use descartes_core::tasks::{WorkLocation, survey};
 use descartes_kernel::outcome::exit;
 use descartes_kernel::tasks::Landing;
-use descartes_kernel::view::Life;
 use descartes_store::layout::StateRoot;
+use descartes_views::view::Life;
 
 use crate::args::start::ShowArgs;
 use crate::args::tasks::LandArgs;

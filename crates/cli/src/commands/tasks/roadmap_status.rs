@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, Query};
 use descartes_kernel::event::Cost;
-use descartes_kernel::graph::TaskId;
-use descartes_kernel::roadmap::{self, CheckMark, Roadmap, RoadmapTask};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
-use descartes_kernel::units::{plural, show_duration};
-use descartes_kernel::view::show_cost;
+use descartes_plans::graph::TaskId;
+use descartes_plans::roadmap::{self, CheckMark, Roadmap, RoadmapTask};
 use descartes_store::lock::holder_of;
 use descartes_store::state_file;
+use descartes_text::units::{plural, show_duration};
+use descartes_views::view::show_cost;
 use serde_json::{Value, json};
 
 use super::state_path;

@@ -3,12 +3,12 @@
 use descartes_core::host::HostError;
 use descartes_core::tasks::{TaskBrief, found_gates, open_source, task_spec};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::finding::nearest;
 use descartes_kernel::outcome::exit;
 use descartes_kernel::prompt::first_prompt;
-use descartes_kernel::spec::Part;
 use descartes_kernel::tasks::{TaskFile, TasksConfig};
+use descartes_plans::spec::Part;
 use descartes_store::config::{FlagType, Settings};
+use descartes_text::finding::nearest;
 use serde_json::json;
 
 use super::tasks_of;

@@ -2,7 +2,7 @@
 
 use descartes_core::host::HostError;
 use descartes_core::tasks::{WorkItem, WorkLocation, survey};
-use descartes_kernel::units::{plural, show_size};
+use descartes_text::units::{plural, show_size};
 
 use crate::args::tasks::{WorkArgs, WorkVerb};
 use crate::error::CliError;

@@ -6,7 +6,7 @@ use super::{Context, flat, toned, wrapped};
 use crate::style::Tone;
 use crate::view::words;
 use crate::watch::app::App;
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let theme = &context.theme;

@@ -1,8 +1,8 @@
 //! The graph of tasks in wave columns: who stands in which wave, and what it waits for.
 
 use descartes_kernel::tasks::TasksState;
-use descartes_kernel::units::plural;
-use descartes_kernel::view::waves;
+use descartes_text::units::plural;
+use descartes_views::view::waves;
 use ratatui::text::{Line, Span};
 
 use super::task_mark::mark;

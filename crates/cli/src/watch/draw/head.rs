@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use descartes_kernel::units::show_duration;
-use descartes_kernel::view::{Status, show_cost, show_tokens};
+use descartes_text::units::show_duration;
+use descartes_views::view::{Status, show_cost, show_tokens};
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};

@@ -1,7 +1,7 @@
 //! The history: a row an iteration, and the whole of the one that is chosen.
 
 use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
-use descartes_kernel::view::{HistoryRow, Life, show_cost, show_tokens};
+use descartes_views::view::{HistoryRow, Life, show_cost, show_tokens};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

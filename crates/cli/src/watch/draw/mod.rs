@@ -14,7 +14,7 @@ mod tasks;
 
 use std::path::PathBuf;
 
-use descartes_kernel::display::is_visible;
+use descartes_text::display::is_visible;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ratatui::Frame;

@@ -1,7 +1,7 @@
 //! What the agent prints: the end of it as it grows, or any place in it.
 
-use descartes_kernel::reader::Source;
-use descartes_kernel::units::show_size;
+use descartes_agents::reader::Source;
+use descartes_text::units::show_size;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;

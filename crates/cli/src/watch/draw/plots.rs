@@ -1,6 +1,6 @@
 //! How long iterations took and what they cost, a column each.
 
-use descartes_kernel::view::{HistoryRow, show_cost};
+use descartes_views::view::{HistoryRow, show_cost};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -1,6 +1,6 @@
 //! How a task is marked by its status.
 
-use descartes_kernel::graph::TaskStatus;
+use descartes_plans::graph::TaskStatus;
 
 use crate::style::Tone;
 use crate::watch::theme::Theme;

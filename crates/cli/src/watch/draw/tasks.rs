@@ -1,8 +1,8 @@
 //! A task loop: its waves, who works on what, what is blocked and why, and the graph.
 
 use descartes_kernel::tasks::{Landing, TasksState};
-use descartes_kernel::units::plural;
-use descartes_kernel::view::{WaveStands, waves};
+use descartes_text::units::plural;
+use descartes_views::view::{WaveStands, waves};
 use ratatui::text::{Line, Span};
 
 use super::{Context, bar, flat, graph, pad, toned, wrapped};
@@ -31,7 +31,7 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
 fn wave_lines(tasks: &TasksState, context: &Context, columns: usize) -> Vec<Line<'static>> {
     let theme = &context.theme;
     let room = columns.saturating_sub(10 + 28).clamp(4, 40);
-    let line = |row: descartes_kernel::view::WaveRow| {
+    let line = |row: descartes_views::view::WaveRow| {
         let tone = match row.stands {
             WaveStands::Complete => Tone::Good,
             WaveStands::Stuck => Tone::Bad,

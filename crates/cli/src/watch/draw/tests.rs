@@ -7,7 +7,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{Event, FORMAT, Record};
 use descartes_kernel::transition::fold;
-use descartes_kernel::view::{Head, Life, Status, Story};
+use descartes_views::view::{Head, Life, Status, Story};
 use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

@@ -8,9 +8,9 @@ use descartes_client::logs::{LogPosition, LogWindow, RunLog};
 use descartes_client::{Follower, From, LoopHandle, LoopUpdate, Loops, Output, Query};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::apply;
-use descartes_kernel::view::{Head, HistoryRow, Story};
 use descartes_store::journal::last_records;
 use descartes_store::watching::BLIND;
+use descartes_views::view::{Head, HistoryRow, Story};
 
 use super::{OUTPUT_PACE, PACE, ScreenSender, Told};
 use crate::view::signal::Signal;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 
 use super::{Done, GitError, Trees};
 use crate::tasks::git_error::GitErrorKind;

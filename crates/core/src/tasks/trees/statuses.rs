@@ -8,9 +8,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use descartes_kernel::graph::TaskId;
 use descartes_kernel::tasks::{StatusText, TaskMarks, git_reason, landed_text};
-use descartes_kernel::units::plural;
+use descartes_plans::graph::TaskId;
+use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::half_landed::HalfLandedEntry;

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use descartes_agents::agent::{Choices, Invocation, Profile, Profiles, build};
 use descartes_core::host::{Host, HostSettings, OnExistingState};
-use descartes_kernel::agent::{Choices, Invocation, Profile, Profiles, build};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
 use descartes_kernel::event::{Event, RunFacts, StopBy};
-use descartes_kernel::units::Secs;
 use descartes_store::layout::StateRoot;
+use descartes_text::units::Secs;
 
 use super::format;
 use super::installed::{look_for, show_version};

@@ -1,8 +1,8 @@
 //! What a trial of an agent showed, a line a thing.
 
-use descartes_kernel::agent::{Invocation, Profile, Reports, VersionSeen};
+use descartes_agents::agent::{Invocation, Profile, Reports, VersionSeen};
 use descartes_kernel::event::{EndedBy, LimitKind, RunFacts};
-use descartes_kernel::units::plural;
+use descartes_text::units::plural;
 use serde::Serialize;
 
 use super::super::installed::Installed;

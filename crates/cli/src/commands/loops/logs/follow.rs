@@ -6,7 +6,7 @@ use std::time::Duration;
 use descartes_client::{Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::{LoopState, Phase};
-use descartes_kernel::view::Life;
+use descartes_views::view::Life;
 
 use super::{CHUNK, ShowOutput, StopShowing, wanted, whole};
 use crate::args::loops::LogsArgs;

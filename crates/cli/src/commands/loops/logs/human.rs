@@ -3,9 +3,9 @@
 
 use std::io;
 
+use descartes_agents::reader::Source;
 use descartes_client::logs::{Prose, RunLog, Thoughts, Tools, Transcript};
-use descartes_kernel::display::{Clean, Colours, Shown, one_line};
-use descartes_kernel::reader::Source;
+use descartes_text::display::{Clean, Colours, Shown, one_line};
 
 use super::lines::WholeLines;
 use super::raw::LastLines;

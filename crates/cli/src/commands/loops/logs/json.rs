@@ -3,10 +3,10 @@
 
 use std::io;
 
+use descartes_agents::agent::{AgentEvent, StreamParser};
+use descartes_agents::reader::Source;
 use descartes_client::logs::RunLog;
-use descartes_kernel::agent::{AgentEvent, StreamParser};
-use descartes_kernel::display::escape_json;
-use descartes_kernel::reader::Source;
+use descartes_text::display::escape_json;
 use serde_json::{Value, json};
 
 use super::{ShowOutput, write};

@@ -9,9 +9,9 @@ mod tasks;
 
 use std::io::{self, Read, Write};
 
+use descartes_agents::reader::Source;
 use descartes_client::logs::RunLog;
 use descartes_client::{ClientError, LoopHandle};
-use descartes_kernel::reader::Source;
 use descartes_store::logs::GapMarks;
 
 use self::human::Human;

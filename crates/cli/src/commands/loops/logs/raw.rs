@@ -2,8 +2,8 @@
 
 use std::io;
 
+use descartes_agents::reader::Source;
 use descartes_client::logs::RunLog;
-use descartes_kernel::reader::Source;
 
 use super::lines::WholeLines;
 use super::{ShowOutput, write};

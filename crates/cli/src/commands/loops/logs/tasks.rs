@@ -7,8 +7,8 @@ use std::time::Duration;
 use descartes_client::{Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::Event;
 use descartes_kernel::state::Phase;
-use descartes_kernel::view::Life;
 use descartes_store::watching::{BLIND, timeout};
+use descartes_views::view::Life;
 use nix::poll::{PollFd, PollFlags, poll};
 
 use super::follow::{Beside, Step};

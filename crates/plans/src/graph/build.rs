@@ -1,0 +1,309 @@
+//! The graph itself: names resolved, edges in two flat tables.
+//!
+//! A task with subtasks is a group: its subtasks are the work. Each group has two vertices: its
+//! exit (satisfied when all subtasks are) at the task's own index, and its entrance (satisfied
+//! when what the group depends on is). Subtasks wait for the entrance, dependents for the exit;
+//! so inherited dependencies cost one edge each, and every check and plan is O(V + E).
+
+use std::collections::hash_map::Entry;
+
+use super::hash::{NameMap, NameSet};
+use super::{Origin, Problem, TaskId, TaskNode, TaskStatus};
+
+/// The position of a task in its graph.
+pub type TaskIx = u32;
+
+/// Edges of all vertices, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Edges {
+    starts: Vec<u32>,
+    targets: Vec<u32>,
+}
+
+impl Edges {
+    /// Groups pairs (from, to) by their first, keeping the order of the pairs.
+    fn group(vertices: usize, pairs: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0_u32; vertices + 1];
+        for (from, _) in pairs {
+            starts[*from as usize + 1] += 1;
+        }
+        for vertex in 0..vertices {
+            starts[vertex + 1] += starts[vertex];
+        }
+        let mut next = starts.clone();
+        let mut targets = vec![0; pairs.len()];
+        for (from, to) in pairs {
+            let slot = &mut next[*from as usize];
+            targets[*slot as usize] = *to;
+            *slot += 1;
+        }
+        Self { starts, targets }
+    }
+
+    /// What a vertex points to.
+    pub(super) fn of(&self, vertex: u32) -> &[u32] {
+        let vertex = vertex as usize;
+        &self.targets[self.starts[vertex] as usize..self.starts[vertex + 1] as usize]
+    }
+}
+
+/// Tasks with their dependencies, as they were written; not yet known to be sound.
+#[derive(Clone, Debug)]
+pub struct TaskGraph {
+    nodes: Vec<TaskNode>,
+    index: NameMap<TaskId, TaskIx>,
+    /// The task's own dependencies that exist, without repeats.
+    own: Edges,
+    children: Edges,
+    parent: Vec<Option<TaskIx>>,
+    /// For each task with subtasks, the vertex of its entrance.
+    entrance: Vec<Option<u32>>,
+    /// For each entrance, its task.
+    groups: Vec<TaskIx>,
+    pub(super) preds: Edges,
+    pub(super) succs: Edges,
+    pub(super) problems: Vec<Problem>,
+}
+
+impl TaskGraph {
+    /// Builds a graph; what is wrong with it is told by [`TaskGraph::check`].
+    ///
+    /// The order of the tasks is the order of their file, and the last word where nothing else
+    /// decides which of two tasks comes first.
+    pub fn new(nodes: Vec<TaskNode>) -> Self {
+        Self::resolved(nodes, &[])
+    }
+
+    /// As [`TaskGraph::new`], where the caller has found dependencies already: `targets` names
+    /// the tasks of all dependencies, one after the other. Names are dear to look up in large
+    /// graphs.
+    pub fn resolved(nodes: Vec<TaskNode>, targets: &[Option<TaskIx>]) -> Self {
+        let mut problems = Vec::new();
+        let index = index_of(&nodes, &mut problems);
+        let own = resolve_dependencies(&nodes, &index, targets, &mut problems);
+        let (parent, family) = resolve_parents(&nodes, &index, &mut problems);
+        let children = Edges::group(nodes.len(), &family);
+        let (entrance, groups) = entrances(nodes.len(), &children);
+        let pairs = vertex_edges(&own, &children, &parent, &entrance);
+        let vertices = nodes.len() + groups.len();
+        let preds = Edges::group(vertices, &pairs);
+        let reversed: Vec<(u32, u32)> = pairs.iter().map(|(from, to)| (*to, *from)).collect();
+        let succs = Edges::group(vertices, &reversed);
+        Self {
+            nodes,
+            index,
+            own,
+            children,
+            parent,
+            entrance,
+            groups,
+            preds,
+            succs,
+            problems,
+        }
+    }
+
+    /// All tasks, in the order of the file.
+    pub fn nodes(&self) -> &[TaskNode] {
+        &self.nodes
+    }
+
+    pub fn node(&self, task: TaskIx) -> &TaskNode {
+        &self.nodes[task as usize]
+    }
+
+    /// The task of that name.
+    pub fn find(&self, id: &str) -> Option<TaskIx> {
+        self.index.get(id).copied()
+    }
+
+    /// What a task itself depends on, without what it inherits.
+    pub fn dependencies(&self, task: TaskIx) -> &[TaskIx] {
+        self.own.of(task)
+    }
+
+    /// The subtasks of a task.
+    pub fn subtasks(&self, task: TaskIx) -> &[TaskIx] {
+        self.children.of(task)
+    }
+
+    /// The task that a task is a part of.
+    pub fn parent(&self, task: TaskIx) -> Option<TaskIx> {
+        self.parent[task as usize]
+    }
+
+    /// Whether a task is work of this loop: no group, and not another tag's.
+    pub fn is_work(&self, task: TaskIx) -> bool {
+        self.entrance[task as usize].is_none() && self.node(task).origin == Origin::Own
+    }
+
+    /// What a task depends on, with what it inherits from the tasks that it is a part of.
+    pub fn all_dependencies(&self, task: TaskIx) -> Vec<TaskIx> {
+        let mut all = Vec::new();
+        let mut next = Some(task);
+        // A chain of parents cannot be longer than the graph, even where it is a ring.
+        for _ in 0..self.nodes.len() {
+            let Some(current) = next else { break };
+            all.extend(
+                self.dependencies(current)
+                    .iter()
+                    .filter(|dep| **dep != task),
+            );
+            next = self.parent(current);
+        }
+        let mut seen = NameSet::default();
+        all.retain(|dep| seen.insert(*dep));
+        all
+    }
+
+    pub(super) fn vertices(&self) -> usize {
+        self.nodes.len() + self.groups.len()
+    }
+
+    /// The task that a vertex belongs to.
+    pub(super) fn task_of(&self, vertex: u32) -> TaskIx {
+        match (vertex as usize).checked_sub(self.nodes.len()) {
+            Some(group) => self.groups[group],
+            None => vertex,
+        }
+    }
+
+    /// Whether a vertex is a task of its own, rather than a group's entrance or exit.
+    pub(super) fn is_leaf(&self, vertex: u32) -> bool {
+        (vertex as usize) < self.nodes.len() && self.entrance[vertex as usize].is_none()
+    }
+
+    pub(super) fn entrance(&self, task: TaskIx) -> Option<u32> {
+        self.entrance[task as usize]
+    }
+
+    pub(super) fn status(&self, task: TaskIx) -> TaskStatus {
+        self.node(task).status
+    }
+}
+
+fn index_of(nodes: &[TaskNode], problems: &mut Vec<Problem>) -> NameMap<TaskId, TaskIx> {
+    let mut index = NameMap::with_capacity_and_hasher(nodes.len(), Default::default());
+    for (task, node) in nodes.iter().enumerate() {
+        match index.entry(node.id.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(task as TaskIx);
+            }
+            Entry::Occupied(first) => {
+                let first = nodes[*first.get() as usize].place;
+                let (task, place) = (node.id.clone(), node.place);
+                problems.push(Problem::DuplicateId { task, first, place });
+            }
+        }
+    }
+    index
+}
+
+fn resolve_dependencies(
+    nodes: &[TaskNode],
+    index: &NameMap<TaskId, TaskIx>,
+    targets: &[Option<TaskIx>],
+    problems: &mut Vec<Problem>,
+) -> Edges {
+    let mut targets = targets.iter().copied();
+    let mut pairs = Vec::with_capacity(nodes.iter().map(|node| node.dependencies.len()).sum());
+    // The last task that named each task: a repeated dependency is the same one.
+    let mut named_by = vec![TaskIx::MAX; nodes.len()];
+    for (task, node) in nodes.iter().enumerate() {
+        let task = task as TaskIx;
+        for dependency in &node.dependencies {
+            let place = dependency.place;
+            let known = targets.next().flatten();
+            match known.or_else(|| index.get(&dependency.id).copied()) {
+                _ if dependency.id == node.id => {
+                    problems.push(Problem::SelfDependency {
+                        task: node.id.clone(),
+                        place,
+                    });
+                }
+                None => problems.push(Problem::UnknownDependency {
+                    task: node.id.clone(),
+                    dependency: dependency.id.clone(),
+                    place,
+                }),
+                Some(target) if named_by[target as usize] == task => {}
+                Some(target) => {
+                    named_by[target as usize] = task;
+                    pairs.push((task, target));
+                }
+            }
+        }
+    }
+    Edges::group(nodes.len(), &pairs)
+}
+
+type Family = (Vec<Option<TaskIx>>, Vec<(u32, u32)>);
+
+fn resolve_parents(
+    nodes: &[TaskNode],
+    index: &NameMap<TaskId, TaskIx>,
+    problems: &mut Vec<Problem>,
+) -> Family {
+    let mut parents = vec![None; nodes.len()];
+    let mut family = Vec::new();
+    let mut has_subtasks = vec![false; nodes.len()];
+    for (task, node) in nodes.iter().enumerate() {
+        let Some(parent) = &node.parent else { continue };
+        match index.get(parent) {
+            Some(found) if *found as usize == task => problems.push(Problem::Cycle {
+                path: vec![node.id.clone()],
+                tangled: 1,
+                place: node.place,
+            }),
+            Some(found) => {
+                parents[task] = Some(*found);
+                has_subtasks[*found as usize] = true;
+                family.push((*found, task as TaskIx));
+            }
+            None => problems.push(Problem::UnknownParent {
+                task: node.id.clone(),
+                parent: parent.clone(),
+                place: node.place,
+            }),
+        }
+    }
+    for (node, has_subtasks) in nodes.iter().zip(has_subtasks) {
+        let expanded = node.status == TaskStatus::Expanded && node.origin == Origin::Own;
+        if expanded && !has_subtasks {
+            let (task, place) = (node.id.clone(), node.place);
+            problems.push(Problem::ExpandedWithoutSubtasks { task, place });
+        }
+    }
+    (parents, family)
+}
+
+fn entrances(tasks: usize, children: &Edges) -> (Vec<Option<u32>>, Vec<TaskIx>) {
+    let mut groups = Vec::new();
+    let mut entrance = vec![None; tasks];
+    for (task, slot) in entrance.iter_mut().enumerate() {
+        if !children.of(task as u32).is_empty() {
+            *slot = Some((tasks + groups.len()) as u32);
+            groups.push(task as TaskIx);
+        }
+    }
+    (entrance, groups)
+}
+
+/// Pairs (vertex, what it waits for).
+fn vertex_edges(
+    own: &Edges,
+    children: &Edges,
+    parent: &[Option<TaskIx>],
+    entrance: &[Option<u32>],
+) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::with_capacity(own.targets.len() + 2 * children.targets.len());
+    for task in 0..entrance.len() as u32 {
+        // What the task waits for is awaited at the entrance of a group, else at the task.
+        let start = entrance[task as usize].unwrap_or(task);
+        pairs.extend(own.of(task).iter().map(|dependency| (start, *dependency)));
+        let above = parent[task as usize].and_then(|parent| entrance[parent as usize]);
+        pairs.extend(above.map(|entrance| (start, entrance)));
+        pairs.extend(children.of(task).iter().map(|child| (task, *child)));
+    }
+    pairs
+}

@@ -1,0 +1,197 @@
+//! A Markdown text as lines, with code fences and comments told apart.
+
+use std::ops::Range;
+
+use descartes_text::finding::{Finding, Place};
+
+/// What a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+    /// Text that means what it says.
+    Plain,
+    /// A fence, or code between fences: text and nothing else.
+    Code,
+    /// A comment: not there.
+    Comment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoadmapLine<'a> {
+    /// The line, from 1.
+    pub number: u32,
+    /// The byte at which it begins.
+    pub start: usize,
+    /// Its text without the line end.
+    pub text: &'a str,
+    pub kind: LineKind,
+}
+
+impl<'a> RoadmapLine<'a> {
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// White space at its begin, in bytes.
+    pub fn indent(&self) -> usize {
+        self.text.len() - self.text.trim_start().len()
+    }
+
+    /// The byte just behind its text.
+    pub fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    /// A place in it, by byte.
+    pub fn place(&self, byte: usize) -> Place {
+        let before = self.text.get(..byte).unwrap_or(self.text);
+        Place::at(self.number, before.chars().count() as u32 + 1)
+    }
+
+    /// Level and text of a heading.
+    pub fn heading(&self) -> Option<(usize, &'a str)> {
+        if self.kind != LineKind::Plain {
+            return None;
+        }
+        let level = self.text.bytes().take_while(|byte| *byte == b'#').count();
+        let rest = &self.text[level..];
+        let is_heading = (1..=6).contains(&level) && rest.starts_with([' ', '\t']);
+        is_heading.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
+    }
+}
+
+/// Splits a text into lines and finds its fences and comments.
+pub fn lines<'a>(text: &'a str, findings: &mut Vec<Finding>) -> Vec<RoadmapLine<'a>> {
+    let mut all: Vec<RoadmapLine<'a>> = Vec::new();
+    let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    while start < text.len() {
+        let end =
+            memchr::memchr(b'\n', &text.as_bytes()[start..]).map_or(text.len(), |at| start + at);
+        let line = &text[start..end];
+        let number = all.len() as u32 + 1;
+        let text = line.strip_suffix('\r').unwrap_or(line);
+        all.push(RoadmapLine {
+            number,
+            start,
+            text,
+            kind: LineKind::Plain,
+        });
+        start = end + 1;
+    }
+    let mut at = 0;
+    while at < all.len() {
+        at = match opening(&all[at]) {
+            None => at + 1,
+            Some(opening) => hide(&mut all, at, opening, findings),
+        };
+    }
+    all
+}
+
+enum Opening {
+    Fence { mark: char, length: usize },
+    Comment,
+}
+
+fn opening(line: &RoadmapLine<'_>) -> Option<Opening> {
+    let text = line.text.trim_start();
+    if text.starts_with("<!--") {
+        return Some(Opening::Comment);
+    }
+    let mark = text
+        .chars()
+        .next()
+        .filter(|mark| ['`', '~'].contains(mark))?;
+    let length = text
+        .chars()
+        .take_while(|character| *character == mark)
+        .count();
+    // Backticks later in the line make it code inside a sentence.
+    let is_fence = length >= 3 && !(mark == '`' && text[length..].contains('`'));
+    is_fence.then_some(Opening::Fence { mark, length })
+}
+
+/// Marks a fence or comment that begins at `at`; answers where to go on.
+fn hide(
+    all: &mut [RoadmapLine<'_>],
+    at: usize,
+    opening: Opening,
+    findings: &mut Vec<Finding>,
+) -> usize {
+    let place = Place::line(all[at].number);
+    let (kind, found) = match opening {
+        Opening::Comment => (LineKind::Comment, comment_end(all, at)),
+        Opening::Fence { mark, length } => (LineKind::Code, fence_end(all, at, mark, length)),
+    };
+    let Some(range) = found else {
+        let what = if kind == LineKind::Comment {
+            "comment"
+        } else {
+            "code fence"
+        };
+        let message =
+            format!("this {what} is never closed: the rest is read as if it had not been opened");
+        findings.push(Finding::warning(place, message).hint("close it"));
+        return at + 1;
+    };
+    let end = range.end;
+    for line in &mut all[range] {
+        line.kind = kind;
+    }
+    end
+}
+
+fn comment_end(all: &[RoadmapLine<'_>], at: usize) -> Option<Range<usize>> {
+    let end = (at..all.len()).find(|line| all[*line].text.contains("-->"))?;
+    Some(at..end + 1)
+}
+
+/// A fence inside a list ends with the list, as in Markdown.
+fn fence_end(
+    all: &[RoadmapLine<'_>],
+    at: usize,
+    mark: char,
+    length: usize,
+) -> Option<Range<usize>> {
+    let inside_list = all[at].indent() > 0;
+    for (offset, line) in all[at + 1..].iter().enumerate() {
+        let text = line.text.trim();
+        if text.len() >= length && text.chars().all(|character| character == mark) {
+            return Some(at..at + offset + 2);
+        }
+        if inside_list && !line.is_blank() && line.indent() == 0 {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_and_comments_are_told_apart_from_text() {
+        let text = "a\n```\n# no heading\n```\n<!-- x\n-->\n## H ##\r\n  ~~~sh\n  b\n- c\n";
+        let mut findings = Vec::new();
+        let all = lines(text, &mut findings);
+        let kinds: Vec<LineKind> = all.iter().map(|line| line.kind).collect();
+        use LineKind::{Code, Comment, Plain};
+        assert_eq!(
+            kinds,
+            [
+                Plain, Code, Code, Code, Comment, Comment, Plain, Plain, Plain, Plain
+            ]
+        );
+        assert_eq!(all[6].heading(), Some((2, "H")));
+        assert_eq!(all[2].heading(), None);
+        assert_eq!(
+            findings.len(),
+            1,
+            "the fence that the list ended: {findings:?}"
+        );
+        assert_eq!(findings[0].line, 8);
+        for line in &all {
+            assert_eq!(&text[line.start..line.end()], line.text);
+        }
+    }
+}

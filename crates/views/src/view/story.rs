@@ -1,0 +1,225 @@
+//! What happened in a loop: its iterations, and beside them waits, notes of the person and
+//! warnings. A fold that forgets the oldest, so that a loop of any length can be told.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{History, HistoryRow};
+use descartes_kernel::control::{Command, CommandId};
+use descartes_kernel::event::{Event, Record, WaitEnd};
+use descartes_kernel::state::{LoopState, Wait};
+use descartes_kernel::steering::Sender;
+use descartes_text::units::plural;
+
+/// A wait for a provider, or after failures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitRow {
+    pub since: Timestamp,
+    /// Until when, as it was meant.
+    pub until: Timestamp,
+    pub why: String,
+    /// When and by what it ended; `None` while it lasts.
+    pub ended: Option<(Timestamp, WaitEnd)>,
+}
+
+/// A note of the person.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NoteRow {
+    /// The command that brought it.
+    pub id: CommandId,
+    /// When it was said; `None` where only the note itself is left.
+    pub at: Option<Timestamp>,
+    pub text: String,
+    /// The iteration that was told, once one was; 0 for a task loop, which tells its tasks.
+    pub given_to: Option<u32>,
+}
+
+/// Something else that a person should know.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Remark {
+    pub at: Timestamp,
+    pub text: String,
+}
+
+/// What happened, newest last. Give it records in order.
+#[derive(Clone, Debug)]
+pub struct Story {
+    keep: usize,
+    history: History,
+    rows: VecDeque<HistoryRow>,
+    waits: VecDeque<WaitRow>,
+    notes: VecDeque<NoteRow>,
+    remarks: VecDeque<Remark>,
+}
+
+impl Story {
+    /// An empty one that remembers the last `keep` of each kind.
+    pub fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            history: History::default(),
+            rows: VecDeque::new(),
+            waits: VecDeque::new(),
+            notes: VecDeque::new(),
+            remarks: VecDeque::new(),
+        }
+    }
+
+    /// Takes what the state still knows of the time before the first record given.
+    pub fn take_state(&mut self, state: &LoopState) {
+        let missing =
+            |note: &&descartes_kernel::state::Note| self.notes.iter().all(|row| row.id != note.id);
+        let given = |id| {
+            let run = state.run().filter(|run| run.notes.contains(&id));
+            run.map(|run| run.iteration)
+        };
+        let notes: Vec<NoteRow> = state
+            .notes
+            .iter()
+            .filter(missing)
+            .map(|note| NoteRow {
+                id: note.id,
+                at: None,
+                text: note.text.clone(),
+                given_to: given(note.id),
+            })
+            .collect();
+        for note in notes.into_iter().rev() {
+            self.notes.push_front(note);
+        }
+        if let Some(wait) = state.wait.as_ref().filter(|_| self.waits.is_empty()) {
+            self.waits.push_back(WaitRow {
+                since: wait.since,
+                until: wait.until,
+                why: wait.why(),
+                ended: None,
+            });
+        }
+    }
+
+    /// Takes a record.
+    pub fn push(&mut self, record: &Record) {
+        if let Some(row) = self.history.push(record) {
+            add(&mut self.rows, row, self.keep);
+        }
+        match &record.event {
+            Event::WaitStarted { until, reason } => {
+                let wait = Wait {
+                    until: *until,
+                    reason: reason.clone(),
+                    since: record.at,
+                };
+                let row = WaitRow {
+                    since: record.at,
+                    until: *until,
+                    why: wait.why(),
+                    ended: None,
+                };
+                add(&mut self.waits, row, self.keep);
+            }
+            Event::WaitEnded { by } => {
+                if let Some(wait) = self.waits.back_mut() {
+                    wait.ended = Some((record.at, *by));
+                }
+            }
+            Event::CommandAccepted {
+                id,
+                command: Command::Say { text },
+                ..
+            } => {
+                let note = NoteRow {
+                    id: *id,
+                    at: Some(record.at),
+                    text: text.clone(),
+                    given_to: None,
+                };
+                add(&mut self.notes, note, self.keep);
+            }
+            Event::RunStarted {
+                iteration, notes, ..
+            } => {
+                let given = self.notes.iter_mut().filter(|row| notes.contains(&row.id));
+                given.for_each(|row| row.given_to = Some(*iteration));
+            }
+            Event::CommandEffective { id } => {
+                let told = |row: &&mut NoteRow| row.id == *id && row.given_to.is_none();
+                if let Some(note) = self.notes.iter_mut().find(told) {
+                    note.given_to = Some(0);
+                }
+            }
+            _ => {}
+        }
+        if let Some(text) = remark(&record.event) {
+            let remark = Remark {
+                at: record.at,
+                text,
+            };
+            add(&mut self.remarks, remark, self.keep);
+        }
+    }
+
+    /// Iterations that are over (and runs that met a limit).
+    pub fn rows(&self) -> &VecDeque<HistoryRow> {
+        &self.rows
+    }
+
+    /// The iteration that is under way.
+    pub fn current(&self) -> Option<&HistoryRow> {
+        self.history.current()
+    }
+
+    pub fn waits(&self) -> &VecDeque<WaitRow> {
+        &self.waits
+    }
+
+    /// Notes of the person.
+    pub fn notes(&self) -> &VecDeque<NoteRow> {
+        &self.notes
+    }
+
+    /// Warnings, changes, nudges.
+    pub fn remarks(&self) -> &VecDeque<Remark> {
+        &self.remarks
+    }
+}
+
+fn add<T>(list: &mut VecDeque<T>, item: T, keep: usize) {
+    if list.len() >= keep {
+        list.pop_front();
+    }
+    list.push_back(item);
+}
+
+fn remark(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Warning { message } => message.clone(),
+        Event::GateFileChanged { file, task } => match task {
+            Some(task) => {
+                format!("gate file {file} has changed since the loop began (task {task})")
+            }
+            None => format!("gate file {file} has changed since the loop began"),
+        },
+        Event::Nudged { iterations } => {
+            let still = plural(u64::from(*iterations), "iteration");
+            format!("{still} without progress: the agent was told")
+        }
+        Event::ConfigChanged { change, by, from } => {
+            let (what, who) = (change.names().join(", "), from.as_ref().map(Sender::words));
+            let who = who.map_or_else(String::new, |who| format!(": {who}"));
+            format!("settings were changed ({what}) by {by}{who}")
+        }
+        Event::StateEdited { .. } => "the state file was edited by hand".to_owned(),
+        Event::Paused => "paused".to_owned(),
+        Event::Unpaused => "unpaused".to_owned(),
+        Event::Branched { name } => format!("on branch {name}"),
+        Event::Moved {
+            working_directory, ..
+        } => format!("works in {} from now on", working_directory.display()),
+        Event::Tagged { name } => format!("tagged {name}"),
+        Event::LoopReopened => "resumed".to_owned(),
+        Event::Unknown => "something written by a newer version".to_owned(),
+        _ => return None,
+    })
+}

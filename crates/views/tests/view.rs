@@ -1,0 +1,229 @@
+//! What a person sees of a loop, folded from records.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::control::Command;
+use descartes_kernel::event::{
+    Event, FORMAT, LimitKind, LimitTold, Record, TreeFacts, Verdict, WaitEnd, WaitReason,
+};
+use descartes_kernel::sched::{self, AttemptEnd, BlockReason, Next};
+use descartes_kernel::state::{GateSummary, IterationSummary, LoopState, Spent};
+use descartes_kernel::tasks::PlannedTask;
+use descartes_kernel::transition::fold;
+use descartes_views::view::{Head, Life, Status, Story, WaveStands, waves};
+use jiff::Timestamp;
+use serde_json::json;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_750_000_000 + second).unwrap()
+}
+
+/// Records one second apart, after the loop was created.
+fn records(limit: Option<u32>, events: Vec<Event>) -> Vec<Record> {
+    let created = Event::LoopCreated {
+        loop_id: "01".into(),
+        name: "auth".into(),
+        config: Box::new(IterativeLoopConfig {
+            command: "agent".into(),
+            max_iterations: limit,
+            ..Default::default()
+        }),
+        started_at: at(0),
+        iterations: 0,
+        summaries: Vec::new(),
+        spent: None,
+        ended: None,
+    };
+    let numbered = std::iter::once(created).chain(events).enumerate();
+    numbered
+        .map(|(seq, event)| Record {
+            v: FORMAT,
+            seq: seq as u64,
+            at: at(seq as i64),
+            event,
+        })
+        .collect()
+}
+
+fn started(iteration: u32, notes: Vec<u64>) -> Event {
+    Event::RunStarted {
+        run: u64::from(iteration),
+        iteration,
+        agent: 0,
+        guard_pid: None,
+        prompt: String::new(),
+        prompt_bytes: 0,
+        before: TreeFacts::default(),
+        notes,
+    }
+}
+
+fn state(records: &[Record]) -> LoopState {
+    fold(records).unwrap().unwrap()
+}
+
+#[test]
+fn a_limit_is_no_goal_and_none_has_no_bar() {
+    let running = records(Some(20), vec![started(1, Vec::new())]);
+    let head = Head::of(&state(&running), Life::Alive);
+    assert_eq!(head.progress(), "iteration 1 of at most 20");
+    assert_eq!(head.fraction(), Some(0.05));
+    assert_eq!(head.elapsed(at(61)), Duration::from_secs(61));
+    let unlimited = records(None, vec![started(1, Vec::new())]);
+    let head = Head::of(&state(&unlimited), Life::Gone);
+    assert_eq!(
+        (head.progress().as_str(), head.fraction()),
+        ("iteration 1, no limit", None)
+    );
+    assert_eq!(head.status, Status::Interrupted);
+}
+
+#[test]
+fn waits_count_down_and_are_remembered_with_their_end() {
+    let limit = LimitTold {
+        kind: LimitKind::Usage,
+        words: "usage limit".into(),
+        until: None,
+    };
+    let mut events = vec![Event::WaitStarted {
+        until: at(100),
+        reason: WaitReason::Limit(limit),
+    }];
+    let waiting = records(Some(20), events.clone());
+    let head = Head::of(&state(&waiting), Life::Alive);
+    assert_eq!(head.wait_left(at(40)), Some(Duration::from_secs(60)));
+    assert_eq!(head.wait_left(at(400)), Some(Duration::ZERO));
+    events.push(Event::WaitEnded { by: WaitEnd::Retry });
+    let mut story = Story::new(10);
+    records(Some(20), events).iter().for_each(|r| story.push(r));
+    let wait = &story.waits()[0];
+    assert_eq!((wait.why.as_str(), wait.since), ("usage limit", at(1)));
+    assert_eq!(wait.ended, Some((at(2), WaitEnd::Retry)));
+}
+
+#[test]
+fn a_note_is_told_with_the_iteration_that_got_it_and_old_ones_are_forgotten() {
+    let say = |id: u64| Event::CommandAccepted {
+        id,
+        command: Command::Say {
+            text: format!("note {id}"),
+        },
+        from: None,
+    };
+    let all = records(Some(20), vec![say(0), started(1, vec![0]), say(1), say(2)]);
+    let mut story = Story::new(2);
+    all[..4].iter().for_each(|r| story.push(r));
+    let given: Vec<_> = story.notes().iter().map(|note| note.given_to).collect();
+    assert_eq!(given, [Some(1), None]);
+    story.push(&all[4]);
+    let texts: Vec<_> = story.notes().iter().map(|n| n.text.as_str()).collect();
+    assert_eq!(texts, ["note 1", "note 2"]);
+    let mut late = Story::new(2);
+    late.take_state(&state(&all));
+    let given: Vec<_> = late.notes().iter().map(|note| note.given_to).collect();
+    assert_eq!(
+        given,
+        [Some(1), None, None],
+        "what still waits is known of old"
+    );
+}
+
+#[test]
+fn waves_tell_label_and_bar_from_the_same_numbers() {
+    let task = |id: &str, wave| -> PlannedTask {
+        serde_json::from_value(json!({"id": id, "title": "t", "wave": wave})).unwrap()
+    };
+    let begin = |id: &str, slot| sched::Event::AttemptStarted {
+        task: id.into(),
+        slot,
+        attempt: 1,
+    };
+    let end = |id: &str, next| sched::Event::AttemptEnded {
+        task: id.into(),
+        end: AttemptEnd::Interrupted,
+        next,
+    };
+    let reason = BlockReason::Agent {
+        message: "no key".into(),
+    };
+    let steps = [
+        begin("1", 0),
+        end("1", Next::Done),
+        begin("2", 0),
+        end("2", Next::Done),
+        begin("3", 0),
+        end("3", Next::Block { reason }),
+        begin("4", 0),
+    ];
+    let mut events = vec![Event::TasksPlanned {
+        held: Vec::new(),
+        tag: "auth".into(),
+        tasks: vec![
+            task("1", 1),
+            task("2", 1),
+            task("3", 2),
+            task("4", 3),
+            task("5", 3),
+            task("6", 4),
+        ],
+    }];
+    events.extend(steps.map(|event| Event::Tasks {
+        event: Box::new(event),
+    }));
+    let state = state(&records(Some(100), events));
+    let rows = waves(state.tasks.as_deref().unwrap());
+    let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
+    assert_eq!(
+        labels,
+        [
+            "Complete (2 tasks)",
+            "Blocked (0/1 task)",
+            "In Progress (0/2 tasks)",
+            "Pending (1 task)"
+        ]
+    );
+    assert_eq!(rows[0].fraction(), 1.0);
+    assert_eq!(rows[2].stands, WaveStands::InProgress);
+    let head = Head::of(&state, Life::Alive);
+    assert_eq!(head.progress(), "2 of 6 tasks done");
+}
+
+#[test]
+fn runs_of_tasks_are_rows_of_the_history() {
+    let summary = IterationSummary {
+        iteration: 1,
+        exit_code: Some(0),
+        verdict: Some(Verdict::Refused),
+        gates: vec![GateSummary {
+            command: "make".into(),
+            exit_code: Some(2),
+            duration_ms: 7,
+        }],
+        ..Default::default()
+    };
+    let run = Event::TaskRun {
+        task: "3".into(),
+        loop_id: "02".into(),
+        iterations: 2,
+        summary: Box::new(summary),
+        spent: Spent {
+            ms: 1500,
+            tokens: Some(10),
+            ..Default::default()
+        },
+        wall_ms: None,
+    };
+    let mut story = Story::new(10);
+    records(Some(20), vec![run])
+        .iter()
+        .for_each(|r| story.push(r));
+    let row = &story.rows()[0];
+    let Some((task, loop_id)) = &row.task else {
+        panic!("{row:?}")
+    };
+    assert_eq!((&**task, loop_id.as_str()), ("3", "02"));
+    assert_eq!((row.iteration, row.duration_ms), (2, 1500));
+    assert!(row.claimed && !row.gates[0].passed());
+}
