@@ -11,7 +11,7 @@ pub fn take(lab: &Lab) -> Rows {
     let profile = lab.form.pick("ci", "release");
     let mut cargo = Command::new("cargo");
     cargo.args(["test", "--quiet", "--profile", profile]);
-    cargo.args(["--package", "descartes-kernel", "--test", "agent_speed"]);
+    cargo.args(["--package", "descartes-agents", "--test", "agent_speed"]);
     cargo.args(["--", "--ignored", "--nocapture"]);
     let output = cargo.current_dir(root()).output();
     let output = output.map_err(|error| format!("cargo: {error}"))?;
