@@ -1,5 +1,5 @@
 //! M-parse: how quickly streams are read, on one core, and in how much memory. The measuring
-//! itself is a test of the kernel, which is run here as it is built for users.
+//! itself is a test of `agents`, which is run here as it is built for users.
 
 use std::process::Command;
 
