@@ -31,7 +31,7 @@ use super::driver::Driver;
 use super::error::HostError;
 use super::existing::{OnExistingState, check_free, decide};
 use super::gate_files::gate_files;
-use super::held::{Host, LoopKind};
+use super::handle::{Host, LoopKind};
 use super::leftovers::{sweep_state_file, wait_for_leaving};
 use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;

@@ -22,7 +22,7 @@ use tracing::info;
 
 use super::agent::{last_seen, resolve_all};
 use super::error::HostError;
-use super::held::Host;
+use super::handle::Host;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
 use super::open::{Held, assemble};

@@ -9,7 +9,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::Standstill;
 
-use super::held::Host;
+use super::handle::Host;
 use super::task_loop::Retry;
 
 /// A loop to take up.

@@ -1,11 +1,13 @@
 //! Git's list of stashes, and who took what out of it.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use descartes_kernel::tasks::stash_branch;
+use descartes_store::safe_open::{Options, open_user_file};
 
 use super::Done;
 use crate::tasks::git::Repo;
@@ -13,6 +15,9 @@ use crate::tasks::git::Repo;
 /// A list that changes while it is read is read again so often.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// A line has about 150 bytes.
+const LARGEST_LOG: u64 = 4 << 20;
 
 /// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +48,25 @@ pub(super) struct KnownStashes {
     pub(super) taken: Vec<TakenStash>,
 }
 
+impl KnownStashes {
+    fn note(&mut self, list: &[Stash], branches: &str) {
+        self.seen.retain(|commit, branch| {
+            let is_there = list.iter().any(|stash| stash.commit == *commit);
+            if !is_there {
+                self.gone.push((commit.clone(), branch.clone()));
+            }
+            is_there
+        });
+        for stash in list {
+            let branch = stash_branch(&stash.words);
+            if let Some(branch) = branch.filter(|branch| branch.starts_with(branches)) {
+                let (commit, branch) = (stash.commit.clone(), branch.to_owned());
+                self.seen.insert(commit, branch);
+            }
+        }
+    }
+}
+
 /// Looks at the list, from whichever thread.
 pub(super) struct StashList {
     user: Repo,
@@ -54,7 +78,7 @@ pub(super) struct StashList {
     pub(super) refs: String,
     /// The file in which git keeps the list, while it is watched.
     pub(super) log: OnceLock<PathBuf>,
-    ledger: Mutex<KnownStashes>,
+    known: Mutex<KnownStashes>,
     /// Held while it is found out who took what.
     asking: Mutex<()>,
 }
@@ -68,13 +92,13 @@ impl StashList {
             branches: format!("descartes/{ref_tag}/"),
             refs: format!("refs/descartes/{ref_tag}/stash"),
             log: OnceLock::new(),
-            ledger: Mutex::default(),
+            known: Mutex::default(),
             asking: Mutex::default(),
         }
     }
 
-    pub(super) fn ledger(&self) -> MutexGuard<'_, KnownStashes> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn known(&self) -> MutexGuard<'_, KnownStashes> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The list, newest first. Agents change it at any moment.
@@ -104,50 +128,42 @@ impl StashList {
 
     /// What is in the list, after everything that left it is accounted for.
     pub(super) fn look(&self) -> Done<Vec<Stash>> {
-        self.take_note()?;
+        let list = self.list()?;
+        if !self.take_note().is_ok_and(|noted| noted) {
+            self.known().note(&list, &self.branches);
+        }
         self.find_takers();
-        self.list()
+        Ok(list)
     }
 
-    /// Takes note of what is in the list, and of what is there no more. This is quick where the
-    /// list is a file, for a stash may be put there and taken within milliseconds: git writes that
-    /// file before the ref of a first stash is to be seen, so nobody else is asked. Says whether
-    /// anything is gone.
+    /// Takes note of what is in the file of the list, and of what is there no more; whether there is
+    /// such a file. This is quick, for a stash may be put there and taken within milliseconds: git
+    /// writes that file before the ref of a first stash is to be seen, so nobody else is asked.
     pub(super) fn take_note(&self) -> Done<bool> {
-        // The list is read under the lock: an older one must not follow a newer one.
-        let mut ledger = self.ledger();
-        let list = match self.log.get() {
-            Some(log) => read_log(log)?,
-            None => self.list()?,
+        let Some(log) = self.log.get() else {
+            return Ok(false);
         };
-        let KnownStashes { seen, gone, .. } = &mut *ledger;
-        seen.retain(|commit, branch| {
-            let is_there = list.iter().any(|stash| stash.commit == *commit);
-            if !is_there {
-                gone.push((commit.clone(), branch.clone()));
-            }
-            is_there
-        });
-        for stash in list {
-            let branch = stash_branch(&stash.words);
-            if let Some(branch) = branch.filter(|branch| branch.starts_with(&self.branches)) {
-                let branch = branch.to_owned();
-                seen.insert(stash.commit, branch);
-            }
-        }
-        Ok(!gone.is_empty())
+        // Read under the lock: an older list must not follow a newer one.
+        let mut known = self.known();
+        known.note(&read_log(log)?, &self.branches);
+        Ok(true)
+    }
+
+    /// Whether something is in the list no more, and nobody has found out who took it.
+    pub(super) fn is_something_gone(&self) -> bool {
+        !self.known().gone.is_empty()
     }
 
     /// Finds out who took what is in the list no more.
     pub(super) fn find_takers(&self) {
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let Some((commit, owner)) = self.ledger().gone.pop() else {
+            let Some((commit, owner)) = self.known().gone.pop() else {
                 return;
             };
             // A commit that is gone from the repository as well tells nothing.
             if let Ok(Some(taken)) = self.taken_by(commit, owner) {
-                self.ledger().taken.push(taken);
+                self.known().taken.push(taken);
             }
         }
     }
@@ -242,13 +258,19 @@ fn holds_all(slot: &Repo, files: &[(String, String)]) -> bool {
     })
 }
 
-/// The entries of the file in which git keeps the list.
+/// The entries of the file in which git keeps the list. Agents can put anything in its place: what is
+/// no file, or larger than any such list, is an error at once.
 fn read_log(log: &Path) -> Done<Vec<Stash>> {
-    let text = match fs_err::read(log) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+    let file = match open_user_file(log, Options::new().read()) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
+    let mut text = Vec::new();
+    file.take(LARGEST_LOG + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > LARGEST_LOG {
+        return Err(io::Error::from(ErrorKind::FileTooLarge).into());
+    }
     let entry = |line: &str| {
         let (head, words) = line.split_once('\t')?;
         Some(Stash {
@@ -292,13 +314,35 @@ mod tests {
         let list = StashList::new(&user, &world.project(), "auth");
         let log = world.project().join(".git/logs/refs/stash");
         list.log.set(log).unwrap();
-        assert!(!list.take_note().unwrap());
-        assert_eq!(list.ledger().seen[&commit], "descartes/auth/1");
+        assert!(list.take_note().unwrap() && !list.is_something_gone());
+        assert_eq!(list.known().seen[&commit], "descartes/auth/1");
 
         fs_err::rename(refs.join("stash.lock"), refs.join("stash")).unwrap();
         world.git(["stash", "pop", "-q"]);
-        assert!(list.take_note().unwrap());
+        assert!(list.take_note().unwrap() && list.is_something_gone());
         let gone = (commit, "descartes/auth/1".to_owned());
-        assert_eq!(list.ledger().gone, [gone]);
+        assert_eq!(list.known().gone, [gone]);
+    }
+
+    /// Agents write to the folder of git's that the list lies in.
+    #[test]
+    fn what_is_put_in_the_place_of_the_log_stops_nobody() {
+        let world = World::new();
+        world.git_init();
+        let user = Repo::at(&world.project(), &Git::default());
+        let list = StashList::new(&user, &world.project(), "auth");
+        let log = world.project().join(".git/logs/refs/stash");
+        list.log.set(log.clone()).unwrap();
+        assert!(list.take_note().unwrap(), "no log yet is an empty list");
+        let mode = nix::sys::stat::Mode::S_IRWXU;
+        nix::unistd::mkfifo(&log, mode).unwrap();
+        assert!(list.take_note().is_err());
+        assert_eq!(list.look().unwrap(), [], "git itself is asked");
+        fs_err::remove_file(&log).unwrap();
+        fs_err::File::create(&log)
+            .unwrap()
+            .set_len(LARGEST_LOG + 1)
+            .unwrap();
+        assert!(list.take_note().is_err());
     }
 }

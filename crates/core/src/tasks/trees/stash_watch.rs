@@ -59,7 +59,7 @@ fn read(list: &StashList, watching: &Watching, changed: &SyncSender<()>, stop: &
             true => BLIND,
             false => LOOK_AGAIN,
         };
-        if noted.is_ok_and(|is_gone| is_gone) {
+        if list.is_something_gone() {
             // One that waits is enough: all that is gone is asked for at once.
             let _ = changed.try_send(());
         }

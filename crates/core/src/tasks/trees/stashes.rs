@@ -129,8 +129,8 @@ impl Trees {
                 short(&stash.commit),
             ));
         }
-        let mut ledger = self.stashes.list.ledger();
-        for taken in &mut ledger.taken {
+        let mut known = self.stashes.list.known();
+        for taken in &mut known.taken {
             let (files, commit) = (named(&taken.files), short(&taken.commit).to_owned());
             if taken.owner == branch && !std::mem::replace(&mut taken.told_owner, true) {
                 words.push(format!(
