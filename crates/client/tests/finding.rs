@@ -295,7 +295,7 @@ fn happen(made: &mut common::Made, step: &Step) {
     use descartes_kernel::control::Command;
     use descartes_kernel::event::{WaitEnd, WaitReason};
     use descartes_kernel::state::Phase;
-    let ready = made.state.phase == Phase::Ready;
+    let ready = matches!(made.state.phase, Phase::Ready { .. });
     let over = matches!(made.state.phase, Phase::Finished { .. });
     match step {
         Step::Iterate(how) if ready => {

@@ -76,14 +76,14 @@ fn what_is_said_to_a_stopped_loop_stands_in_its_journal() {
     };
     recorded(&found, &set(change));
     let state = resumable(&made);
-    assert_eq!(state.notes[0].text, "use jiff");
-    assert_eq!(state.pause, Pause::Asked);
+    assert_eq!(state.next_prompt.notes[0].text, "use jiff");
+    assert_eq!(state.requests.pause, Pause::Asked);
     assert_eq!(state.config.max_iterations, Some(99));
-    assert!(state.wait.is_some());
+    assert!(state.wait().is_some());
     recorded(&found, &Command::RetryNow);
     recorded(&found, &Command::Unpause);
     let state = resumable(&made);
-    assert_eq!((state.pause, state.wait), (Pause::No, None));
+    assert_eq!((state.requests.pause, state.wait()), (Pause::No, None));
     assert_eq!(found.life().unwrap(), descartes_views::view::Life::Gone);
 }
 
@@ -145,7 +145,7 @@ fn cancelling_a_stopped_loop_only_records_it_and_no_number_is_used_twice() {
         state.iterations, 2,
         "the number of the lost iteration is used up"
     );
-    assert_eq!(state.pending.len(), 1, "the note");
+    assert_eq!(state.requests.pending.len(), 1, "the note");
     let file = load(made.file.path()).unwrap().state;
     assert!(file.completed && file.exit_reason == IterativeExitReason::UserCancelled);
     // Once more there is nothing to record.
@@ -222,7 +222,7 @@ fn a_persons_edit_comes_first_a_torn_file_is_mended_and_another_loops_is_left_al
         done.notices
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
-    assert_eq!(found.state().unwrap().notes.len(), 2);
+    assert_eq!(found.state().unwrap().next_prompt.notes.len(), 2);
 
     let newer = text.replace("\"version\": \"1.0\"", "\"version\": \"2.0\"");
     std::fs::write(&path, &newer).unwrap();
@@ -397,8 +397,8 @@ fn a_command_that_a_dying_host_had_taken_is_not_recorded_again() {
         (ticket.id(), ticket.effect(SHORT).unwrap()),
         (1, ControlEffect::HostGone)
     );
-    assert_eq!(found.state().unwrap().notes.len(), 1);
-    assert!(matches!(made.state.phase, Phase::Ready));
+    assert_eq!(found.state().unwrap().next_prompt.notes.len(), 1);
+    assert!(matches!(made.state.phase, Phase::Ready { .. }));
 }
 
 #[test]
@@ -409,5 +409,5 @@ fn a_loop_whose_state_file_another_runs_on_is_not_touched() {
     let _lock = new.lock();
     let error = world.find("0192aaaa-1").send(&say("x")).unwrap_err();
     assert!(error.to_string().contains("0193bbbb-1"), "{error}");
-    assert!(old.state.notes.is_empty());
+    assert!(old.state.next_prompt.notes.is_empty());
 }

@@ -1,7 +1,7 @@
 //! The prompt of an iteration: spec block, the task, and the context block.
 
 use crate::event::{ExitStatus, GateEnd, GateFacts, NearMissFacts};
-use crate::state::{Claimed, Refusal};
+use crate::state::{Claimed, FailedGate};
 use descartes_plans::spec::{self, LoopSpecConfig, SpecFile, SpecSources, estimate_tokens};
 use descartes_text::units::plural;
 
@@ -38,7 +38,7 @@ pub struct PromptParts<'a> {
     pub hint: PromiseHint,
     pub style: ContextStyle,
     /// A gate that was red.
-    pub refusal: Option<&'a Refusal>,
+    pub failed_gate: Option<&'a FailedGate>,
     /// Notes of the person.
     pub notes: Vec<&'a str>,
     /// A promise of the iteration before that did not count.
@@ -118,7 +118,7 @@ pub fn first_prompt(task: &str, promise: Option<&str>) -> String {
         promise,
         hint: PromiseHint::On,
         style: ContextStyle::Full,
-        refusal: None,
+        failed_gate: None,
         notes: Vec::new(),
         near_miss: None,
         nudge: None,
@@ -151,8 +151,8 @@ fn context(parts: &PromptParts<'_>) -> Option<String> {
     if !bullets.is_empty() {
         sections.push(format!("ITERATION CONTEXT:\n{}", bullets.join("\n")));
     }
-    if let Some(refusal) = parts.refusal {
-        sections.push(refusal_section(refusal));
+    if let Some(failed) = parts.failed_gate {
+        sections.push(failed_gate_section(failed));
     }
     sections.extend(parts.near_miss.map(NearMiss::sentence));
     if let (Some(still), ContextStyle::Full) = (parts.nudge, parts.style) {
@@ -168,17 +168,17 @@ fn context(parts: &PromptParts<'_>) -> Option<String> {
     (!sections.is_empty()).then(|| format!("---\n{}\n---\n", sections.join("\n\n")))
 }
 
-fn refusal_section(refusal: &Refusal) -> String {
+fn failed_gate_section(failed: &FailedGate) -> String {
     let GateFacts {
         command, end, tail, ..
-    } = &refusal.gate;
+    } = &failed.gate;
     let how = match end {
         GateEnd::Exit(ExitStatus::Code(code)) => format!("exit code {code}"),
         GateEnd::Exit(ExitStatus::Signal(signal)) => format!("killed by signal {signal}"),
         GateEnd::Timeout => "timed out".to_owned(),
         GateEnd::Cancelled => "was stopped".to_owned(),
     };
-    let head = match refusal.claimed {
+    let head = match failed.claimed {
         Claimed::Yes => "VERIFICATION FAILED: you claimed to be done, but this check did not pass:",
         Claimed::No => "VERIFICATION FAILED: this check did not pass:",
     };
@@ -274,15 +274,15 @@ mod tests {
             promise: Some("COMPLETE"),
             hint: PromiseHint::Off,
             style: ContextStyle::Full,
-            refusal: None,
+            failed_gate: None,
             notes: vec![],
             near_miss: None,
             nudge: None,
         }
     }
 
-    fn refusal() -> Refusal {
-        Refusal {
+    fn failed_gate() -> FailedGate {
+        FailedGate {
             gate: GateFacts {
                 gate: 0,
                 command: "cargo test".into(),
@@ -336,10 +336,10 @@ mod tests {
 
     #[test]
     fn fresh_context_keeps_gate_failures_and_notes_alone() {
-        let refusal = refusal();
+        let failed = failed_gate();
         let fresh = build(&PromptParts {
             style: ContextStyle::Fresh,
-            refusal: Some(&refusal),
+            failed_gate: Some(&failed),
             notes: vec!["use jiff"],
             nudge: Some(5),
             ..parts(4)

@@ -1,16 +1,18 @@
-//! The state of a loop: inside, enums that carry their own data; outside, the state
-//! file's shape that people and scripts read.
+//! The state of a loop: enums that carry their own data. `file` is the shape that people and their
+//! scripts read, `stored` the one of checkpoints.
+
+mod file;
+mod stored;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Environment, IterativeLoopConfig, KEPT_SUMMARIES};
 use crate::control::{Command, CommandId};
 use crate::event::facts::{
-    EndedBy, GateFacts, HostFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
+    GateFacts, NearMissFacts, RunFacts, StopBy, TreeFacts, Verdict, WaitReason,
 };
 use crate::field_change::FieldChange;
 use crate::outcome::IterativeExitReason;
@@ -18,177 +20,8 @@ pub use crate::spent::Spent;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
 use descartes_plans::graph::TaskId;
-
-/// One iteration as the state file tells it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct IterationSummary {
-    /// From 0.
-    pub iteration: u32,
-    /// When its agent was started.
-    pub started_at: Option<Timestamp>,
-    /// When it was over.
-    #[serde(default)]
-    pub completed_at: Option<Timestamp>,
-    /// The agent's exit code; 128 + n for signal n; null where there was none.
-    #[serde(default)]
-    pub exit_code: Option<i32>,
-    /// First 500 characters of what the agent said.
-    #[serde(default)]
-    pub output_preview: String,
-    /// Whether the output was searched for the promise.
-    #[serde(default)]
-    pub promise_checked: bool,
-    /// What ended the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_by: Option<EndedBy>,
-    /// What the kernel made of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
-    /// Gates: command and whether it was green.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gates: Vec<GateSummary>,
-    /// Tags with the text of a promise that did not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub near_miss: Option<NearMissFacts>,
-    /// Files changed, where it was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<u32>,
-    /// Tokens, where the agent told them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Dollars, where they are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// Fields of a newer version, kept.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// A gate in a summary.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GateSummary {
-    /// What was run.
-    pub command: String,
-    /// Its exit code; null for a timeout.
-    pub exit_code: Option<i32>,
-    /// How long it took.
-    pub duration_ms: u64,
-}
-
-/// Where a state file stands against its journal; `hash` covers the rest of the file, so
-/// that an edit by hand is recognised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JournalMark {
-    /// Last sequence number that is folded into the file.
-    pub seq: u64,
-    /// Hash of the rest of the file.
-    pub hash: String,
-}
-
-/// The state file: the shape that people's scripts read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct IterativeLoopState {
-    /// `1.0`.
-    #[serde(default = "version_one")]
-    pub version: String,
-    /// The loop's id; absent in a file written by hand.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loop_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Count of finished iterations.
-    #[serde(default)]
-    pub iteration: u32,
-    /// What was asked for.
-    pub config: IterativeLoopConfig,
-    /// When it was first started.
-    #[serde(default)]
-    pub started_at: Option<Timestamp>,
-    /// When the last iteration ended.
-    #[serde(default)]
-    pub last_iteration_at: Option<Timestamp>,
-    /// Whether the loop has ended, for any reason.
-    #[serde(default)]
-    pub completed: bool,
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub exit_reason: IterativeExitReason,
-    /// The last iterations.
-    #[serde(default)]
-    pub iteration_summaries: Vec<IterationSummary>,
-    /// When completion was detected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion_detected_at: Option<Timestamp>,
-    /// The promise as it stood.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completion_text: Option<String>,
-    /// The error that ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// What was used of the budgets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
-    /// Where the file stands against the journal.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub journal: Option<JournalMark>,
-    /// Fields of a newer version or of task loops, kept.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// The version that is written.
-pub fn version_one() -> String {
-    "1.0".to_owned()
-}
-
-fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
-}
-
-impl Default for IterativeLoopState {
-    fn default() -> Self {
-        Self {
-            version: version_one(),
-            loop_id: None,
-            name: None,
-            iteration: 0,
-            config: IterativeLoopConfig::default(),
-            started_at: None,
-            last_iteration_at: None,
-            completed: false,
-            exit_reason: IterativeExitReason::Running,
-            iteration_summaries: Vec::new(),
-            completion_detected_at: None,
-            completion_text: None,
-            error: None,
-            spent: None,
-            journal: None,
-            extra: Map::new(),
-        }
-    }
-}
-
-impl IterativeLoopState {
-    /// What the file holds that no journal does.
-    pub fn kept(&self) -> Kept {
-        Kept {
-            fields: self.extra.clone(),
-            environment: self.config.backend.environment.clone().into_values(),
-        }
-    }
-}
-
-/// What a person wrote into a state file that no journal holds: it is written back with every save.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
-    /// Fields that are not known.
-    pub fields: Map<String, Value>,
-    /// Variables for the agent, with their values.
-    pub environment: BTreeMap<String, String>,
-}
+pub use file::{GateSummary, IterationSummary, IterativeLoopState, JournalMark, Kept, version_one};
+use stored::{StoredNudge, StoredPhase, pairs};
 
 /// A run that is under way or being judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -207,12 +40,15 @@ pub struct RunInfo {
     pub notes: Vec<CommandId>,
 }
 
-/// Where a loop is.
+/// Where a loop is, with what only that phase has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredPhase", into = "StoredPhase")]
 pub enum Phase {
     /// Between two iterations.
-    Ready,
+    Ready {
+        /// What it waits for.
+        wait: Option<Wait>,
+    },
     /// An agent is at work.
     Running(RunInfo),
     /// The agent is gone; gates, evidence and commit are to come.
@@ -228,6 +64,11 @@ pub enum Phase {
         reason: IterativeExitReason,
         at: Timestamp,
     },
+}
+
+impl Phase {
+    /// Between two iterations, waiting for nothing.
+    pub const READY: Self = Self::Ready { wait: None };
 }
 
 /// Whether a person holds the loop.
@@ -254,15 +95,15 @@ impl Wait {
     }
 }
 
-/// A gate that refused a claim: it goes into the next prompt.
+/// A gate that failed: it goes into the next prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct FailedGate {
     pub gate: GateFacts,
     /// Whether the agent had claimed to be done.
     pub claimed: Claimed,
 }
 
-/// Whether a red gate met a claim or ran on its own.
+/// Whether a failed gate met a claim or ran on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claimed {
@@ -307,7 +148,8 @@ impl Change {
 /// The field of the state file that tells of them.
 const CHANGES: &str = "changes";
 
-/// Everything the policy knows of a loop: a fold of its journal.
+/// Everything the policy knows of a loop: a fold of its journal. In a checkpoint the fields of its parts
+/// stand side by side, with the names that they have had since version 0.1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoopState {
     pub loop_id: String,
@@ -316,73 +158,31 @@ pub struct LoopState {
     pub config: IterativeLoopConfig,
     /// When it was first started.
     pub started_at: Timestamp,
-    /// The process that holds or last held it.
-    pub host: Option<HostFacts>,
     /// Iterations that are over.
     pub iterations: u32,
     /// Runs that were started.
     pub runs: u64,
-    /// Where it is.
+    #[serde(flatten)]
     pub phase: Phase,
-    /// Whether a person holds it.
-    pub pause: Pause,
-    /// Whether its end was asked for.
-    pub stop: Option<StopBy>,
-    /// Whether it waits.
-    pub wait: Option<Wait>,
+    #[serde(flatten)]
+    pub requests: UserRequests,
     /// What it used.
     pub spent: Spent,
-    /// Failures in a row.
-    pub failures: u32,
-    /// The last of them.
-    pub last_failure: Option<String>,
-    /// A failure that no waiting mends (a wrong login).
-    pub fatal: Option<String>,
-    /// Runs in a row that met a limit without a stated end.
-    pub limit_runs: u32,
-    /// Agents that are limited, until when.
-    #[serde(with = "pairs")]
-    pub limited: BTreeMap<u32, Timestamp>,
-    /// Failures in a row of each agent.
-    #[serde(with = "pairs")]
-    pub agent_failures: BTreeMap<u32, u32>,
-    /// Agents that failed, and when each gets its turn again.
-    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
-    pub resting: BTreeMap<u32, Timestamp>,
-    /// Iterations in a row without evidence of progress.
-    pub still: u32,
-    /// The work tree's hashes after the last iterations: one that comes back is no progress.
-    #[serde(default)]
-    pub trees: VecDeque<String>,
-    /// Whether the next prompt carries a nudge.
-    pub nudge: bool,
-    /// Iterations without progress when the agent was last nudged; 0 where it has not been since
-    /// there last was progress.
-    #[serde(default)]
-    pub nudged: u32,
-    /// Gates that were red when last run.
-    pub red: Option<BTreeSet<u32>>,
-    /// The gate that refused.
-    pub refusal: Option<Refusal>,
-    /// A promise of the last iteration that did not count: the next prompt says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub near_miss: Option<NearMissFacts>,
-    /// Notes for the next prompt.
-    pub notes: Vec<Note>,
-    /// Commands accepted and not yet effective.
-    pub pending: Vec<(CommandId, Command)>,
-    /// Number of the next command.
-    pub next_command: CommandId,
+    #[serde(flatten)]
+    pub agents: AgentHealth,
+    #[serde(flatten)]
+    pub progress: ProgressState,
+    #[serde(flatten)]
+    pub next_prompt: NextPrompt,
     /// The last iterations.
     pub summaries: VecDeque<IterationSummary>,
     /// The work tree after the last iteration.
-    pub after: Option<TreeFacts>,
+    #[serde(rename = "after")]
+    pub tree_after: Option<TreeFacts>,
     /// What the last iteration came to.
     pub verdict: Option<Verdict>,
     /// When and with what text completion was detected.
     pub completion: Option<(Timestamp, String)>,
-    /// Whether the host left on purpose, to be resumed.
-    pub interrupted: Option<StopBy>,
     /// Hashes of the files that the gates name, when the loop began.
     pub gate_files: BTreeMap<String, String>,
     /// The branch that was made for the loop.
@@ -407,25 +207,113 @@ pub struct LoopState {
     pub checkpoint: u64,
 }
 
-/// Maps with numbers for keys, as pairs: within a flat record JSON's text keys would not be
-/// read back as numbers.
-mod pairs {
-    use std::collections::BTreeMap;
+/// What people asked of a loop while it ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UserRequests {
+    pub pause: Pause,
+    /// Whether its end was asked for.
+    pub stop: Option<StopBy>,
+    /// Commands accepted and not yet effective.
+    pub pending: Vec<(CommandId, Command)>,
+    /// Number of the next command.
+    pub next_command: CommandId,
+}
 
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer, V: Serialize>(
-        map: &BTreeMap<u32, V>,
-        s: S,
-    ) -> Result<S::Ok, S::Error> {
-        s.collect_seq(map)
+impl Default for UserRequests {
+    fn default() -> Self {
+        Self {
+            pause: Pause::No,
+            stop: None,
+            pending: Vec::new(),
+            next_command: 1,
+        }
     }
+}
 
-    pub fn deserialize<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
-        d: D,
-    ) -> Result<BTreeMap<u32, V>, D::Error> {
-        Ok(Vec::<(u32, V)>::deserialize(d)?.into_iter().collect())
+/// Which agents can be asked, and what keeps the others away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentHealth {
+    /// Failures in a row.
+    pub failures: u32,
+    /// The last of them.
+    pub last_failure: Option<String>,
+    /// A failure that no waiting mends (a wrong login).
+    pub fatal: Option<String>,
+    /// Runs in a row that met a limit without a stated end.
+    pub limit_runs: u32,
+    /// Agents that are limited, until when.
+    #[serde(with = "pairs")]
+    pub limited: BTreeMap<u32, Timestamp>,
+    /// Failures in a row of each agent.
+    #[serde(with = "pairs")]
+    pub agent_failures: BTreeMap<u32, u32>,
+    /// Agents that failed, and when each gets its turn again.
+    #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
+    pub resting: BTreeMap<u32, Timestamp>,
+}
+
+/// Whether the loop gets anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgressState {
+    /// Iterations in a row without evidence of progress.
+    #[serde(rename = "still")]
+    pub iterations_without: u32,
+    /// The work tree's hashes after the last iterations: one that comes back is no progress.
+    #[serde(default, rename = "trees")]
+    pub recent_tree_hashes: VecDeque<String>,
+    #[serde(flatten)]
+    pub nudge: Nudge,
+    /// Gates that failed when they were last run.
+    #[serde(rename = "red")]
+    pub failing_gates: Option<BTreeSet<u32>>,
+}
+
+impl ProgressState {
+    /// Iterations without progress, where the next prompt is to say so.
+    pub fn nudge_due(&self) -> Option<u32> {
+        match self.nudge {
+            Nudge::Due { iterations } => Some(iterations.max(self.iterations_without)),
+            _ => None,
+        }
     }
+}
+
+/// Whether the agent was told that it gets nowhere, since there last was progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "StoredNudge", into = "StoredNudge")]
+pub enum Nudge {
+    #[default]
+    None,
+    /// The next prompt says so.
+    Due {
+        /// Iterations without progress when that was decided.
+        iterations: u32,
+    },
+    /// A prompt that counted said so.
+    Delivered { iterations: u32 },
+}
+
+impl Nudge {
+    /// The agent has read the prompt.
+    pub(crate) fn delivered(self) -> Self {
+        match self {
+            Self::Due { iterations } => Self::Delivered { iterations },
+            other => other,
+        }
+    }
+}
+
+/// What the next prompt tells the agent beside its task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NextPrompt {
+    /// The gate that failed.
+    #[serde(rename = "refusal")]
+    pub failed_gate: Option<FailedGate>,
+    /// A promise of the last iteration that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_miss: Option<NearMissFacts>,
+    /// Notes of a person.
+    pub notes: Vec<Note>,
 }
 
 /// A file that a gate hangs on and that was changed while the loop ran.
@@ -463,7 +351,7 @@ impl LoopState {
     pub fn unmeasured(&self) -> Option<&str> {
         let facts = match self.run() {
             Some(run) => Some(&run.before),
-            None => self.after.as_ref(),
+            None => self.tree_after.as_ref(),
         };
         facts?.unknown.as_deref()
     }
@@ -472,6 +360,14 @@ impl LoopState {
     pub fn run(&self) -> Option<&RunInfo> {
         match &self.phase {
             Phase::Running(run) | Phase::Judging { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
+    /// What it waits for, between two iterations.
+    pub fn wait(&self) -> Option<&Wait> {
+        match &self.phase {
+            Phase::Ready { wait } => wait.as_ref(),
             _ => None,
         }
     }

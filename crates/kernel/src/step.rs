@@ -131,10 +131,10 @@ pub enum Action {
 /// What to do next in a loop of one task, which is lent for its next attempt alone: it is given
 /// back once `until` iterations are over, and where it would have to wait for a provider.
 pub fn plan_attempt(state: &LoopState, agents: Agents, until: u32, now: Timestamp) -> Action {
-    let limited = match &state.wait {
+    let limited = match state.wait() {
         Some(wait) => !matches!(wait.reason, WaitReason::Failures(_)),
         // A host died before it wrote down what is waited for.
-        None => all_away_until(&state.limited, &BTreeMap::new(), agents, now).is_some(),
+        None => all_away_until(&state.agents.limited, &BTreeMap::new(), agents, now).is_some(),
     };
     match plan(state, agents, now) {
         Action::Start { .. } | Action::Wait(_) | Action::Hold if state.iterations >= until => {
@@ -158,7 +158,7 @@ pub fn plan(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
             Some((index, command)) => Action::Gate { index, command },
             None => Action::Close,
         },
-        Phase::Ready => plan_ready(state, agents, now),
+        Phase::Ready { .. } => plan_ready(state, agents, now),
     }
 }
 
@@ -167,7 +167,10 @@ pub fn next_gate(state: &LoopState) -> Option<(u32, String)> {
     let Phase::Judging { facts, gates, .. } = &state.phase else {
         return None;
     };
-    let stopped = state.stop.is_some_and(|by| by != StopBy::Interrupt);
+    let stopped = state
+        .requests
+        .stop
+        .is_some_and(|by| by != StopBy::Interrupt);
     let red = gates.iter().any(|gate| !gate.passed());
     let next = gates.len();
     if stopped || red || !wants_gates(state, facts) {
@@ -190,7 +193,7 @@ fn plan_ready(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
     if let Some(reason) = ending(state, agents) {
         return Action::Finish(reason);
     }
-    if let Some(by) = state.stop {
+    if let Some(by) = state.requests.stop {
         return if by.ends_loop() {
             Action::Finish(IterativeExitReason::UserCancelled)
         } else {
@@ -200,15 +203,15 @@ fn plan_ready(state: &LoopState, agents: Agents, now: Timestamp) -> Action {
     if let Some(reason) = exhausted(&state.config, state) {
         return Action::Finish(reason);
     }
-    if state.pause != Pause::No {
+    if state.requests.pause != Pause::No {
         return Action::Hold;
     }
-    if let Some(wait) = &state.wait
+    if let Some(wait) = state.wait()
         && wait.until > now
     {
         return Action::Wait(wait.until);
     }
-    if let Some(until) = all_away_until(&state.limited, &state.resting, agents, now) {
+    if let Some(until) = all_away_until(&state.agents.limited, &state.agents.resting, agents, now) {
         return Action::Wait(until);
     }
     let agent = choose_agent(state, agents, now);
@@ -233,26 +236,27 @@ fn ending(state: &LoopState, agents: Agents) -> Option<IterativeExitReason> {
         }
         _ => {}
     }
-    if let Some(words) = &state.fatal {
+    if let Some(words) = &state.agents.fatal {
         return Some(R::AgentFailed {
-            failures: state.failures.max(1),
+            failures: state.agents.failures.max(1),
             last: words.clone(),
         });
     }
-    if state.failures >= state.config.max_failures {
+    if state.agents.failures >= state.config.max_failures {
         let last = state
+            .agents
             .last_failure
             .clone()
             .unwrap_or_else(|| "unknown".to_owned());
         return Some(R::AgentFailed {
-            failures: state.failures,
+            failures: state.agents.failures,
             last,
         });
     }
     let after = stall_after(state, agents);
-    if after > 0 && state.still >= after.saturating_mul(2) {
+    if after > 0 && state.progress.iterations_without >= after.saturating_mul(2) {
         return Some(R::Stalled {
-            iterations: state.still,
+            iterations: state.progress.iterations_without,
             evidence: still_evidence(state),
         });
     }
@@ -265,7 +269,7 @@ fn stall_after(state: &LoopState, agents: Agents) -> u32 {
 
 fn still_evidence(state: &LoopState) -> String {
     let mut parts = vec!["HEAD and work tree unchanged".to_owned()];
-    if let Some(red) = &state.red {
+    if let Some(red) = &state.progress.failing_gates {
         let names: Vec<&str> = red
             .iter()
             .filter_map(|i| state.config.verify.get(*i as usize))
@@ -290,10 +294,12 @@ fn exhausted(config: &IterativeLoopConfig, state: &LoopState) -> Option<Iterativ
 /// The first agent that is neither limited nor resting after a failure. While iterations fail in a
 /// row, the one that failed least; once one has worked, the order of the agents counts again.
 fn choose_agent(state: &LoopState, agents: Agents, now: Timestamp) -> u32 {
-    let free = |agent: &u32| away_until(&state.limited, &state.resting, *agent, now).is_none();
-    let failures = |agent: &u32| match state.failures {
+    let free = |agent: &u32| {
+        away_until(&state.agents.limited, &state.agents.resting, *agent, now).is_none()
+    };
+    let failures = |agent: &u32| match state.agents.failures {
         0 => 0,
-        _ => state.agent_failures.get(agent).copied().unwrap_or(0),
+        _ => state.agents.agent_failures.get(agent).copied().unwrap_or(0),
     };
     let all = (0..agents.count.max(1)).filter(free);
     all.min_by_key(|agent| (failures(agent), *agent))

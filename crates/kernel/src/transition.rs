@@ -10,7 +10,10 @@ use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::edits::{FieldChange, changes};
 use crate::event::{Decided, Event, FORMAT, Record, WaitEnd};
-use crate::state::{Change, ChangedGateFile, LoopState, Note, Pause, Phase, Wait};
+use crate::state::{
+    AgentHealth, Change, ChangedGateFile, LoopState, NextPrompt, Note, Nudge, Pause, Phase,
+    ProgressState, UserRequests, Wait,
+};
 use crate::steering::Sender;
 use crate::tasks::Counted;
 use runs::{
@@ -127,43 +130,25 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
             reason: reason.clone(),
             at: record.at,
         },
-        None => Phase::Ready,
+        None => Phase::READY,
     };
     Ok(LoopState {
         loop_id: loop_id.clone(),
         name: name.clone(),
         config: (**config).clone(),
         started_at: *started_at,
-        host: None,
         iterations: *iterations,
         runs: 0,
         phase,
-        pause: Pause::No,
-        stop: None,
-        wait: None,
+        requests: UserRequests::default(),
         spent: spent.unwrap_or_default(),
-        failures: 0,
-        last_failure: None,
-        fatal: None,
-        limit_runs: 0,
-        limited: BTreeMap::new(),
-        agent_failures: BTreeMap::new(),
-        resting: BTreeMap::new(),
-        still: 0,
-        trees: VecDeque::new(),
-        nudge: false,
-        nudged: 0,
-        red: None,
-        refusal: None,
-        near_miss: None,
-        notes: Vec::new(),
-        pending: Vec::new(),
-        next_command: 1,
+        agents: AgentHealth::default(),
+        progress: ProgressState::default(),
+        next_prompt: NextPrompt::default(),
         summaries: summaries.iter().cloned().collect::<VecDeque<_>>(),
-        after: None,
+        tree_after: None,
         verdict: None,
         completion: None,
-        interrupted: None,
         gate_files: BTreeMap::new(),
         branch: None,
         changed_gate_files: Vec::new(),
@@ -209,11 +194,9 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     match &record.event {
         Event::Busy { what } => state.busy = Some(what.clone()).filter(|what| !what.is_empty()),
         Event::LoopCreated { .. } => return Err(illegal(record, "a second loop_created")),
-        Event::HostStarted { host } => {
-            state.host = Some(host.clone());
-            state.interrupted = None;
-            if state.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
-                state.stop = None;
+        Event::HostStarted { .. } => {
+            if state.requests.stop.is_some() && !matches!(state.phase, Phase::Finished { .. }) {
+                state.requests.stop = None;
             }
         }
         Event::GateFiles { files } => state.gate_files.clone_from(files),
@@ -259,46 +242,51 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::RunDiscarded { .. } => run_discarded(state, record)?,
         Event::IterationInterrupted { .. } => iteration_interrupted(state, record)?,
         Event::AgentResting { agent, until } => {
-            state.resting.insert(*agent, *until);
+            state.agents.resting.insert(*agent, *until);
         }
         Event::WaitStarted { until, reason } => {
-            state.wait = Some(Wait {
-                until: *until,
-                reason: reason.clone(),
-                since: record.at,
-            });
+            if let Phase::Ready { wait } = &mut state.phase {
+                *wait = Some(Wait {
+                    until: *until,
+                    reason: reason.clone(),
+                    since: record.at,
+                });
+            }
         }
         Event::WaitEnded { by } => {
-            let waited_for = state.wait.take().map(|wait| wait.until);
+            let waited_for = match &mut state.phase {
+                Phase::Ready { wait } => wait.take().map(|wait| wait.until),
+                _ => None,
+            };
             match by {
                 WaitEnd::Retry => {
-                    state.limited.clear();
-                    state.resting.clear();
+                    state.agents.limited.clear();
+                    state.agents.resting.clear();
                 }
                 // A wall clock that was put back meanwhile has not got there yet.
                 WaitEnd::Elapsed => {
                     let over = waited_for.map_or(record.at, |until| until.max(record.at));
-                    state.limited.retain(|_, until| *until > over);
-                    state.resting.retain(|_, until| *until > over);
+                    state.agents.limited.retain(|_, until| *until > over);
+                    state.agents.resting.retain(|_, until| *until > over);
                 }
                 // Whoever takes the loop up again does not want to wait for what failed.
                 WaitEnd::Stop => {
-                    state.limited.retain(|_, until| *until > record.at);
-                    state.resting.clear();
+                    state.agents.limited.retain(|_, until| *until > record.at);
+                    state.agents.resting.clear();
                 }
             }
         }
-        Event::Paused => state.pause = Pause::Held,
-        Event::Unpaused => state.pause = Pause::No,
+        Event::Paused => state.requests.pause = Pause::Held,
+        Event::Unpaused => state.requests.pause = Pause::No,
         Event::CommandAccepted { id, command, from } => {
             remember_command(state, record, command, from.as_ref());
             command_accepted(state, *id, command);
         }
         Event::CommandEffective { id } => {
-            state.pending.retain(|(pending, _)| pending != id);
+            state.requests.pending.retain(|(pending, _)| pending != id);
             if state.config.tasks.is_some() {
                 // A note is settled when an attempt has taken it along.
-                state.notes.retain(|note| note.id != *id);
+                state.next_prompt.notes.retain(|note| note.id != *id);
             }
         }
         Event::TasksPlanned { tag, tasks, held } => {
@@ -362,16 +350,15 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             state.config.move_to(working_directory);
             state.config.state_file = Some(state_file.clone());
         }
-        Event::StopRequested { by } => state.stop = Some(by.after(state.stop)),
+        Event::StopRequested { by } => state.requests.stop = Some(by.after(state.requests.stop)),
         Event::Nudged { iterations } => {
-            state.nudge = true;
-            state.nudged = *iterations;
+            state.progress.nudge = Nudge::Due {
+                iterations: *iterations,
+            };
         }
-        Event::Interrupted { by } => state.interrupted = Some(*by),
         Event::LoopFinished { reason } => {
-            state.wait = None;
             // What a person asks for from here on is meant for the time after a resume.
-            state.pause = Pause::No;
+            state.requests.pause = Pause::No;
             state.phase = Phase::Finished {
                 reason: reason.clone(),
                 at: record.at,
@@ -380,7 +367,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::LoopReopened => reopen(state, record)?,
         Event::Checkpoint { .. } => state.checkpoint = record.seq,
         Event::Branched { name } => state.branch = Some(name.clone()),
-        Event::Tagged { .. } | Event::Warning { .. } | Event::Unknown => {}
+        Event::Interrupted { .. }
+        | Event::Tagged { .. }
+        | Event::Warning { .. }
+        | Event::Unknown => {}
     }
     Ok(())
 }
@@ -410,8 +400,8 @@ fn remember_command(
     from: Option<&Sender>,
 ) {
     let (by, field, was, is) = match command {
-        Command::Pause if state.pause == Pause::No => ("pause", "paused", "no", "yes"),
-        Command::Unpause if state.pause != Pause::No => ("unpause", "paused", "yes", "no"),
+        Command::Pause if state.requests.pause == Pause::No => ("pause", "paused", "no", "yes"),
+        Command::Unpause if state.requests.pause != Pause::No => ("unpause", "paused", "yes", "no"),
         Command::Say { text } => ("say", "note", "none", text.as_str()),
         _ => return,
     };
@@ -454,34 +444,34 @@ fn ends_business(event: &Event) -> bool {
 }
 
 fn command_accepted(state: &mut LoopState, id: u64, command: &Command) {
-    state.next_command = state.next_command.max(id + 1);
+    state.requests.next_command = state.requests.next_command.max(id + 1);
     match command {
-        Command::Pause if state.pause == Pause::No => state.pause = Pause::Asked,
-        Command::Say { text } => state.notes.push(Note {
+        Command::Pause if state.requests.pause == Pause::No => state.requests.pause = Pause::Asked,
+        Command::Say { text } => state.next_prompt.notes.push(Note {
             id,
             text: text.clone(),
         }),
         _ => {}
     }
-    state.pending.push((id, command.clone()));
+    state.requests.pending.push((id, command.clone()));
 }
 
 fn reopen(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
     if !matches!(state.phase, Phase::Finished { .. }) {
         return Err(illegal(record, "a loop that had not ended was reopened"));
     }
-    state.phase = Phase::Ready;
+    state.phase = Phase::READY;
     // A person looked at it: streaks begin anew, budgets and counts never do.
-    state.failures = 0;
-    state.agent_failures.clear();
-    state.resting.clear();
-    state.fatal = None;
-    state.still = 0;
-    if !state.nudge {
-        state.nudged = 0;
+    state.agents.failures = 0;
+    state.agents.agent_failures.clear();
+    state.agents.resting.clear();
+    state.agents.fatal = None;
+    state.progress.iterations_without = 0;
+    if let Nudge::Delivered { .. } = state.progress.nudge {
+        state.progress.nudge = Nudge::None;
     }
-    state.limit_runs = 0;
-    state.stop = None;
+    state.agents.limit_runs = 0;
+    state.requests.stop = None;
     state.verdict = None;
     state.completion = None;
     Ok(())

@@ -214,7 +214,10 @@ fn a_lent_loop_is_given_back_after_its_attempt_and_goes_on_when_lent_again() {
     let mut sim = Sim::new(Proof::Work, Gate::Red);
     sim.attempt(1, &facts(0, false), true, Gate::Red);
     assert_eq!(sim.0.iterations, 1);
-    assert!(sim.0.refusal.is_some(), "the next prompt tells of the gate");
+    assert!(
+        sim.0.next_prompt.failed_gate.is_some(),
+        "the next prompt tells of the gate"
+    );
     sim.attempt(2, &facts(0, false), true, Gate::Green);
     assert_eq!(sim.0.iterations, 2);
     let green = AttemptEnd::Green {

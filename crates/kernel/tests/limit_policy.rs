@@ -148,7 +148,7 @@ fn asked_again(mut world: Loop) -> Timestamp {
         plan(&world.state, AGENTS, world.now),
         Action::Start { iteration: 1, .. }
     ));
-    assert!(matches!(world.state.phase, Phase::Ready));
+    assert!(matches!(world.state.phase, Phase::Ready { .. }));
     assert_eq!(world.state.iterations, 0, "a limited run is no iteration");
     assert_eq!(world.state.spent.tokens, None);
     world.now
@@ -320,9 +320,9 @@ fn a_reset_in_the_year_3000_is_backed_off_from_instead() {
     };
     let mut world = Loop::running(at(now));
     world.input(&Input::RunEnded(Box::new(facts(said))));
-    let wait = world.state.wait.clone().unwrap();
+    let wait = world.state.wait().clone().unwrap();
     assert_eq!(wait.until, at("2026-11-15T03:01:00Z"));
-    let WaitReason::Limit(told) = wait.reason else {
+    let WaitReason::Limit(told) = &wait.reason else {
         panic!("{:?}", wait.reason)
     };
     assert!(told.words.contains("ignoring a reset"), "{}", told.words);

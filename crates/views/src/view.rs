@@ -68,15 +68,15 @@ impl Status {
             .tasks
             .as_ref()
             .is_some_and(|tasks| !tasks.running.is_empty() || tasks.merging.is_some());
-        match (&state.phase, &state.wait) {
-            (Phase::Ready, _) if busy => Self::Running,
+        match (&state.phase, state.wait()) {
+            (Phase::Ready { .. }, _) if busy => Self::Running,
             (Phase::Running(_), _) => Self::Running,
             (Phase::Judging { .. }, _) => Self::Judging,
             (_, Some(wait)) => Self::Waiting {
                 until: wait.until,
                 why: wait.why(),
             },
-            _ if state.pause != Pause::No => Self::Paused,
+            _ if state.requests.pause != Pause::No => Self::Paused,
             _ => Self::Ready,
         }
     }
@@ -544,7 +544,7 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
     if *status == Status::Paused {
         lines.push("  Paused: continue with `descartes loop unpause`".to_owned());
     }
-    if state.pause == Pause::Asked && is_held && *status != Status::Paused {
+    if state.requests.pause == Pause::Asked && is_held && *status != Status::Paused {
         let when = match state.tasks {
             Some(_) => "once the running tasks are finished",
             None => "once this iteration ends",
@@ -596,10 +596,10 @@ fn live_lines(state: &LoopState, status: &Status, now: Timestamp) -> Vec<String>
     {
         lines.push(format!("  Promise: {}", near.words()));
     }
-    if let Some(failure) = &state.last_failure {
+    if let Some(failure) = &state.agents.last_failure {
         lines.push(format!(
             "  Last failure: {failure} ({} in a row)",
-            state.failures
+            state.agents.failures
         ));
     }
     lines

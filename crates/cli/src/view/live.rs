@@ -239,8 +239,8 @@ impl<W: Write + Send> View for Live<W> {
 
     /// Clocks in the region go on by the second, unless they stand still.
     fn tick(&self, state: &LoopState) -> Option<Duration> {
-        match (&state.phase, state.pause) {
-            (Phase::Ready, Pause::Held) => None,
+        match (&state.phase, state.requests.pause) {
+            (Phase::Ready { .. }, Pause::Held) => None,
             _ => Some(Duration::from_secs(1)),
         }
     }
@@ -333,8 +333,8 @@ fn doing(state: &LoopState, since: Timestamp, now: Timestamp) -> Doing {
             },
             None => Doing::Closing,
         },
-        Phase::Ready if state.pause == Pause::Held => Doing::Paused,
-        Phase::Ready => match &state.wait {
+        Phase::Ready { .. } if state.requests.pause == Pause::Held => Doing::Paused,
+        Phase::Ready { .. } => match state.wait() {
             Some(wait) if wait.until > now => Doing::Waiting {
                 left: words::between(now, wait.until),
                 why: why_waiting(&wait.reason),
@@ -388,7 +388,7 @@ fn agent_name(state: &LoopState, agent: u32) -> String {
 }
 
 fn stopping(state: &LoopState, interrupts: u32) -> Stopping {
-    match (state.stop, interrupts) {
+    match (state.requests.stop, interrupts) {
         (None, 0) => Stopping::No,
         (_, 3..) => Stopping::Kill,
         (None | Some(StopBy::Interrupt), 0 | 1) => Stopping::AfterIteration,
@@ -480,11 +480,11 @@ mod tests {
         let mut state = started();
         assert_eq!(stopping(&state, 0), Stopping::No);
         assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
-        state.stop = Some(StopBy::Interrupt);
+        state.requests.stop = Some(StopBy::Interrupt);
         assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
         assert_eq!(stopping(&state, 2), Stopping::Now);
         assert_eq!(stopping(&state, 3), Stopping::Kill);
-        state.stop = Some(StopBy::Terminate);
+        state.requests.stop = Some(StopBy::Terminate);
         assert_eq!(stopping(&state, 0), Stopping::Now);
     }
 

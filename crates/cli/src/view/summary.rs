@@ -249,7 +249,10 @@ pub fn after(reason: &Reason, iterations: u32, state: &LoopState, named: &Named)
 
 /// Only git keeps what an iteration changed.
 fn is_in_git(state: &LoopState) -> bool {
-    let tree = state.after.as_ref().and_then(|after| after.tree.as_deref());
+    let tree = state
+        .tree_after
+        .as_ref()
+        .and_then(|after| after.tree.as_deref());
     tree.is_some_and(|tree| tree.starts_with("git:"))
 }
 
@@ -288,7 +291,7 @@ mod tests {
         })
         .unwrap();
         state.spent.ms = 252_000;
-        state.after = Some(TreeFacts {
+        state.tree_after = Some(TreeFacts {
             tree: Some("git:1".into()),
             ..Default::default()
         });
@@ -337,7 +340,7 @@ mod tests {
     fn a_command_that_would_be_refused_is_not_suggested() {
         let done = end(Reason::CompletionPromiseDetected);
         let mut outside_git = state(&[]);
-        outside_git.after = None;
+        outside_git.tree_after = None;
         let got = next(&done, &outside_git, &Named::Here);
         assert_eq!(got, ["descartes loop history"]);
         let mut of_tasks = state(&[]);

@@ -181,7 +181,9 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
         return None;
     };
     let (id, name, kind) = (brief.id.clone(), brief.name.clone(), Kind::of(brief));
-    let held = app.view().is_some_and(|view| view.state.pause != Pause::No);
+    let held = app
+        .view()
+        .is_some_and(|view| view.state.requests.pause != Pause::No);
     let open = !matches!(kind, Kind::Done | Kind::Failed);
     let (speaker, iteration) = app.speaker().unwrap_or((id.clone(), None));
     match key {

@@ -114,7 +114,7 @@ impl LoopHandle {
             return Ok(Attempt::Nobody);
         };
         debug!(socket = %socket.display(), "asking the host");
-        let first = self.state()?.next_command;
+        let first = self.state()?.requests.next_command;
         self.look_at_host(command)?;
         let look = || self.look_at_host(command);
         let host = self.living_host()?;

@@ -159,7 +159,13 @@ impl Made {
             prompt: "h".into(),
             prompt_bytes: 1,
             before: tree(&format!("before-{run}")),
-            notes: self.state.notes.iter().map(|note| note.id).collect(),
+            notes: self
+                .state
+                .next_prompt
+                .notes
+                .iter()
+                .map(|note| note.id)
+                .collect(),
         });
         run
     }

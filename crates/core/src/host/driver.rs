@@ -80,7 +80,7 @@ impl Driver {
     pub(crate) fn end(&self) -> HostEnd {
         HostEnd {
             reason: self.state.exit_reason(),
-            stop: self.state.stop,
+            stop: self.state.requests.stop,
             iterations: self.state.iterations,
             completion: self.state.completion.as_ref().map(|c| c.1.clone()),
             trouble: self.said.state_file.last(),
@@ -265,7 +265,7 @@ impl Driver {
             reply.send(&Answer::Refused { message, hint });
             return Ok(Handled::default());
         }
-        let id = self.state.next_command;
+        let id = self.state.requests.next_command;
         info!(command = %variant(&command), id, "command accepted");
         let reconfigured = matches!(command, Command::Set { .. });
         let input = Input::Command {
@@ -310,7 +310,7 @@ impl Driver {
 
     /// What is said of a command that takes effect now.
     fn effective_words(&self, id: CommandId) -> String {
-        let pending = self.state.pending.iter().find(|(of, _)| *of == id);
+        let pending = self.state.requests.pending.iter().find(|(of, _)| *of == id);
         match (pending, self.state.exit_reason()) {
             (Some((_, Command::Say { .. })), _) if self.state.config.tasks.is_none() => {
                 format!("iteration {} got the note", self.state.iterations)

@@ -8,7 +8,7 @@ use descartes_kernel::control::CommandId;
 use descartes_kernel::prompt::{
     ContextStyle, NearMiss, PromiseHint, PromptParts, build, spec_block,
 };
-use descartes_kernel::state::{Phase, Refusal as Refused};
+use descartes_kernel::state::{FailedGate, Phase};
 use descartes_plans::spec::SpecFile;
 
 use descartes_store::Sync;
@@ -65,7 +65,7 @@ impl AgentLoop {
         iteration: u32,
         agent: u32,
     ) -> Result<BuiltPrompt, HostError> {
-        debug_assert!(matches!(self.d.state.phase, Phase::Ready));
+        debug_assert!(matches!(self.d.state.phase, Phase::Ready { .. }));
         let Composed {
             text,
             warning,
@@ -80,7 +80,14 @@ impl AgentLoop {
         let stored = store_prompt(&self.d.dir, &text, Sync::Lazy);
         let hash = stored.map_err(|error| HostError::Prompt(error.to_string()))?;
         let path = prompt_path(&self.d.dir, &hash);
-        let notes = self.d.state.notes.iter().map(|note| note.id).collect();
+        let notes = self
+            .d
+            .state
+            .next_prompt
+            .notes
+            .iter()
+            .map(|note| note.id)
+            .collect();
         Ok(BuiltPrompt {
             text,
             hash,
@@ -93,7 +100,7 @@ impl AgentLoop {
     pub(super) fn compose(&self, iteration: u32, agent: u32) -> Result<Composed, HostError> {
         let config = &self.d.state.config;
         let own = self.d.settings.backend.as_ref();
-        let notes = self.d.state.notes.iter();
+        let notes = self.d.state.next_prompt.notes.iter();
         let frame = PromptFrame {
             config,
             dir: &self.d.working_dir(),
@@ -102,18 +109,14 @@ impl AgentLoop {
         };
         let composed = frame.compose(IterationParts {
             iteration,
-            refusal: self.d.state.refusal.as_ref(),
+            failed_gate: self.d.state.next_prompt.failed_gate.as_ref(),
             notes: notes.map(|note| note.text.as_str()).collect(),
             near_miss: NearMiss::of(
-                self.d.state.near_miss.as_ref(),
+                self.d.state.next_prompt.near_miss.as_ref(),
                 config.completion_promise.as_deref(),
                 config.abort_promise.as_deref(),
             ),
-            nudge: self
-                .d
-                .state
-                .nudge
-                .then_some(self.d.state.still.max(self.d.state.nudged)),
+            nudge: self.d.state.progress.nudge_due(),
         })?;
         Ok(match own {
             Some(own) => Composed {
@@ -142,7 +145,7 @@ pub fn first_prompt(
     };
     let composed = frame.compose(IterationParts {
         iteration: 1,
-        refusal: None,
+        failed_gate: None,
         notes: Vec::new(),
         near_miss: None,
         nudge: None,
@@ -161,7 +164,7 @@ struct PromptFrame<'a> {
 /// What one iteration is told besides: as in [`PromptParts`].
 struct IterationParts<'a> {
     iteration: u32,
-    refusal: Option<&'a Refused>,
+    failed_gate: Option<&'a FailedGate>,
     notes: Vec<&'a str>,
     near_miss: Option<NearMiss<'a>>,
     nudge: Option<u32>,
@@ -198,7 +201,7 @@ impl PromptFrame<'_> {
             } else {
                 ContextStyle::Full
             },
-            refusal: told.refusal,
+            failed_gate: told.failed_gate,
             notes: told.notes,
             near_miss: told.near_miss,
             nudge: told.nudge,

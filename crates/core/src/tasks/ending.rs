@@ -67,7 +67,10 @@ impl Runner<'_> {
         let Some(ended) = self.ended.take() else {
             return Err(HostError::Internal("the tasks never ended".to_owned()));
         };
-        if let Some(by) = self.early.leaves(self.d.state.stop, &ended.outcome) {
+        if let Some(by) = self
+            .early
+            .leaves(self.d.state.requests.stop, &ended.outcome)
+        {
             self.d.append(leave(by))?;
             self.d.save_last();
             return Ok(self.d.end());
@@ -89,7 +92,7 @@ impl Runner<'_> {
         before: &IterativeExitReason,
     ) -> Result<HostEnd, HostError> {
         let over = *before != IterativeExitReason::Running;
-        if over && self.d.state.stop.is_none() {
+        if over && self.d.state.requests.stop.is_none() {
             let account = self.sched.account();
             self.close_place(&account)?;
         }

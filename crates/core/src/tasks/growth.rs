@@ -47,7 +47,7 @@ impl Runner<'_> {
         complete
             && self.growth.standing == GrowthStanding::Open
             && self.growth.asked < defaults.growth
-            && self.d.state.stop.is_none()
+            && self.d.state.requests.stop.is_none()
             && !self.early.is_decided()
     }
 

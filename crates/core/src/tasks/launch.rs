@@ -97,7 +97,14 @@ pub(super) fn attempt(
         .first()
         .and_then(|first| brief_of(runner, &first.task));
     // They stand in the prompt; whether they were delivered is known when the attempt is over.
-    let notes = runner.d.state.notes.iter().map(|note| note.id).collect();
+    let notes = runner
+        .d
+        .state
+        .next_prompt
+        .notes
+        .iter()
+        .map(|note| note.id)
+        .collect();
     start(runner, slot, tasks, work, config, brief)?;
     if let Some(live) = runner.live.get_mut(&slot) {
         live.notes = notes;
@@ -289,7 +296,7 @@ fn prompt(
             .iter()
             .filter_map(|attempt| evidence_section(attempt.evidence.as_ref()?)),
     );
-    let notes = runner.d.state.notes.iter();
+    let notes = runner.d.state.next_prompt.notes.iter();
     let notes: Vec<String> = notes.map(|note| note.text.clone()).collect();
     parts.extend(notes_section(&notes));
     Ok(parts.join("\n\n"))

@@ -147,7 +147,10 @@ impl<'d> Runner<'d> {
     /// Finished work that has not landed is tried once more when everything else is over.
     fn land_rest(&mut self) -> Result<(), HostError> {
         let landing = self.d.state.tasks.as_ref().and_then(|t| t.landing.clone());
-        match self.early.lands_rest(self.d.state.stop, landing.as_ref()) {
+        match self
+            .early
+            .lands_rest(self.d.state.requests.stop, landing.as_ref())
+        {
             true => self.land_now(),
             false => Ok(()),
         }
@@ -157,7 +160,7 @@ impl<'d> Runner<'d> {
         launch::land_rest(self)?;
         while !self.merging.is_empty() {
             self.wait()?;
-            if self.d.state.stop.is_some() {
+            if self.d.state.requests.stop.is_some() {
                 self.stop_for_person();
             }
         }
@@ -166,10 +169,12 @@ impl<'d> Runner<'d> {
 
     /// Lands what is finished, and leaves everything else as it was.
     fn land_only(&mut self, before: &IterativeExitReason) -> Result<HostEnd, HostError> {
-        let tried = self.begin(0).and_then(|()| match self.d.state.stop {
-            None => self.land_now(),
-            Some(_) => Ok(()),
-        });
+        let tried = self
+            .begin(0)
+            .and_then(|()| match self.d.state.requests.stop {
+                None => self.land_now(),
+                Some(_) => Ok(()),
+            });
         if let Err(error) = tried {
             // The loop had ended before, and not for this.
             if !matches!(before, IterativeExitReason::Running) {
@@ -240,7 +245,9 @@ impl<'d> Runner<'d> {
                 Some(HostMessage::Task(news)) => match *news {
                     TaskEvent::Prepared(Ok(())) => return self.append_base(),
                     // Somebody wants it to end: there is nothing to be ready for.
-                    TaskEvent::Prepared(Err(_)) if self.d.state.stop.is_some() => return Ok(()),
+                    TaskEvent::Prepared(Err(_)) if self.d.state.requests.stop.is_some() => {
+                        return Ok(());
+                    }
                     TaskEvent::Prepared(Err(error)) => {
                         error.log("preparing worktrees");
                         self.say()?;
@@ -252,7 +259,7 @@ impl<'d> Runner<'d> {
                 },
                 Some(message) => {
                     self.handle_control(message)?;
-                    if self.d.state.stop.is_some() {
+                    if self.d.state.requests.stop.is_some() {
                         self.place.stop();
                     }
                 }
@@ -553,7 +560,7 @@ impl<'d> Runner<'d> {
 
     /// Stops, pauses and other limits that a person asked for meanwhile.
     fn apply_user_requests(&mut self) -> Result<(), HostError> {
-        match self.d.state.stop {
+        match self.d.state.requests.stop {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),
             Some(_) => {
@@ -561,7 +568,7 @@ impl<'d> Runner<'d> {
                 self.inputs.push_back(Input::Cancel);
             }
         }
-        let wants = self.d.state.pause != Pause::No;
+        let wants = self.d.state.requests.pause != Pause::No;
         match (wants, self.sched.is_paused()) {
             (true, false) => self.inputs.push_back(Input::Pause),
             (false, true) => self.inputs.push_back(Input::Unpause),

@@ -205,7 +205,7 @@ impl Chosen {
     /// Whether a person holds it, or it is asked to be held.
     pub fn is_paused(&self) -> bool {
         let stands = self.stands.as_ref();
-        stands.is_some_and(|stands| stands.state.pause != Pause::No)
+        stands.is_some_and(|stands| stands.state.requests.pause != Pause::No)
     }
 
     /// The flags with which it can be taken up again; `None` where it runs, or is done.

@@ -15,7 +15,7 @@ use crate::event::{
 use crate::limits::{failure_wait, limit_wait};
 use crate::outcome::IterativeExitReason;
 use crate::progress::evidence;
-use crate::state::{LoopState, Pause, Phase, RunInfo};
+use crate::state::{LoopState, Nudge, Pause, Phase, RunInfo};
 use crate::steering::Sender;
 use crate::transition::apply;
 
@@ -43,7 +43,7 @@ fn events(state: &LoopState, input: &Input, agents: Agents, now: Timestamp) -> V
         // A run under way is ended where it is watched, and what is judged is judged to its end.
         // Before a run there is nothing to begin it with.
         Input::BudgetGone => match state.phase {
-            Phase::Ready => stop(state, StopBy::HangUp),
+            Phase::Ready { .. } => stop(state, StopBy::HangUp),
             _ => Vec::new(),
         },
         Input::Command { command, from } => command_events(state, command, from.as_ref()),
@@ -73,7 +73,7 @@ fn run_ended(state: &LoopState, facts: &RunFacts, agents: Agents, now: Timestamp
             let retry_at = limit
                 .until
                 .filter(|until| *until > now)
-                .unwrap_or_else(|| later(now, limit_wait(state.limit_runs + 1)));
+                .unwrap_or_else(|| later(now, limit_wait(state.agents.limit_runs + 1)));
             let discarded = Event::RunDiscarded {
                 run: run.run,
                 iteration: run.iteration,
@@ -102,9 +102,9 @@ fn limit_wait_event(
     agents: Agents,
     now: Timestamp,
 ) -> Option<Event> {
-    let mut limited = state.limited.clone();
+    let mut limited = state.agents.limited.clone();
     limited.insert(run.agent, retry_at);
-    let until = all_away_until(&limited, &state.resting, agents, now)?;
+    let until = all_away_until(&limited, &state.agents.resting, agents, now)?;
     Some(Event::WaitStarted {
         until,
         reason: WaitReason::Limit(limit.clone()),
@@ -147,8 +147,8 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
     let progress = evidence(
         &run.before,
         &closing.after,
-        &state.trees,
-        state.red.as_ref(),
+        &state.progress.recent_tree_hashes,
+        state.progress.failing_gates.as_ref(),
         gates,
     );
     let verdict = judge(state, facts, gates, &progress, closing);
@@ -169,7 +169,7 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             .limit
             .as_ref()
             .is_some_and(|l| l.kind == LimitKind::Login);
-        if state.failures + 1 < state.config.max_failures && !login {
+        if state.agents.failures + 1 < state.config.max_failures && !login {
             let mut rest = rest_events(state, run.agent, agents, now);
             if ends_after(state, &events, agents, now) {
                 rest.retain(|event| !matches!(event, Event::WaitStarted { .. }));
@@ -177,7 +177,7 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
             events.extend(rest);
         }
     }
-    let still = state.still + 1;
+    let still = state.progress.iterations_without + 1;
     if progress == Progress::None && is_nudge_due(state, still, agents) {
         events.push(Event::Nudged { iterations: still });
     }
@@ -190,23 +190,23 @@ fn closed(state: &LoopState, closing: &ClosingFacts, agents: Agents, now: Timest
 
 fn is_nudge_due(state: &LoopState, still: u32, agents: Agents) -> bool {
     let after = stall_after(state, agents);
-    after > 0 && still >= after && !state.nudge && state.nudged == 0
+    after > 0 && still >= after && state.progress.nudge == Nudge::None
 }
 
 /// What has to be written down before an agent is started: a nudge that a host died before it could
 /// write.
 pub fn before_start(state: &LoopState, agents: Agents) -> Option<Decided> {
-    let iterations = state.still;
+    let iterations = state.progress.iterations_without;
     is_nudge_due(state, iterations, agents).then(|| Decided::new(Event::Nudged { iterations }))
 }
 
 fn is_note_waiting(state: &LoopState, id: CommandId) -> bool {
-    state.notes.iter().any(|note| note.id == id)
+    state.next_prompt.notes.iter().any(|note| note.id == id)
 }
 
 /// Notes among the pending commands that have been delivered.
 fn settled(state: &LoopState, told: impl Fn(CommandId) -> bool) -> Vec<Event> {
-    let pending = state.pending.iter();
+    let pending = state.requests.pending.iter();
     let notes = pending.filter(|(_, command)| matches!(command, Command::Say { .. }));
     notes
         .map(|(id, _)| *id)
@@ -222,18 +222,24 @@ pub fn settled_by_attempt(state: &LoopState, notes: &[CommandId]) -> Vec<Decided
 
 /// An agent that failed rests, longer each time; where no other can be asked, the loop waits.
 fn rest_events(state: &LoopState, agent: u32, agents: Agents, now: Timestamp) -> Vec<Event> {
-    let failures = state.agent_failures.get(&agent).copied().unwrap_or(0) + 1;
+    let failures = state
+        .agents
+        .agent_failures
+        .get(&agent)
+        .copied()
+        .unwrap_or(0)
+        + 1;
     let rest = failure_wait(state.config.failure_backoff_secs.0, failures);
     if rest.is_zero() {
         return Vec::new();
     }
     let until = later(now, rest);
-    let mut resting = state.resting.clone();
+    let mut resting = state.agents.resting.clone();
     resting.insert(agent, until);
-    let wait = all_away_until(&state.limited, &resting, agents, now);
+    let wait = all_away_until(&state.agents.limited, &resting, agents, now);
     let wait = wait.map(|until| Event::WaitStarted {
         until,
-        reason: WaitReason::Failures(state.failures + 1),
+        reason: WaitReason::Failures(state.agents.failures + 1),
     });
     std::iter::once(Event::AgentResting { agent, until })
         .chain(wait)
@@ -241,14 +247,14 @@ fn rest_events(state: &LoopState, agent: u32, agents: Agents, now: Timestamp) ->
 }
 
 fn wait_over(state: &LoopState, by: WaitEnd) -> Vec<Event> {
-    match state.wait {
+    match state.wait() {
         Some(_) => vec![Event::WaitEnded { by }],
         None => Vec::new(),
     }
 }
 
 fn held(state: &LoopState) -> Vec<Event> {
-    if state.pause != Pause::Asked {
+    if state.requests.pause != Pause::Asked {
         return Vec::new();
     }
     let mut events = vec![Event::Paused];
@@ -258,6 +264,7 @@ fn held(state: &LoopState) -> Vec<Event> {
 
 fn effective(state: &LoopState, which: impl Fn(&Command) -> bool) -> Vec<Event> {
     let ids = state
+        .requests
         .pending
         .iter()
         .filter(|(_, command)| which(command))
@@ -270,11 +277,11 @@ fn stop(state: &LoopState, by: StopBy) -> Vec<Event> {
     // Every Ctrl-C is on record: the first lets the iteration finish, any after it does not, and one
     // that finds the run asked to end gives no more time. Of other wishes a stronger one replaces a
     // weaker one.
-    let by = match (state.stop, by) {
+    let by = match (state.requests.stop, by) {
         (Some(_), StopBy::Interrupt) => StopBy::InterruptAgain,
         _ => by,
     };
-    let replaces = match state.stop {
+    let replaces = match state.requests.stop {
         None => true,
         Some(StopBy::Interrupt) => by != StopBy::Interrupt,
         Some(_) => by == StopBy::InterruptAgain,
@@ -299,7 +306,7 @@ pub enum EndRun {
 /// events of it are applied.
 pub fn end_run(state: &LoopState, input: &Input) -> Option<EndRun> {
     match input {
-        Input::Stop(StopBy::Interrupt) => match state.stop {
+        Input::Stop(StopBy::Interrupt) => match state.requests.stop {
             // This iteration is finished first.
             None => None,
             Some(StopBy::Interrupt) => Some(EndRun::Ask),
@@ -307,7 +314,7 @@ pub fn end_run(state: &LoopState, input: &Input) -> Option<EndRun> {
         },
         Input::Stop(_) => Some(EndRun::Ask),
         Input::Kill(_) => Some(EndRun::Kill),
-        Input::BudgetGone if state.phase == Phase::Ready => Some(EndRun::Ask),
+        Input::BudgetGone if matches!(state.phase, Phase::Ready { .. }) => Some(EndRun::Ask),
         Input::Command {
             command: Command::Cancel { grace },
             ..
@@ -357,18 +364,18 @@ pub(super) fn command_accepted(
     from: Option<&Sender>,
 ) -> Event {
     Event::CommandAccepted {
-        id: state.next_command,
+        id: state.requests.next_command,
         command: command.clone(),
         from: from.cloned(),
     }
 }
 
 fn command_events(state: &LoopState, command: &Command, from: Option<&Sender>) -> Vec<Event> {
-    let id = state.next_command;
+    let id = state.requests.next_command;
     let mut events = vec![command_accepted(state, command, from)];
     match command {
         Command::Pause => {
-            let holds = state.pause == Pause::Held;
+            let holds = state.requests.pause == Pause::Held;
             if holds {
                 events.push(Event::CommandEffective { id });
             }
@@ -405,7 +412,7 @@ pub fn settled_by_end(state: &LoopState) -> Vec<Decided> {
 }
 
 pub(super) fn settled_by_end_of(state: &LoopState) -> Vec<Event> {
-    let ids = state.pending.iter().map(|(id, _)| *id);
+    let ids = state.requests.pending.iter().map(|(id, _)| *id);
     ids.filter(|id| !is_note_waiting(state, *id))
         .map(|id| Event::CommandEffective { id })
         .collect()

@@ -47,7 +47,7 @@ fn unfinished(state: &LoopState, seen: impl FnOnce(&RunInfo) -> LastSeen) -> Opt
             let gates: u64 = gates.iter().map(|gate| gate.duration_ms).sum();
             (run, facts.duration_ms + gates, facts.tokens, facts.cost)
         }
-        Phase::Ready | Phase::Finished { .. } => return None,
+        Phase::Ready { .. } | Phase::Finished { .. } => return None,
     };
     Some(Event::IterationInterrupted {
         iteration: run.iteration,
@@ -84,7 +84,7 @@ pub fn take_up(
             let unheard = taken.told.is_some_and(|told| is_unheard_proof(state, told));
             events.extend((!unheard).then_some(Event::LoopReopened));
         }
-        Phase::Ready | Phase::Judging { .. } => {}
+        Phase::Ready { .. } | Phase::Judging { .. } => {}
     }
     if !taken.change.is_empty() {
         events.push(Event::ConfigChanged {
@@ -119,8 +119,8 @@ pub fn standstill(state: &LoopState, change: &ConfigChange) -> Option<Standstill
         // What is under way is finished or closed first.
         Phase::Running(_) | Phase::Judging { .. } => return None,
         // Its host died before it could say so: completion is looked at before every limit.
-        Phase::Ready if state.verdict.as_ref().is_some_and(Verdict::proves) => return None,
-        Phase::Ready | Phase::Finished { .. } => {}
+        Phase::Ready { .. } if state.verdict.as_ref().is_some_and(Verdict::proves) => return None,
+        Phase::Ready { .. } | Phase::Finished { .. } => {}
     }
     let mut config = state.config.clone();
     change.apply_to(&mut config);

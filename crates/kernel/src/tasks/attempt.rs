@@ -27,8 +27,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
     }
     if !over {
         let limit = state
-            .wait
-            .as_ref()
+            .wait()
             .filter(|wait| matches!(wait.reason, WaitReason::Limit(_)));
         return match limit {
             Some(wait) => AttemptEnd::Limited { until: wait.until },
@@ -36,7 +35,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
         };
     }
     let proven = is_proven(state);
-    if state.stop.is_some() && !proven {
+    if state.requests.stop.is_some() && !proven {
         return AttemptEnd::Interrupted;
     }
     let reason = state.exit_reason();
@@ -70,7 +69,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
         Some(Verdict::Failed(message)) => AttemptEnd::Failed {
             message: message.clone(),
         },
-        Some(Verdict::Refused | Verdict::Worked) => match &state.refusal {
+        Some(Verdict::Refused | Verdict::Worked) => match &state.next_prompt.failed_gate {
             Some(refusal) => AttemptEnd::Red {
                 tail: gate_words(&refusal.gate.command, refusal.gate.end, &refusal.gate.tail),
             },
@@ -83,7 +82,7 @@ pub fn attempt_end(state: &LoopState, until: u32) -> AttemptEnd {
 /// The wait of a task loop in which nothing is at work, as views are told of it; `None` where they
 /// know.
 pub fn shown_wait(state: &LoopState, until: Timestamp) -> Option<Decided> {
-    if state.wait.is_some() {
+    if state.wait().is_some() {
         return None;
     }
     let limit = LimitTold {

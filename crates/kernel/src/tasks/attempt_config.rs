@@ -238,7 +238,9 @@ pub fn ends_all_tasks(state: &LoopState, own: &OwnLimits) -> Option<IterativeExi
         reason if own.is_limit(&reason) => None,
         reason @ (IterativeExitReason::Error { .. }
         | IterativeExitReason::BudgetExhausted { .. }) => Some(reason),
-        reason @ IterativeExitReason::AgentFailed { .. } if state.fatal.is_some() => Some(reason),
+        reason @ IterativeExitReason::AgentFailed { .. } if state.agents.fatal.is_some() => {
+            Some(reason)
+        }
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::event::{
     Cost, Event, GateEnd, GateFacts, Progress, Record, RunFacts, Tokens, TreeFacts, Verdict,
 };
 use crate::state::{
-    Claimed, GateSummary, IterationSummary, LoopState, Phase, Refusal, RunInfo, Spent,
+    Claimed, FailedGate, GateSummary, IterationSummary, LoopState, Nudge, Phase, RunInfo, Spent,
 };
 
 pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
@@ -23,7 +23,7 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
     else {
         return Ok(());
     };
-    if state.phase != Phase::Ready {
+    if !matches!(state.phase, Phase::Ready { .. }) {
         return Err(illegal(record, "a run started while another was not over"));
     }
     if *run != state.runs + 1 || *iteration != state.iterations + 1 {
@@ -33,7 +33,6 @@ pub(super) fn run_started(state: &mut LoopState, record: &Record) -> Result<(), 
         ));
     }
     state.runs = *run;
-    state.wait = None;
     state.phase = Phase::Running(RunInfo {
         run: *run,
         iteration: *iteration,
@@ -70,11 +69,11 @@ const TREES: usize = 8;
 
 fn remember_tree(state: &mut LoopState, after: &TreeFacts) {
     if let Some(tree) = &after.tree
-        && state.trees.back() != Some(tree)
+        && state.progress.recent_tree_hashes.back() != Some(tree)
     {
-        state.trees.push_back(tree.clone());
-        if state.trees.len() > TREES {
-            state.trees.pop_front();
+        state.progress.recent_tree_hashes.push_back(tree.clone());
+        if state.progress.recent_tree_hashes.len() > TREES {
+            state.progress.recent_tree_hashes.pop_front();
         }
     }
 }
@@ -95,7 +94,7 @@ pub(super) fn iteration_finished(
     else {
         return Ok(());
     };
-    let (run, facts, gates) = match std::mem::replace(&mut state.phase, Phase::Ready) {
+    let (run, facts, gates) = match std::mem::replace(&mut state.phase, Phase::READY) {
         Phase::Judging { run, facts, gates } if run.iteration == *iteration => (run, facts, gates),
         other => {
             state.phase = other;
@@ -110,17 +109,16 @@ pub(super) fn iteration_finished(
     spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
     count_failure(state, run.agent, &facts, verdict);
     match progress {
-        Progress::None => state.still += 1,
+        Progress::None => state.progress.iterations_without += 1,
         Progress::Moved(_) => {
-            state.still = 0;
-            state.nudge = false;
-            state.nudged = 0;
+            state.progress.iterations_without = 0;
+            state.progress.nudge = Nudge::None;
         }
         Progress::Unknown(_) => {}
     }
     remember_tree(state, after);
     if !gates.is_empty() {
-        state.red = Some(
+        state.progress.failing_gates = Some(
             gates
                 .iter()
                 .filter(|g| !g.passed())
@@ -128,9 +126,9 @@ pub(super) fn iteration_finished(
                 .collect(),
         );
     }
-    state.refusal = refusal(&gates, facts.claim.is_some());
-    state.limit_runs = 0;
-    state.after = Some(after.clone());
+    state.next_prompt.failed_gate = failed_gate(&gates, facts.claim.is_some());
+    state.agents.limit_runs = 0;
+    state.tree_after = Some(after.clone());
     if verdict.proves() {
         state.completion = Some((record.at, facts.claim.clone().unwrap_or_default()));
     }
@@ -142,40 +140,43 @@ pub(super) fn iteration_finished(
 /// What the run's prompt held has been delivered, now that the run counts. Of runs that met a
 /// limit, were stopped or interrupted nobody knows whether anything of it was heard.
 fn delivered(state: &mut LoopState, run: &RunInfo, facts: &RunFacts) {
-    state.nudge = false;
-    state.notes.retain(|note| !run.notes.contains(&note.id));
-    state.near_miss.clone_from(&facts.near_miss);
+    state.progress.nudge = state.progress.nudge.delivered();
+    state
+        .next_prompt
+        .notes
+        .retain(|note| !run.notes.contains(&note.id));
+    state.next_prompt.near_miss.clone_from(&facts.near_miss);
 }
 
 fn count_failure(state: &mut LoopState, agent: u32, facts: &RunFacts, verdict: &Verdict) {
     match verdict {
         Verdict::Failed(why) => {
-            state.failures += 1;
-            *state.agent_failures.entry(agent).or_default() += 1;
-            state.last_failure = Some(why.clone());
+            state.agents.failures += 1;
+            *state.agents.agent_failures.entry(agent).or_default() += 1;
+            state.agents.last_failure = Some(why.clone());
             if let Some(limit) = &facts.limit
                 && limit.kind == crate::event::LimitKind::Login
             {
-                state.fatal = Some(limit.words.clone());
+                state.agents.fatal = Some(limit.words.clone());
             }
         }
         Verdict::Stopped => {}
         _ => {
-            state.failures = 0;
-            state.agent_failures.remove(&agent);
-            state.resting.remove(&agent);
-            state.last_failure = None;
+            state.agents.failures = 0;
+            state.agents.agent_failures.remove(&agent);
+            state.agents.resting.remove(&agent);
+            state.agents.last_failure = None;
         }
     }
 }
 
-fn refusal(gates: &[GateFacts], claimed: bool) -> Option<Refusal> {
-    let red = gates
+fn failed_gate(gates: &[GateFacts], claimed: bool) -> Option<FailedGate> {
+    let failed = gates
         .iter()
         .find(|gate| !gate.passed() && gate.end != GateEnd::Cancelled)?;
     let claimed = if claimed { Claimed::Yes } else { Claimed::No };
-    Some(Refusal {
-        gate: red.clone(),
+    Some(FailedGate {
+        gate: failed.clone(),
         claimed,
     })
 }
@@ -252,7 +253,7 @@ pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<()
     else {
         return Ok(());
     };
-    let (agent, facts) = match std::mem::replace(&mut state.phase, Phase::Ready) {
+    let (agent, facts) = match std::mem::replace(&mut state.phase, Phase::READY) {
         Phase::Judging {
             run: info, facts, ..
         } if info.run == *run => (info.agent, facts),
@@ -263,11 +264,11 @@ pub(super) fn run_discarded(state: &mut LoopState, record: &Record) -> Result<()
     };
     // It is no iteration, but it is paid for.
     spend(&mut state.spent, facts.tokens.as_ref(), facts.cost.as_ref());
-    state.limited.insert(agent, *retry_at);
-    state.limit_runs = if limit.until.is_some() {
+    state.agents.limited.insert(agent, *retry_at);
+    state.agents.limit_runs = if limit.until.is_some() {
         0
     } else {
-        state.limit_runs + 1
+        state.agents.limit_runs + 1
     };
     Ok(())
 }
@@ -295,7 +296,7 @@ pub(super) fn iteration_interrupted(
             ));
         }
     };
-    state.phase = Phase::Ready;
+    state.phase = Phase::READY;
     state.iterations = *iteration;
     state.spent.ms += spent_ms;
     spend(&mut state.spent, tokens.as_ref(), cost.as_ref());

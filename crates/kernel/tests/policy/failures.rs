@@ -124,7 +124,7 @@ fn nudges(sim: &mut Sim, mut script: impl FnMut(u64) -> Turn) -> (Vec<bool>, Rea
     let mut state = begin(&sim.journal[0]).unwrap();
     for record in &sim.journal[1..] {
         if let Event::RunStarted { .. } = record.event {
-            told.push(state.nudge);
+            told.push(state.progress.nudge_due().is_some());
         }
         apply(&mut state, record).unwrap();
     }
@@ -166,9 +166,12 @@ fn a_nudge_that_a_dead_host_did_not_write_comes_with_the_next_start() {
         let events = react(&sim.state, &Input::Closed(closing), sim.agents, sim.now);
         sim.append(events[0].clone().into());
     }
-    assert!(!sim.state.nudge, "its record is lost");
+    assert!(
+        sim.state.progress.nudge_due().is_none(),
+        "its record is lost"
+    );
     sim.start(3, 3, 0);
-    assert!(sim.state.nudge);
+    assert!(sim.state.progress.nudge_due().is_some());
 }
 
 #[test]

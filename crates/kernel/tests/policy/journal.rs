@@ -4,6 +4,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::*;
 use descartes_kernel::outcome::IterativeExitReason as Reason;
+use descartes_kernel::state::LoopState;
 use descartes_kernel::step::{Action, plan};
 use descartes_kernel::transition::{checkpoint, fold, fold_end};
 use proptest::prelude::*;
@@ -48,7 +49,7 @@ fn checkpoints_come_due_with_records_and_never_behind_an_end() {
     });
     let middle = sim.journal.len() - 4;
     let mut state = fold(&sim.journal[..middle]).unwrap().unwrap();
-    assert!(!state.limited.is_empty() && !state.agent_failures.is_empty());
+    assert!(!state.agents.limited.is_empty() && !state.agents.agent_failures.is_empty());
     assert_eq!(checkpoint(&state), None);
     state.checkpoint = 1;
     state.seq = 1024;
@@ -60,6 +61,43 @@ fn checkpoints_come_due_with_records_and_never_behind_an_end() {
     let with = with_checkpoint(&sim.journal, middle);
     assert_eq!(fold_end(&with[middle..]).unwrap(), fold(&with).unwrap());
     assert_eq!(fold_end(&with[middle + 1..]).unwrap(), None);
+}
+
+/// Other versions read checkpoints too: the fields keep the names and places of version 0.1.
+#[test]
+fn a_checkpoint_keeps_the_shape_that_older_versions_read() {
+    let mut sim = Sim::new(config());
+    sim.append(Event::WaitStarted {
+        until: sim.now,
+        reason: WaitReason::Failures(1),
+    });
+    sim.append(Event::Nudged { iterations: 4 });
+    let stored = serde_json::to_value(&sim.state).unwrap();
+    let field = |name: &str| &stored[name];
+    assert_eq!(field("phase"), "ready");
+    assert_eq!(field("wait")["until"], sim.now.to_string());
+    assert_eq!((field("nudge"), field("nudged")), (&true.into(), &4.into()));
+    assert_eq!((field("pause"), field("still")), (&"no".into(), &0.into()));
+    for name in [
+        "stop",
+        "pending",
+        "failures",
+        "last_failure",
+        "fatal",
+        "limit_runs",
+        "limited",
+        "agent_failures",
+        "trees",
+        "red",
+        "refusal",
+        "notes",
+        "after",
+        "next_command",
+    ] {
+        assert!(stored.get(name).is_some(), "{name} is missing");
+    }
+    let read: LoopState = serde_json::from_value(stored).unwrap();
+    assert_eq!(read, sim.state);
 }
 
 #[test]
@@ -83,7 +121,7 @@ fn what_is_asked_of_an_ended_loop_holds_after_its_resume() {
     }));
     sim.append(Event::LoopReopened);
     assert_eq!(plan(&sim.state, sim.agents, sim.now), Action::Hold);
-    assert_eq!(sim.state.notes[0].text, "look");
+    assert_eq!(sim.state.next_prompt.notes[0].text, "look");
 }
 
 proptest! {

@@ -26,7 +26,7 @@ fn a_limit_is_no_iteration_and_waits_for_the_stated_reset() {
         (reason, sim.state.iterations),
         (Reason::CompletionPromiseDetected, 1)
     );
-    assert_eq!(sim.state.failures, 0);
+    assert_eq!(sim.state.agents.failures, 0);
 }
 
 #[test]

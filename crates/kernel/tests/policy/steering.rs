@@ -15,9 +15,16 @@ fn pause_holds_before_the_next_iteration_and_is_then_effective() {
     let mut sim = Sim::new(config());
     sim.start(1, 1, 0);
     sim.input(&from_person(Command::Pause));
-    assert_eq!(sim.state.pending.len(), 1, "accepted, not yet effective");
+    assert_eq!(
+        sim.state.requests.pending.len(),
+        1,
+        "accepted, not yet effective"
+    );
     assert_eq!(sim.run(|_| turn(facts())), Action::Hold);
-    assert_eq!((sim.state.iterations, sim.state.pending.len()), (1, 0));
+    assert_eq!(
+        (sim.state.iterations, sim.state.requests.pending.len()),
+        (1, 0)
+    );
     sim.input(&from_person(Command::Unpause));
     let reason = sim.end(|_| turn(claims()));
     assert_eq!(
@@ -32,7 +39,7 @@ fn a_note_is_given_until_a_run_counts() {
     sim.input(&from_person(Command::Say {
         text: "use jiff".into(),
     }));
-    assert_eq!(sim.state.notes.len(), 1);
+    assert_eq!(sim.state.next_prompt.notes.len(), 1);
     // The first run meets a limit, so that the second is told as well; the third is not.
     sim.end(|run| match run {
         1 => turn(limited(Some("2026-03-01T15:00:00Z"))),
@@ -48,7 +55,7 @@ fn a_note_is_given_until_a_run_counts() {
         })
         .collect();
     assert_eq!(given, [1, 1, 0]);
-    assert!(sim.state.notes.is_empty());
+    assert!(sim.state.next_prompt.notes.is_empty());
     // Effective when the run that counted is over, not when one starts.
     let order: Vec<&str> = sim
         .journal
@@ -78,14 +85,20 @@ fn a_note_outlives_a_stopped_run_and_the_end_of_the_loop() {
     for event in settled_by_end(&sim.state) {
         sim.append(event.into());
     }
-    let pending: Vec<u64> = sim.state.pending.iter().map(|(id, _)| *id).collect();
+    let pending: Vec<u64> = sim
+        .state
+        .requests
+        .pending
+        .iter()
+        .map(|(id, _)| *id)
+        .collect();
     assert_eq!(pending, [1], "the cancel is settled, the note is not");
     sim.append(Event::LoopReopened);
     assert_eq!(
         sim.end(|_| turn(claims())),
         Reason::CompletionPromiseDetected
     );
-    assert!(sim.state.notes.is_empty() && sim.state.pending.is_empty());
+    assert!(sim.state.next_prompt.notes.is_empty() && sim.state.requests.pending.is_empty());
 }
 
 #[test]
@@ -156,7 +169,7 @@ fn every_interrupt_is_on_record_and_each_ends_more_than_the_one_before() {
             let (input, before) = (Input::Stop(*by), sim.journal.len());
             assert_eq!(end_run(&sim.state, &input), *ends, "{row:?}");
             sim.input(&input);
-            assert_eq!(sim.state.stop, Some(*stands), "{row:?}");
+            assert_eq!(sim.state.requests.stop, Some(*stands), "{row:?}");
             let told = sim.journal.len() > before;
             assert!(told || *by != Interrupt, "{row:?}");
         }
@@ -175,12 +188,12 @@ fn without_a_budget_no_run_begins_and_none_is_judged_less() {
     let mut sim = Sim::new(config());
     assert_eq!(end_run(&sim.state, &Input::BudgetGone), Some(EndRun::Ask));
     sim.input(&Input::BudgetGone);
-    assert_eq!(sim.state.stop, Some(StopBy::HangUp));
+    assert_eq!(sim.state.requests.stop, Some(StopBy::HangUp));
     let mut sim = Sim::new(config());
     sim.start(1, 1, 0);
     assert_eq!(end_run(&sim.state, &Input::BudgetGone), None);
     sim.input(&Input::BudgetGone);
-    assert_eq!(sim.state.stop, None);
+    assert_eq!(sim.state.requests.stop, None);
 }
 
 #[test]
@@ -251,7 +264,7 @@ fn set_changes_a_running_loop() {
     sim.input(&from_person(Command::Set {
         change: Box::new(change),
     }));
-    assert!(sim.state.pending.is_empty());
+    assert!(sim.state.requests.pending.is_empty());
     assert_eq!(sim.end(|_| turn(facts())), Reason::MaxIterationsReached);
     assert_eq!(sim.state.iterations, 5);
 }

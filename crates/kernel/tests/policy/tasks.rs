@@ -374,6 +374,6 @@ fn a_wait_is_shown_once() {
     let mut sim = Sim::new(parent());
     let until = "2026-03-01T15:00:00Z".parse().unwrap();
     sim.append(shown_wait(&sim.state, until).unwrap().into());
-    assert_eq!(sim.state.wait.as_ref().unwrap().until, until);
+    assert_eq!(sim.state.wait().unwrap().until, until);
     assert!(shown_wait(&sim.state, until).is_none());
 }

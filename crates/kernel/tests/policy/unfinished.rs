@@ -94,7 +94,7 @@ fn an_iteration_that_cannot_be_finished_is_closed_by_one_rule() {
         assert_eq!((spent.ms, spent.tokens), (ms, tokens), "{at:?}");
         assert_eq!(spent.cost_micros, Some(300), "{at:?}");
         assert_eq!(sim.state.iterations, 1, "its number is used up");
-        assert_eq!(sim.state.phase, Phase::Ready);
+        assert_eq!(sim.state.phase, Phase::READY);
         assert!(close_unfinished(&sim.state, |run| seen(run, 7)).is_none());
     }
 }
@@ -213,7 +213,7 @@ fn a_loop_stands_still_where_it_is_done_or_at_a_limit_that_nobody_raised() {
     // Proven, and its host died before it could end the loop: no limit stands before that.
     let mut proven = Sim::new(config());
     proven.end(|_| turn(claims()));
-    proven.state.phase = Phase::Ready;
+    proven.state.phase = Phase::READY;
     assert_eq!(standstill(&proven.state, &limit(1)), None);
     // What is under way is closed or judged first.
     let mut running = left(Left::Running);
@@ -234,7 +234,13 @@ fn a_loop_that_nobody_runs_is_cancelled_as_its_host_would_have() {
             .into_iter()
             .for_each(|event| sim.append(event.into()));
         assert_eq!(sim.state.exit_reason(), Reason::UserCancelled, "{at:?}");
-        let pending: Vec<u64> = sim.state.pending.iter().map(|(id, _)| *id).collect();
+        let pending: Vec<u64> = sim
+            .state
+            .requests
+            .pending
+            .iter()
+            .map(|(id, _)| *id)
+            .collect();
         assert_eq!(pending, [2], "the note stays, pause and cancel are settled");
         let begun = u32::from(at != Left::BeforeTheFirst);
         assert_eq!(sim.state.iterations, begun, "{at:?}");

@@ -166,7 +166,7 @@ impl Sim {
         if let Some(event) = before_start(&self.state, self.agents) {
             self.append(event.into());
         }
-        let notes: Vec<u64> = self.state.notes.iter().map(|n| n.id).collect();
+        let notes: Vec<u64> = self.state.next_prompt.notes.iter().map(|n| n.id).collect();
         let before = self.facts_of_tree();
         self.append(Event::RunStarted {
             run,

@@ -76,6 +76,7 @@ impl Story {
             run.map(|run| run.iteration)
         };
         let notes: Vec<NoteRow> = state
+            .next_prompt
             .notes
             .iter()
             .filter(missing)
@@ -89,7 +90,7 @@ impl Story {
         for note in notes.into_iter().rev() {
             self.notes.push_front(note);
         }
-        if let Some(wait) = state.wait.as_ref().filter(|_| self.waits.is_empty()) {
+        if let Some(wait) = state.wait().filter(|_| self.waits.is_empty()) {
             self.waits.push_back(WaitRow {
                 since: wait.since,
                 until: wait.until,

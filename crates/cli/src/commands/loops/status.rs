@@ -79,12 +79,12 @@ pub fn as_json(found: &LoopHandle, look: &Look) -> Value {
         "runs": state.runs,
         "pid": pid,
         "now": now,
-        "pause": state.pause,
-        "wait": state.wait,
-        "failures": state.failures,
-        "last_failure": state.last_failure,
-        "notes": state.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
-        "pending": state.pending.len(),
+        "pause": state.requests.pause,
+        "wait": state.wait(),
+        "failures": state.agents.failures,
+        "last_failure": state.agents.last_failure,
+        "notes": state.next_prompt.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
+        "pending": state.requests.pending.len(),
         "notices": look.notices,
     });
     if let Value::Object(more) = more {
@@ -144,7 +144,11 @@ fn watch(
 
 /// Whether the block tells of time that passes.
 fn passes(look: &Look) -> bool {
-    look.state.wait.is_some() || !matches!(look.state.phase, Phase::Ready | Phase::Finished { .. })
+    look.state.wait().is_some()
+        || !matches!(
+            look.state.phase,
+            Phase::Ready { .. } | Phase::Finished { .. }
+        )
 }
 
 impl Shown {

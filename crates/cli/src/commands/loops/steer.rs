@@ -129,7 +129,9 @@ fn deliver(
                     }
                 }
                 (false, Command::Say { .. }) => ticket.effect(MAYBE)?,
-                (false, Command::Pause) if before.pause != Pause::Held => ticket.effect(MAYBE)?,
+                (false, Command::Pause) if before.requests.pause != Pause::Held => {
+                    ticket.effect(MAYBE)?
+                }
                 (false, _) => ticket.effect(AT_ONCE)?,
             };
             match effect {
@@ -179,10 +181,10 @@ fn nothing_to_do(command: &Command, state: &LoopState) -> Option<&'static str> {
         return None; // refused, for it takes no orders any more
     }
     match command {
-        Command::Unpause if state.pause == Pause::No => {
+        Command::Unpause if state.requests.pause == Pause::No => {
             Some("the loop is not paused: nothing to do")
         }
-        Command::RetryNow if state.wait.is_none() && state.tasks.is_none() => {
+        Command::RetryNow if state.wait().is_none() && state.tasks.is_none() => {
             Some("the loop is not waiting: nothing to retry")
         }
         _ => None,

@@ -218,7 +218,7 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> String {
         let words = format!("{}: {}", whole_seconds(change.at), change.words());
         out.push_str(&format!("<p>Changed while it ran: {}</p>\n", text(&words)));
     }
-    if let Some(failure) = &state.last_failure {
+    if let Some(failure) = &state.agents.last_failure {
         out.push_str(&format!("<p>Last failure: {}</p>\n", text(failure)));
     }
     out
