@@ -299,3 +299,11 @@ fn bytes_that_are_no_utf8_do_not_hide_a_line() {
     assert!(trouble.is_none());
     assert_eq!(claim_text(&events), "caf\u{fffd} done");
 }
+
+#[test]
+fn half_a_character_does_not_hide_a_line() {
+    let stream = r#"{"type":"message","role":"assistant","content":"cut \ud83d","delta":true}"#;
+    let (events, trouble) = read("gemini", [stream.as_bytes()]);
+    assert!(trouble.is_none());
+    assert_eq!(claim_text(&events), "cut \u{fffd}");
+}

@@ -50,10 +50,10 @@ fn read(line: &str) -> Option<Seen<'_>> {
 fn rows(lab: &Lab, seen: &Seen<'_>) -> [Row; 2] {
     let Seen { agent, rate, grown } = seen;
     let time = (1e5 / rate, "ms");
-    let what = format!("{agent}: 100 MB of its stream on one core (bar: 100 MB/s)");
+    let what = format!("{agent}: 100 MB of its stream on one core (bar: 200 MB/s)");
     let memory = format!("{agent}: memory that grows with 200 MB of its stream");
     [
-        Row::at_most(lab.form, "M-parse", what, time, 1000.0),
+        Row::at_most(lab.form, "M-parse", what, time, 500.0),
         Row::at_most(lab.form, "M-parse", memory, (*grown, "MiB"), 8.0),
     ]
 }

@@ -1,172 +1,64 @@
 //! Codex's `exec --json`.
 
-use serde::Deserialize;
-
-use super::dialect::{Dialect, Out, values};
+use super::dialect::{Dialect, Out};
 use super::failure::failure;
-use super::lenient::{List, Num, Obj, Preview, Str, Words};
-use super::tool::{self, ToolInput};
-use super::{AgentEvent, Denial, Piece, RunResult, ToolOutcome, Usage};
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CodexLine<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    thread_id: Str<'a>,
-    #[serde(borrow)]
-    item: Obj<CodexItem<'a>>,
-    #[serde(borrow)]
-    message: Str<'a>,
-    #[serde(borrow)]
-    error: Obj<CodexMessage<'a>>,
-    usage: Obj<CodexTokens>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CodexMessage<'a> {
-    #[serde(borrow)]
-    message: Str<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CodexItem<'a> {
-    #[serde(borrow)]
-    id: Str<'a>,
-    #[serde(borrow, rename = "type")]
-    kind: Str<'a>,
-    #[serde(borrow)]
-    text: Str<'a>,
-    #[serde(borrow)]
-    message: Str<'a>,
-    #[serde(borrow)]
-    command: Words<'a>,
-    aggregated_output: Preview,
-    exit_code: Num,
-    #[serde(borrow)]
-    status: Str<'a>,
-    #[serde(borrow)]
-    changes: List<Obj<CodexChange<'a>>>,
-    #[serde(borrow)]
-    server: Str<'a>,
-    #[serde(borrow)]
-    tool: Str<'a>,
-    #[serde(borrow)]
-    arguments: Obj<ToolInput<'a>>,
-    #[serde(borrow)]
-    query: Str<'a>,
-    #[serde(borrow)]
-    prompt: Str<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CodexChange<'a> {
-    #[serde(borrow)]
-    path: Str<'a>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default)]
-struct CodexTokens {
-    input_tokens: Num,
-    cached_input_tokens: Num,
-    cache_write_input_tokens: Num,
-    output_tokens: Num,
-    reasoning_output_tokens: Num,
-}
-
-impl CodexTokens {
-    /// Codex counts what came from a cache as input too.
-    fn usage(self) -> Usage {
-        let cache_read = self.cached_input_tokens.count();
-        let cache_write = self.cache_write_input_tokens.count();
-        let cached = cache_read
-            .unwrap_or(0)
-            .saturating_add(cache_write.unwrap_or(0));
-        Usage {
-            input: self
-                .input_tokens
-                .count()
-                .map(|all| all.saturating_sub(cached)),
-            output: self.output_tokens.count(),
-            cache_read,
-            cache_write,
-            reasoning: self.reasoning_output_tokens.count(),
-        }
-    }
-}
+use super::json::Json;
+use super::recent::Recent;
+use super::{AgentEvent, Denial, Piece, RunResult, ToolOutcome, Usage, tool};
 
 /// What has to be remembered from line to line.
 #[derive(Default)]
 pub(super) struct Codex {
     messages: u32,
     /// Ids of tool calls that were told when they began.
-    begun: Vec<String>,
+    begun: Recent<String>,
 }
 
 impl Dialect for Codex {
-    fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        for line in values::<CodexLine<'_>>(json)? {
-            self.take(&line, out);
-        }
-        Ok(())
-    }
-}
-
-impl Codex {
-    fn take(&mut self, line: &CodexLine<'_>, out: &mut Out<'_>) {
-        match line.kind.or_empty() {
+    fn take(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+        match line["type"].or_empty() {
             "thread.started" => out.push(AgentEvent::Session {
-                id: line.thread_id.owned(),
+                id: line["thread_id"].owned(),
                 model: None,
                 version: None,
             }),
             "turn.started" => out.push(AgentEvent::Step),
-            "turn.completed" => out.push(AgentEvent::Result(RunResult {
-                usage: line.usage.0.map(CodexTokens::usage),
-                ..RunResult::default()
-            })),
-            "turn.failed" => {
-                let told = line
-                    .error
-                    .0
-                    .as_ref()
-                    .map_or("", |error| error.message.or_empty());
+            kind @ ("turn.completed" | "turn.failed") => {
+                let told = line["error"]["message"].or_empty();
                 out.push(AgentEvent::Result(RunResult {
-                    error: Some(failure(told, None)),
-                    usage: line.usage.0.map(CodexTokens::usage),
+                    error: (kind == "turn.failed").then(|| failure(told, None)),
+                    usage: usage(&line["usage"]),
                     ..RunResult::default()
                 }));
             }
-            "error" => out.push(error(line.message.or_empty())),
-            "item.started" => self.item(line, Stage::Started, out),
-            "item.completed" => self.item(line, Stage::Completed, out),
+            "error" => out.push(error(line["message"].or_empty())),
+            "item.started" => self.item(&line["item"], Stage::Started, out),
+            "item.completed" => self.item(&line["item"], Stage::Completed, out),
             "item.updated" | "item.plan.delta" => {}
             kind => out.unknown(kind),
         }
     }
+}
 
-    fn item(&mut self, line: &CodexLine<'_>, stage: Stage, out: &mut Out<'_>) {
-        let Some(item) = &line.item.0 else { return };
+impl Codex {
+    fn item(&mut self, item: &Json<'_>, stage: Stage, out: &mut Out<'_>) {
+        if !item.is_object() {
+            return;
+        }
         let done = stage == Stage::Completed;
-        match item.kind.or_empty() {
+        let text = || item["text"].or_empty().to_owned();
+        match item["type"].or_empty() {
             "agent_message" if done => {
                 out.push(AgentEvent::Text {
                     message: self.messages,
                     piece: Piece::Block,
-                    text: item.text.or_empty().to_owned(),
+                    text: text(),
                 });
                 self.messages = self.messages.saturating_add(1);
             }
-            "reasoning" | "plan" if done => out.push(AgentEvent::Thinking {
-                text: item.text.or_empty().to_owned(),
-            }),
+            "reasoning" | "plan" if done => out.push(AgentEvent::Thinking { text: text() }),
             "error" if done => out.push(AgentEvent::Warning {
-                message: item.message.or_empty().to_owned(),
+                message: item["message"].or_empty().to_owned(),
             }),
             "command_execution" | "file_change" | "mcp_tool_call" | "collab_tool_call"
             | "web_search" => self.tool(item, stage, out),
@@ -175,24 +67,19 @@ impl Codex {
         }
     }
 
-    fn tool(&mut self, item: &CodexItem<'_>, stage: Stage, out: &mut Out<'_>) {
-        let id = item.id.or_empty();
-        let told = self.begun.iter().position(|begun| begun == id);
-        if told.is_none() {
+    fn tool(&mut self, item: &Json<'_>, stage: Stage, out: &mut Out<'_>) {
+        let id = item["id"].or_empty();
+        let told = self.begun.find(|begun| begun == id).is_some();
+        if !told {
             out.push(call(item));
         }
-        match (stage, told) {
-            (Stage::Started, None) => self.begun.push(id.to_owned()),
-            (Stage::Started, Some(_)) => {}
-            (Stage::Completed, told) => {
-                if let Some(at) = told {
-                    self.begun.remove(at);
-                }
+        match stage {
+            Stage::Started if told => {}
+            Stage::Started => self.begun.add(id.to_owned()),
+            Stage::Completed => {
+                self.begun.take(|begun| begun == id);
                 answer(item, out);
             }
-        }
-        if self.begun.len() > 64 {
-            self.begun.remove(0);
         }
     }
 }
@@ -203,56 +90,66 @@ enum Stage {
     Completed,
 }
 
-fn call(item: &CodexItem<'_>) -> AgentEvent {
-    let kind = item.kind.or_empty();
+/// Codex counts what came from a cache as input too.
+fn usage(tokens: &Json<'_>) -> Option<Usage> {
+    let cache_read = tokens["cached_input_tokens"].count();
+    let cache_write = tokens["cache_write_input_tokens"].count();
+    let cached = cache_read.unwrap_or(0) + cache_write.unwrap_or(0);
+    let input = tokens["input_tokens"].count();
+    tokens.is_object().then(|| Usage {
+        input: input.map(|all| all.saturating_sub(cached)),
+        output: tokens["output_tokens"].count(),
+        cache_read,
+        cache_write,
+        reasoning: tokens["reasoning_output_tokens"].count(),
+    })
+}
+
+fn call(item: &Json<'_>) -> AgentEvent {
+    let kind = item["type"].or_empty();
+    let line = |verb: &str, what: &str| tool::one_line(&format!("{verb} {what}"), 160);
     let (name, summary) = match kind {
         "command_execution" => {
-            let command = item.command.0.as_deref().unwrap_or_default();
-            ("shell".to_owned(), tool::shell(command))
+            let command = item["command"].words().unwrap_or_default();
+            ("shell".to_owned(), tool::shell(&command))
         }
         "file_change" => {
-            let changes = item.changes.0.iter().filter_map(|change| change.0.as_ref());
-            let paths: Vec<&str> = changes
-                .filter_map(|change| change.path.as_deref())
-                .collect();
-            (
-                "patch".to_owned(),
-                tool::one_line(&format!("edit {}", paths.join(", ")), 160),
-            )
+            let changes = item["changes"].list().iter();
+            let paths: Vec<&str> = changes.filter_map(|change| change["path"].text()).collect();
+            ("patch".to_owned(), line("edit", &paths.join(", ")))
         }
         "mcp_tool_call" => {
-            let name = format!("{}.{}", item.server.or_empty(), item.tool.or_empty());
-            let input = item.arguments.0.clone().unwrap_or_default();
-            let summary = tool::summary(&name, &input, None);
+            let name = format!("{}.{}", item["server"].or_empty(), item["tool"].or_empty());
+            let summary = tool::summary(&name, &item["arguments"], None);
             (name, summary)
         }
         "web_search" => {
-            let line = format!("search {}", item.query.or_empty());
-            ("web_search".to_owned(), tool::one_line(&line, 160))
+            let query = item["query"].or_empty();
+            ("web_search".to_owned(), line("search", query))
         }
         _ => {
-            let name = item.tool.as_deref().unwrap_or(kind).to_owned();
-            let line = format!("task {}", item.prompt.or_empty());
-            (name, tool::one_line(&line, 160))
+            let name = item["tool"].text().unwrap_or(kind).to_owned();
+            (name, line("task", item["prompt"].or_empty()))
         }
     };
-    let id = item.id.or_empty().to_owned();
+    let id = item["id"].or_empty().to_owned();
     AgentEvent::ToolCall { id, name, summary }
 }
 
-fn answer(item: &CodexItem<'_>, out: &mut Out<'_>) {
-    if item.status.is("declined") {
+fn answer(item: &Json<'_>, out: &mut Out<'_>) {
+    let declined = item["status"].is("declined");
+    if declined {
         out.push(AgentEvent::Denied(Denial {
             tool: "shell".to_owned(),
-            rule: item.command.0.as_deref().unwrap_or_default().to_owned(),
+            rule: item["command"].words().unwrap_or_default().into_owned(),
         }));
     }
-    let ok = !(item.status.is("failed") || item.status.is("declined"));
+    let ok = !declined && !item["status"].is("failed");
     out.push(AgentEvent::ToolResult {
-        id: item.id.or_empty().to_owned(),
-        outcome: ToolOutcome::of(item.exit_code.int(), Some(ok)),
+        id: item["id"].or_empty().to_owned(),
+        outcome: ToolOutcome::of(item["exit_code"].int(), Some(ok)),
         duration: None,
-        preview: item.aggregated_output.0.clone(),
+        preview: item["aggregated_output"].preview(),
     });
 }
 

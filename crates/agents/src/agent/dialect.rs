@@ -1,8 +1,8 @@
 //! Push parsers of an agent's output, and what those of JSON lines have in common.
 
-use serde::Deserialize;
+use serde::de::Error as _;
 
-use super::lenient::head;
+use super::json::{self, Json, head};
 use super::lines::{Line, StreamLines};
 use super::{AgentEvent, Trouble};
 
@@ -38,23 +38,13 @@ impl Out<'_> {
     }
 }
 
-/// One agent's way of writing JSON lines.
+/// One agent's way of writing JSON.
 pub(super) trait Dialect: Send {
-    /// Reads one line of JSON. Of a line that is wrong nothing is told.
-    fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error>;
-}
+    /// Whether a line may hold several objects, one behind the other or in a list.
+    const MANY_OBJECTS: bool = true;
 
-/// Reads the values on a line, of which there should be one: all must be well formed
-/// before any is taken.
-pub(super) fn values<'de, T: Deserialize<'de>>(
-    json: &'de [u8],
-) -> Result<Vec<T>, serde_json::Error> {
-    if json.first() == Some(&b'[') {
-        return serde_json::from_slice(json);
-    }
-    serde_json::Deserializer::from_slice(json)
-        .into_iter()
-        .collect()
+    /// Reads one value.
+    fn take(&mut self, value: &Json<'_>, out: &mut Out<'_>);
 }
 
 /// Cuts bytes into lines and gives the ones that are JSON to a dialect.
@@ -75,40 +65,18 @@ impl<D: Dialect> JsonLines<D> {
 }
 
 impl<D: Dialect> StreamParser for JsonLines<D> {
-    fn push(&mut self, bytes: &[u8], out: &mut Vec<AgentEvent>) {
-        let Self {
-            lines,
-            dialect,
-            trouble,
-        } = self;
-        lines.push(bytes, |line| {
-            take(
-                dialect,
-                line,
-                &mut Out {
-                    events: out,
-                    trouble,
-                },
-            )
-        });
+    fn push(&mut self, bytes: &[u8], events: &mut Vec<AgentEvent>) {
+        let trouble = &mut self.trouble;
+        let mut out = Out { events, trouble };
+        self.lines
+            .push(bytes, |line| take(&mut self.dialect, line, &mut out));
     }
 
-    fn finish(&mut self, out: &mut Vec<AgentEvent>) {
-        let Self {
-            lines,
-            dialect,
-            trouble,
-        } = self;
-        lines.finish(|line| {
-            take(
-                dialect,
-                line,
-                &mut Out {
-                    events: out,
-                    trouble,
-                },
-            )
-        });
+    fn finish(&mut self, events: &mut Vec<AgentEvent>) {
+        let trouble = &mut self.trouble;
+        let mut out = Out { events, trouble };
+        self.lines
+            .finish(|line| take(&mut self.dialect, line, &mut out));
     }
 
     fn trouble(&self) -> &Trouble {
@@ -137,14 +105,32 @@ fn take(dialect: &mut impl Dialect, line: Line<'_>, out: &mut Out<'_>) {
     }
 }
 
-/// A line with bytes that are no UTF-8 is read with those replaced.
-pub(super) fn read_json(dialect: &mut impl Dialect, json: &[u8], out: &mut Out<'_>) {
-    if dialect.read(json, out).is_ok() {
-        return;
+/// Of a line that is wrong nothing is told; one that can be mended is read mended.
+pub(super) fn read_json<D: Dialect>(dialect: &mut D, json: &[u8], out: &mut Out<'_>) {
+    let mended;
+    let values = match values::<D>(json) {
+        Err(_) if has_broken_text(json) => {
+            mended = json::mended(json);
+            values::<D>(mended.as_bytes())
+        }
+        values => values,
+    };
+    match values {
+        Ok(values) => values.iter().for_each(|value| dialect.take(value, out)),
+        Err(_) => out.trouble.bad_lines += 1,
     }
-    let mended = std::str::from_utf8(json).is_err()
-        && dialect
-            .read(String::from_utf8_lossy(json).as_bytes(), out)
-            .is_ok();
-    out.trouble.bad_lines += u64::from(!mended);
+}
+
+fn values<D: Dialect>(json: &[u8]) -> Result<Vec<Json<'_>>, serde_json::Error> {
+    let values = Json::read(json)?;
+    match (D::MANY_OBJECTS, values.len()) {
+        (false, 1) => Ok(values),
+        (false, _) => Err(serde_json::Error::custom("more than one value")),
+        (true, _) => Json::objects(values),
+    }
+}
+
+fn has_broken_text(json: &[u8]) -> bool {
+    let half = |start: &[u8]| memchr::memmem::find(json, start).is_some();
+    std::str::from_utf8(json).is_err() || half(br"\ud") || half(br"\uD")
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::lenient::head;
+use super::json::head;
 use super::{AgentEvent, lines};
 
 /// Longer lines tell nothing here.

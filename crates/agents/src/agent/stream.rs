@@ -1,8 +1,13 @@
 //! Which parser reads an agent's output.
 
+use std::sync::LazyLock;
+
 use super::dialect::{JsonLines, StreamParser};
 use super::jsonl::{JsonlMap, JsonlParser, PathError};
-use super::{StreamKind, claude, codex, gemini, opencode, text};
+use super::{StreamKind, claude, codex, opencode, text};
+
+static GEMINI: LazyLock<JsonlMap> =
+    LazyLock::new(|| toml::from_str(include_str!("gemini.toml")).unwrap_or_default());
 
 /// The parser of a stream. `jsonl` tells the field paths for [`StreamKind::Jsonl`].
 pub fn parser(
@@ -12,7 +17,7 @@ pub fn parser(
     Ok(match kind {
         StreamKind::Claude => Box::new(JsonLines::new(claude::Claude::default())),
         StreamKind::Codex => Box::new(JsonLines::new(codex::Codex::default())),
-        StreamKind::Gemini => Box::new(JsonLines::new(gemini::Gemini::default())),
+        StreamKind::Gemini => JsonlParser::boxed(&GEMINI)?,
         StreamKind::OpenCode => Box::new(JsonLines::new(opencode::OpenCode::default())),
         StreamKind::Jsonl => JsonlParser::boxed(&jsonl.cloned().unwrap_or_default())?,
         StreamKind::Text => Box::new(text::Text::default()),

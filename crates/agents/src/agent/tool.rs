@@ -1,81 +1,37 @@
 //! Tool calls as one line for people.
 
-use serde::Deserialize;
+use std::borrow::Cow;
 
-use super::lenient::{Str, Words, head};
+use super::json::{Json, head};
 
 const LINE_BYTES: usize = 160;
 
-/// The fields of tools' inputs that say in a word what the call is about.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ToolInput<'a> {
-    #[serde(borrow)]
-    command: Words<'a>,
-    #[serde(borrow)]
-    cmd: Words<'a>,
-    #[serde(borrow)]
-    file_path: Str<'a>,
-    #[serde(borrow, rename = "filePath")]
-    file_path_camel: Str<'a>,
-    #[serde(borrow)]
-    absolute_path: Str<'a>,
-    #[serde(borrow)]
-    notebook_path: Str<'a>,
-    #[serde(borrow)]
-    path: Str<'a>,
-    #[serde(borrow)]
-    dir_path: Str<'a>,
-    #[serde(borrow)]
-    pattern: Str<'a>,
-    #[serde(borrow)]
-    query: Str<'a>,
-    #[serde(borrow)]
-    url: Str<'a>,
-    #[serde(borrow)]
-    description: Str<'a>,
-    #[serde(borrow)]
-    prompt: Str<'a>,
+/// Fields of tools' inputs that say what the call is about, the best one first.
+const FILES: [&str; 6] = [
+    "file_path",
+    "filePath",
+    "absolute_path",
+    "notebook_path",
+    "path",
+    "dir_path",
+];
+const SUBJECTS: [&str; 5] = ["pattern", "query", "url", "description", "prompt"];
+
+fn command<'j>(input: &'j Json<'_>) -> Option<Cow<'j, str>> {
+    input["command"].words().or_else(|| input["cmd"].words())
 }
 
-impl ToolInput<'_> {
-    fn shell(&self) -> Option<&str> {
-        self.command.0.as_deref().or(self.cmd.0.as_deref())
-    }
-
-    fn file(&self) -> Option<&str> {
-        [
-            &self.file_path,
-            &self.file_path_camel,
-            &self.absolute_path,
-            &self.notebook_path,
-            &self.path,
-            &self.dir_path,
-        ]
-        .into_iter()
-        .find_map(Str::as_deref)
-    }
-
-    fn about(&self) -> Option<&str> {
-        [
-            &self.pattern,
-            &self.query,
-            &self.url,
-            &self.description,
-            &self.prompt,
-        ]
-        .into_iter()
-        .find_map(Str::as_deref)
-    }
+fn first<'j>(input: &'j Json<'_>, names: &[&str]) -> Option<&'j str> {
+    names.iter().find_map(|name| input[*name].text())
 }
 
 /// `$ cargo test`, `edit src/lib.rs`, `search "fn main"`. Paths are shown from `cwd` on.
-pub(super) fn summary(name: &str, input: &ToolInput<'_>, cwd: Option<&str>) -> String {
-    if let Some(command) = input.shell() {
-        return shell(command);
+pub(super) fn summary(name: &str, input: &Json<'_>, cwd: Option<&str>) -> String {
+    if let Some(command) = command(input) {
+        return shell(&command);
     }
-    let file = input.file().map(|path| relative(path, cwd));
-    let about = input.about();
+    let file = first(input, &FILES).map(|path| relative(path, cwd));
+    let about = first(input, &SUBJECTS);
     let verb = verb(name);
     let what = match verb {
         Some("search" | "list") => about.or(file),
@@ -105,9 +61,9 @@ pub(super) fn shell(command: &str) -> String {
 }
 
 /// The rule by which the agent would have let the call through.
-pub(super) fn rule(name: &str, input: &ToolInput<'_>) -> String {
-    match input.shell() {
-        Some(command) => format!("{name}({})", one_line(command, LINE_BYTES)),
+pub(super) fn rule(name: &str, input: &Json<'_>) -> String {
+    match command(input) {
+        Some(command) => format!("{name}({})", one_line(&command, LINE_BYTES)),
         None => name.to_owned(),
     }
 }
@@ -198,8 +154,8 @@ mod tests {
             ("odd", r#"{"command":{"a":1}}"#, "odd"),
         ];
         for (name, input, want) in table {
-            let input: ToolInput<'_> = serde_json::from_str(input).unwrap();
-            assert_eq!(summary(name, &input, Some("/home/me/p")), want);
+            let input = Json::read(input.as_bytes()).unwrap();
+            assert_eq!(summary(name, &input[0], Some("/home/me/p")), want);
         }
     }
 

@@ -1,33 +1,30 @@
 //! Claude's final word. Its `subtype` says "success" for errors of the provider too.
 
-use super::line::ClaudeLine;
+use super::tokens::tokens;
 use crate::agent::failure::failure;
+use crate::agent::json::Json;
 use crate::agent::{Failure, FailureKind, MicroUsd, RunResult, Usage};
 
-pub(super) fn result(line: &ClaudeLine<'_>) -> RunResult {
+pub(super) fn result(line: &Json<'_>) -> RunResult {
     RunResult {
         error: error(line),
-        text: line.result.owned(),
+        text: line["result"].owned(),
         usage: usage(line),
-        cost: line.total_cost_usd.0.and_then(MicroUsd::from_usd),
-        turns: line.num_turns.count(),
+        cost: line["total_cost_usd"].number().and_then(MicroUsd::from_usd),
+        turns: line["num_turns"].count(),
     }
 }
 
-fn error(line: &ClaudeLine<'_>) -> Option<Failure> {
-    let good = line.subtype.is("success") || line.is_error.0 == Some(false);
-    let bad = line.is_error.0 == Some(true)
-        || line.api_error_status.0.is_some()
-        || line.subtype.or_empty().starts_with("error");
+fn error(line: &Json<'_>) -> Option<Failure> {
+    let (subtype, failed) = (line["subtype"].or_empty(), line["is_error"].flag());
+    let status = &line["api_error_status"];
+    let good = subtype == "success" || failed == Some(false);
+    let bad = failed == Some(true) || status.number().is_some() || subtype.starts_with("error");
     if good && !bad {
         return None;
     }
-    let status = line
-        .api_error_status
-        .count()
-        .and_then(|status| u16::try_from(status).ok());
-    let told = failure(&message(line), status);
-    let kind = match line.subtype.or_empty() {
+    let told = failure(&message(line), status.small());
+    let kind = match subtype {
         "error_max_turns" | "error_max_budget_usd" => FailureKind::OwnLimit,
         "error_during_execution" if told.kind == FailureKind::Other => FailureKind::Interrupted,
         _ => told.kind,
@@ -35,24 +32,26 @@ fn error(line: &ClaudeLine<'_>) -> Option<Failure> {
     Some(Failure { kind, ..told })
 }
 
-fn message(line: &ClaudeLine<'_>) -> String {
-    if let Some(text) = line.result.owned() {
+fn message(line: &Json<'_>) -> String {
+    if let Some(text) = line["result"].owned() {
         return text;
     }
-    let errors = line.errors.0.iter().filter_map(|error| error.as_deref());
+    let errors = line["errors"].list().iter().filter_map(Json::text);
     let plain: Vec<&str> = errors
         .filter(|error| !error.starts_with("[ede_diagnostic]"))
         .collect();
-    match (plain.is_empty(), line.subtype.as_deref()) {
+    match (plain.is_empty(), line["subtype"].text()) {
         (false, _) => plain.join("\n"),
         (true, Some(subtype)) => subtype.replace('_', " "),
         (true, None) => "the result reports neither success nor error".to_owned(),
     }
 }
 
-/// By model where told: that counts side calls too.
-fn usage(line: &ClaudeLine<'_>) -> Option<Usage> {
-    let own = line.usage.0.map(|tokens| tokens.usage());
-    let all = Some(line.model_usage.0).filter(|usage| usage.total() >= own.and_then(|u| u.total()));
-    all.filter(|usage| !usage.is_unknown()).or(own)
+/// By model where told: that counts side calls and agents of the agent too.
+fn usage(line: &Json<'_>) -> Option<Usage> {
+    let own = line["usage"].is_object().then(|| tokens(&line["usage"]));
+    let models = line["modelUsage"].entries().iter();
+    let all = models.fold(Usage::default(), |sum, (_, of)| sum.plus(&tokens(of)));
+    let more = all.total() >= own.and_then(|own| own.total());
+    Some(all).filter(|_| more && !all.is_unknown()).or(own)
 }

@@ -8,16 +8,19 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::path::{self, PathError};
+
 /// Field paths of a JSON stream. A rule applies to events of its `kind` (all, where none is
-/// named) in which the values of `when` stand, and which hold what it is about.
+/// named) in which the values of `when` stand and those of `unless` do not, and which hold what it
+/// is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct JsonlMap {
     /// One value a line, or one in all.
     pub framing: Framing,
-    /// Where an event's kind stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    /// Where an event's kind stands; of several paths what is there is joined by `/`.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    pub kind: Rules<String>,
     /// Kinds that are known and say nothing; `*` at the end stands for anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
@@ -26,7 +29,7 @@ pub struct JsonlMap {
     pub session: Rules<SessionRule>,
     /// A request to the model begins.
     #[serde(skip_serializing_if = "Rules::is_empty")]
-    pub step: Rules<StepRule>,
+    pub step: Rules<EventRule>,
     /// Whole blocks of the agent's own words.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub text: Rules<TextRule>,
@@ -35,6 +38,9 @@ pub struct JsonlMap {
     pub delta: Rules<TextRule>,
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub thinking: Rules<TextRule>,
+    /// Somebody else speaks: what the agent says after it is another message.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    pub other: Rules<EventRule>,
     /// Tool calls.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub tool: Rules<ToolRule>,
@@ -51,9 +57,54 @@ pub struct JsonlMap {
     pub limit: Rules<LimitRule>,
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub error: Rules<ErrorRule>,
+    /// Something is amiss, and the run goes on.
+    #[serde(skip_serializing_if = "Rules::is_empty")]
+    pub warning: Rules<ErrorRule>,
     /// The agent's final word.
     #[serde(skip_serializing_if = "Rules::is_empty")]
     pub result: Rules<ResultRule>,
+}
+
+impl JsonlMap {
+    /// Whether all paths can be read.
+    pub fn check(&self) -> Result<(), PathError> {
+        let conditions = |rule: &dyn Rule| {
+            let Condition { when, unless, .. } = rule.condition();
+            when.keys()
+                .chain(unless.keys())
+                .try_for_each(|path| path::check(path))
+        };
+        self.kind.0.iter().try_for_each(|path| path::check(path))?;
+        self.rules().try_for_each(|rule| {
+            conditions(rule)?;
+            rule.paths().into_iter().try_for_each(path::check)
+        })
+    }
+
+    pub(super) fn rules(&self) -> impl Iterator<Item = &dyn Rule> {
+        macro_rules! all {
+            ($($rules:ident),*) => {
+                std::iter::empty::<&dyn Rule>()
+                    $(.chain(self.$rules.0.iter().map(|rule| rule as &dyn Rule)))*
+            };
+        }
+        all!(
+            session,
+            step,
+            text,
+            delta,
+            thinking,
+            other,
+            tool,
+            tool_result,
+            usage,
+            retry,
+            limit,
+            error,
+            warning,
+            result
+        )
+    }
 }
 
 /// How JSON values are laid out.
@@ -68,55 +119,90 @@ pub enum Framing {
 }
 
 /// To which events a rule applies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct When {
-    /// The event's kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// Values at other paths, as text.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub when: BTreeMap<String, String>,
+pub(super) struct Condition<'r> {
+    pub kind: Option<&'r str>,
+    pub when: &'r BTreeMap<String, String>,
+    pub unless: &'r BTreeMap<String, String>,
 }
 
+/// A rule of a [`JsonlMap`].
+pub(super) trait Rule {
+    fn condition(&self) -> Condition<'_>;
+    /// The paths of its fields.
+    fn paths(&self) -> Vec<&str>;
+}
+
+/// What may be written as a text alone.
+pub trait FromText {
+    /// What the text stands for.
+    fn from_text(text: String) -> Self;
+}
+
+impl FromText for String {
+    fn from_text(text: String) -> Self {
+        text
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A rule's struct: fields that hold paths, the first of which a text alone stands for, and fields
+/// that hold words.
 macro_rules! rule {
-    ($(#[$doc:meta])* $name:ident, $short:ident { $($(#[$field_doc:meta])* $field:ident),* $(,)? }) => {
+    (
+        $(#[$doc:meta])* $name:ident {
+            $(#[$first_doc:meta])* $first:ident,
+            $($(#[$path_doc:meta])* $path:ident,)*
+        }
+        $(words { $($(#[$word_doc:meta])* $word:ident: $type:ty,)* })?
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             /// The event's kind.
-            #[serde(skip_serializing_if = "Option::is_none")]
+            #[serde(skip_serializing_if = "is_default")]
             pub kind: Option<String>,
             /// Values at other paths, as text.
-            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            #[serde(skip_serializing_if = "is_default")]
             pub when: BTreeMap<String, String>,
-            $($(#[$field_doc])* #[serde(skip_serializing_if = "Option::is_none")]
-            pub $field: Option<String>,)*
+            /// Values that must not stand there.
+            #[serde(skip_serializing_if = "is_default")]
+            pub unless: BTreeMap<String, String>,
+            $(#[$first_doc])* #[serde(skip_serializing_if = "is_default")]
+            pub $first: Option<String>,
+            $($(#[$path_doc])* #[serde(skip_serializing_if = "is_default")]
+            pub $path: Option<String>,)*
+            $($($(#[$word_doc])* #[serde(skip_serializing_if = "is_default")]
+            pub $word: $type,)*)?
+        }
+
+        impl FromText for $name {
+            fn from_text(path: String) -> Self {
+                Self { $first: Some(path), ..Self::default() }
+            }
         }
 
         impl Rule for $name {
-            fn short(path: String) -> Self {
-                Self { $short: Some(path), ..Self::default() }
+            fn condition(&self) -> Condition<'_> {
+                Condition {
+                    kind: self.kind.as_deref(),
+                    when: &self.when,
+                    unless: &self.unless,
+                }
             }
-            fn applies(&self) -> When {
-                When { kind: self.kind.clone(), when: self.when.clone() }
+            fn paths(&self) -> Vec<&str> {
+                [&self.$first, $(&self.$path),*].into_iter().flatten().map(String::as_str).collect()
             }
         }
     };
 }
 
-/// A rule of a [`JsonlMap`].
-pub trait Rule: Default {
-    /// The rule that a path alone stands for.
-    fn short(path: String) -> Self;
-    /// To which events it applies.
-    fn applies(&self) -> When;
-}
-
 rule! {
     /// Where the session tells of itself.
-    SessionRule, id {
+    SessionRule {
         /// The session's id.
         id,
         model,
@@ -125,15 +211,15 @@ rule! {
     }
 }
 rule! {
-    /// Which events begin a request to the model.
-    StepRule, of {
+    /// Which events are meant.
+    EventRule {
         /// A path that must be there.
         of,
     }
 }
 rule! {
     /// Where words stand.
-    TextRule, path {
+    TextRule {
         path,
         /// The id of the message that they belong to.
         message,
@@ -141,18 +227,20 @@ rule! {
 }
 rule! {
     /// Where a tool call stands.
-    ToolRule, name {
-        /// The call's id.
-        id,
+    ToolRule {
         /// The tool's name.
         name,
+        /// The call's id.
+        id,
         /// Its input, an object.
         input,
+        /// When it began: a date, or seconds or milliseconds since 1970.
+        at,
     }
 }
 rule! {
     /// Where a tool's answer stands.
-    ToolResultRule, id {
+    ToolResultRule {
         /// The call's id.
         id,
         /// Whether it went well.
@@ -161,11 +249,21 @@ rule! {
         exit,
         /// What it printed.
         output,
+        /// What went wrong, shown where it printed nothing.
+        error,
+        /// When it came: with the call's own time it tells how long the tool took.
+        at,
+    }
+    words {
+        /// What stands before the exit code at the beginning of the output.
+        exit_after: Option<String>,
+        /// Words in the error that tell that permission was not given.
+        denied: Rules<String>,
     }
 }
 rule! {
     /// Where tokens and cost stand.
-    UsageRule, input {
+    UsageRule {
         /// Input tokens outside any cache.
         input,
         /// Input tokens, those from a cache included.
@@ -181,33 +279,35 @@ rule! {
         /// The reasoning part of the output.
         reasoning,
         cost,
+    }
+    words {
         /// `run` for totals of the run; else they add up.
-        scope,
+        scope: Option<String>,
     }
 }
 rule! {
     /// Where the agent tells that it tries again.
-    RetryRule, why {
+    RetryRule {
+        why,
         /// Which try this is.
         attempt,
         /// How many there are at most.
         max,
         /// How long it waits, in milliseconds.
         after_ms,
-        why,
     }
 }
 rule! {
     /// Where a provider's limit stands.
-    LimitRule, words {
+    LimitRule {
+        words,
         /// When it ends: seconds since 1970, or a date.
         until,
-        words,
     }
 }
 rule! {
     /// Where an error stands.
-    ErrorRule, message {
+    ErrorRule {
         message,
         /// The HTTP status.
         status,
@@ -215,7 +315,7 @@ rule! {
 }
 rule! {
     /// Where the agent's final word stands.
-    ResultRule, text {
+    ResultRule {
         /// The final message.
         text,
         /// Whether it went well: true, 0, or a word such as `success`.
@@ -225,6 +325,10 @@ rule! {
         /// What went wrong.
         error,
         turns,
+    }
+    words {
+        /// `failed` where such an event says by being there that the run failed.
+        outcome: Option<String>,
     }
 }
 
@@ -245,7 +349,7 @@ impl<T> Rules<T> {
     }
 }
 
-impl<'de, T: Rule + Deserialize<'de>> Deserialize<'de> for Rules<T> {
+impl<'de, T: FromText + Deserialize<'de>> Deserialize<'de> for Rules<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(RulesVisitor(PhantomData))
     }
@@ -253,14 +357,14 @@ impl<'de, T: Rule + Deserialize<'de>> Deserialize<'de> for Rules<T> {
 
 struct RulesVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Rule + Deserialize<'de>> Visitor<'de> for RulesVisitor<T> {
+impl<'de, T: FromText + Deserialize<'de>> Visitor<'de> for RulesVisitor<T> {
     type Value = Rules<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field path, a table of field paths, or a list of either")
     }
     fn visit_str<E: Error>(self, path: &str) -> Result<Rules<T>, E> {
-        Ok(Rules(vec![T::short(path.to_owned())]))
+        Ok(Rules(vec![T::from_text(path.to_owned())]))
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rules<T>, A::Error> {
         Ok(Rules(vec![T::deserialize(MapAccessDeserializer::new(

@@ -1,6 +1,6 @@
 //! JSON of any shape, read by the field paths of a profile.
 
-mod compiled;
+mod event;
 mod map;
 mod path;
 
@@ -8,41 +8,44 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use self::compiled::{Compiled, FoundField, Matched};
+use self::event::{Event, instant, is_good};
 pub use self::map::{
-    ErrorRule, Framing, JsonlMap, LimitRule, ResultRule, RetryRule, Rule, Rules, SessionRule,
-    StepRule, TextRule, ToolResultRule, ToolRule, UsageRule, When,
+    ErrorRule, EventRule, Framing, JsonlMap, LimitRule, ResultRule, RetryRule, Rules, SessionRule,
+    TextRule, ToolResultRule, ToolRule, UsageRule,
 };
 pub use self::path::PathError;
 use super::dialect::{Dialect, JsonLines, Out, StreamParser, read_json};
 use super::failure::failure;
+use super::json::{Json, head};
 use super::lines::LONGEST;
+use super::recent::Recent;
 use super::{
-    AgentEvent, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Trouble, Usage,
-    UsageScope, tool,
+    AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Trouble,
+    Usage, UsageScope, tool,
 };
 use crate::provider_limit::{self, LimitKind, LimitTold};
 
 /// The reader of one value by field paths.
 pub(super) struct JsonlParser {
-    map: Compiled,
+    map: JsonlMap,
     voice: MessageInProgress,
+    calls: Recent<OpenCall>,
 }
 
-/// The message that is being told.
-#[derive(Default)]
-struct MessageInProgress {
-    message: Option<String>,
-    number: Option<u32>,
-    /// So many bytes of it came in pieces.
-    pieces: usize,
+/// A tool call that was not answered yet.
+struct OpenCall {
+    id: String,
+    denial: Denial,
+    began: Option<Timestamp>,
 }
 
 impl JsonlParser {
     pub fn boxed(map: &JsonlMap) -> Result<Box<dyn StreamParser>, PathError> {
+        map.check()?;
         let parser = Self {
-            map: Compiled::new(map)?,
+            map: map.clone(),
             voice: MessageInProgress::default(),
+            calls: Recent::default(),
         };
         Ok(match map.framing {
             Framing::Lines => Box::new(JsonLines::new(parser)),
@@ -57,52 +60,51 @@ impl JsonlParser {
 }
 
 impl Dialect for JsonlParser {
-    fn read(&mut self, json: &[u8], out: &mut Out<'_>) -> Result<(), serde_json::Error> {
-        let values = self.map.paths.read(json)?;
-        let found = FoundField::new(&self.map, &values);
+    const MANY_OBJECTS: bool = false;
+
+    fn take(&mut self, value: &Json<'_>, out: &mut Out<'_>) {
+        let map = &self.map;
+        let event = Event::new(map, value);
         let before = out.events.len();
-        self.voice.tell(&found, out);
-        if out.events.len() == before && !found.is_known() {
-            out.unknown(found.kind().unwrap_or("without a kind"));
+        begins(map, &event, out);
+        self.voice.tell(map, &event, out);
+        let words = out.events.len();
+        tool_calls(&mut self.calls, map, &event, out);
+        tool_results(&mut self.calls, map, &event, out);
+        if out.events.len() > words || event.matching(&map.other).next().is_some() {
+            self.voice.end();
         }
-        Ok(())
+        accounts(map, &event, out);
+        ends(map, &event, out);
+        if out.events.len() == before && !event.is_known(map) {
+            out.unknown(event.kind.as_deref().unwrap_or("without a kind"));
+        }
     }
 }
 
+/// The message that is being told.
+#[derive(Default)]
+struct MessageInProgress {
+    message: Option<String>,
+    number: Option<u32>,
+    /// So many bytes of it came in pieces.
+    pieces: usize,
+}
+
 impl MessageInProgress {
-    fn tell(&mut self, found: &FoundField<'_>, out: &mut Out<'_>) {
-        for rule in found.matching(&found.map.session) {
-            let [id, model, version] = rule.texts(["id", "model", "version"]);
-            if id.is_some() || model.is_some() || version.is_some() {
-                out.push(AgentEvent::Session { id, model, version });
+    fn tell(&mut self, map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+        for (rules, piece) in [(&map.delta, Piece::Delta), (&map.text, Piece::Block)] {
+            for rule in event.matching(rules) {
+                if let Some(text) = event.text(&rule.path) {
+                    self.say(event.text(&rule.message), piece, text, out);
+                }
             }
         }
-        if found.matching(&found.map.step).next().is_some() {
-            out.push(AgentEvent::Step);
-        }
-        for rule in found.matching(&found.map.thinking) {
-            if let Some(text) = rule.text("path") {
-                out.push(AgentEvent::Thinking { text });
-            }
-        }
-        for rule in found.matching(&found.map.delta) {
-            if let Some(text) = rule.text("path") {
-                self.say(rule.text("message"), Piece::Delta, text, out);
-            }
-        }
-        for rule in found.matching(&found.map.text) {
-            if let Some(text) = rule.text("path") {
-                self.say(rule.text("message"), Piece::Block, text, out);
-            }
-        }
-        let before = out.events.len();
-        tools(found, out);
-        if out.events.len() > before {
-            // What is said after a tool call is another message.
-            (self.message, self.pieces) = (None, 0);
-        }
-        accounts(found, out);
-        ends(found, out);
+    }
+
+    /// What is said after this is another message.
+    fn end(&mut self) {
+        (self.message, self.pieces) = (None, 0);
     }
 
     /// A message told in pieces may come again in whole: by its id it is known.
@@ -135,77 +137,141 @@ impl MessageInProgress {
     }
 }
 
-fn tools(found: &FoundField<'_>, out: &mut Out<'_>) {
-    for rule in found.matching(&found.map.tool) {
-        let Some(name) = rule.text("name") else {
+fn begins(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+    for rule in event.matching(&map.session) {
+        let [id, model, version] =
+            [&rule.id, &rule.model, &rule.version].map(|path| event.text(path));
+        if id.is_some() || model.is_some() || version.is_some() {
+            out.push(AgentEvent::Session { id, model, version });
+        }
+    }
+    if event.matching(&map.step).next().is_some() {
+        out.push(AgentEvent::Step);
+    }
+    for rule in event.matching(&map.thinking) {
+        if let Some(text) = event.text(&rule.path) {
+            out.push(AgentEvent::Thinking { text });
+        }
+    }
+}
+
+fn tool_calls(calls: &mut Recent<OpenCall>, map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+    for rule in event.matching(&map.tool) {
+        let Some(name) = event.text(&rule.name) else {
             continue;
         };
-        let summary = match rule.text("input") {
-            Some(line) if line.starts_with("$ ") => line,
+        let id = event.text(&rule.id).unwrap_or_default();
+        let input = event.object(&rule.input);
+        let summary = match event.text(&rule.input) {
             Some(line) => tool::one_line(&format!("{name} {line}"), 160),
-            None => name.clone(),
+            None => tool::summary(&name, input, None),
         };
-        let id = rule.text("id").unwrap_or_default();
+        calls.add(OpenCall {
+            id: id.clone(),
+            denial: Denial {
+                tool: name.clone(),
+                rule: tool::rule(&name, input),
+            },
+            began: instant(&event.plain(&rule.at)),
+        });
         out.push(AgentEvent::ToolCall { id, name, summary });
     }
-    for rule in found.matching(&found.map.tool_result) {
-        let ok = rule.get("ok").map(|value| value.is_good());
-        let outcome = ToolOutcome::of(rule.number("exit").map(|code| code as i64), ok);
+}
+
+fn tool_results(
+    calls: &mut Recent<OpenCall>,
+    map: &JsonlMap,
+    event: &Event<'_>,
+    out: &mut Out<'_>,
+) {
+    for rule in event.matching(&map.tool_result) {
+        let id = event.text(&rule.id).unwrap_or_default();
+        let output = event.plain(&rule.output);
+        let error = event.text(&rule.error).unwrap_or_default();
+        let call = calls.take(|call| call.id == id);
+        let began = call.as_ref().and_then(|call| call.began);
+        let is_denied = rule.denied.0.iter().any(|words| error.contains(words));
+        if let Some(call) = call.filter(|_| is_denied) {
+            out.push(AgentEvent::Denied(call.denial));
+        }
+        let told = || {
+            let rest = output.text()?.strip_prefix(rule.exit_after.as_deref()?)?;
+            rest.split_whitespace().next()?.parse().ok()
+        };
+        let exit = event.number(&rule.exit).map(|code| code as i64);
+        let preview = match event::text(output.clone()) {
+            Some(output) => head(&output, 400).to_owned(),
+            None => tool::one_line(&error, 400),
+        };
         out.push(AgentEvent::ToolResult {
-            id: rule.text("id").unwrap_or_default(),
-            outcome,
-            duration: None,
-            preview: super::lenient::head(&rule.text("output").unwrap_or_default(), 400).to_owned(),
+            id,
+            outcome: ToolOutcome::of(exit.or_else(told), is_good(&event.plain(&rule.ok))),
+            duration: began.and_then(|began| {
+                let end = instant(&event.plain(&rule.at))?;
+                Duration::try_from(end.duration_since(began)).ok()
+            }),
+            preview,
         });
     }
 }
 
-fn accounts(found: &FoundField<'_>, out: &mut Out<'_>) {
-    for rule in found.matching(&found.map.usage) {
-        let usage = usage(&rule);
-        let cost = rule.number("cost").and_then(MicroUsd::from_usd);
-        let scope = if rule.run_scope() {
-            UsageScope::Run
-        } else {
-            UsageScope::Step
-        };
-        if !usage.is_unknown() || cost.is_some() {
+/// Totals of the run are a part of the result that comes with them.
+fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+    let has_result = event.results(map).next().is_some();
+    for rule in event.matching(&map.usage) {
+        let usage = usage(event, rule);
+        let cost = cost(event, rule);
+        let scope = scope(rule);
+        let is_told = !usage.is_unknown() || cost.is_some();
+        if is_told && !(has_result && scope == UsageScope::Run) {
             out.push(AgentEvent::Usage { scope, usage, cost });
         }
     }
-    for rule in found.matching(&found.map.retry) {
-        let small = |name| rule.count(name).and_then(|n| u32::try_from(n).ok());
+    for rule in event.matching(&map.retry) {
+        let small = |path| event.count(path).and_then(|n| u32::try_from(n).ok());
         out.push(AgentEvent::Retry {
-            attempt: small("attempt"),
-            max: small("max"),
-            after: rule.count("after_ms").map(Duration::from_millis),
-            why: rule.text("why").unwrap_or_default(),
+            attempt: small(&rule.attempt),
+            max: small(&rule.max),
+            after: event.count(&rule.after_ms).map(Duration::from_millis),
+            why: event.text(&rule.why).unwrap_or_default(),
         });
     }
-    for rule in found.matching(&found.map.limit) {
-        let (until, words) = (rule.get("until"), rule.text("words"));
-        if until.is_some() || words.is_some() {
+    for rule in event.matching(&map.limit) {
+        let (until, words) = (event.plain(&rule.until), event.text(&rule.words));
+        if until != Json::Null || words.is_some() {
             out.push(AgentEvent::Limit {
-                told: limit(until.and_then(|v| v.instant()), words),
+                told: limit(instant(&until), words),
             });
         }
     }
 }
 
-fn usage(rule: &Matched<'_>) -> Usage {
-    let cache_read = rule.count("cache_read");
-    let (all, output) = (rule.count("input_all"), rule.count("output"));
-    let apart = rule
-        .count("total")
-        .and_then(|total| total.checked_sub(all?.checked_add(output?)?));
+fn scope(rule: &UsageRule) -> UsageScope {
+    match rule.scope.as_deref() {
+        Some("run") => UsageScope::Run,
+        _ => UsageScope::Step,
+    }
+}
+
+fn cost(event: &Event<'_>, rule: &UsageRule) -> Option<MicroUsd> {
+    event.number(&rule.cost).and_then(MicroUsd::from_usd)
+}
+
+fn usage(event: &Event<'_>, rule: &UsageRule) -> Usage {
+    let cache_read = event.count(&rule.cache_read);
+    let (all, output) = (event.count(&rule.input_all), event.count(&rule.output));
+    let apart = event
+        .count(&rule.total)
+        .and_then(|total| total.checked_sub(all? + output?))
+        .filter(|apart| *apart > 0);
     Usage {
-        input: rule
-            .count("input")
+        input: event
+            .count(&rule.input)
             .or_else(|| Some(all?.saturating_sub(cache_read.unwrap_or(0)))),
-        output: output.map(|output| output.saturating_add(apart.unwrap_or(0))),
+        output: output.map(|output| output + apart.unwrap_or(0)),
         cache_read,
-        cache_write: rule.count("cache_write"),
-        reasoning: rule.count("reasoning").or(apart),
+        cache_write: event.count(&rule.cache_write),
+        reasoning: event.count(&rule.reasoning).or(apart),
     }
 }
 
@@ -218,35 +284,45 @@ fn limit(until: Option<Timestamp>, words: Option<String>) -> LimitTold {
     }
 }
 
-fn ends(found: &FoundField<'_>, out: &mut Out<'_>) {
-    for rule in found.matching(&found.map.error) {
-        if let Some(message) = rule.text("message") {
-            let status = rule
-                .count("status")
-                .and_then(|status| u16::try_from(status).ok());
+fn ends(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+    for rule in event.matching(&map.error) {
+        if let Some(message) = event.text(&rule.message) {
+            let status = event.count(&rule.status);
+            let status = status.and_then(|status| u16::try_from(status).ok());
             out.push(AgentEvent::Failed(failure(&message, status)));
         }
     }
-    for rule in found.matching(&found.map.result) {
-        if !rule.says_anything() {
-            continue;
+    for rule in event.matching(&map.warning) {
+        if let Some(message) = event.text(&rule.message) {
+            out.push(AgentEvent::Warning { message });
         }
-        let error = rule.text("error");
-        let bad = rule.get("failed").is_some_and(|value| value.is_true())
-            || rule.get("ok").is_some_and(|value| !value.is_good())
-            || error.is_some();
+    }
+    for rule in event.results(map) {
+        let totals = event
+            .matching(&map.usage)
+            .find(|usage| scope(usage) == UsageScope::Run);
         out.push(AgentEvent::Result(RunResult {
-            error: bad.then(|| match error {
-                Some(message) => failure(&message, None),
-                None => Failure {
-                    kind: FailureKind::Other,
-                    message: String::new(),
-                },
-            }),
-            text: rule.text("text"),
-            turns: rule.count("turns"),
-            ..RunResult::default()
+            error: error(event, rule),
+            text: event.text(&rule.text),
+            turns: event.count(&rule.turns),
+            usage: totals
+                .map(|rule| usage(event, rule))
+                .filter(|usage| !usage.is_unknown()),
+            cost: totals.and_then(|rule| cost(event, rule)),
         }));
+    }
+}
+
+fn error(event: &Event<'_>, rule: &ResultRule) -> Option<Failure> {
+    let is_bad = rule.outcome.as_deref() == Some("failed")
+        || event.plain(&rule.failed).flag() == Some(true)
+        || is_good(&event.plain(&rule.ok)) == Some(false);
+    match event.text(&rule.error) {
+        Some(message) => Some(failure(&message, None)),
+        None => is_bad.then(|| Failure {
+            kind: FailureKind::Other,
+            message: String::new(),
+        }),
     }
 }
 

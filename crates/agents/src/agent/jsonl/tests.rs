@@ -182,4 +182,49 @@ fn a_result_known_by_its_fields_must_have_one() {
     let map = map("text = \"say\"\nresult.ok = \"ok\"");
     assert!(!summary(&map, "{\"say\":\"x\"}").has_result());
     assert!(summary(&map, "{\"say\":\"x\"}\n{\"ok\":true}").has_result());
+    let map = self::map("result = { when = { role = \"agent\" }, text = \"last\" }");
+    assert!(!summary(&map, "{\"role\":\"agent\",\"say\":\"x\"}").has_result());
+    assert!(summary(&map, "{\"role\":\"agent\",\"last\":\"x\"}").has_result());
+}
+
+#[test]
+fn tools_are_timed_and_denials_are_told() {
+    let map = map(r#"
+        kind = ["type", "what"]
+        tool = { kind = "tool/begin", id = "id", name = "name", input = "input", at = "ms" }
+        tool_result = { kind = "tool/end", id = "id", output = "out", exit_after = "exit ", error = "why", denied = "not allowed", at = "ms" }
+        warning = { kind = "note", unless = { level = "debug" }, message = "text" }
+        result = { kind = "end", outcome = "failed" }
+        usage = { kind = "end", input = "tokens", scope = "run" }
+    "#);
+    let stream = r#"{"type":"tool","what":"begin","id":"a","name":"shell","input":{"command":"ls"},"ms":1794706358000}
+{"type":"tool","what":"end","id":"a","out":"exit 3 at once","ms":1794706358250}
+{"type":"tool","what":"begin","id":"b","name":"write","input":{"path":"x"}}
+{"type":"tool","what":"end","id":"b","why":"This is not allowed here."}
+{"type":"note","level":"debug","text":"hm"}
+{"type":"note","text":"mind the gap"}
+{"type":"end","tokens":7}"#;
+    let (events, trouble) = read(&map, stream);
+    assert!(trouble.is_none(), "{trouble:?}");
+    let answered = AgentEvent::ToolResult {
+        id: "a".into(),
+        outcome: ToolOutcome::Exit(3),
+        duration: Some(Duration::from_millis(250)),
+        preview: "exit 3 at once".into(),
+    };
+    assert_eq!(events[1], answered);
+    let denied = |tool: &str| {
+        AgentEvent::Denied(Denial {
+            tool: tool.into(),
+            rule: tool.into(),
+        })
+    };
+    assert_eq!(events[3], denied("write"));
+    let warnings = events
+        .iter()
+        .filter(|event| matches!(event, AgentEvent::Warning { .. }));
+    assert_eq!(warnings.count(), 1);
+    let got = summary(&map, stream);
+    assert!(matches!(got.result(), ResultState::Error(_)));
+    assert_eq!(got.usage().input, Some(7));
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::*;
 use crate::agent::testing::{call, events, read, summary, text};
 use crate::agent::{ResultState, StreamKind};
