@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::http;
+use crate::env::Environment;
 
 /// A command's end is looked for so often.
 const LOOK: Duration = Duration::from_millis(20);
@@ -28,10 +29,8 @@ const READS: u32 = 64;
 pub enum Hook<'a> {
     /// A command for `sh -c`, with the event on its standard input.
     Command(&'a str),
-    /// An address that gets the event by POST.
-    Http(&'a str),
-    /// The same, by way of `curl`.
-    Https(&'a str),
+    /// A URL that gets the event by POST.
+    Webhook(&'a str),
 }
 
 impl<'a> Hook<'a> {
@@ -41,12 +40,9 @@ impl<'a> Hook<'a> {
             text.get(..scheme.len())
                 .is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
         };
-        if begins("http://") {
-            Self::Http(text)
-        } else if begins("https://") {
-            Self::Https(text)
-        } else {
-            Self::Command(text)
+        match begins("http://") || begins("https://") {
+            true => Self::Webhook(text),
+            false => Self::Command(text),
         }
     }
 
@@ -59,17 +55,7 @@ impl<'a> Hook<'a> {
         timeout: Duration,
     ) -> Result<(), String> {
         match self {
-            Self::Http(url) => http::post(url, body, timeout),
-            Self::Https(url) => {
-                let seconds = timeout.as_secs().max(1).to_string();
-                let mut curl = Command::new("curl");
-                curl.args(["--fail", "--silent", "--show-error", "--max-time", &seconds]);
-                curl.args(["--header", "Content-Type: application/json"]);
-                // Addresses hold secrets: on standard input no list of processes shows them.
-                curl.args(["--config", "-"]);
-                let order = format!("url = {}\ndata-binary = {}\n", quoted(url), quoted(body));
-                run(curl, &order, timeout + Duration::from_secs(1))
-            }
+            Self::Webhook(url) => http::post(url, body, timeout, &Environment::of_process()),
             Self::Command(text) => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", text]);
@@ -81,13 +67,6 @@ impl<'a> Hook<'a> {
             }
         }
     }
-}
-
-/// A text as curl's configuration has it.
-fn quoted(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-    let text = text.replace('\n', "\\n").replace('\r', "\\r");
-    format!("\"{}\"", text.replace('\t', "\\t"))
 }
 
 /// Runs a program to its end, or ends it and all of its group. What it started and left behind is not
@@ -282,8 +261,8 @@ mod tests {
 
     #[test]
     fn what_begins_like_an_address_is_one() {
-        assert!(matches!(Hook::of("HTTP://x/y"), Hook::Http(_)));
-        assert!(matches!(Hook::of("https://x"), Hook::Https(_)));
+        assert!(matches!(Hook::of("HTTP://x/y"), Hook::Webhook(_)));
+        assert!(matches!(Hook::of("https://x"), Hook::Webhook(_)));
         assert!(matches!(Hook::of("httpie https://x"), Hook::Command(_)));
     }
 }

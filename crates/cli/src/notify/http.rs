@@ -1,173 +1,207 @@
-//! A POST, and no more of HTTP than that: no redirects, no encodings, no kept connections.
+//! A POST to a webhook, by http or https. No redirect is followed and no body of an answer is read.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// So much of an answer is read.
-const LINE: usize = 4096;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use percent_encoding::percent_decode_str;
+use rustls::CertificateError;
+use ureq::http::Uri;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Error, Proxy};
 
-/// Sends `body` to an address that begins with `http://`; any status from 200 to 299 will do.
-pub fn post(url: &str, body: &str, timeout: Duration) -> Result<(), String> {
-    let end = Instant::now() + timeout;
-    let Address {
-        login,
-        authority,
-        path,
-    } = split(url).ok_or_else(|| format!("{url} is not a valid URL"))?;
-    let login = login.map_or_else(String::new, |login| {
-        format!("Authorization: Basic {}\r\n", base64(&login))
-    });
-    let mut stream = connect(&authority, end)?;
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: {authority}\r\n{login}Content-Type: application/json\r\n\
-         Content-Length: {}\r\nUser-Agent: descartes/{}\r\nConnection: close\r\n\r\n{body}",
-        body.len(),
-        env!("CARGO_PKG_VERSION"),
-    );
-    set_limits(&stream, end)?;
-    stream
-        .write_all(request.as_bytes())
-        .map_err(|error| format!("cannot send to {authority}: {error}"))?;
-    let line = first_line(&mut stream, end)
-        .map_err(|error| format!("no answer from {authority}: {error}"))?;
-    let status = line
-        .split(' ')
-        .nth(1)
-        .and_then(|code| code.parse::<u16>().ok());
-    match status {
-        Some(200..=299) => Ok(()),
-        Some(_) => Err(format!("{authority} answered {}", line.trim_end())),
-        None => Err(format!("{authority} did not answer with HTTP")),
-    }
-}
+use crate::env::Environment;
 
-/// The first line of an answer. One that drips in is waited for no longer than one that does not
-/// come; a line without an end is cut.
-fn first_line(stream: &mut TcpStream, end: Instant) -> io::Result<String> {
-    let (mut line, mut piece) = (Vec::new(), [0; 512]);
-    while line.len() < LINE && !line.contains(&b'\n') {
-        if Instant::now() >= end {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left(end)))?;
-        match stream.read(&mut piece)? {
-            0 => break,
-            read => line.extend_from_slice(&piece[..read]),
-        }
-    }
-    let line = line.split(|byte| *byte == b'\n').next();
-    Ok(String::from_utf8_lossy(line.unwrap_or_default()).into_owned())
-}
+/// The first of these that is set names the proxy for https, as other programs have it.
+const PROXY: [&str; 4] = ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
+/// Hosts that are reached without it.
+const NO_PROXY: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
 /// Where a request goes.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    /// `user:password`, for the server alone: it is no part of a host's name.
-    login: Option<Vec<u8>>,
-    /// `host:port`; a port that is not named is 80.
-    authority: String,
-    path: String,
+#[derive(Debug)]
+pub struct Address {
+    uri: Uri,
+    /// `Basic …`, from `user:password@` in the URL.
+    authorization: Option<String>,
 }
 
-fn split(url: &str) -> Option<Address> {
-    let rest = url.get("http://".len()..)?;
-    let rest = rest.split('#').next()?;
-    let at = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(at);
-    let path = match path {
-        path if path.starts_with('/') => path.to_owned(),
-        query => format!("/{query}"),
-    };
-    let (login, authority) = match authority.rsplit_once('@') {
-        Some((login, authority)) => (Some(unescaped(login)), authority),
-        None => (None, authority),
-    };
-    let clean = |text: &str| !text.contains(|c: char| c.is_control() || c == ' ');
-    if authority.is_empty() || !clean(authority) || !clean(&path) {
-        return None;
+impl Address {
+    /// Reads a URL that begins with `http://` or `https://`.
+    pub fn of(url: &str) -> Result<Self, String> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("not a valid URL: {error}"))?;
+        let authority = uri.authority().map(|authority| authority.as_str());
+        let login = authority.and_then(|authority| authority.rsplit_once('@'));
+        let authorization = login.map(|(login, _)| {
+            let colon = if login.contains(':') { "" } else { ":" };
+            let login = percent_decode_str(login).chain(percent_decode_str(colon));
+            format!(
+                "Basic {}",
+                BASE64_STANDARD.encode(login.collect::<Vec<u8>>())
+            )
+        });
+        match uri.host() {
+            Some(host) if !host.is_empty() => Ok(Self { uri, authorization }),
+            _ => Err("not a valid URL: it names no host".to_owned()),
+        }
     }
-    Some(Address {
-        login,
-        authority: authority.to_owned(),
-        path,
+
+    fn is_https(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    /// Host and port, without user and password.
+    fn place(&self) -> String {
+        let host = self.uri.host().unwrap_or_default();
+        match self.uri.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+
+    /// The proxy to reach it by. Plain http goes straight to its host.
+    fn proxy(&self, environment: &Environment) -> Result<Option<Proxy>, String> {
+        let set = |name: &&'static str| environment.text(name).map(|value| (*name, value));
+        let exempt = NO_PROXY.iter().find_map(set).map_or("", |(_, list)| list);
+        let Some((name, value)) = PROXY.iter().find_map(set) else {
+            return Ok(None);
+        };
+        if !self.is_https() || is_exempt(self.uri.host().unwrap_or_default(), exempt) {
+            return Ok(None);
+        }
+        let proxy = Proxy::new(value);
+        proxy
+            .map(Some)
+            .map_err(|_| format!("{name} holds no valid proxy URL"))
+    }
+}
+
+/// Whether a host, or a domain that it is in, stands in a list like `localhost,.example.com`.
+fn is_exempt(host: &str, list: &str) -> bool {
+    let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+    list.split([',', ' ']).any(|entry| {
+        let domain = entry.trim_start_matches('*').trim_start_matches('.');
+        let domain = domain.to_ascii_lowercase();
+        let inside = host.strip_suffix(&domain);
+        match domain.is_empty() {
+            true => entry == "*",
+            false => inside.is_some_and(|rest| rest.is_empty() || rest.ends_with('.')),
+        }
     })
 }
 
-/// What `%41` and the like stand for.
-fn unescaped(text: &str) -> Vec<u8> {
-    let (mut out, mut rest) = (Vec::new(), text.as_bytes());
-    while let [byte, after @ ..] = rest {
-        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
-        rest = match (byte, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                &after[2..]
-            }
-            _ => {
-                out.push(*byte);
-                after
-            }
-        };
-    }
-    out
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let bits = three
-            .iter()
-            .fold(0, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - three.len()));
-        for at in 0..4 {
-            match at <= three.len() {
-                true => out.push(char::from(SIGNS[(bits >> (18 - 6 * at) & 63) as usize])),
-                false => out.push('='),
-            }
-        }
-    }
-    out
-}
-
-fn connect(authority: &str, end: Instant) -> Result<TcpStream, String> {
-    let ported = match authority.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
-        _ => format!("{authority}:80"),
+/// Sends `body`; any status from 200 to 299 will do.
+pub fn post(
+    url: &str,
+    body: &str,
+    timeout: Duration,
+    environment: &Environment,
+) -> Result<(), String> {
+    let address = Address::of(url)?;
+    let config = Agent::config_builder()
+        .timeout_global(Some(timeout))
+        // A redirect would take the event, and the URL's secrets, to a place that nobody named.
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .max_idle_connections(0)
+        .user_agent(concat!("descartes/", env!("CARGO_PKG_VERSION")))
+        .proxy(address.proxy(environment)?);
+    let config = match address.is_https() {
+        true => config.tls_config(tls()?),
+        false => config,
     };
-    let places = ported
-        .to_socket_addrs()
-        .map_err(|error| format!("cannot find {authority}: {error}"))?;
-    let mut last = format!("{authority} has no address");
-    for place in places {
-        match TcpStream::connect_timeout(&place, left(end)) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = format!("cannot reach {authority}: {error}"),
-        }
+    let agent = Agent::new_with_config(config.build());
+    let mut request = agent
+        .post(&address.uri)
+        .header("Content-Type", "application/json");
+    if let Some(authorization) = &address.authorization {
+        request = request.header("Authorization", authorization);
     }
-    Err(last)
+    let answer = request.send(body);
+    let status = answer
+        .map_err(|error| failure(&error, &address.place(), timeout))?
+        .status();
+    match status.is_success() {
+        true => Ok(()),
+        false => Err(format!("{} answered {status}", address.place())),
+    }
 }
 
-fn set_limits(stream: &TcpStream, end: Instant) -> Result<(), String> {
-    let left = Some(left(end));
-    let set = stream
-        .set_read_timeout(left)
-        .and_then(|()| stream.set_write_timeout(left));
-    set.map_err(|error| error.to_string())
+/// Trusts what the system trusts, or what `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead.
+fn tls() -> Result<TlsConfig, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let certs = found.certs.iter();
+    let certs: Vec<_> = certs
+        .map(|cert| Certificate::from_der(cert).to_owned())
+        .collect();
+    if certs.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})"));
+        return Err(format!(
+            "no trusted CA certificates{}: install ca-certificates, or name a file of them in SSL_CERT_FILE",
+            why.unwrap_or_default()
+        ));
+    }
+    let provider = rustls::crypto::ring::default_provider();
+    Ok(TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(provider))
+        .root_certs(RootCerts::Specific(Arc::new(certs)))
+        .build())
 }
 
-/// Never zero, which would mean for ever.
-fn left(end: Instant) -> Duration {
-    end.saturating_duration_since(Instant::now())
-        .max(Duration::from_millis(1))
+/// Why there was no answer.
+fn failure(error: &Error, place: &str, timeout: Duration) -> String {
+    let error = match error {
+        Error::Timeout(_) => {
+            return format!("no answer from {place} within {} s", timeout.as_secs_f32());
+        }
+        Error::Protocol(error) => return format!("{place} did not answer in HTTP: {error}"),
+        Error::Rustls(error) => return insecure(error, place),
+        Error::Io(error) => error,
+        other => return format!("cannot reach {place}: {other}"),
+    };
+    let inner = error.get_ref();
+    if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return insecure(error, place);
+    }
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => format!("{place} closed the connection: {error}"),
+        _ => format!("cannot reach {place}: {error}"),
+    }
+}
+
+/// Why a connection is not secure.
+fn insecure(error: &rustls::Error, place: &str) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return format!("no TLS connection to {place}: {error}");
+    };
+    let why = match why {
+        CertificateError::UnknownIssuer => {
+            "issued by an unknown CA; name the file of a private CA in SSL_CERT_FILE".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "expired".to_owned(),
+        other => other.to_string(),
+    };
+    format!("the certificate of {place} is not trusted: {why}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::net::TcpListener;
     use std::thread;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn post_to(url: &str, timeout: Duration) -> Result<(), String> {
+        post(url, "{}\n", timeout, &Environment::of(&[]))
+    }
 
     /// Answers one request, and gives it back.
     fn server(answer: &'static str) -> (String, thread::JoinHandle<String>) {
@@ -182,7 +216,7 @@ mod tests {
                 text.push_str(&String::from_utf8_lossy(&got[..read]));
             }
             stream.write_all(answer.as_bytes()).unwrap();
-            text
+            text.to_ascii_lowercase()
         });
         (url, thread)
     }
@@ -190,65 +224,92 @@ mod tests {
     #[test]
     fn the_event_is_posted_as_json() {
         let (url, server) = server("HTTP/1.1 204 No Content\r\n\r\n");
-        assert_eq!(post(&url, "{}\n", Duration::from_secs(20)), Ok(()));
+        assert_eq!(post_to(&url, LONG), Ok(()));
         let request = server.join().unwrap();
         assert!(
-            request.starts_with("POST /hook?x=1 HTTP/1.1\r\nHost: 127.0.0.1:"),
+            request.starts_with("post /hook?x=1 http/1.1\r\n"),
             "{request}"
         );
-        assert!(
-            request.contains("Content-Type: application/json\r\nContent-Length: 3\r\n"),
-            "{request}"
-        );
+        for header in [
+            "content-type: application/json",
+            "content-length: 3",
+            "host: 127.0.0.1:",
+        ] {
+            assert!(request.contains(header), "{header}: {request}");
+        }
     }
 
     #[test]
     fn a_login_goes_to_the_server_and_nowhere_else() {
-        let address = |url| split(url).unwrap();
-        let got = address("http://me:p%40ss@example.org:81/x");
-        assert_eq!(got.login.as_deref(), Some(&b"me:p@ss"[..]));
-        assert_eq!(
-            (got.authority.as_str(), got.path.as_str()),
-            ("example.org:81", "/x")
-        );
-        assert_eq!(address("http://h/a@b").login, None);
-        assert_eq!(base64(b"me:p@ss"), "bWU6cEBzcw==");
-        assert_eq!(
-            (base64(b"a"), base64(b"ab"), base64(b"abc")),
-            ("YQ==".into(), "YWI=".into(), "YWJj".into())
-        );
-        let (url, server) = server("HTTP/1.1 200 OK\r\n\r\n");
-        let url = url.replace("http://", "http://me:p%40ss@");
-        assert_eq!(post(&url, "{}\n", Duration::from_secs(20)), Ok(()));
-        let request = server.join().unwrap();
-        assert!(
-            request.contains("Authorization: Basic bWU6cEBzcw==\r\n"),
-            "{request}"
-        );
-        assert!(
-            request.contains("Host: 127.0.0.1:") && !request.contains("p%40ss"),
-            "{request}"
-        );
-        let failed =
-            post("http://me:secret1@127.0.0.1:1/", "", Duration::from_secs(2)).unwrap_err();
+        let authorization = |url| Address::of(url).unwrap().authorization;
+        for (url, login) in [
+            (
+                "http://me:p%40ss@example.org:81/x",
+                Some("Basic bWU6cEBzcw=="),
+            ),
+            ("http://me@h/", Some("Basic bWU6")),
+            ("http://h/a@b", None),
+        ] {
+            assert_eq!(authorization(url).as_deref(), login, "{url}");
+        }
+        let failed = post_to("http://me:secret1@127.0.0.1:1/", LONG).unwrap_err();
+        assert!(failed.starts_with("cannot reach 127.0.0.1:1: "), "{failed}");
         assert!(!failed.contains("secret1"), "{failed}");
     }
 
     #[test]
-    fn anything_but_success_is_a_failure_with_its_words() {
-        let (url, _server) = server("HTTP/1.1 503 Busy\r\n\r\n");
-        let failed = post(&url, "{}\n", Duration::from_secs(20)).unwrap_err();
-        assert!(failed.contains("503 Busy"), "{failed}");
+    fn anything_but_success_is_a_failure_with_its_reason() {
+        let long = LONG;
+        for (answer, why) in [
+            (
+                "HTTP/1.1 503 Busy\r\n\r\n",
+                "answered 503 Service Unavailable",
+            ),
+            (
+                "HTTP/1.1 302 Found\r\nLocation: /x\r\n\r\n",
+                "answered 302 Found",
+            ),
+            ("220 mail.example ESMTP\r\n", "did not answer in HTTP"),
+            ("", "closed the connection"),
+        ] {
+            let (url, _server) = server(answer);
+            let failed = post_to(&url, long).unwrap_err();
+            assert!(failed.contains(why), "{answer}: {failed}");
+        }
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", silent.local_addr().unwrap());
-        let failed = post(&url, "{}\n", Duration::from_millis(100)).unwrap_err();
-        assert!(failed.contains("no answer"), "{failed}");
-        drop(silent);
-        assert!(post(&url, "{}\n", Duration::from_secs(2)).is_err());
-        assert!(
-            post("http://x y/", "", Duration::from_secs(1))
-                .unwrap_err()
-                .contains("not a valid URL")
-        );
+        let failed = post_to(&url, Duration::from_millis(100)).unwrap_err();
+        assert!(failed.contains("no answer from 127.0.0.1:"), "{failed}");
+        for url in ["http://x y/", "http://", "http://user@/x"] {
+            let failed = post_to(url, long).unwrap_err();
+            assert!(failed.contains("not a valid URL"), "{url}: {failed}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_for_https_and_exempts_whole_domains() {
+        for (list, host, exempt) in [
+            ("", "example.com", false),
+            ("*", "example.com", true),
+            ("example.com", "example.com", true),
+            ("example.com", "hooks.Example.com", true),
+            (".example.com", "hooks.example.com", true),
+            ("*.example.com", "hooks.example.com", true),
+            ("example.com", "notexample.com", false),
+            ("a.org, example.com", "example.com", true),
+            ("::1", "[::1]", true),
+        ] {
+            assert_eq!(is_exempt(host, list), exempt, "{list}: {host}");
+        }
+        let proxy = |url: &str, pairs: &[(&str, &str)]| {
+            let proxy = Address::of(url).unwrap().proxy(&Environment::of(pairs));
+            proxy.map(|proxy| proxy.map(|proxy| proxy.host().to_owned()))
+        };
+        let both = [("ALL_PROXY", "socks5://all:1"), ("https_proxy", "one:2")];
+        assert_eq!(proxy("https://h/", &both), Ok(Some("one".to_owned())));
+        assert_eq!(proxy("https://h/", &both[..1]), Ok(Some("all".to_owned())));
+        assert_eq!(proxy("http://h/", &both), Ok(None));
+        let wrong = proxy("https://h/", &[("https_proxy", "gopher://x")]);
+        assert!(wrong.unwrap_err().contains("https_proxy"));
     }
 }

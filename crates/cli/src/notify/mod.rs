@@ -23,6 +23,7 @@ use tracing::{debug, warn};
 
 pub use helper::run as helper;
 use hook::Hook;
+use http::Address;
 
 use crate::env::Environment;
 use crate::session::program::this_program;
@@ -87,14 +88,15 @@ impl Listeners {
     }
 
     /// What will not work, to be said when the loop begins.
-    pub fn troubles(&self, environment: &Environment) -> Vec<String> {
-        let secure = |hook: &&String| matches!(Hook::of(hook), Hook::Https(_));
-        match self.hooks.iter().find(secure) {
-            Some(hook) if environment.program("curl").is_none() => vec![format!(
-                "on_event: {hook} needs `curl`, which is not installed: it will not be notified"
-            )],
-            _ => Vec::new(),
-        }
+    pub fn troubles(&self) -> Vec<String> {
+        let problem = |hook: &String| match Hook::of(hook) {
+            Hook::Webhook(url) => Address::of(url).err(),
+            Hook::Command(_) => None,
+        };
+        let hooks = self.hooks.iter();
+        let bad = hooks.filter_map(|hook| problem(hook).map(|why| (hook, why)));
+        bad.map(|(hook, why)| format!("on_event: {hook} will not be notified: {why}"))
+            .collect()
     }
 
     /// Hears of everything that a loop does, and tells what is worth it.

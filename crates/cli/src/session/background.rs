@@ -169,7 +169,7 @@ pub fn host(ctx: &CommandContext) -> i32 {
         open(order, &ctx.with(ProjectConfig::Trusted(trusted)))
     });
     match opened {
-        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, ctx, &log),
+        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, &log),
         Ok((Opened::Done(reason), ..)) => quit(&StartReply::Done { reason }),
         Ok((
             Opened::AtLimit {
@@ -233,16 +233,10 @@ fn log_panics() {
     }));
 }
 
-fn serve(
-    mut host: Host,
-    board: &Switchboard,
-    to: &Listeners,
-    ctx: &CommandContext,
-    log: &LogFile,
-) -> i32 {
+fn serve(mut host: Host, board: &Switchboard, to: &Listeners, log: &LogFile) -> i32 {
     to.attach(&mut host);
     let mut notices = host.notices().to_vec();
-    notices.extend(to.troubles(&ctx.environment));
+    notices.extend(to.troubles());
     board.connect(host.remote(), None);
     let answer = StartReply::Held {
         loop_id: host.loop_id().to_owned(),

@@ -79,7 +79,7 @@ pub fn run(
     for notice in host.notices() {
         printer.note(notice);
     }
-    for trouble in listeners.troubles(&ctx.environment) {
+    for trouble in listeners.troubles() {
         printer.warning(&trouble);
     }
     listeners.attach(&mut host);

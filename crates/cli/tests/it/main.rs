@@ -77,3 +77,4 @@ mod verbs_work;
 mod watch;
 mod watch_common;
 mod watch_hard;
+mod webhooks_https;

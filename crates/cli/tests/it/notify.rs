@@ -157,6 +157,7 @@ fn a_webhook_that_takes_the_event_and_never_answers_holds_up_no_loop() {
         let (kept, _) = listener.accept().unwrap();
         let (mut dripping, _) = listener.accept().unwrap();
         request(&mut dripping);
+        dripping.write_all(b"HTTP/1.1 200 OK\r\nX-Long: ").unwrap();
         let mut drops = 0;
         while dripping.write_all(b"H").is_ok() {
             drops += 1;
