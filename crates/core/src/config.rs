@@ -382,8 +382,10 @@ impl TryFrom<LoopBackendConfig> for typed::LoopBackendConfig {
 /// One of an enum's words, by the names that files have for them.
 fn word<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, HostError> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| {
-        let told = error.to_string();
-        let known = told.split_once("expected ").map_or("", |(_, known)| known);
+        let message = error.to_string();
+        let known = message
+            .split_once("expected ")
+            .map_or("", |(_, known)| known);
         unknown(place, text, known.trim_start_matches("one of "))
     })
 }

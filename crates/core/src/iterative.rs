@@ -175,11 +175,11 @@ impl IterativeLoop {
         };
         let file = path.clone();
         let take_up = move || {
-            let mut told = Vec::new();
-            match loops::resume(cancellable(settings()?), resume, &mut told)? {
+            let mut notices = Vec::new();
+            match loops::resume(cancellable(settings()?), resume, &mut notices)? {
                 Resumed::Go(host) => Ok(Ok(host)),
                 Resumed::Done(reason) | Resumed::AtLimit { reason, .. } => {
-                    Ok(Err((reason, state_file::load(&file)?.state, told)))
+                    Ok(Err((reason, state_file::load(&file)?.state, notices)))
                 }
             }
         };

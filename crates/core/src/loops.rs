@@ -12,14 +12,14 @@ pub fn create(settings: HostSettings, new: NewLoop) -> Result<Host, HostError> {
     create_within(settings, new, Map::new(), None, prepare)
 }
 
-/// Takes a loop up. What was found on the way to one that does not go on is said in `told`; one that
+/// Takes a loop up. What was found on the way to one that does not go on is said in `notices`; one that
 /// goes on has it in its host's notices.
 pub fn resume(
     settings: HostSettings,
     resume: Resume,
-    told: &mut Vec<String>,
+    notices: &mut Vec<String>,
 ) -> Result<Resumed, HostError> {
-    resume_for(settings, resume, Purpose::Loop, prepare, told)
+    resume_for(settings, resume, Purpose::Loop, prepare, notices)
 }
 
 /// Takes a task loop up only to bring its finished work into the user's checkout.

@@ -133,12 +133,12 @@ impl AgentLoop {
     /// The run under way, as it stands now.
     pub(super) fn seen_now(&self) -> LastSeen {
         let agent = self.d.state.run().map_or(0, |run| run.agent);
-        let told = self.run.as_ref().map(|live| &live.spent);
+        let spent = self.run.as_ref().map(|live| &live.spent);
         let agent = self.agents.get(agent as usize);
         LastSeen {
             at: Some(Timestamp::now()),
-            tokens: told.map(|told| told.tokens),
-            cost: (agent.zip(told)).and_then(|(agent, told)| agent.cost(told, &self.d.settings)),
+            tokens: spent.map(|spent| spent.tokens),
+            cost: (agent.zip(spent)).and_then(|(agent, spent)| agent.cost(spent, &self.d.settings)),
         }
     }
 

@@ -43,10 +43,10 @@ impl AgentLoop {
     pub(super) fn tell_measure(&mut self) -> Result<(), HostError> {
         let unknown = self.measured.as_ref();
         let unknown = unknown.and_then(|(facts, _)| facts.unknown.clone());
-        let words =
+        let message =
             unknown.map(|why| format!("{why}: progress is unknown, stall detection is off"));
-        let news = self.d.said.measure.news(words);
-        news.map_or(Ok(()), |words| self.d.warn(words))
+        let news = self.d.said.measure.news(message);
+        news.map_or(Ok(()), |message| self.d.warn(message))
     }
 
     /// Measures, commits, and closes the iteration being judged.

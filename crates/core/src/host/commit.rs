@@ -28,8 +28,8 @@ impl AgentLoop {
         match self.commit_beside(&message)? {
             CommitOutcome::Made { hash } => Ok(Some(hash)),
             CommitOutcome::Nothing => Ok(None),
-            CommitOutcome::Failed { words } => {
-                self.d.warn(format!("no commit: {words}"))?;
+            CommitOutcome::Failed { message } => {
+                self.d.warn(format!("no commit: {message}"))?;
                 Ok(None)
             }
         }
@@ -40,15 +40,15 @@ impl AgentLoop {
         let thread = std::thread::Builder::new().name("commit".to_owned());
         let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));
         if let Err(error) = begun {
-            let words = format!("cannot start a thread: {error}");
-            return Ok(CommitOutcome::Failed { words });
+            let message = format!("cannot start a thread: {error}");
+            return Ok(CommitOutcome::Failed { message });
         }
-        let told = self.d.mono() + SLOW;
-        let mut told = Some(told);
+        let notice_at = self.d.mono() + SLOW;
+        let mut notice_at = Some(notice_at);
         let mut until =
             time_left_to_close(&self.d.state).map(|left| self.d.mono() + left.max(AT_LEAST));
         loop {
-            let deadline = [told, until].into_iter().flatten().min();
+            let deadline = [notice_at, until].into_iter().flatten().min();
             match self.d.next(deadline)? {
                 Some(HostMessage::Committed(outcome)) => return Ok(outcome),
                 Some(message) => {
@@ -56,8 +56,8 @@ impl AgentLoop {
                         self.tree.end_calls(ending);
                     }
                 }
-                None if told.is_some_and(|at| self.d.mono() >= at) => {
-                    told = None;
+                None if notice_at.is_some_and(|at| self.d.mono() >= at) => {
+                    notice_at = None;
                     self.d.append(fact::busy("committing: running git hooks"))?;
                 }
                 None => {

@@ -143,13 +143,13 @@ impl Driver {
             self.make_whole();
         }
         let record = event.into_record(seq, now);
-        let told = match record.event {
+        let finished = match record.event {
             Event::CommandEffective { id } => Some((id, self.effective_words(id))),
             _ => None,
         };
         apply(&mut self.state, &record)?;
         self.tell(&record);
-        if let Some((id, message)) = told {
+        if let Some((id, message)) = finished {
             self.hold_answer(id, &message);
         }
         Ok(())

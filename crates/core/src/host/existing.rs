@@ -126,9 +126,9 @@ fn as_it_was(settings: &HostSettings, path: &Path, loaded: Loaded) -> IterativeL
     }
     let named = loaded.state.loop_id.clone();
     let at_path = || by_path(settings, path).ok().flatten();
-    let told = named.and_then(|id| folded(settings, &id));
-    let told = told.or_else(|| folded(settings, &at_path()?));
-    told.unwrap_or(loaded.state)
+    let found = named.and_then(|id| folded(settings, &id));
+    let found = found.or_else(|| folded(settings, &at_path()?));
+    found.unwrap_or(loaded.state)
 }
 
 fn folded(settings: &HostSettings, id: &str) -> Option<IterativeLoopState> {

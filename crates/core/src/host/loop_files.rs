@@ -178,13 +178,13 @@ impl Drop for LoopFiles {
 pub(crate) struct LastWarning(Option<String>);
 
 impl LastWarning {
-    /// The words, unless they were the last ones; `None` is for all is well.
-    pub(super) fn news(&mut self, words: Option<String>) -> Option<String> {
-        if self.0 == words {
+    /// The message, unless they were the last ones; `None` is for all is well.
+    pub(super) fn news(&mut self, message: Option<String>) -> Option<String> {
+        if self.0 == message {
             return None;
         }
-        self.0.clone_from(&words);
-        words
+        self.0.clone_from(&message);
+        message
     }
 
     pub(super) fn last(&self) -> Option<String> {
@@ -192,7 +192,7 @@ impl LastWarning {
     }
 }
 
-/// The last words on each.
+/// The last message on each.
 #[derive(Default)]
 pub(crate) struct Warnings {
     pub(super) state_file: LastWarning,

@@ -50,8 +50,8 @@ pub(super) fn check(
             Ok(Some(home))
         }
         (place, None) => {
-            let told = place.refusal(state_file.path()).unwrap_or_default();
-            Err(HostError::refused(told.0, told.1))
+            let (message, hint) = place.refusal(state_file.path()).unwrap_or_default();
+            Err(HostError::refused(message, hint))
         }
     }
 }

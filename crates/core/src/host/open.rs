@@ -222,11 +222,11 @@ fn check_gates(
         if let Ok(output) = checked
             && !output.status.success()
         {
-            let words = String::from_utf8_lossy(&output.stderr);
+            let message = String::from_utf8_lossy(&output.stderr);
             return Err(HostError::usage(
                 format!(
                     "the gate `{gate}` is not valid shell syntax: {}",
-                    words.trim()
+                    message.trim()
                 ),
                 "quote it as you would for `sh -c`",
             ));

@@ -172,7 +172,7 @@ struct IterationParts<'a> {
 
 impl PromptFrame<'_> {
     /// Puts a prompt together.
-    fn compose(&self, told: IterationParts<'_>) -> Result<Composed, HostError> {
+    fn compose(&self, parts: IterationParts<'_>) -> Result<Composed, HostError> {
         let task = self.task()?;
         let SpecBlock {
             text: spec,
@@ -188,7 +188,7 @@ impl PromptFrame<'_> {
         let text = build(&PromptParts {
             spec: spec.as_deref(),
             task: &task,
-            iteration: told.iteration,
+            iteration: parts.iteration,
             max: config.max_iterations,
             promise: config.completion_promise.as_deref(),
             hint: if config.promise_hint.unwrap_or(self.understood) {
@@ -201,10 +201,10 @@ impl PromptFrame<'_> {
             } else {
                 ContextStyle::Full
             },
-            failed_gate: told.failed_gate,
-            notes: told.notes,
-            near_miss: told.near_miss,
-            nudge: told.nudge,
+            failed_gate: parts.failed_gate,
+            notes: parts.notes,
+            near_miss: parts.near_miss,
+            nudge: parts.nudge,
         });
         Ok(Composed {
             text,

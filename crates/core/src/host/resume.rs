@@ -43,7 +43,7 @@ pub(crate) enum Purpose {
         /// Where it works this time.
         dir: PathBuf,
         /// Iterations that its task loop has heard of: a proof beyond them still counts.
-        told: u32,
+        reported: u32,
     },
     /// To bring the finished work of a task loop into the user's checkout, and nothing else.
     Land,
@@ -54,7 +54,7 @@ pub(crate) fn resume_for(
     resume: Resume,
     purpose: Purpose,
     prepare: PrepareTasks,
-    told: &mut Vec<String>,
+    notices_out: &mut Vec<String>,
 ) -> Result<Resumed, HostError> {
     let mut state_file = StateFile::at(&resume.state_file)?;
     let mut notices = Vec::new();
@@ -136,14 +136,14 @@ pub(crate) fn resume_for(
         state.config.working_directory = Some(dir.clone());
     }
     // A task that was done is attempted again where its merge failed.
-    let still = standstill(&state, &resume.change).filter(|still| match purpose {
+    let standstill = standstill(&state, &resume.change).filter(|standstill| match purpose {
         Purpose::Loop => true,
-        Purpose::Attempt { .. } => !matches!(still, Standstill::Done(_)),
+        Purpose::Attempt { .. } => !matches!(standstill, Standstill::Done(_)),
         Purpose::Land => false,
     });
-    if let Some(still) = still {
-        told.append(&mut notices);
-        return Ok(still.into());
+    if let Some(standstill) = standstill {
+        notices_out.append(&mut notices);
+        return Ok(standstill.into());
     }
     held_back.keep(&state_file, &mut notices)?;
     warn_environment(&state, &mut notices);
@@ -345,7 +345,7 @@ fn recover_interrupted_run(
         change,
         from,
         told: match purpose {
-            Purpose::Attempt { told, .. } => Some(*told),
+            Purpose::Attempt { reported, .. } => Some(*reported),
             Purpose::Loop | Purpose::Land => None,
         },
     };

@@ -52,8 +52,8 @@ pub enum Resumed {
 }
 
 impl From<Standstill> for Resumed {
-    fn from(still: Standstill) -> Self {
-        match still {
+    fn from(standstill: Standstill) -> Self {
+        match standstill {
             Standstill::Done(reason) => Self::Done(reason),
             Standstill::AtLimit {
                 reason,

@@ -178,12 +178,12 @@ fn goes_on(settings: &HostSettings, id: &str) -> bool {
         return false;
     };
     let recent = last_records(&dir.journal(), RECENT).unwrap_or_default();
-    let told = recent.iter().rev().find_map(|record| match record.event {
+    let last = recent.iter().rev().find_map(|record| match record.event {
         Event::LoopFinished { .. } => Some(false),
         Event::LoopReopened | Event::HostStarted { .. } | Event::RunStarted { .. } => Some(true),
         _ => None,
     });
-    told.unwrap_or(!recent.is_empty())
+    last.unwrap_or(!recent.is_empty())
 }
 
 pub(super) fn new_id() -> String {

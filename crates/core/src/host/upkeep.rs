@@ -76,7 +76,7 @@ impl Driver {
                 copy.display()
             ))?;
         }
-        news.map_or(Ok(()), |words| self.warn(words))
+        news.map_or(Ok(()), |message| self.warn(message))
     }
 
     /// An agent may have deleted the lock beside the state file.
@@ -93,15 +93,15 @@ impl Driver {
     /// The lock in the state root stands, which no agent can delete: where the other cannot be made
     /// anew the loop goes on, and says so. Unless somebody else holds it.
     fn told_lock(&mut self, kept: Result<(), LockError>) -> Result<(), HostError> {
-        let words = match kept {
+        let message = match kept {
             Ok(()) => None,
             Err(LockError::Io(error)) => Some(format!(
                 "the lock next to the state file cannot be kept: {error}"
             )),
             Err(error) => return Err(error.into()),
         };
-        let news = self.said.lock.news(words);
-        news.map_or(Ok(()), |words| self.warn(words))
+        let news = self.said.lock.news(message);
+        news.map_or(Ok(()), |message| self.warn(message))
     }
 
     fn values(&self) -> [(&'static str, String); 3] {

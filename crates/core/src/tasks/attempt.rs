@@ -132,10 +132,10 @@ pub(super) struct Job {
     /// Tells that the loop belongs to another.
     pub(super) family: Map<String, Value>,
     /// Iterations of its loop that the task loop has heard of.
-    pub(super) told: u32,
+    pub(super) reported_iterations: u32,
     /// What its loop used, as far as the task loop has heard of it; `None` where it cannot tell,
     /// since an older version wrote its journal.
-    pub(super) told_spent: Option<Spent>,
+    pub(super) reported_spent: Option<Spent>,
     /// Files that its gates hang on, as they were when the task loop began.
     pub(super) gate_files: BTreeMap<String, String>,
     pub(super) own: OwnLimits,
@@ -304,8 +304,8 @@ impl Job {
 
     /// What the task's loop used without the task loop having heard of it.
     fn unheard(&self, now: &Spent) -> Spent {
-        let told = self.told_spent.as_ref();
-        told.map_or_else(Spent::default, |told| now.since(told))
+        let reported = self.reported_spent.as_ref();
+        reported.map_or_else(Spent::default, |reported| now.since(reported))
     }
 
     /// Opens the task's loop; `None` where its last attempt was proven and nobody has heard.
@@ -350,7 +350,7 @@ impl Job {
         };
         news.warnings.extend(host.notices().iter().cloned());
         let state = host.state();
-        if is_unheard_proof(state, self.told) {
+        if is_unheard_proof(state, self.reported_iterations) {
             news.end = attempt_end(state, state.iterations);
             news.run = state.summaries.back().map(|summary| RunNews {
                 loop_id: state.loop_id.clone(),
@@ -395,7 +395,7 @@ impl Job {
             };
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),
-                told: self.told,
+                reported: self.reported_iterations,
             };
             match resume_for(
                 self.settings.clone(),

@@ -67,9 +67,9 @@ impl Runner<'_> {
         let (end, then) = self
             .early
             .attempt_over(attempt, done, max_failures, reached);
-        if let (Some(words), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
+        if let (Some(message), AttemptEnd::Green { .. }) = (news.no_commit, &end) {
             for task in &news.tasks {
-                self.no_commit.insert(task.clone(), words.clone());
+                self.no_commit.insert(task.clone(), message.clone());
             }
         }
         for task in news.tasks {

@@ -136,8 +136,8 @@ impl Runner<'_> {
                 why,
                 by_hand,
             };
-            let told = fact::work_landed(&self.d.state, landing);
-            self.d.append_all(told)?;
+            let decided = fact::work_landed(&self.d.state, landing);
+            self.d.append_all(decided)?;
         }
         Ok(())
     }

@@ -41,8 +41,8 @@ impl Runner<'_> {
                     .map(|(name, print)| (key(cwd.as_deref(), &name), print)),
             );
         }
-        let told = fact::gate_files(&self.d.state, files);
-        self.d.append_all(told)
+        let decided = fact::gate_files(&self.d.state, files);
+        self.d.append_all(decided)
     }
 
     /// What gates hang on in what agents are given: the last commit, or the user's own tree.

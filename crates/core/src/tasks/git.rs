@@ -148,11 +148,11 @@ impl Repo {
                 Need::Must => self.locks.pass(&lock),
                 Need::May => self.locks.pass_within(&lock, HURRY),
             };
-            if let Passed::Stays(words) = passed {
+            if let Passed::Stays(message) = passed {
                 if need == Need::Must {
-                    self.locks.give_up(&words);
+                    self.locks.give_up(&message);
                 }
-                return Err(GitError::Locked(words));
+                return Err(GitError::Locked(message));
             }
         }
     }
@@ -291,12 +291,12 @@ impl Repo {
             Some(1) => Ok(false),
             _ => Err(GitError::SaidNo {
                 command: command_of(args),
-                words: answer.words(),
+                message: answer.words(),
             }),
         }
     }
 
-    /// A call that changes something, and may say no; its words.
+    /// A call that changes something, and may say no; its message.
     pub(super) fn attempt(&self, args: &[&str]) -> Asked<Result<(), GitError>> {
         let call = || self.hookless(args);
         let answer = self.change(Need::Must, HOOKS, call)?;
@@ -309,7 +309,7 @@ impl Repo {
                 let said = [answer.said().trim(), answer.stderr.trim()].join("\n");
                 Err(GitError::SaidNo {
                     command: command_of(args),
-                    words: said.trim().to_owned(),
+                    message: said.trim().to_owned(),
                 })
             }
         })
@@ -372,8 +372,8 @@ impl Repo {
             }
             if !self.locks.await_gits(&self.dir) {
                 let folder = self.dir.display();
-                let words = format!("git is still running in {folder}");
-                return Err(GitError::Locked(words));
+                let message = format!("git is still running in {folder}");
+                return Err(GitError::Locked(message));
             }
             match fs_err::remove_file(&lock) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -4,19 +4,19 @@ use std::io;
 
 use crate::worktree::WorktreeError;
 
-/// What went wrong; its words are what people are shown.
+/// What went wrong; its message are what people are shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
     /// A call of git could not be made, did not end in time, or failed.
     #[error(transparent)]
     Call(#[from] WorktreeError),
-    /// git said no, where that is an answer; its words.
-    #[error("{words}")]
+    /// git said no, where that is an answer; its message.
+    #[error("{message}")]
     SaidNo {
         /// The subcommand.
         command: String,
         /// What it said.
-        words: String,
+        message: String,
     },
     /// Somebody killed git.
     #[error("git was killed")]
@@ -30,7 +30,7 @@ pub(crate) enum GitError {
     /// A file of ours, or of git's that we write.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// The repository is not as it has to be, or a worktree could not be set up; in words.
+    /// The repository is not as it has to be, or a worktree could not be set up; in message.
     #[error("{0}")]
     Refused(String),
 }
@@ -95,21 +95,21 @@ impl GitError {
         }
     }
 
-    /// Says in the log what went wrong, without git's words: those may quote files.
+    /// Says in the log what went wrong, without git's message: those may quote files.
     pub(crate) fn log(&self, doing: &'static str) {
         tracing::warn!(doing, kind = ?self.kind(), command = self.command(), "git error");
     }
 }
 
 impl From<&str> for GitError {
-    fn from(words: &str) -> Self {
-        Self::Refused(words.to_owned())
+    fn from(message: &str) -> Self {
+        Self::Refused(message.to_owned())
     }
 }
 
 impl From<String> for GitError {
-    fn from(words: String) -> Self {
-        Self::Refused(words)
+    fn from(message: String) -> Self {
+        Self::Refused(message)
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         let git = WorktreeError::Git {
             verb: verb(),
             code: Some(128),
-            words: "fatal: bad object 12".to_owned(),
+            message: "fatal: bad object 12".to_owned(),
         };
         let late = WorktreeError::Late {
             verb: verb(),
@@ -134,9 +134,9 @@ mod tests {
         };
         let said_no = GitError::SaidNo {
             command: verb(),
-            words: "CONFLICT".to_owned(),
+            message: "CONFLICT".to_owned(),
         };
-        for (error, kind, command, words) in [
+        for (error, kind, command, message) in [
             (
                 GitError::from(git),
                 GitErrorKind::Failed,
@@ -188,7 +188,7 @@ mod tests {
             ),
         ] {
             assert_eq!((error.kind(), error.command()), (kind, command), "{error}");
-            assert_eq!(error.to_string(), words);
+            assert_eq!(error.to_string(), message);
         }
         assert!(GitError::from(WorktreeError::GitMissing).hint().is_some());
         let path = "/x".into();

@@ -73,15 +73,15 @@ impl InPlace {
     fn commit(&self, tree: &Tree, message: &str) -> CommitOutcome {
         loop {
             let outcome = tree.commit_all(message);
-            let CommitOutcome::Failed { words } = &outcome else {
+            let CommitOutcome::Failed { message } = &outcome else {
                 return outcome;
             };
-            let Some(lock) = named_in(words, &self.dir) else {
+            let Some(lock) = named_in(message, &self.dir) else {
                 return outcome;
             };
-            if let Passed::Stays(words) = self.locks.pass(&lock) {
-                self.locks.give_up(&words);
-                return CommitOutcome::Failed { words };
+            if let Passed::Stays(message) = self.locks.pass(&lock) {
+                self.locks.give_up(&message);
+                return CommitOutcome::Failed { message };
             }
         }
     }
@@ -92,7 +92,7 @@ impl InPlace {
 
     fn refuse_dirty(&self) -> Result<(), HostError> {
         let changes = changed_files(&self.git, &self.dir, &self.shielded)
-            .map_err(|words| HostError::refused(format!("cannot query git: {words}"), ""))?;
+            .map_err(|message| HostError::refused(format!("cannot query git: {message}"), ""))?;
         match changes.first() {
             None => Ok(()),
             Some(first) => Err(HostError::refused(
@@ -192,7 +192,7 @@ impl Workplace for InPlace {
             match self.commit(&tree, &wave.message(&self.tag)) {
                 CommitOutcome::Made { hash } => CommitEnd::Committed { commit: Some(hash) },
                 CommitOutcome::Nothing => CommitEnd::Committed { commit: None },
-                CommitOutcome::Failed { words } => CommitEnd::Failed { message: words },
+                CommitOutcome::Failed { message } => CommitEnd::Failed { message },
             }
         };
         WaveDone {

@@ -139,7 +139,7 @@ pub(super) fn start(
     family.insert("parent".to_owned(), json!(parent));
     family.insert("task".to_owned(), json!(work.id));
     let gate_files = runner.gate_files_before(&config.verify, cwd.as_deref());
-    let told = runner
+    let reported = runner
         .d
         .state
         .tasks
@@ -147,7 +147,7 @@ pub(super) fn start(
         .and_then(|tasks| tasks.told.get(work.id.as_str()).copied());
     let known = runner.d.state.tasks.as_ref();
     let known = known.and_then(|tasks| tasks.spent.get(work.id.as_str()).copied());
-    let told_spent = match told {
+    let reported_spent = match reported {
         Some(_) => known,
         None => Some(known.unwrap_or_default()),
     };
@@ -161,8 +161,8 @@ pub(super) fn start(
         settings,
         place: runner.place.clone(),
         family,
-        told: told.unwrap_or(0),
-        told_spent,
+        reported_iterations: reported.unwrap_or(0),
+        reported_spent,
         gate_files,
         own: OwnLimits {
             time: brief.as_ref().and_then(|brief| brief.max_time),
@@ -314,8 +314,8 @@ fn delivered(runner: &Runner<'_>, id: &str) -> Option<String> {
         let last = loaded.state.iteration_summaries.last()?;
         last_words(&last.output_preview)
     });
-    let told: Vec<String> = changed.into_iter().chain(said).collect();
-    (!told.is_empty()).then(|| told.join("\n"))
+    let messages: Vec<String> = changed.into_iter().chain(said).collect();
+    (!messages.is_empty()).then(|| messages.join("\n"))
 }
 
 /// The end of what an agent said, without its promise.

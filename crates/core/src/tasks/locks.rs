@@ -90,8 +90,8 @@ struct LockTable {
 }
 
 impl LockTable {
-    fn say(&mut self, words: String) {
-        self.said.push(words);
+    fn say(&mut self, message: String) {
+        self.said.push(message);
         if let Some(wake) = &self.wake {
             // A task loop that is gone needs to hear nothing.
             (wake.0)();
@@ -161,8 +161,8 @@ impl Locks {
     }
 
     /// Tells a person something.
-    pub(super) fn tell(&self, words: String) {
-        self.inner().say(words);
+    pub(super) fn tell(&self, message: String) {
+        self.inner().say(message);
     }
 
     /// What is to be said since the last time.
@@ -175,8 +175,8 @@ impl Locks {
         self.inner().stuck.clone()
     }
 
-    pub(super) fn give_up(&self, words: &str) {
-        self.inner().stuck.get_or_insert_with(|| words.to_owned());
+    pub(super) fn give_up(&self, message: &str) {
+        self.inner().stuck.get_or_insert_with(|| message.to_owned());
     }
 
     /// Waits until no git works in this folder any more; false where one goes on and on.
@@ -311,10 +311,10 @@ fn in_the_way(lock: &Path) -> String {
     )
 }
 
-/// The lock that a git which failed has met, going by its words.
-pub(super) fn named_in(words: &str, dir: &Path) -> Option<PathBuf> {
-    let end = words.find(".lock'")? + ".lock".len();
-    let (before, after) = words.split_at(end);
+/// The lock that a git which failed has met, going by its message.
+pub(super) fn named_in(message: &str, dir: &Path) -> Option<PathBuf> {
+    let end = message.find(".lock'")? + ".lock".len();
+    let (before, after) = message.split_at(end);
     let start = before.rfind('\'')? + 1;
     let lock = dir.join(&before[start..]);
     // Other reasons, such as a folder that may not be written to, do not pass with time.
@@ -377,15 +377,18 @@ mod tests {
         }
         let said = locks.said();
         let told = |lock: &PathBuf| {
-            let words = format!("removed {}", lock.display());
-            said.iter().any(|said| said.contains(&words))
+            let message = format!("removed {}", lock.display());
+            said.iter().any(|said| said.contains(&message))
         };
         assert!(ours.iter().all(told), "{said:?}");
         for lock in &theirs {
-            let Passed::Stays(words) = locks.pass_within(lock, LOOK) else {
+            let Passed::Stays(message) = locks.pass_within(lock, LOOK) else {
                 unreachable!("{} was passed", lock.display());
             };
-            assert!(words.contains(&format!("rm {}", lock.display())), "{words}");
+            assert!(
+                message.contains(&format!("rm {}", lock.display())),
+                "{message}"
+            );
             assert!(lock.exists());
         }
     }
@@ -460,12 +463,12 @@ mod tests {
     fn the_lock_is_found_in_gits_words() {
         let dir = tempfile::tempdir().unwrap();
         let lock = dir.path().join("index.lock");
-        let words = |end: &str| format!("fatal: Unable to create '{}': {end}", lock.display());
+        let message = |end: &str| format!("fatal: Unable to create '{}': {end}", lock.display());
         assert_eq!(
-            named_in(&words("File exists."), dir.path()),
+            named_in(&message("File exists."), dir.path()),
             Some(lock.clone())
         );
-        assert_eq!(named_in(&words("Permission denied"), dir.path()), None);
+        assert_eq!(named_in(&message("Permission denied"), dir.path()), None);
         assert_eq!(named_in("error: it's locked", dir.path()), None);
         fs_err::write(&lock, "").unwrap();
         let german = format!("Konnte '{}' nicht erstellen", lock.display());

@@ -18,7 +18,7 @@ pub(super) struct Orders {
     /// Tasks that were added at a person's wish (`--growth`), and not read yet.
     granted: HashSet<TaskId>,
     /// What was last found to differ.
-    told: Vec<FieldChange>,
+    reported: Vec<FieldChange>,
 }
 
 #[derive(Debug)]
@@ -103,10 +103,10 @@ impl Orders {
         if mended && let Ok(plan) = TaskGraph::new(nodes).plan() {
             loaded.plan = plan;
         }
-        if found.is_empty() || found == self.told {
+        if found.is_empty() || found == self.reported {
             return Vec::new();
         }
-        self.told.clone_from(&found);
+        self.reported.clone_from(&found);
         found
     }
 

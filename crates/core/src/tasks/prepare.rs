@@ -178,8 +178,8 @@ pub(crate) fn check_agents(
             Err(error) if plain => return Err(error),
             Err(error) => {
                 let hint = error.hint().unwrap_or_default();
-                let words = format!("task {}: {error}", brief.text.id);
-                return Err(HostError::refused(words, hint));
+                let message = format!("task {}: {error}", brief.text.id);
+                return Err(HostError::refused(message, hint));
             }
         }
     }

@@ -44,10 +44,10 @@ impl Runner<'_> {
                 return self.file_is_away(&error);
             }
             Err(error) => {
-                let words = format!("the tasks cannot be read at the moment: {error}");
-                if self.reload_trouble.as_ref() != Some(&words) {
-                    self.d.warn(words.clone())?;
-                    self.reload_trouble = Some(words);
+                let message = format!("the tasks cannot be read at the moment: {error}");
+                if self.reload_trouble.as_ref() != Some(&message) {
+                    self.d.warn(message.clone())?;
+                    self.reload_trouble = Some(message);
                 }
                 return Ok(());
             }
@@ -60,12 +60,12 @@ impl Runner<'_> {
         let same = same_shape(&self.loaded.plan, &loaded.plan);
         self.loaded = loaded;
         if !held.is_empty() {
-            let words: Vec<String> = held.iter().map(FieldChange::words).collect();
+            let message: Vec<String> = held.iter().map(FieldChange::words).collect();
             self.d.warn(format!(
                 "{} was changed while the loop is running; gates, agents and limits of tasks \
                  stay as they were when a person last started it: {}",
                 self.config.source.path().display(),
-                words.join("; ")
+                message.join("; ")
             ))?;
         }
         if !same || !held.is_empty() {

@@ -75,8 +75,8 @@ impl<'d> Runner<'d> {
             ours.filter(|(_, task)| task.status == TaskStatus::InProgress)
                 .map(|(id, _)| id.clone())
         });
-        let told = d.state.tasks.iter().flat_map(|tasks| tasks.told.keys());
-        let told: Vec<TaskId> = told.cloned().collect();
+        let reported = d.state.tasks.iter().flat_map(|tasks| tasks.told.keys());
+        let reported: Vec<TaskId> = reported.cloned().collect();
         Ok(Self {
             claimed: claimed.collect(),
             orders: Orders::of(&loaded),
@@ -96,7 +96,7 @@ impl<'d> Runner<'d> {
             ended: None,
             stopped_for_person: false,
             history,
-            growth: Growth::of(&told),
+            growth: Growth::of(&reported),
             grew: Vec::new(),
             early: EarlyEnd::default(),
             at_work: AtWork::default(),
@@ -197,8 +197,8 @@ impl<'d> Runner<'d> {
     /// Where work goes and what it is built on, as soon as that is another.
     fn append_base(&mut self) -> Result<(), HostError> {
         let base = self.place.base();
-        let told = base.and_then(|base| fact::work_based(&self.d.state, base));
-        self.d.append_all(told)
+        let decided = base.and_then(|base| fact::work_based(&self.d.state, base));
+        self.d.append_all(decided)
     }
 
     /// Where finished work is, as soon as it is elsewhere than was known.
@@ -207,11 +207,11 @@ impl<'d> Runner<'d> {
         let Some(landing) = landing else {
             return Ok(());
         };
-        let told = fact::work_landed(&self.d.state, landing.clone());
-        if told.is_some() {
+        let decided = fact::work_landed(&self.d.state, landing.clone());
+        if decided.is_some() {
             info!(landing = %variant(&landing), "finished work");
         }
-        self.d.append_all(told)
+        self.d.append_all(decided)
     }
 
     /// Makes the place ready. Apart from this thread, since git may keep it waiting.
@@ -284,7 +284,7 @@ impl<'d> Runner<'d> {
         let said = self.place.locks().map(Locks::said);
         said.unwrap_or_default()
             .into_iter()
-            .try_for_each(|words| self.d.warn(words))
+            .try_for_each(|message| self.d.warn(message))
     }
 
     /// Without what a lock keeps from it the loop ends here, as if its host had died: nothing was
@@ -293,8 +293,8 @@ impl<'d> Runner<'d> {
         self.say()?;
         match self.place.locks().and_then(Locks::stuck) {
             None => Ok(()),
-            Some(words) => Err(HostError::refused(
-                words,
+            Some(message) => Err(HostError::refused(
+                message,
                 "then continue with: descartes loop resume",
             )),
         }
@@ -348,11 +348,11 @@ impl<'d> Runner<'d> {
             Effect::SetBack { task, tail } => {
                 self.write(&task, Write::Reopen)?;
                 let first = tail.lines().next().unwrap_or_default();
-                let words = format!(
+                let message = format!(
                     "marked done by others, but a gate fails: set back to pending: {first}"
                 );
-                self.source.note(&task, &format!("descartes: {words}"));
-                self.d.warn(format!("task {task}: {words}"))?;
+                self.source.note(&task, &format!("descartes: {message}"));
+                self.d.warn(format!("task {task}: {message}"))?;
             }
             Effect::MarkDone { task } => {
                 self.write(&task, Write::Status(TaskStatus::Done))?;
@@ -363,8 +363,8 @@ impl<'d> Runner<'d> {
             Effect::MarkBlocked { task, reason } => {
                 self.write(&task, Write::Status(TaskStatus::Blocked))?;
                 if self.claimed.remove(&task) {
-                    let words = format!("descartes: blocked: {}", reason.words());
-                    self.source.note(&task, &words);
+                    let message = format!("descartes: blocked: {}", reason.words());
+                    self.source.note(&task, &message);
                 }
             }
             Effect::Release { task } => {

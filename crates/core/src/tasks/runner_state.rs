@@ -39,8 +39,11 @@ impl Growth {
     }
 
     /// What earlier hosts asked counts.
-    pub(super) fn of(told: &[TaskId]) -> Self {
-        let asked = told.iter().filter(|task| task.starts_with(GROWTH)).count();
+    pub(super) fn of(reported: &[TaskId]) -> Self {
+        let asked = reported
+            .iter()
+            .filter(|task| task.starts_with(GROWTH))
+            .count();
         Self {
             asked: asked as u32,
             standing: GrowthStanding::Open,

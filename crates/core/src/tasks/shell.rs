@@ -29,10 +29,10 @@ impl Ran {
         matches!(self.end, GateEnd::Exit(status) if status.is_success())
     }
 
-    fn trouble(words: String) -> Self {
+    fn trouble(message: String) -> Self {
         Self {
             end: GateEnd::Exit(ExitStatus::Code(126)),
-            tail: words,
+            tail: message,
         }
     }
 }

@@ -68,8 +68,8 @@ impl Runner<'_> {
 
     /// Spending of a run that died with its host, and that nobody has heard of.
     pub(super) fn count_unheard(&mut self, task: &TaskId, spent: Spent) -> Result<(), HostError> {
-        let told = fact::task_spent(task.clone(), spent, self.config.parallel);
-        self.d.append_all(told)?;
+        let decided = fact::task_spent(task.clone(), spent, self.config.parallel);
+        self.d.append_all(decided)?;
         if let Some(reached) = self.exhausted() {
             self.inputs.push_back(reached.into());
         }

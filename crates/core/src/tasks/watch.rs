@@ -25,7 +25,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 pub(super) struct FileWatch {
     stop: Arc<EventFd>,
     /// It was told, and not heard yet.
-    told: Arc<AtomicBool>,
+    notified: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -41,14 +41,14 @@ impl FileWatch {
         }
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
         let stop = Arc::new(stop);
-        let told = Arc::new(AtomicBool::new(false));
+        let notified = Arc::new(AtomicBool::new(false));
         let watch = TaskFileWatch {
             watching,
             seen: shape(path),
             path: path.to_owned(),
             name,
             stop: Arc::clone(&stop),
-            told: Arc::clone(&told),
+            notified: Arc::clone(&notified),
             tx,
         };
         let thread = Builder::new().name("task file".to_owned());
@@ -56,14 +56,14 @@ impl FileWatch {
         let thread = thread.spawn(move || watch.run()).ok()?;
         Some(Self {
             stop,
-            told,
+            notified,
             thread: Some(thread),
         })
     }
 
     /// The file is about to be read: what is written from here on is told again.
     pub(super) fn heard(&self) {
-        self.told.store(false, Ordering::Release);
+        self.notified.store(false, Ordering::Release);
     }
 }
 
@@ -84,7 +84,7 @@ struct TaskFileWatch {
     seen: Shape,
     name: OsString,
     stop: Arc<EventFd>,
-    told: Arc<AtomicBool>,
+    notified: Arc<AtomicBool>,
     tx: Sender<HostMessage>,
 }
 
@@ -92,8 +92,8 @@ impl TaskFileWatch {
     fn run(&mut self) {
         loop {
             let mut fds = vec![PollFd::new(self.stop.as_fd(), PollFlags::POLLIN)];
-            let told = self.watching.fd();
-            fds.extend(told.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
+            let watched = self.watching.fd();
+            fds.extend(watched.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
             let limit = self.watching.is_blind().then_some(BLIND);
             // An interrupted sleep is a short one.
             let _ = poll(&mut fds, timeout(limit));
@@ -106,7 +106,7 @@ impl TaskFileWatch {
             std::thread::sleep(SETTLE);
             self.is_written();
             let news = HostMessage::Task(Box::new(TaskEvent::FileWritten));
-            if !self.told.swap(true, Ordering::AcqRel) && self.tx.send(news).is_err() {
+            if !self.notified.swap(true, Ordering::AcqRel) && self.tx.send(news).is_err() {
                 return;
             }
         }

@@ -24,8 +24,8 @@ pub enum CommitOutcome {
     Nothing,
     /// It could not be made; the work is still there.
     Failed {
-        /// Why, in git's words where they are git's.
-        words: String,
+        /// Why, in git's message where they are git's.
+        message: String,
     },
 }
 
@@ -55,7 +55,7 @@ impl CommitJob {
     pub(crate) fn run(self) -> CommitOutcome {
         match self.what {
             Ok(what) => what.0.commit_all(&what.1, &self.message),
-            Err(words) => CommitOutcome::Failed { words },
+            Err(message) => CommitOutcome::Failed { message },
         }
     }
 }
@@ -64,9 +64,9 @@ impl Repo {
     pub(super) fn commit_all(&self, scan_root: &ScanRoot, message: &str) -> CommitOutcome {
         match self.try_commit_all(scan_root, message) {
             Ok(outcome) => outcome,
-            Err(WorktreeError::Git { words, .. }) => CommitOutcome::Failed { words },
+            Err(WorktreeError::Git { message, .. }) => CommitOutcome::Failed { message },
             Err(other) => CommitOutcome::Failed {
-                words: other.to_string(),
+                message: other.to_string(),
             },
         }
     }
@@ -76,8 +76,8 @@ impl Repo {
         scan_root: &ScanRoot,
         message: &str,
     ) -> Result<CommitOutcome, WorktreeError> {
-        if let Some(words) = self.commit_would_harm()? {
-            return Ok(CommitOutcome::Failed { words });
+        if let Some(message) = self.commit_would_harm()? {
+            return Ok(CommitOutcome::Failed { message });
         }
         let add = self
             .git
@@ -109,7 +109,7 @@ impl Repo {
                 hash: hash.to_owned(),
             }),
             None => Ok(CommitOutcome::Failed {
-                words: "HEAD cannot be read".to_owned(),
+                message: "HEAD cannot be read".to_owned(),
             }),
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a work tree, in words for people.
+//! What can go wrong with a work tree, in message for people.
 
 use std::io;
 use std::path::PathBuf;
@@ -32,14 +32,14 @@ pub enum WorktreeError {
     #[error("the folder {} does not exist", .0.display())]
     NoFolder(PathBuf),
     /// git said no.
-    #[error("git {verb} failed: {words}")]
+    #[error("git {verb} failed: {message}")]
     Git {
         /// The subcommand.
         verb: String,
         /// Its exit code; `None` when it was killed by a signal.
         code: Option<i32>,
         /// What it said.
-        words: String,
+        message: String,
     },
     /// git did not end in time and was killed.
     #[error("git {verb} took longer than {limit:?} and was killed")]
@@ -96,7 +96,7 @@ impl WorktreeError {
             } => Some(format!("git switch {name}")),
             WorktreeError::Exists { name, .. } => Some(format!("git show {name}")),
             WorktreeError::BadName { .. } => Some("see: git help check-ref-format".to_owned()),
-            WorktreeError::Git { words, .. } if words.contains("bad object") => Some(
+            WorktreeError::Git { message, .. } if message.contains("bad object") => Some(
                 "objects of that time are gone, for example after git gc --prune=now".to_owned(),
             ),
             _ => None,
@@ -146,7 +146,7 @@ pub(super) enum Stop {
     Late,
     /// What is known no longer holds: ignore rules changed, a repository appeared.
     Rescan,
-    /// Something else, in words.
+    /// Something else, in message.
     Failed(String),
 }
 

@@ -234,19 +234,19 @@ impl Repo {
     }
 }
 
-/// git's words where they matter (somebody else's repository, a damaged one), ours where there is
+/// git's message where they matter (somebody else's repository, a damaged one), ours where there is
 /// simply none.
-fn why_not(words: &str) -> String {
-    if words.contains("not a git repository") {
+fn why_not(message: &str) -> String {
+    if message.contains("not a git repository") {
         return NO_REPOSITORY.to_owned();
     }
-    if words.contains("must be run in a work tree") {
+    if message.contains("must be run in a work tree") {
         return NO_WORK_TREE.to_owned();
     }
-    words
+    message
         .lines()
         .next()
-        .unwrap_or(words)
+        .unwrap_or(message)
         .trim_start_matches("fatal: ")
         .to_owned()
 }

@@ -139,8 +139,8 @@ fn ignored_then(
         return Err(asked.error());
     }
     let plain = |path: PathBuf| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
-    let told = text::zero_ended(&asked.stdout);
-    Ok(told.map(|path| plain(text::path(path))).collect())
+    let paths = text::zero_ended(&asked.stdout);
+    Ok(paths.map(|path| plain(text::path(path))).collect())
 }
 
 /// Whether a snapshot that was just taken can hold what is there: a link, or a file that can be

@@ -225,9 +225,9 @@ pub(super) fn filtered<'r>(
     if attributes == Attributes::OfIndex {
         call = call.arg("--cached");
     }
-    let told = call.arg("filter").stdin(paths).output(deadline)?;
+    let answer = call.arg("filter").stdin(paths).output(deadline)?;
     // Path, attribute, value: one after the other, in the order of the question.
-    let values = text::zero_ended(&told).skip(2).step_by(3);
+    let values = text::zero_ended(&answer).skip(2).step_by(3);
     let is_filter = |value: &[u8]| filters.iter().any(|name| name.as_bytes() == value);
     let rows = files.into_iter().zip(values);
     let rows = rows.filter(|(_, value)| is_filter(value));

@@ -47,8 +47,8 @@ pub enum Identity {
     Known(String),
     /// Nobody: commits would fail.
     Missing {
-        /// git's words.
-        words: String,
+        /// git's message.
+        message: String,
     },
 }
 
@@ -131,14 +131,14 @@ impl Repo {
         let author = ask("GIT_AUTHOR_IDENT")?;
         if author.code != Some(0) {
             return Ok(Identity::Missing {
-                words: author.words(),
+                message: author.words(),
             });
         }
         let committer = ask("GIT_COMMITTER_IDENT")?;
-        let words = committer.words();
+        let message = committer.words();
         Ok(match committer.code {
-            Some(0) => Identity::Known(without_time(&words)),
-            _ => Identity::Missing { words },
+            Some(0) => Identity::Known(without_time(&message)),
+            _ => Identity::Missing { message },
         })
     }
 }

@@ -198,7 +198,7 @@ impl Tree {
                 format!("measuring the work tree took longer than {budget:?}")
             }
             Stop::Rescan => "the work tree changed while it was measured".to_owned(),
-            Stop::Failed(words) => words,
+            Stop::Failed(message) => message,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::world::World;
 
 fn failed(outcome: CommitOutcome) -> String {
     match outcome {
-        CommitOutcome::Failed { words } => words,
+        CommitOutcome::Failed { message } => message,
         other => panic!("{other:?}"),
     }
 }
@@ -95,8 +95,8 @@ fn a_hook_that_refuses_is_quoted_and_nothing_is_lost() {
     let world = World::repository();
     world.hook("pre-commit", "echo 'lint: no tabs please' >&2; exit 1");
     world.write("a.txt", "x\n");
-    let words = failed(world.tree().commit_all("x"));
-    assert!(words.contains("lint: no tabs please"), "{words}");
+    let message = failed(world.tree().commit_all("x"));
+    assert!(message.contains("lint: no tabs please"), "{message}");
     assert_eq!(world.read("a.txt"), "x\n");
     world.hook("pre-commit", "exit 0");
     world.hook("commit-msg", "echo 'Signed' >> \"$1\"");
@@ -130,8 +130,8 @@ fn without_an_identity_git_is_quoted() {
     world.git(&["config", "--unset", "user.email"]);
     world.git(&["config", "user.useConfigOnly", "true"]);
     world.write("a.txt", "x\n");
-    let words = failed(world.tree().commit_all("x"));
-    assert!(words.contains("user.email"), "{words}");
+    let message = failed(world.tree().commit_all("x"));
+    assert!(message.contains("user.email"), "{message}");
 }
 
 #[test]
@@ -145,12 +145,12 @@ fn conflicts_are_never_committed() {
     world.commit("main");
     let head = world.git(&["rev-parse", "HEAD"]);
     world.try_git(&world.dir(), &["merge", "side"], &[]);
-    let words = failed(world.tree().commit_all("x"));
-    assert!(words.contains("git merge --abort"), "{words}");
+    let message = failed(world.tree().commit_all("x"));
+    assert!(message.contains("git merge --abort"), "{message}");
     world.git(&["merge", "--abort"]);
     world.try_git(&world.dir(), &["rebase", "side"], &[]);
-    let words = failed(world.tree().commit_all("x"));
-    assert!(words.contains("git rebase --abort"), "{words}");
+    let message = failed(world.tree().commit_all("x"));
+    assert!(message.contains("git rebase --abort"), "{message}");
     world.git(&["rebase", "--abort"]);
     // A conflict that no file in the repository's folder tells of.
     world.write("a.txt", "stashed\n");
@@ -158,10 +158,10 @@ fn conflicts_are_never_committed() {
     world.write("a.txt", "other\n");
     world.commit("other");
     world.try_git(&world.dir(), &["stash", "pop"], &[]);
-    let words = failed(world.tree().commit_all("x"));
+    let message = failed(world.tree().commit_all("x"));
     assert!(
-        words.contains("there are unresolved conflicts, for example in a.txt"),
-        "{words}"
+        message.contains("there are unresolved conflicts, for example in a.txt"),
+        "{message}"
     );
     assert_eq!(world.git(&["rev-parse", "HEAD~1"]), head);
 }

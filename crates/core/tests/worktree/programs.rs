@@ -194,11 +194,11 @@ fn what_a_hook_leaves_behind_is_ended_and_what_it_says_is_cut() {
         ),
     );
     world.write("a.txt", "x\n");
-    let CommitOutcome::Failed { words } = world.tree().commit_all("x") else {
+    let CommitOutcome::Failed { message } = world.tree().commit_all("x") else {
         panic!("the hook refuses it");
     };
-    assert!(words.len() < 5_000, "{}", words.len());
-    assert!(words.contains("a line that is said again"), "{words}");
+    assert!(message.len() < 5_000, "{}", message.len());
+    assert!(message.contains("a line that is said again"), "{message}");
     let pid = fs::read_to_string(pid).unwrap();
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");

@@ -290,10 +290,10 @@ fn identity_known_and_missing() {
     assert_eq!(world.tree().state().unwrap().identity, known);
     world.git(&["config", "--unset", "user.email"]);
     world.git(&["config", "user.useConfigOnly", "true"]);
-    let Identity::Missing { words } = world.tree().state().unwrap().identity else {
+    let Identity::Missing { message } = world.tree().state().unwrap().identity else {
         panic!()
     };
-    assert!(words.contains("email"), "{words}");
+    assert!(message.contains("email"), "{message}");
 }
 
 #[test]

@@ -107,12 +107,12 @@ pub(super) fn write_note(path: &Path, text: impl AsRef<[u8]>) -> std::io::Result
     file.write_all(text.as_ref())
 }
 
-/// Paths as git reads them, with a NUL after each, and these words before.
-pub(super) fn zero_ended<'p>(words: &str, paths: impl Iterator<Item = &'p Path>) -> Vec<u8> {
+/// Paths as git reads them, with a NUL after each, and these prefix before.
+pub(super) fn zero_ended<'p>(prefix: &str, paths: impl Iterator<Item = &'p Path>) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let mut bytes = Vec::new();
     for path in paths {
-        bytes.extend_from_slice(words.as_bytes());
+        bytes.extend_from_slice(prefix.as_bytes());
         bytes.extend_from_slice(path.as_os_str().as_bytes());
         bytes.push(0);
     }

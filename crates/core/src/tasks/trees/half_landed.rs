@@ -27,7 +27,7 @@ struct Changed {
 #[derive(Default)]
 struct Mended {
     /// Index entries that were set, with what they were before.
-    told: Vec<(String, HalfLandedEntry)>,
+    restored: Vec<(String, HalfLandedEntry)>,
     /// Files that a killed git left, and that are gone.
     removed: usize,
 }
@@ -57,14 +57,14 @@ impl Trees {
         let is_answer = |error: &GitError| error.kind() != GitErrorKind::Killed;
         if moved.as_ref().is_err_and(is_answer) {
             let mended = self.mend_checkout(head, commit, cut_short.as_deref())?;
-            if !mended.told.is_empty() || mended.removed > 0 {
+            if !mended.restored.is_empty() || mended.removed > 0 {
                 if cut_short.is_some() {
                     mark(commit)?;
                 }
                 moved = self.user.attempt(&ff)?;
             }
             if moved.is_err() {
-                self.set_entries(mended.told.iter().map(|(name, old)| (name, old)))?;
+                self.set_entries(mended.restored.iter().map(|(name, old)| (name, old)))?;
             }
         }
         let is_over = match &moved {
@@ -87,13 +87,13 @@ impl Trees {
         let behind = |file: &&Changed| staged.get(&file.name) != file.new.as_ref();
         let behind: Vec<&Changed> = changed.iter().filter(behind).collect();
         let there = self.files_as_git(behind.iter().map(|file| file.name.as_str()))?;
-        let (mut told, mut left) = (Vec::new(), Vec::new());
+        let (mut restored, mut left) = (Vec::new(), Vec::new());
         for file in behind {
             let is_staged = staged.get(&file.name) == file.old.as_ref();
             match there.get(&file.name) {
                 None | Some(Some(_)) if !is_staged => return Ok(Mended::default()),
                 None => {}
-                Some(Some(found)) if file.new.as_ref() == Some(found) => told.push(file),
+                Some(Some(found)) if file.new.as_ref() == Some(found) => restored.push(file),
                 Some(Some(found)) if file.old.as_ref() == Some(found) => {}
                 Some(_) => match cut_short {
                     Some(to) if is_staged && self.is_part_of(to, &file.name)? => left.push(file),
@@ -101,16 +101,16 @@ impl Trees {
                 },
             }
         }
-        self.set_entries(told.iter().map(|file| (&file.name, &file.new)))?;
+        self.set_entries(restored.iter().map(|file| (&file.name, &file.new)))?;
         for file in &left {
             let path = self.user.dir.join(&file.name);
             fs_err::remove_file(path)?;
         }
-        if !told.is_empty() {
+        if !restored.is_empty() {
             self.user.locks.tell(format!(
                 "{} in your checkout already matched the work to be landed: git's index was \
                  updated",
-                plural(told.len() as u64, "file")
+                plural(restored.len() as u64, "file")
             ));
         }
         if !left.is_empty() {
@@ -122,7 +122,7 @@ impl Trees {
         }
         let old = |file: &&Changed| (file.name.clone(), file.old.clone());
         Ok(Mended {
-            told: told.iter().map(old).collect(),
+            restored: restored.iter().map(old).collect(),
             removed: left.len(),
         })
     }

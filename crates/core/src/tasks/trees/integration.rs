@@ -359,14 +359,14 @@ impl Trees {
 }
 
 fn only_words(only: &[String]) -> String {
-    let mut words = format!(
+    let mut message = format!(
         "These files are in your worktree, but git ignores them, so they are not in any commit: {}",
         only[..only.len().min(NAMED)].join(", ")
     );
     if only.len() > NAMED {
-        words.push_str(&format!(" and {} more", only.len() - NAMED));
+        message.push_str(&format!(" and {} more", only.len() - NAMED));
     }
-    words
+    message
 }
 
 fn config_entry(key: &str, value: Option<&str>) -> String {
@@ -393,9 +393,9 @@ impl Integration {
         self.unlock()?;
         self.control
             .quiet(&["update-ref", "--no-deref", "HEAD", commit])?;
-        if let Err(words) = self.control.quiet(&["read-tree", "--reset", "-u", commit]) {
+        if let Err(message) = self.control.quiet(&["read-tree", "--reset", "-u", commit]) {
             // An index that cannot be read: a machine that lost its power leaves such.
-            fs_err::remove_file(self.folder.join("index")).map_err(|_| words)?;
+            fs_err::remove_file(self.folder.join("index")).map_err(|_| message)?;
             self.control
                 .quiet(&["read-tree", "--reset", "-u", commit])?;
         }
@@ -491,8 +491,8 @@ impl Integration {
         if let Err(error) = merged {
             let files = self.control.unmerged()?;
             self.check_out(trees, base)?;
-            let words = error.to_string();
-            return Ok(Squashed::Conflict { words, files });
+            let message = error.to_string();
+            return Ok(Squashed::Conflict { message, files });
         }
         trees.restore_ignored_files(&self.control)?;
         if self.control.holds(&["diff", "--cached", "--quiet"])? {
@@ -548,7 +548,7 @@ pub(super) enum Squashed {
     /// It is there already.
     Nothing,
     Conflict {
-        words: String,
+        message: String,
         files: Vec<String>,
     },
     /// It could not be committed.

@@ -57,11 +57,11 @@ impl Trees {
                 && !self.is_in_a_ref(&head)?
             {
                 let kept = self.keep_commit(&head)?;
-                let words = format!(
+                let message = format!(
                     "what was checked out in {} is kept on {kept}",
                     path.display()
                 );
-                self.user.locks.tell(words);
+                self.user.locks.tell(message);
             }
         }
         // Everything in it is in a ref or ignored.

@@ -111,10 +111,10 @@ impl Trees {
             Squashed::Commit(commit) => commit,
             // Merged before a host died, or a task that changed nothing.
             Squashed::Nothing => merged.clone(),
-            Squashed::Conflict { words, files } => {
+            Squashed::Conflict { message, files } => {
                 let tail = match files.is_empty() {
-                    true => words,
-                    false => format!("{words}\nconflicts in: {}", files.join(", ")),
+                    true => message,
+                    false => format!("{message}\nconflicts in: {}", files.join(", ")),
                 };
                 return Ok(MergeEnd::Conflict { tail });
             }
@@ -337,9 +337,9 @@ impl Trees {
             Squashed::Commit(commit) => Ok(Ok(commit)),
             Squashed::Nothing => Ok(Ok(head.to_owned())),
             Squashed::Refused(error) => Err(error),
-            Squashed::Conflict { words, files } => {
+            Squashed::Conflict { message, files } => {
                 let where_ = match files.is_empty() {
-                    true => git_reason(&words),
+                    true => git_reason(&message),
                     false => format!("in {}", files.join(", ")),
                 };
                 let by_hand = match merged.from {

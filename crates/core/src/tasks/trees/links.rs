@@ -21,17 +21,17 @@ fn real(path: &Path) -> PathBuf {
     fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A path that stands alone in a file, after these words.
-fn path_in(file: &Path, words: &str) -> Option<PathBuf> {
+/// A path that stands alone in a file, after these prefix.
+fn path_in(file: &Path, prefix: &str) -> Option<PathBuf> {
     let is_file = fs_err::symlink_metadata(file).is_ok_and(|meta| meta.is_file());
     let text = is_file.then(|| fs_err::read(file).ok()).flatten()?;
-    let text = text.strip_prefix(words.as_bytes())?;
+    let text = text.strip_prefix(prefix.as_bytes())?;
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(text)))
 }
 
-fn write_path(file: &Path, words: &str, path: &Path) -> Done<()> {
-    let mut text = words.as_bytes().to_vec();
+fn write_path(file: &Path, prefix: &str, path: &Path) -> Done<()> {
+    let mut text = prefix.as_bytes().to_vec();
     text.extend_from_slice(path.as_os_str().as_bytes());
     text.push(b'\n');
     write_note(file, text).map_err(GitError::from)

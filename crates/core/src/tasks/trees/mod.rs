@@ -230,10 +230,10 @@ impl Trees {
     /// What a person should know before work begins in worktrees.
     pub(in crate::tasks) fn notices(&self) -> Vec<String> {
         let submodules = self.user.dir.join(".gitmodules").is_file();
-        let words = "this repository has submodules, which git leaves empty in worktrees: set \
+        let message = "this repository has submodules, which git leaves empty in worktrees: set \
             worktree_setup = \"git submodule update --init --recursive\" in the config";
         (submodules && self.setup.is_none())
-            .then(|| words.to_owned())
+            .then(|| message.to_owned())
             .into_iter()
             .collect()
     }

@@ -272,7 +272,7 @@ impl Trees {
         let stashes = self.stash_words(&branch, &repo)?;
         let stashes = stashes
             .into_iter()
-            .map(|words| format!("---\nSTASH: {words}.\n---"));
+            .map(|message| format!("---\nSTASH: {message}.\n---"));
         let notes: Vec<String> = earlier.into_iter().chain(conflict).chain(stashes).collect();
         Ok(Ready {
             dir: repo.dir.join(&self.prefix),
@@ -391,23 +391,23 @@ impl Trees {
                 drop(fs_err::remove_file(self.conflict_mark(work)));
                 left
             }
-            (Some(words), Finished::Safe) => Finished::Uncarried(words),
-            (Some(words), Finished::Uncarried(more)) => {
-                Finished::Uncarried(format!("{words}\n{more}"))
+            (Some(message), Finished::Safe) => Finished::Uncarried(message),
+            (Some(message), Finished::Uncarried(more)) => {
+                Finished::Uncarried(format!("{message}\n{more}"))
             }
         })
     }
 
     /// What of an attempt no commit holds.
     fn left_behind(&self, repo: &Repo, branch: &str, proven: Proven) -> Done<Finished> {
-        let mut words = self.uncarried(repo, &self.merged()?)?;
+        let mut message = self.uncarried(repo, &self.merged()?)?;
         if proven == Proven::Green {
             // Else the next attempt is told when it begins.
-            words.extend(self.stash_words(branch, repo)?);
+            message.extend(self.stash_words(branch, repo)?);
         }
-        Ok(match words.is_empty() {
+        Ok(match message.is_empty() {
             true => Finished::Safe,
-            false => Finished::Uncarried(words.join("\n")),
+            false => Finished::Uncarried(message.join("\n")),
         })
     }
 

@@ -24,7 +24,7 @@ const LARGEST_LOG: u64 = 4 << 20;
 pub(super) struct Stash {
     pub(super) commit: String,
     /// What git, or who made it, called it.
-    pub(super) words: String,
+    pub(super) message: String,
 }
 
 /// A stash of one agent that another's took out of the list.
@@ -58,7 +58,7 @@ impl KnownStashes {
             is_there
         });
         for stash in list {
-            let branch = stash_branch(&stash.words);
+            let branch = stash_branch(&stash.message);
             if let Some(branch) = branch.filter(|branch| branch.starts_with(branches)) {
                 let (commit, branch) = (stash.commit.clone(), branch.to_owned());
                 self.seen.insert(commit, branch);
@@ -111,16 +111,16 @@ impl StashList {
             }
             match self.user.ask(&["log", "-g", format, "refs/stash", "--"]) {
                 Ok(listed) => break listed,
-                Err(words) if tries >= TRIES => return Err(words),
+                Err(message) if tries >= TRIES => return Err(message),
                 Err(_) => tries += 1,
             }
             std::thread::sleep(BETWEEN_TRIES);
         };
         let entry = |line: &str| {
-            let (commit, words) = line.split_once(' ')?;
+            let (commit, message) = line.split_once(' ')?;
             Some(Stash {
                 commit: commit.to_owned(),
-                words: words.to_owned(),
+                message: message.to_owned(),
             })
         };
         Ok(listed.lines().filter_map(entry).collect())
@@ -272,10 +272,10 @@ fn read_log(log: &Path) -> Done<Vec<Stash>> {
         return Err(io::Error::from(ErrorKind::FileTooLarge).into());
     }
     let entry = |line: &str| {
-        let (head, words) = line.split_once('\t')?;
+        let (head, message) = line.split_once('\t')?;
         Some(Stash {
             commit: head.split(' ').nth(1)?.to_owned(),
-            words: words.trim_end().to_owned(),
+            message: message.trim_end().to_owned(),
         })
     };
     // A line without an end is still being written.

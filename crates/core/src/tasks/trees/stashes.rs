@@ -1,7 +1,7 @@
 //! Stashes of agents. All worktrees of a repository share one list of them, which is the user's as
 //! well: what lies there is in no commit, and any agent beside may take it.
 //!
-//! Nothing here changes the list. A stash that an agent left goes back to that agent in words, and
+//! Nothing here changes the list. A stash that an agent left goes back to that agent in message, and
 //! gets a branch of its own when the loop is over. While several agents work, the list is watched:
 //! a stash that another one's agent took out is named to both.
 
@@ -106,17 +106,17 @@ impl Trees {
                             .is_some_and(|(from, to)| from == name || to == name)
                     }))
         };
-        new.retain(|stash| stash_branch(&stash.words).is_some_and(is_own));
+        new.retain(|stash| stash_branch(&stash.message).is_some_and(is_own));
         Ok(new)
     }
 
     /// What an agent has to know of stashes that it left, or that are not its own.
     pub(super) fn stash_words(&self, branch: &str, repo: &Repo) -> Done<Vec<String>> {
-        let mut words = Vec::new();
+        let mut message = Vec::new();
         for stash in self.stashes_of(branch, repo)? {
             let files = self.stashes.list.files_of(&stash.commit)?;
             let files: Vec<String> = files.into_iter().map(|(path, _)| path).collect();
-            words.push(format!(
+            message.push(format!(
                 "work was left in the stash {} (\"{}\"{}): it is not in any commit, and any \
                  agent working alongside you may take it, since all worktrees of this repository \
                  share one list of stashes. If it belongs to the task, restore it: git stash \
@@ -124,7 +124,7 @@ impl Trees {
                  number. \
                  Commit instead of stashing",
                 short(&stash.commit),
-                stash.words,
+                stash.message,
                 named(&files),
                 short(&stash.commit),
             ));
@@ -133,7 +133,7 @@ impl Trees {
         for taken in &mut known.taken {
             let (files, commit) = (named(&taken.files), short(&taken.commit).to_owned());
             if taken.owner == branch && !std::mem::replace(&mut taken.told_owner, true) {
-                words.push(format!(
+                message.push(format!(
                     "an agent working alongside you took your stash {commit}{files}, since all \
                      worktrees of this repository share one list of stashes. If it belongs to \
                      the task, restore it: git stash apply {commit}. Undo anything that came \
@@ -141,7 +141,7 @@ impl Trees {
                 ));
             }
             if taken.taker == branch && !std::mem::replace(&mut taken.told_taker, true) {
-                words.push(format!(
+                message.push(format!(
                     "what you took from the list of stashes was not yours{files}: all worktrees of this repository \
                      share one list, and another agent had put it there ({commit}) and gets it \
                      back. Undo these changes where they do not belong to your task. Commit \
@@ -149,7 +149,7 @@ impl Trees {
                 ));
             }
         }
-        Ok(words)
+        Ok(message)
     }
 
     /// The loop is over: stashes that are left get names under which a person finds them.
@@ -157,16 +157,16 @@ impl Trees {
         let looker = &self.stashes.list;
         let mut left: Vec<Stash> = self.new_stashes()?;
         left.retain(|stash| {
-            let branch = stash_branch(&stash.words);
+            let branch = stash_branch(&stash.message);
             branch.is_some_and(|branch| branch.starts_with(&looker.branches))
         });
         let refs = ["for-each-ref", "--format=%(objectname)", &looker.refs];
         let taken = self.user.ask(&refs)?;
         for commit in taken.lines().filter(|commit| !commit.is_empty()) {
             if !self.is_brought_in(commit)? {
-                let words = self.user.ask(&["log", "-1", "--format=%s", commit])?;
+                let message = self.user.ask(&["log", "-1", "--format=%s", commit])?;
                 let commit = commit.to_owned();
-                left.push(Stash { commit, words });
+                left.push(Stash { commit, message });
             }
         }
         for stash in left {
@@ -176,7 +176,7 @@ impl Trees {
             self.user.locks.tell(format!(
                 "an agent left a stash (\"{}\"{}), which is not in any commit that lands: it is \
                  kept on {kept}; apply it with: git stash apply {kept}",
-                stash.words,
+                stash.message,
                 named(&files),
             ));
         }

@@ -143,7 +143,7 @@ impl Trees {
         Ok(())
     }
 
-    /// What an agent has to see to before its work can be taken anywhere, in its own words.
+    /// What an agent has to see to before its work can be taken anywhere, in its own prefix.
     pub(super) fn uncarried(&self, repo: &Repo, base: &str) -> Done<Vec<String>> {
         let mut found: Vec<String> = self
             .nested(repo)?
@@ -386,9 +386,9 @@ fn tracked(repo: &Repo) -> Done<(Vec<Link>, BTreeSet<PathBuf>)> {
     Ok(links_among(listed, "160000 "))
 }
 
-/// Links among listed entries, which begin with these words and the commit, and every folder with
+/// Links among listed entries, which begin with these prefix and the commit, and every folder with
 /// other entries.
-fn links_among(listed: Vec<PathBuf>, words: &str) -> (Vec<Link>, BTreeSet<PathBuf>) {
+fn links_among(listed: Vec<PathBuf>, prefix: &str) -> (Vec<Link>, BTreeSet<PathBuf>) {
     let (mut links, mut folders) = (Vec::new(), BTreeSet::new());
     for entry in listed {
         let bytes = entry.to_string_lossy();
@@ -399,7 +399,7 @@ fn links_among(listed: Vec<PathBuf>, words: &str) -> (Vec<Link>, BTreeSet<PathBu
             let raw = entry.as_os_str().as_bytes();
             PathBuf::from(OsStr::from_bytes(&raw[head.len() + 1..]))
         };
-        if let Some(rest) = head.strip_prefix(words) {
+        if let Some(rest) = head.strip_prefix(prefix) {
             let commit = rest.split(' ').next().unwrap_or("").to_owned();
             links.push(Link { commit, path });
             continue;

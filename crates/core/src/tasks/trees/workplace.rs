@@ -212,27 +212,27 @@ impl Workplace for Trees {
             closed.kept = self.kept_trees();
             return closed;
         };
-        if let Err(words) = self.keep_stashes() {
-            let words = format!("could not look for stashes left by agents: {words}");
-            self.user.locks.tell(words);
+        if let Err(message) = self.keep_stashes() {
+            let message = format!("could not look for stashes left by agents: {message}");
+            self.user.locks.tell(message);
         }
         let target = self.target_commit().ok().flatten();
         let landed =
             target.is_some_and(|head| self.user.is_ancestor(&merged, &head).unwrap_or(false));
         // Slots and branches of finished work; what is not done keeps its branch.
         for tree in self.trees_there() {
-            if let Err(words) = self.remove_tree(&tree) {
+            if let Err(message) = self.remove_tree(&tree) {
                 self.user.locks.tell(format!(
-                    "the worktree {} could not be removed: {words}",
+                    "the worktree {} could not be removed: {message}",
                     tree.display()
                 ));
             }
         }
         self.unregister_lost();
-        if let Err(words) = self.restore_branches() {
+        if let Err(message) = self.restore_branches() {
             self.user
                 .locks
-                .tell(format!("could not look for branches: {words}"));
+                .tell(format!("could not look for branches: {message}"));
         }
         if landed {
             for work in done {

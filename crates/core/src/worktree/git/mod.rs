@@ -214,7 +214,7 @@ impl Call {
             other => WorktreeError::Git {
                 verb: verb.clone(),
                 code: None,
-                words: other.to_string(),
+                message: other.to_string(),
             },
         })?;
         match ran.end {
@@ -268,11 +268,11 @@ pub(crate) struct GitOutput {
 
 impl GitOutput {
     pub(crate) fn error(self) -> WorktreeError {
-        let words = self.words();
+        let message = self.words();
         WorktreeError::Git {
             verb: self.verb,
             code: self.code,
-            words,
+            message,
         }
     }
 
@@ -335,10 +335,10 @@ mod tests {
     #[test]
     fn of_much_that_is_said_whole_lines_of_the_end_are_kept() {
         let said: String = (0..10_000).map(|n| format!("line {n}\n")).collect();
-        let words = last_words(said.as_bytes());
-        assert!(words.len() <= TAIL + 8, "{}", words.len());
-        assert!(words.starts_with("…\nline "));
-        assert!(words.ends_with("line 9999\n"));
+        let message = last_words(said.as_bytes());
+        assert!(message.len() <= TAIL + 8, "{}", message.len());
+        assert!(message.starts_with("…\nline "));
+        assert!(message.ends_with("line 9999\n"));
         assert_eq!(last_words(b"short"), "short");
     }
 }

@@ -29,7 +29,7 @@ impl Call {
         let failed = |error: io::Error| WorktreeError::Git {
             verb: verb.clone(),
             code: None,
-            words: error.to_string(),
+            message: error.to_string(),
         };
         // Files instead of pipes, so that nothing has to be read while it runs.
         let mut out = scratch().map_err(failed)?;
@@ -165,8 +165,8 @@ mod tests {
         let gone = dir.path().join("gone");
         let call = Git::default().read(&gone).arg("version");
         let error = call.run(Deadline::after(Duration::from_secs(60))).err();
-        let words = error.map(|error| error.to_string()).unwrap_or_default();
-        assert!(words.contains(&gone.display().to_string()), "{words}");
+        let message = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(message.contains(&gone.display().to_string()), "{message}");
         let git = Git::default().program("/nowhere/git");
         let call = git.read(dir.path()).arg("version");
         let error = call.run(Deadline::after(Duration::from_secs(60))).err();
