@@ -31,9 +31,10 @@ const OVERFLOWS: u32 = 4;
 const OWN_WAIT: Duration = Duration::from_secs(120);
 
 /// Which of the agent's two streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
     /// Standard output.
+    #[default]
     Stdout,
     /// Standard error.
     Stderr,

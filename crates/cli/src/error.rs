@@ -26,14 +26,6 @@ use crate::args::{Cli, TRUST_CONFIG, free_text};
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The command line does not say what can be done.
-    #[error("{message}")]
-    Usage {
-        /// What is wrong.
-        message: String,
-        /// What to type instead.
-        hints: Vec<String>,
-    },
     /// The settings make no loop.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -78,29 +70,9 @@ pub enum CliError {
     /// What was trusted cannot be kept or forgotten.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// It makes sense, but not here and now.
+    /// What we say ourselves, or a process in the background told.
     #[error("{message}")]
-    Refused {
-        message: String,
-        /// What to type next.
-        hints: Vec<String>,
-    },
-    /// It was tried, and did not come off.
-    #[error("{message}")]
-    Failed {
-        message: String,
-        /// What to type next.
-        hints: Vec<String>,
-    },
-    /// A signal came before there was a loop that it could stop.
-    #[error("stopped before the loop was running")]
-    Stopped {
-        /// The exit code.
-        code: i32,
-    },
-    /// What a process in the background told.
-    #[error("{message}")]
-    Background {
+    Said {
         message: String,
         causes: Vec<String>,
         /// What to type next.
@@ -111,12 +83,36 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// A usage error with one hint.
-    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Usage {
+    fn said(code: i32, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Said {
             message: message.into(),
+            causes: Vec::new(),
             hints: vec![hint.into()],
+            code,
         }
+    }
+
+    /// The command line does not say what can be done.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::said(exit::USAGE, message, hint)
+    }
+
+    /// It makes sense, but not here and now.
+    pub fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::said(exit::REFUSED, message, hint)
+    }
+
+    /// It was tried, and did not come off.
+    pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::said(exit::ERROR, message, hint)
+    }
+
+    /// The same with one more hint.
+    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+        if let Self::Said { hints, .. } = &mut self {
+            hints.push(hint.into());
+        }
+        self
     }
 
     /// The system refused something that has no path.
@@ -140,9 +136,7 @@ impl CliError {
     pub fn exit_code(&self) -> i32 {
         match self {
             _ if self.refusal().is_some() => exit::REFUSED,
-            Self::Usage { .. } | Self::Config(_) | Self::Settings(_) | Self::Profile(_) => {
-                exit::USAGE
-            }
+            Self::Config(_) | Self::Settings(_) | Self::Profile(_) => exit::USAGE,
             Self::Find(FindError::None(_) | FindError::Ambiguous { .. }) => exit::REFUSED,
             Self::Journal(JournalError::Damaged { .. } | JournalError::Newer { .. }) => {
                 exit::REFUSED
@@ -154,15 +148,13 @@ impl CliError {
                 | WorktreeError::NoTree { .. }
                 | WorktreeError::Dropped,
             )
-            | Self::Trust(TrustError::Inside(_))
-            | Self::Refused { .. } => exit::REFUSED,
-            Self::Stopped { code } | Self::Background { code, .. } => *code,
+            | Self::Trust(TrustError::Inside(_)) => exit::REFUSED,
+            Self::Said { code, .. } => *code,
             Self::Io { .. }
             | Self::System { .. }
             | Self::Find(_)
             | Self::Journal(_)
             | Self::Work(_)
-            | Self::Failed { .. }
             | Self::Trust(TrustError::Io(_))
             | Self::Disk(_) => exit::ERROR,
         }
@@ -172,7 +164,7 @@ impl CliError {
     pub fn causes(&self) -> Vec<String> {
         let mut told = self.to_string();
         let mut causes = match self {
-            Self::Background { causes, .. } => causes.clone(),
+            Self::Said { causes, .. } => causes.clone(),
             _ => Vec::new(),
         };
         let mut next = self.source();
@@ -194,10 +186,7 @@ impl CliError {
             return vec![refusal.hint()];
         }
         match self {
-            Self::Usage { hints, .. }
-            | Self::Refused { hints, .. }
-            | Self::Failed { hints, .. }
-            | Self::Background { hints, .. } => hints.clone(),
+            Self::Said { hints, .. } => hints.clone(),
             Self::Client(error) => error.hint().into_iter().collect(),
             Self::Work(error) => error.hint().into_iter().collect(),
             Self::Config(error) => vec![error.hint.clone()],
@@ -221,10 +210,10 @@ impl CliError {
                 "set XDG_STATE_HOME or DESCARTES_STATE_DIR to a folder elsewhere, or add {} to a run",
                 TRUST_CONFIG
             )],
-            Self::Trust(TrustError::Io(_)) => Vec::new(),
-            Self::Io { .. } | Self::System { .. } | Self::Disk(_) | Self::Stopped { .. } => {
-                Vec::new()
-            }
+            Self::Trust(TrustError::Io(_))
+            | Self::Io { .. }
+            | Self::System { .. }
+            | Self::Disk(_) => Vec::new(),
         }
     }
 }
@@ -255,7 +244,12 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
     }
     hints.extend(meant(error, &command));
     hints.push(format!("see: {command} --help"));
-    CliError::Usage { message, hints }
+    CliError::Said {
+        message,
+        causes: Vec::new(),
+        hints,
+        code: exit::USAGE,
+    }
 }
 
 /// What people mean who forget `loop`, or `--prompt` before the task.

@@ -1,6 +1,7 @@
 //! Colours, as far as they are wanted. Everything is understandable without them.
 
 use descartes_text::display::Colours;
+pub use descartes_views::tone::{Cell, Tone};
 
 /// Whether colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,33 +10,15 @@ pub enum Paint {
     Colour,
 }
 
-/// What a piece of text is, for its colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// Ordinary text.
-    Normal,
-    /// A heading or a value that matters.
-    Strong,
-    Dim,
-    /// It went well.
-    Good,
-    /// It went wrong.
-    Bad,
-    /// Look here.
-    Warn,
-}
-
-impl Tone {
-    /// The SGR parameters.
-    fn code(self) -> &'static str {
-        match self {
-            Self::Normal => "",
-            Self::Strong => "1",
-            Self::Dim => "2",
-            Self::Good => "32",
-            Self::Bad => "31",
-            Self::Warn => "33",
-        }
+/// The SGR parameters.
+fn code(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Normal => "",
+        Tone::Strong => "1",
+        Tone::Dim => "2",
+        Tone::Good => "32",
+        Tone::Bad => "31",
+        Tone::Warn => "33",
     }
 }
 
@@ -53,7 +36,7 @@ impl Paint {
         if self == Self::Plain || tone == Tone::Normal || text.is_empty() {
             return text.to_owned();
         }
-        format!("\x1b[{}m{text}\x1b[0m", tone.code())
+        format!("\x1b[{}m{text}\x1b[0m", code(tone))
     }
 }
 

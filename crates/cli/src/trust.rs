@@ -10,6 +10,7 @@ use descartes_store::layout::canonical;
 use descartes_store::trust::{Digest, Subject, TrustBook, TrustError};
 
 use crate::args::TRUST_CONFIG;
+use crate::args::start::StartArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
@@ -161,6 +162,27 @@ pub fn scud_powers(commands: &[String]) -> Powers {
     [(key, value)].into()
 }
 
+/// The same for a start; a dry run only looks, and says so.
+pub fn settle_start(
+    dir: &Path,
+    scud: ScudGates,
+    args: &StartArgs,
+    ctx: &CommandContext,
+    printer: &Printer,
+) -> Result<CommandContext, CliError> {
+    if args.show.dry_run {
+        if let Some(notice) = notice(dir, ctx) {
+            printer.note(&notice);
+        }
+        return Ok(ctx.with(ProjectConfig::AsWritten));
+    }
+    let asking = Asking {
+        trust_config: args.place.trust_config,
+        silent: args.show.json,
+    };
+    settle(dir, scud, asking, ctx, printer)
+}
+
 /// Makes sure that all of a project's config may be used, before anything of it is: it is trusted
 /// already, or the person says so now, or said so with `--trust-config`. What is given back uses it.
 pub fn settle(
@@ -202,23 +224,20 @@ pub fn refusal(
     ctx: &CommandContext,
     flag: Option<&str>,
 ) -> CliError {
-    let command = format!("descartes trust --yes{}", place(dir, ctx));
-    let mut hints = match refuse_from_within("descartes trust") {
-        Ok(()) => vec![format!(
-            "see it with `descartes trust --show{}`; if you want it: {command}",
-            place(dir, ctx)
-        )],
-        Err(_) => vec![format!(
+    let place = place(dir, ctx);
+    let command = format!("descartes trust --yes{place}");
+    let inside = refuse_from_within("descartes trust").is_err();
+    let hint = match inside {
+        true => format!(
             "nobody can be asked from inside a loop; a person has to type, outside the loop: \
              {command}"
-        )],
+        ),
+        false => format!("see it with `descartes trust --show{place}`; if you want it: {command}"),
     };
-    if let Some(flag) = flag.filter(|_| hints[0].starts_with("see")) {
-        hints.push(format!("for this run only, for example in CI: add {flag}"));
-    }
-    CliError::Refused {
-        message: project.question(),
-        hints,
+    let error = CliError::refused(project.question(), hint);
+    match flag.filter(|_| !inside) {
+        Some(flag) => error.hinted(format!("for this run only, for example in CI: add {flag}")),
+        None => error,
     }
 }
 

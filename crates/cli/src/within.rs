@@ -94,8 +94,5 @@ fn nested_in(meta: &LoopMeta) -> Option<Enclosure> {
 }
 
 fn refused(why: NotAllowed) -> CliError {
-    CliError::Refused {
-        message: why.message,
-        hints: vec![why.hint],
-    }
+    CliError::refused(why.message, why.hint)
 }

@@ -95,7 +95,7 @@ impl App {
             }
             Effect::Resume { id, words, folder } => aside(move || {
                 let begun = feed::start(&words, &folder);
-                let answer = begun.map(|_| "it goes on".to_owned());
+                let answer = begun.map(|_| "resumed".to_owned());
                 Message::Sent(id, answer.map_err(|refused| refused.message))
             }),
             Effect::OpenFolder(id) => aside(move || {
@@ -153,7 +153,7 @@ impl App {
 
     /// Light or dark.
     pub fn theme(&self) -> Theme {
-        self.model.mode.theme()
+        crate::theme::theme(self.model.mode)
     }
 }
 

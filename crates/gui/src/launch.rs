@@ -23,9 +23,9 @@ The desktop window of descartes: all loops, one of them in full, and the ways to
 
 Usage: descartes-gui [--light | --dark] [LOOP]
 
-  LOOP         a loop to begin with: its id or name
-  --light      dark on light
-  --dark       light on dark
+  LOOP         the loop to show first: its id or name
+  --light      light theme
+  --dark       dark theme
   -h, --help
   -V, --version
 ";
@@ -114,7 +114,7 @@ fn parse(arguments: &[OsString]) -> Result<Asked, String> {
             Some("--dark") => wish.mode = Mode::Dark,
             Some(flag) if flag.starts_with('-') => return Err(format!("unknown flag `{flag}`")),
             Some(name) if wish.loop_name.is_none() => wish.loop_name = Some(name.to_owned()),
-            _ => return Err("one loop at a time".to_owned()),
+            _ => return Err("only one LOOP can be given".to_owned()),
         }
     }
     Ok(Asked::Window(wish))

@@ -4,41 +4,25 @@ use iced::widget::{button, container, progress_bar, scrollable, text, text_edito
 use iced::{Background, Border, Color, Shadow, Theme, border};
 
 use crate::theme::Colours;
+pub use descartes_views::tone::Tone;
 
-/// Colours that stand for something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// Nothing in particular.
-    Plain,
-    /// Not of importance.
-    Muted,
-    /// At work.
-    Accent,
-    /// It works.
-    Good,
-    /// It waits.
-    Warn,
-    /// It failed.
-    Bad,
-}
-
-impl Tone {
-    pub fn colour(self, colours: &Colours) -> Color {
-        match self {
-            Self::Plain => colours.text,
-            Self::Muted => colours.muted,
-            Self::Accent => colours.accent,
-            Self::Good => colours.good,
-            Self::Warn => colours.warn,
-            Self::Bad => colours.bad,
-        }
+/// The colour of a tone.
+fn colour(tone: Tone, theme: &Theme) -> Color {
+    let colours = Colours::of(theme);
+    match tone {
+        Tone::Normal => colours.text,
+        Tone::Dim => colours.muted,
+        Tone::Strong => colours.accent,
+        Tone::Good => colours.good,
+        Tone::Warn => colours.warn,
+        Tone::Bad => colours.bad,
     }
 }
 
 /// Text in a tone.
 pub fn ink(tone: Tone) -> impl Fn(&Theme) -> text::Style + Copy {
     move |theme| text::Style {
-        color: Some(tone.colour(Colours::of(theme))),
+        color: Some(colour(tone, theme)),
     }
 }
 
@@ -46,30 +30,27 @@ fn line(colours: &Colours, radius: f32) -> Border {
     border::rounded(radius).width(1).color(colours.line)
 }
 
-pub fn card(theme: &Theme) -> container::Style {
-    let colours = Colours::of(theme);
+fn filled(background: Color, border: Border) -> container::Style {
     container::Style {
-        background: Some(colours.surface.into()),
-        border: line(colours, 8.0),
+        background: Some(background.into()),
+        border,
         ..container::Style::default()
     }
+}
+
+pub fn card(theme: &Theme) -> container::Style {
+    let colours = Colours::of(theme);
+    filled(colours.surface, line(colours, 8.0))
 }
 
 /// The list at the left.
 pub fn sidebar(theme: &Theme) -> container::Style {
-    let colours = Colours::of(theme);
-    container::Style {
-        background: Some(colours.surface.into()),
-        ..container::Style::default()
-    }
+    filled(Colours::of(theme).surface, Border::default())
 }
 
 /// A thin line.
 pub fn hairline(theme: &Theme) -> container::Style {
-    container::Style {
-        background: Some(Colours::of(theme).line.into()),
-        ..container::Style::default()
-    }
+    filled(Colours::of(theme).line, Border::default())
 }
 
 /// A card above everything else.
@@ -86,44 +67,29 @@ pub fn dialog(theme: &Theme) -> container::Style {
 
 /// What lies behind a dialog.
 pub fn veil(_theme: &Theme) -> container::Style {
-    container::Style {
-        background: Some(Color::BLACK.scale_alpha(0.35).into()),
-        ..container::Style::default()
-    }
+    filled(Color::BLACK.scale_alpha(0.35), Border::default())
 }
 
 /// A small label on a ground of its tone.
 pub fn pill(tone: Tone) -> impl Fn(&Theme) -> container::Style {
     move |theme| {
-        let colour = tone.colour(Colours::of(theme));
-        container::Style {
-            background: Some(colour.scale_alpha(0.14).into()),
-            text_color: Some(colour),
-            border: border::rounded(10),
-            ..container::Style::default()
-        }
+        let colour = colour(tone, theme);
+        filled(colour.scale_alpha(0.14), border::rounded(10)).color(colour)
     }
 }
 
 /// A line across the page that says something.
 pub fn banner(tone: Tone) -> impl Fn(&Theme) -> container::Style {
     move |theme| {
-        let colour = tone.colour(Colours::of(theme));
-        container::Style {
-            background: Some(colour.scale_alpha(0.12).into()),
-            border: border::rounded(8).width(1).color(colour.scale_alpha(0.4)),
-            ..container::Style::default()
-        }
+        let colour = colour(tone, theme);
+        let edge = border::rounded(8).width(1).color(colour.scale_alpha(0.4));
+        filled(colour.scale_alpha(0.12), edge)
     }
 }
 
 /// A dot in a tone.
 pub fn dot(tone: Tone) -> impl Fn(&Theme) -> container::Style {
-    move |theme| container::Style {
-        background: Some(tone.colour(Colours::of(theme)).into()),
-        border: border::rounded(4),
-        ..container::Style::default()
-    }
+    move |theme| filled(colour(tone, theme), border::rounded(4))
 }
 
 fn button_style(background: Option<Color>, text_color: Color, border: Border) -> button::Style {
@@ -260,7 +226,7 @@ pub fn bar(tone: Tone) -> impl Fn(&Theme) -> progress_bar::Style {
         let c = Colours::of(theme);
         progress_bar::Style {
             background: c.line.into(),
-            bar: tone.colour(c).into(),
+            bar: colour(tone, theme).into(),
             border: border::rounded(4),
         }
     }

@@ -2,49 +2,31 @@
 
 use iced::{Color, Theme, color, theme};
 
-/// Which of the two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Dark on light.
-    #[default]
-    Light,
-    /// Light on dark.
-    Dark,
+pub use descartes_views::picture::Theme as Mode;
+
+pub fn other(mode: Mode) -> Mode {
+    match mode {
+        Mode::Light => Mode::Dark,
+        Mode::Dark => Mode::Light,
+    }
 }
 
-impl Mode {
-    /// The other one.
-    pub fn other(self) -> Self {
-        match self {
-            Self::Light => Self::Dark,
-            Self::Dark => Self::Light,
-        }
-    }
-
-    /// As iced wants it.
-    pub fn theme(self) -> Theme {
-        let c = self.colours();
-        let palette = theme::Palette {
-            background: c.ground,
-            text: c.text,
-            primary: c.accent,
-            success: c.good,
-            warning: c.warn,
-            danger: c.bad,
-        };
-        let name = match self {
-            Self::Light => "descartes light",
-            Self::Dark => "descartes dark",
-        };
-        Theme::custom(name, palette)
-    }
-
-    pub fn colours(self) -> &'static Colours {
-        match self {
-            Self::Light => &LIGHT,
-            Self::Dark => &DARK,
-        }
-    }
+/// As iced wants it.
+pub fn theme(mode: Mode) -> Theme {
+    let name = match mode {
+        Mode::Light => "descartes light",
+        Mode::Dark => "descartes dark",
+    };
+    let c = Colours::in_mode(mode);
+    let palette = theme::Palette {
+        background: c.ground,
+        text: c.text,
+        primary: c.accent,
+        success: c.good,
+        warning: c.warn,
+        danger: c.bad,
+    };
+    Theme::custom(name, palette)
 }
 
 /// Colours by what they mean.
@@ -107,6 +89,13 @@ const DARK: Colours = Colours {
 };
 
 impl Colours {
+    pub fn in_mode(mode: Mode) -> &'static Self {
+        match mode {
+            Mode::Light => &LIGHT,
+            Mode::Dark => &DARK,
+        }
+    }
+
     /// Those of a theme of ours.
     pub fn of(theme: &Theme) -> &'static Self {
         match theme.extended_palette().is_dark {

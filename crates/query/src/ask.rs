@@ -1,21 +1,9 @@
 //! A person's question.
 
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error};
 
 use crate::QueryError;
-
-/// One value of an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Nothing is known.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    Real(f64),
-    Text(String),
-    Blob(Vec<u8>),
-}
 
 /// What a question came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +11,7 @@ pub struct Answer {
     /// The names of its columns.
     pub columns: Vec<String>,
     /// Its rows, each with a cell for every column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<Value>>,
 }
 
 pub(crate) fn ask(connection: &Connection, sql: &str) -> Result<Answer, QueryError> {
@@ -44,13 +32,13 @@ pub(crate) fn ask(connection: &Connection, sql: &str) -> Result<Answer, QueryErr
     Ok(Answer { columns, rows })
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> Value {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Integer(number),
-        ValueRef::Real(number) => Cell::Real(number),
-        ValueRef::Text(text) => Cell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
     }
 }
 

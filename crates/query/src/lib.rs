@@ -11,7 +11,8 @@ mod journals;
 
 use std::path::Path;
 
-pub use ask::{Answer, Cell};
+pub use ask::Answer;
+pub use rusqlite::types::Value as SqlValue;
 pub use index::Index;
 
 /// The tables, with a comment on every column that needs one.

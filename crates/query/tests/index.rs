@@ -9,7 +9,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{self, AttemptEnd, BlockReason, MarkEnd, Next};
 use descartes_kernel::tasks::PlannedTask;
 use descartes_plans::graph::TaskStatus;
-use descartes_query::{Cell, Index, QueryError};
+use descartes_query::{Index, QueryError, SqlValue};
 use descartes_store::catalog::{LoopMeta, register};
 use descartes_store::journal::Journal;
 use descartes_store::layout::StateRoot;
@@ -61,7 +61,7 @@ impl World {
         journal
     }
 
-    fn ask(&self, sql: &str) -> Vec<Vec<Cell>> {
+    fn ask(&self, sql: &str) -> Vec<Vec<SqlValue>> {
         let (index, trouble) = Index::open(&self.root).unwrap();
         assert_eq!(trouble, Vec::<String>::new());
         index.ask(sql).unwrap().rows
@@ -69,7 +69,7 @@ impl World {
 
     fn number(&self, sql: &str) -> i64 {
         match self.ask(sql)[0][0] {
-            Cell::Integer(number) => number,
+            SqlValue::Integer(number) => number,
             ref other => unreachable!("{other:?}"),
         }
     }
@@ -113,9 +113,9 @@ fn it_is_caught_up_and_the_same_when_made_anew() {
     assert_eq!(
         ended,
         [[
-            Cell::Text("max_iterations_reached".into()),
-            Cell::Integer(2),
-            Cell::Text(at(3).to_string())
+            SqlValue::Text("max_iterations_reached".into()),
+            SqlValue::Integer(2),
+            SqlValue::Text(at(3).to_string())
         ]]
     );
 }
@@ -160,7 +160,7 @@ fn a_damaged_index_is_made_anew_and_a_damaged_journal_is_told() {
     let (index, trouble) = Index::open(&world.root).unwrap();
     assert_eq!(trouble.len(), 1, "{trouble:?}");
     let rows = index.ask("select loop_id from events").unwrap().rows;
-    assert_eq!(rows, [[Cell::Text("0192-b".into())]]);
+    assert_eq!(rows, [[SqlValue::Text("0192-b".into())]]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn two_at_once_wait_for_each_other() {
         })
         .collect();
     for other in others {
-        assert_eq!(other.join().unwrap(), [[Cell::Integer(501)]]);
+        assert_eq!(other.join().unwrap(), [[SqlValue::Integer(501)]]);
     }
 }
 
@@ -240,7 +240,7 @@ fn a_task_has_the_status_that_every_view_tells() {
         tasks: vec![task],
         held: Vec::new(),
     });
-    let text = |text: &str| Cell::Text(text.to_owned());
+    let text = |text: &str| SqlValue::Text(text.to_owned());
     let started = |attempt| sched::Event::AttemptStarted {
         task: "1".into(),
         slot: 0,
@@ -253,16 +253,16 @@ fn a_task_has_the_status_that_every_view_tells() {
     let words = reason.words();
     // What happens to the task; its status and its attempts from then on, and why it is blocked.
     let table = [
-        (started(1), ("in-progress", 1), Cell::Null),
+        (started(1), ("in-progress", 1), SqlValue::Null),
         (
             sched::Event::ClaimRefused {
                 task: "1".into(),
                 found: TaskStatus::Pending,
             },
             ("pending", 0),
-            Cell::Null,
+            SqlValue::Null,
         ),
-        (started(1), ("in-progress", 1), Cell::Null),
+        (started(1), ("in-progress", 1), SqlValue::Null),
         (
             sched::Event::AttemptEnded {
                 task: "1".into(),
@@ -277,7 +277,7 @@ fn a_task_has_the_status_that_every_view_tells() {
                 tasks: vec!["1".into()],
             },
             ("pending", 1),
-            Cell::Null,
+            SqlValue::Null,
         ),
         (
             sched::Event::StatusSeen {
@@ -286,7 +286,7 @@ fn a_task_has_the_status_that_every_view_tells() {
                 seen: sched::Seen::Mark,
             },
             ("done", 1),
-            Cell::Null,
+            SqlValue::Null,
         ),
         (
             sched::Event::MarkChecked {
@@ -295,11 +295,11 @@ fn a_task_has_the_status_that_every_view_tells() {
                 set_back: true,
             },
             ("pending", 1),
-            Cell::Null,
+            SqlValue::Null,
         ),
     ];
     for (event, (status, attempts), why) in table {
-        let row = vec![text(status), Cell::Integer(attempts), why];
+        let row = vec![text(status), SqlValue::Integer(attempts), why];
         let event = Box::new(event);
         assert_eq!(told(&Event::Tasks { event }), [row]);
     }

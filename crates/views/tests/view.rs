@@ -12,7 +12,8 @@ use descartes_kernel::sched::{self, AttemptEnd, BlockReason, Next};
 use descartes_kernel::state::{GateSummary, IterationSummary, LoopState, Spent};
 use descartes_kernel::tasks::PlannedTask;
 use descartes_kernel::transition::fold;
-use descartes_views::view::{Head, Life, Status, Story, WaveStands, waves};
+use descartes_views::tone::Tone;
+use descartes_views::view::{Head, Life, Status, Story, waves};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -93,8 +94,8 @@ fn waits_count_down_and_are_remembered_with_their_end() {
     }];
     let waiting = records(Some(20), events.clone());
     let head = Head::of(&state(&waiting), Life::Alive);
-    assert_eq!(head.wait_left(at(40)), Some(Duration::from_secs(60)));
-    assert_eq!(head.wait_left(at(400)), Some(Duration::ZERO));
+    assert!(head.waits(at(40)).unwrap().starts_with("waiting 1m"));
+    assert!(head.waits(at(400)).unwrap().starts_with("waiting 0s"));
     events.push(Event::WaitEnded { by: WaitEnd::Retry });
     let mut story = Story::new(10);
     records(Some(20), events).iter().for_each(|r| story.push(r));
@@ -174,7 +175,7 @@ fn waves_tell_label_and_bar_from_the_same_numbers() {
     }));
     let state = state(&records(Some(100), events));
     let rows = waves(state.tasks.as_deref().unwrap());
-    let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
+    let labels: Vec<String> = rows.iter().map(|row| row.label().text).collect();
     assert_eq!(
         labels,
         [
@@ -185,7 +186,7 @@ fn waves_tell_label_and_bar_from_the_same_numbers() {
         ]
     );
     assert_eq!(rows[0].fraction(), 1.0);
-    assert_eq!(rows[2].stands, WaveStands::InProgress);
+    assert_eq!(rows[2].label().tone, Tone::Strong);
     let head = Head::of(&state, Life::Alive);
     assert_eq!(head.progress(), "2 of 6 tasks done");
 }

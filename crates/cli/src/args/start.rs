@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use descartes_agents::promise::PromiseMatch;
+use descartes_core::host::OnExistingState;
 use descartes_kernel::config::{Permissions, PromptMode};
 use descartes_store::config::{FlagType, IterationLimit, Settings, SizeLimit, Trust};
 use descartes_text::units::Secs;
@@ -192,4 +193,14 @@ pub struct ShowArgs {
     /// Print events as JSON lines instead of the human view
     #[arg(long)]
     pub json: bool,
+}
+
+impl PlaceArgs {
+    /// What becomes of a loop that is there already.
+    pub fn existing(&self) -> OnExistingState {
+        match self.force {
+            true => OnExistingState::Archive,
+            false => OnExistingState::ArchiveIfOver,
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Values as people type them. The same readers serve flags, the environment and config
 //! files, so that `30m` means the same everywhere.
 
+use std::collections::BTreeMap;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use descartes_store::config::{IterationLimit, Kind, SettingType, SizeLimit};
 use descartes_text::units::{self, Secs};
@@ -21,7 +23,7 @@ pub struct Variable {
 
 impl Variable {
     /// Its name and value.
-    pub fn resolved(&self, environment: &Environment) -> Result<(String, String), CliError> {
+    fn resolved(&self, environment: &Environment) -> Result<(String, String), CliError> {
         let name = &self.name;
         let inherited = || environment.raw(name).map(|value| value.to_str());
         let wrong = |message: String| {
@@ -44,6 +46,17 @@ impl Variable {
         };
         Ok((name.clone(), value))
     }
+}
+
+/// The variables of `--env`, each with its value.
+pub fn resolved(
+    variables: &[Variable],
+    environment: &Environment,
+) -> Result<BTreeMap<String, String>, CliError> {
+    let variables = variables.iter();
+    variables
+        .map(|variable| variable.resolved(environment))
+        .collect()
 }
 
 /// Reads `90s`, `30m`, or a number of seconds.

@@ -51,11 +51,9 @@ fn window(ctx: &CommandContext) -> Result<PathBuf, CliError> {
             others.join("; ")
         ),
     };
-    Err(CliError::Refused {
+    Err(CliError::refused(
         message,
-        hints: vec![
-            "install it in a checkout of descartes: cargo install --path crates/gui".to_owned(),
-            "the same in a terminal: descartes watch".to_owned(),
-        ],
-    })
+        "install it in a checkout of descartes: cargo install --path crates/gui",
+    )
+    .hinted("the same in a terminal: descartes watch"))
 }

@@ -17,8 +17,11 @@ mod tasks;
 mod trust;
 mod watch;
 
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
 use crate::args::{Cli, Command};
-use crate::error::CliError;
+use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
@@ -46,4 +49,17 @@ pub fn run(cli: Cli, ctx: &CommandContext, printer: &Printer) -> Result<i32, Cli
         Command::Completions(args) => Ok(completions::run(args, printer)),
         Command::Man(args) => man::run(&args, printer),
     }
+}
+
+/// A new folder in another, with a number behind its name.
+fn new_folder(parent: &Path, name: &str) -> Result<PathBuf, CliError> {
+    for number in 1..10_000 {
+        let dir = parent.join(format!("{name}-{number}"));
+        match std::fs::create_dir(&dir) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| dir.clone()).map_err(at("make", &dir)),
+        }
+    }
+    let error = std::io::Error::from(ErrorKind::AlreadyExists);
+    Err(at("make a folder in", parent)(error))
 }

@@ -12,10 +12,7 @@ use crate::trust::{Part, Project, ScudGates, refusal};
 use crate::within::refuse_from_within;
 
 pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let dir = match &args.working_dir {
-        Some(dir) => ctx.absolute(dir),
-        None => ctx.here.clone(),
-    };
+    let dir = ctx.dir(args.working_dir.as_deref());
     if !dir.is_dir() {
         return Err(CliError::usage(
             format!("{} is not a directory", dir.display()),

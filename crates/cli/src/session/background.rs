@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-use descartes_core::host::Host;
+use descartes_core::host::{Host, Resumed};
 use descartes_core::steering::own_sender;
 use descartes_kernel::outcome::{IterativeExitReason, exit};
 use descartes_store::debug_log::{self, Filter, LogFile};
@@ -17,7 +17,7 @@ use tracing::{error, info};
 
 use super::end;
 use super::foreground::Format;
-use super::order::{Opened, Order};
+use super::order::Order;
 use super::program::this_program;
 use super::signals::Switchboard;
 use crate::error::{CliError, at};
@@ -146,7 +146,7 @@ fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, Cl
             causes,
             hints,
             code,
-        } => Err(CliError::Background {
+        } => Err(CliError::Said {
             message,
             causes,
             hints,
@@ -169,10 +169,10 @@ pub fn host(ctx: &CommandContext) -> i32 {
         open(order, &ctx.with(ProjectConfig::Trusted(trusted)))
     });
     match opened {
-        Ok((Opened::Held(host), board, listeners)) => serve(*host, &board, &listeners, &log),
-        Ok((Opened::Done(reason), ..)) => quit(&StartReply::Done { reason }),
+        Ok((Resumed::Go(host), board, listeners)) => serve(*host, &board, &listeners, &log),
+        Ok((Resumed::Done(reason), ..)) => quit(&StartReply::Done { reason }),
         Ok((
-            Opened::AtLimit {
+            Resumed::AtLimit {
                 reason,
                 resume_flags,
             },
@@ -198,7 +198,7 @@ fn read_order() -> Result<Handed, CliError> {
 }
 
 /// The switchboard's thread lives as long as the process.
-fn open(order: Order, ctx: &CommandContext) -> Result<(Opened, Switchboard, Listeners), CliError> {
+fn open(order: Order, ctx: &CommandContext) -> Result<(Resumed, Switchboard, Listeners), CliError> {
     let settings = order.host_settings(ctx)?;
     let listeners = order.listeners(ctx)?;
     let board = Switchboard::default();

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use descartes_client::logs::Thoughts;
 use descartes_client::{Known, Loops, Output, Query};
-use descartes_core::host::{Host, HostEnd, HostError, HostSettings};
+use descartes_core::host::{Host, HostEnd, HostError, HostSettings, Resumed};
 use descartes_kernel::state::LoopState;
 use descartes_proc::Signals;
 use descartes_store::debug_log;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, state_file_path};
 
 use super::end;
-use super::order::{Opened, Order};
+use super::order::Order;
 use super::permissions;
 use super::signals::{Patience, Switchboard};
 use crate::args::start::ShowArgs;
@@ -44,6 +44,14 @@ pub enum Format {
 }
 
 impl Format {
+    /// What happens and nothing to type next, or JSON.
+    pub fn of_story(json: bool) -> Self {
+        match json {
+            true => Self::Json,
+            false => Self::Story,
+        }
+    }
+
     /// As the flags `--json` and `--show-thinking` ask for.
     pub fn asked(show: ShowArgs) -> Self {
         match (show.json, show.show_thinking) {
@@ -69,9 +77,9 @@ pub fn run(
     }
     let (opened, board, _signals) = open(order, settings, format, ctx, printer)?;
     let mut host = match opened {
-        Opened::Held(host) => *host,
-        Opened::Done(reason) => return Ok(end::done(&reason, printer)),
-        Opened::AtLimit {
+        Resumed::Go(host) => *host,
+        Resumed::Done(reason) => return Ok(end::done(&reason, printer)),
+        Resumed::AtLimit {
             reason,
             resume_flags,
         } => return Ok(end::at_limit(&reason, &resume_flags, printer)),
@@ -103,7 +111,7 @@ fn open(
     format: Format,
     ctx: &CommandContext,
     printer: &Printer,
-) -> Result<(Opened, Switchboard, Signals), CliError> {
+) -> Result<(Resumed, Switchboard, Signals), CliError> {
     let board = Switchboard::default();
     let signals = board.receive()?;
     let mut told = Vec::new();

@@ -8,3 +8,24 @@ pub mod order;
 mod permissions;
 pub mod program;
 pub mod signals;
+
+use crate::args::start::ShowArgs;
+use crate::error::CliError;
+use crate::printer::Printer;
+use crate::settings::command_context::CommandContext;
+use foreground::Format;
+use order::Order;
+
+/// Carries an order out: here, or by a process in the background.
+pub fn run(
+    order: Order,
+    show: ShowArgs,
+    ctx: &CommandContext,
+    printer: &Printer,
+) -> Result<i32, CliError> {
+    let format = Format::asked(show);
+    match show.detach {
+        true => background::start(&order, format, ctx, printer),
+        false => foreground::run(order, format, ctx, printer),
+    }
+}

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use descartes_agents::price::{Price, Prices};
 use descartes_core::host::{
-    self, EarlyStop, GuardProgram, Host, HostError, HostSettings, NewLoop, OnExistingState,
-    PassEnv, Resume, Resumed,
+    self, EarlyStop, GuardProgram, HostError, HostSettings, NewLoop, OnExistingState, PassEnv,
+    Resume, Resumed,
 };
 use descartes_core::loops;
 use descartes_core::tasks::Retry;
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, Permissions};
 use descartes_kernel::edits::Accept;
-use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::steering::Sender;
 use descartes_store::config::{Settings, SizeLimit};
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
@@ -87,42 +86,24 @@ pub enum Job {
     },
 }
 
-/// What came of an order.
-#[derive(Debug)]
-pub enum Opened {
-    /// The loop is held by this process.
-    Held(Box<Host>),
-    /// It is done already.
-    Done(IterativeExitReason),
-    /// It is at its limit.
-    AtLimit {
-        reason: IterativeExitReason,
-        /// Flags with which it goes on.
-        resume_flags: String,
-    },
-}
-
-impl From<Resumed> for Opened {
-    fn from(resumed: Resumed) -> Self {
-        match resumed {
-            Resumed::Go(host) => Self::Held(host),
-            Resumed::Done(reason) => Self::Done(reason),
-            Resumed::AtLimit {
-                reason,
-                resume_flags,
-            } => Self::AtLimit {
-                reason,
-                resume_flags,
-            },
+impl Order {
+    pub fn new(job: Job, dir: PathBuf, environment: BTreeMap<String, String>) -> Self {
+        Self {
+            job,
+            environment,
+            dir,
+            from: None,
         }
     }
-}
 
-impl Order {
     /// Carries it out, as far as holding the loop. All signals that matter are received by
     /// then: the host starts threads.
     /// What a person is told of a loop that does not go on is added to `told`.
-    pub fn open(self, settings: HostSettings, told: &mut Vec<String>) -> Result<Opened, HostError> {
+    pub fn open(
+        self,
+        settings: HostSettings,
+        told: &mut Vec<String>,
+    ) -> Result<Resumed, HostError> {
         match self.job {
             Job::Start {
                 mut config,
@@ -135,7 +116,7 @@ impl Order {
                     name,
                     existing,
                 };
-                loops::create(settings, new).map(|host| Opened::Held(Box::new(host)))
+                loops::create(settings, new).map(|host| Resumed::Go(Box::new(host)))
             }
             Job::Land {
                 state_file,
@@ -151,7 +132,7 @@ impl Order {
                     retry: Retry::No,
                     from: self.from,
                 };
-                Ok(loops::land(settings, resume)?.into())
+                loops::land(settings, resume)
             }
             Job::Resume {
                 state_file,
@@ -175,7 +156,7 @@ impl Order {
                     },
                     from: self.from,
                 };
-                Ok(loops::resume(settings, resume, told)?.into())
+                loops::resume(settings, resume, told)
             }
         }
     }

@@ -4,12 +4,12 @@
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use descartes_core::host::{EarlyStop, HostSettings, Remote};
+use descartes_core::host::{EarlyStop, HostSettings, Remote, Resumed};
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::exit;
 use descartes_proc::{HostSignal, Signals};
 
-use super::order::{Opened, Order};
+use super::order::Order;
 use crate::error::{CliError, at};
 use crate::view::signal::Signal;
 
@@ -80,12 +80,17 @@ impl Switchboard {
         order: Order,
         mut settings: HostSettings,
         told: &mut Vec<String>,
-    ) -> Result<Opened, CliError> {
+    ) -> Result<Resumed, CliError> {
         settings.early_stop = self.early_stop.clone();
         let opened = order.open(settings, told);
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match (opened, inner.early.first()) {
-            (Err(_), Some(by)) => Err(CliError::Stopped { code: code(*by) }),
+            (Err(_), Some(by)) => Err(CliError::Said {
+                message: "stopped before the loop was running".to_owned(),
+                causes: Vec::new(),
+                hints: Vec::new(),
+                code: code(*by),
+            }),
             (opened, _) => Ok(opened?),
         }
     }

@@ -33,13 +33,13 @@ pub fn profiles(settings: &Settings) -> Result<Profiles, CliError> {
         .map(|(name, sourced)| (name.clone(), sourced.value.clone()));
     profiles.add(&tables.collect()).map_err(|error| {
         let source = error.profile().and_then(|name| given.get(name));
-        CliError::Usage {
-            message: source.map_or_else(
+        CliError::usage(
+            source.map_or_else(
                 || error.to_string(),
                 |sourced| format!("{}: {error}", sourced.source),
             ),
-            hints: vec!["see: descartes config show".to_owned()],
-        }
+            "see: descartes config show",
+        )
     })?;
     Ok(profiles)
 }
@@ -114,13 +114,13 @@ pub fn changed(
 fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
     profiles.get(name).ok_or_else(|| {
         let names: Vec<&str> = profiles.names().collect();
-        CliError::Usage {
-            message: format!("unknown backend `{name}`"),
-            hints: vec![
-                format!("known: {}", names.join(", ")),
-                format!("any other agent runs with --backend generic, or as [agents.{name}] in the config"),
-            ],
-        }
+        CliError::usage(
+            format!("unknown backend `{name}`"),
+            format!("known: {}", names.join(", ")),
+        )
+        .hinted(format!(
+            "any other agent runs with --backend generic, or as [agents.{name}] in the config"
+        ))
     })
 }
 

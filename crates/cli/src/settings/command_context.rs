@@ -81,6 +81,11 @@ impl CommandContext {
         self.here.join(path)
     }
 
+    /// The directory that was given, or this one.
+    pub fn dir(&self, given: Option<&Path>) -> PathBuf {
+        given.map_or_else(|| self.here.clone(), |dir| self.absolute(dir))
+    }
+
     /// Where loops are kept, for a loop that works in `dir`.
     pub fn root(&self, dir: &Path) -> StateRoot {
         StateRoot::resolve(&self.paths, dir)

@@ -1,7 +1,6 @@
 //! `loop start`: flags over environment over files over defaults, resolved once into one
 //! plain struct.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use descartes_agents::agent::{Choices, Profiles, build};
@@ -16,6 +15,7 @@ use super::command_context::CommandContext;
 use super::prompt::{self, Task};
 use super::{tasks, warnings};
 use crate::args::start::StartArgs;
+use crate::args::values;
 use crate::error::CliError;
 
 /// Everything that `loop start` needs to know.
@@ -51,10 +51,7 @@ pub fn resolve(args: &StartArgs, ctx: &CommandContext) -> Result<Start, CliError
 
 /// Where the loop works.
 pub fn working_dir(args: &StartArgs, ctx: &CommandContext) -> PathBuf {
-    match &args.place.working_dir {
-        Some(dir) => ctx.absolute(dir),
-        None => ctx.here.clone(),
-    }
+    ctx.dir(args.place.working_dir.as_deref())
 }
 
 /// The same for a loop over the tasks of a file.
@@ -143,12 +140,7 @@ fn config(
     chosen: &ChosenAgent,
     task: Task,
 ) -> Result<IterativeLoopConfig, CliError> {
-    let environment: BTreeMap<String, String> = args
-        .agent
-        .env
-        .iter()
-        .map(|variable| variable.resolved(&ctx.environment))
-        .collect::<Result<_, _>>()?;
+    let environment = values::resolved(&args.agent.env, &ctx.environment)?;
     let (command, rest) = chosen
         .words
         .split_first()

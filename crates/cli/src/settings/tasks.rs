@@ -4,7 +4,6 @@ use std::path::{Component, Path, PathBuf};
 
 use descartes_core::tasks::{FoundGates, find_task_file, project_gates, scud_gates, tags_of_files};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::outcome::exit;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_plans::scud::{self, Form};
 use descartes_plans::spec::{LoopSpecConfig, check_template};
@@ -26,15 +25,10 @@ pub fn scud_source(dir: &Path, tag: &str) -> Result<TaskFile, CliError> {
         if !tags.is_empty() {
             return Err(no_tag(&dir.display().to_string(), tag, &tags));
         }
-        return Err(CliError::Background {
-            message: format!("there are no SCUD tasks in {} or above it", dir.display()),
-            causes: Vec::new(),
-            hints: vec![
-                "create them with `scud init`, or pass the project's directory with --working-dir"
-                    .to_owned(),
-            ],
-            code: exit::REFUSED,
-        });
+        return Err(CliError::refused(
+            format!("there are no SCUD tasks in {} or above it", dir.display()),
+            "create them with `scud init`, or pass the project's directory with --working-dir",
+        ));
     };
     check_tag(&file, tag)?;
     Ok(TaskFile::Scud {
@@ -93,13 +87,13 @@ fn check_tag(file: &Path, tag: &str) -> Result<(), CliError> {
 }
 
 fn no_tag(place: &str, tag: &str, names: &[String]) -> CliError {
-    CliError::Refused {
-        message: format!("{place}: there is no tag `{tag}`"),
-        hints: vec![match nearest(tag, names.iter().map(String::as_str)) {
+    CliError::refused(
+        format!("{place}: there is no tag `{tag}`"),
+        match nearest(tag, names.iter().map(String::as_str)) {
             Some(near) => format!("did you mean --scud-tag {near}?"),
             None => format!("known tags: {}", names.join(", ")),
-        }],
-    }
+        },
+    )
 }
 
 /// Makes a loop a task loop; answers with what a person should know.

@@ -8,16 +8,16 @@ use descartes_agents::reader::Source;
 use descartes_kernel::event::{Record, StopBy};
 use descartes_kernel::notice::Notice;
 use descartes_kernel::state::{LoopState, Pause, Phase, Spent};
-use descartes_kernel::step::next_gate;
 use descartes_kernel::tasks::TasksState;
 use descartes_text::display::{self, Clean, Colours, Returns, Shown};
 use descartes_text::units::show_size;
+use descartes_views::view::{Head, Life, activity};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::lines::Lines;
-use super::record_messages::{self, tell, why_waiting};
-use super::region::{self, Doing, Facts, Stopping, Terminal};
+use super::record_messages::{self, tell};
+use super::region::{self, Facts, Terminal};
 use super::run::View;
 use super::screen::{Row, Screen};
 use super::signal::Signal;
@@ -186,24 +186,25 @@ impl<W: Write + Send> Live<W> {
         let under_way = state
             .run()
             .map_or(Duration::ZERO, |run| words::between(run.started_at, now));
-        let iteration = state
-            .run()
-            .map_or(state.iterations + 1, |run| run.iteration);
         let partial = [&self.stdout, &self.stderr].map(Lines::partial);
+        let tasks = state.tasks.as_deref();
+        let wave = |tasks: &TasksState| {
+            let now = tasks.current_wave().unwrap_or(tasks.waves);
+            format!("wave {now} of {}", tasks.waves)
+        };
         Facts {
-            iteration,
-            finished: state.iterations,
-            limit: state.config.max_iterations,
+            head: Head::of(state, Life::Alive),
             spent: Duration::from_millis(state.spent.ms) + under_way,
             cost: words::spent(&state.spent.plus(&self.used)),
-            doing: doing(state, self.since, now),
+            activity: activity(state, self.since, now),
             stopping: stopping(state, self.signal.interrupts()),
             last: self.last.clone(),
             partial: partial
                 .into_iter()
                 .find(|text| !text.is_empty())
                 .unwrap_or_default(),
-            tasks: state.tasks.as_deref().map(tasks_of),
+            wave: tasks.map(wave),
+            blocked: tasks.map_or(0, |tasks| tasks.blocked.len()),
         }
     }
 }
@@ -318,82 +319,16 @@ fn tinted(paint: Paint, source: Source, line: String) -> String {
     }
 }
 
-fn doing(state: &LoopState, since: Timestamp, now: Timestamp) -> Doing {
-    match &state.phase {
-        Phase::Running(run) => Doing::Agent {
-            command: agent_name(state, run.agent),
-            elapsed: words::between(run.started_at, now),
-        },
-        Phase::Judging { .. } => match next_gate(state) {
-            Some((index, command)) => Doing::Gate {
-                number: index as usize + 1,
-                of: state.config.verify.len(),
-                command,
-                elapsed: words::between(since, now),
-            },
-            None => Doing::Closing,
-        },
-        Phase::Ready { .. } if state.requests.pause == Pause::Held => Doing::Paused,
-        Phase::Ready { .. } => match state.wait() {
-            Some(wait) if wait.until > now => Doing::Waiting {
-                left: words::between(now, wait.until),
-                why: why_waiting(&wait.reason),
-            },
-            _ => at_work(state, now).unwrap_or(Doing::Starting),
-        },
-        Phase::Finished { .. } => Doing::Closing,
-    }
-}
-
-fn tasks_of(tasks: &TasksState) -> region::Tasks {
-    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let (done, total) = tasks.count();
-    region::Tasks {
-        done: count(done),
-        total: count(total),
-        wave: tasks.current_wave().unwrap_or(tasks.waves),
-        waves: tasks.waves,
-        blocked: count(tasks.blocked.len()),
-    }
-}
-
-/// The tasks that are worked on, or the one that is merged.
-fn at_work(state: &LoopState, now: Timestamp) -> Option<Doing> {
-    let tasks = state.tasks.as_deref()?;
-    let since = tasks.running.iter().map(|running| running.since).min();
-    let names = tasks.running.iter().map(|running| {
-        let title = tasks
-            .tasks
-            .get(&running.task)
-            .map_or("", |task| &task.title);
-        format!("{} {title}", running.task)
-    });
-    let names: Vec<String> = names.collect();
-    let at_work = match (names.len(), &tasks.merging) {
-        (0, Some(task)) => format!("merging {task}"),
-        (0, None) => return None,
-        (1, _) => format!("task {}", names[0]),
-        (n, _) => format!("{n} tasks: {}", names.join(", ")),
-    };
-    let elapsed = words::between(since.unwrap_or(now), now);
-    Some(Doing::Tasks { at_work, elapsed })
-}
-
-fn agent_name(state: &LoopState, agent: u32) -> String {
-    let fallback = usize::try_from(agent).ok().and_then(|at| at.checked_sub(1));
-    let named = fallback
-        .and_then(|at| state.config.fallback.get(at))
-        .cloned();
-    named.unwrap_or_else(|| words::command(&state.config))
-}
-
-fn stopping(state: &LoopState, interrupts: u32) -> Stopping {
-    match (state.requests.stop, interrupts) {
-        (None, 0) => Stopping::No,
-        (_, 3..) => Stopping::Kill,
-        (None | Some(StopBy::Interrupt), 0 | 1) => Stopping::AfterIteration,
-        _ => Stopping::Now,
-    }
+/// What becomes of a stop that was asked for. Ctrl-C counts here before the host has written it down.
+fn stopping(state: &LoopState, interrupts: u32) -> Option<&'static str> {
+    Some(match (state.requests.stop, interrupts) {
+        (None, 0) => return None,
+        (_, 3..) => "killing the agent",
+        (None | Some(StopBy::Interrupt), 0 | 1) => {
+            "stopping after this iteration, Ctrl-C again ends it now"
+        }
+        _ => "ending the agent, Ctrl-C again kills it",
+    })
 }
 
 #[cfg(test)]
@@ -478,14 +413,18 @@ mod tests {
     #[test]
     fn the_rungs_of_ctrl_c_show_before_the_host_has_written_them_down() {
         let mut state = started();
-        assert_eq!(stopping(&state, 0), Stopping::No);
-        assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
+        let says = |state: &LoopState, interrupts, words| {
+            let stop = stopping(state, interrupts).unwrap();
+            assert!(stop.starts_with(words), "{interrupts}: {stop}");
+        };
+        assert_eq!(stopping(&state, 0), None);
+        says(&state, 1, "stopping after this iteration");
         state.requests.stop = Some(StopBy::Interrupt);
-        assert_eq!(stopping(&state, 1), Stopping::AfterIteration);
-        assert_eq!(stopping(&state, 2), Stopping::Now);
-        assert_eq!(stopping(&state, 3), Stopping::Kill);
+        says(&state, 1, "stopping after this iteration");
+        says(&state, 2, "ending the agent");
+        says(&state, 3, "killing the agent");
         state.requests.stop = Some(StopBy::Terminate);
-        assert_eq!(stopping(&state, 0), Stopping::Now);
+        says(&state, 0, "ending the agent");
     }
 
     #[test]

@@ -12,7 +12,9 @@ pub mod screen;
 pub mod signal;
 pub mod status_message;
 pub mod summary;
+pub mod table;
 pub mod tasks;
 pub mod voice;
 pub mod width;
-pub mod words;
+
+pub use descartes_views::words;

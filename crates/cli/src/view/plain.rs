@@ -77,11 +77,8 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
             return Ok(());
         }
         self.told_use = Some(Instant::now());
-        self.say(&StatusMessage {
-            role: Role::Line,
-            tone: Tone::Dim,
-            text: format!("used so far: {}", words.join(", ")),
-        })
+        let text = format!("used so far: {}", words.join(", "));
+        self.say(&StatusMessage::new(Tone::Dim, text))
     }
 
     fn end_line(&mut self) -> io::Result<()> {
@@ -94,11 +91,7 @@ impl<O: Write + Send, E: Write + Send> Plain<O, E> {
 
 impl<O: Write + Send, E: Write + Send> View for Plain<O, E> {
     fn open(&mut self, state: &LoopState) -> io::Result<()> {
-        self.say(&StatusMessage {
-            role: Role::Line,
-            tone: Tone::Dim,
-            text: opening(state),
-        })
+        self.say(&StatusMessage::new(Tone::Dim, opening(state)))
     }
 
     fn close(&mut self) -> io::Result<()> {

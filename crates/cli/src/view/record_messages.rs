@@ -3,286 +3,210 @@
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
-    EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd, WaitReason,
+    EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
 };
 use descartes_kernel::state::LoopState;
-use descartes_text::display::{self, Colours};
 use descartes_text::units::{Secs, cut_str, plural, show_size};
+use descartes_views::view::unlanded;
 use jiff::tz::TimeZone;
 
-use super::status_message::{Role, StatusMessage};
+use super::status_message::{StatusMessage, bad, good, normal, warn};
 use super::width::one_line;
 use super::words;
 use crate::style::Tone;
 
-/// Lines of a red gate's output that are shown.
-const GATE_LINES: usize = 12;
-
-fn line(tone: Tone, text: impl Into<String>) -> Vec<StatusMessage> {
-    vec![StatusMessage {
-        role: Role::Line,
-        tone,
-        text: text.into(),
-    }]
-}
-
 /// The lines for a record, given the state after it.
 pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMessage> {
-    match &record.event {
+    vec![match &record.event {
         Event::RunStarted {
             iteration, agent, ..
         } => heading(state, *iteration, *agent),
-        Event::AgentEnded { facts, .. } => agent_ended(facts),
-        Event::GateFinished { facts, .. } => gate(facts, &state.config),
-        Event::IterationFinished {
-            iteration,
-            verdict,
-            files,
-            commit,
-            ..
-        } => finished(
-            *iteration,
-            verdict,
-            *files,
-            commit.as_deref(),
-            &state.config,
-        ),
-        Event::IterationInterrupted { iteration, .. } => line(
-            Tone::Warn,
-            format!("iteration {iteration} was interrupted: its number is not used again"),
-        ),
-        Event::RunDiscarded { limit, .. } => line(
-            Tone::Warn,
-            format!("not counted, the provider said: {}", one_line(&limit.words)),
-        ),
+        Event::AgentEnded { facts, .. } => return agent_ended(facts),
+        Event::GateFinished { facts, .. } => return gate(facts, &state.config),
+        Event::IterationFinished { .. } => finished(&record.event, &state.config),
+        Event::IterationInterrupted { iteration, .. } => warn(format!(
+            "iteration {iteration} was interrupted: its number is not used again"
+        )),
+        Event::RunDiscarded { limit, .. } => {
+            let words = one_line(&limit.words);
+            warn(format!("not counted, the provider said: {words}"))
+        }
         Event::WaitStarted { until, reason } => {
             let left = words::seconds(words::between(record.at, *until));
             let at = words::clock(*until, record.at, zone);
-            line(
-                Tone::Warn,
-                format!("waiting {left}, until {at}: {}", why_waiting(reason)),
-            )
+            let why = one_line(&reason.words());
+            warn(format!("waiting {left}, until {at}: {why}"))
         }
-        Event::WaitEnded { by: WaitEnd::Retry } => line(Tone::Normal, "trying again now"),
-        Event::Paused => line(Tone::Warn, "paused, continue with: descartes loop unpause"),
-        Event::Unpaused => line(Tone::Normal, "continuing"),
-        Event::CommandAccepted { command, .. } => told(command),
-        Event::ConfigChanged { change, by, .. } => line(
-            Tone::Normal,
-            format!("changed by {by}: {}", change.names().join(", ")),
-        ),
-        Event::StopRequested { by } => line(Tone::Warn, stop(*by)),
-        Event::Nudged { iterations } => line(
-            Tone::Warn,
-            format!(
-                "no progress in {}: the agent is told, and the loop stops at twice as many",
-                plural(u64::from(*iterations), "iteration")
-            ),
-        ),
-        Event::Tasks { event } => super::tasks::talk(event, state),
-        Event::WorkLanded { landing } => super::tasks::landed(landing),
-        Event::TreesKept { trees } => super::tasks::kept(trees),
-        Event::Branched { name } => line(Tone::Normal, format!("on branch {name}")),
+        Event::WaitEnded { by: WaitEnd::Retry } => normal("trying again now"),
+        Event::Paused => warn("paused, continue with: descartes loop unpause"),
+        Event::Unpaused => normal("continuing"),
+        Event::CommandAccepted { command, .. } => return told(command).into_iter().collect(),
+        Event::ConfigChanged { change, by, .. } => {
+            normal(format!("changed by {by}: {}", change.names().join(", ")))
+        }
+        Event::StopRequested { by } => warn(stop(*by)),
+        Event::Nudged { iterations } => warn(format!(
+            "no progress in {}: the agent is told, and the loop stops at twice as many",
+            plural(u64::from(*iterations), "iteration")
+        )),
+        Event::Tasks { event } => return super::tasks::talk(event, state),
+        Event::WorkLanded { .. } => {
+            let work = state.tasks.as_deref().and_then(unlanded);
+            let told = work.map(|work| warn(one_line(&format!("not landed, {work}"))));
+            return told.into_iter().collect();
+        }
+        Event::TreesKept { trees } => return trees.iter().map(super::tasks::kept).collect(),
+        Event::Branched { name } => normal(format!("on branch {name}")),
         Event::Moved {
-            working_directory, ..
-        } => line(
-            Tone::Warn,
-            format!("works in {} from now on", working_directory.display()),
-        ),
-        Event::Tagged { name } => line(Tone::Good, format!("tagged {name}")),
-        Event::Busy { what } if what.is_empty() => Vec::new(),
-        Event::Busy { what } => line(Tone::Normal, one_line(what)),
+            working_directory: to,
+            ..
+        } => warn(format!("works in {} from now on", to.display())),
+        Event::Tagged { name } => good(format!("tagged {name}")),
+        Event::Busy { what } if !what.is_empty() => normal(one_line(what)),
         Event::GateFileChanged { file, task } => {
             let of = task.as_ref().map(|task| format!(" (task {task})"));
-            let words = format!(
-                "warning: gate file {} has changed since the loop began{}",
-                one_line(file),
-                of.unwrap_or_default()
-            );
-            line(Tone::Warn, words)
+            let (file, of) = (one_line(file), of.unwrap_or_default());
+            warn(format!(
+                "warning: gate file {file} has changed since the loop began{of}"
+            ))
         }
-        Event::Warning { message } => line(Tone::Warn, format!("warning: {}", one_line(message))),
-        _ => Vec::new(),
-    }
-}
-
-fn heading(state: &LoopState, iteration: u32, agent: u32) -> Vec<StatusMessage> {
-    let mut text = words::iteration(iteration, state.config.max_iterations);
-    let fallback = usize::try_from(agent).ok().and_then(|at| at.checked_sub(1));
-    if let Some(name) = fallback.and_then(|at| state.config.fallback.get(at)) {
-        text.push_str(&format!(", by {name}"));
-    }
-    vec![StatusMessage {
-        role: Role::Heading,
-        tone: Tone::Strong,
-        text,
+        Event::Warning { message } => warn(format!("warning: {}", one_line(message))),
+        _ => return Vec::new(),
     }]
 }
 
+fn heading(state: &LoopState, iteration: u32, agent: u32) -> StatusMessage {
+    let mut text = words::iteration(iteration, state.config.max_iterations);
+    if let Some(name) = words::fallback(&state.config, agent) {
+        text.push_str(&format!(", by {name}"));
+    }
+    StatusMessage::heading(text)
+}
+
 fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
-    let time = words::millis(facts.duration_ms);
-    let exit = facts
-        .exit
-        .map_or_else(|| "no exit code".to_owned(), words::exit);
-    let how = match facts.ended_by {
-        EndedBy::Exit => format!("agent ended after {time}: {exit}"),
-        EndedBy::Result => format!("agent ended after {time}: it had delivered its result"),
-        EndedBy::Promise => {
-            format!("agent ended after {time}: it had claimed to be done and was silent")
-        }
-        EndedBy::Timeout => format!("agent ended after {time}: timed out"),
-        EndedBy::Idle => format!("agent ended after {time}: it hung, no output and no activity"),
-        EndedBy::GaveUp => {
-            format!("agent ended after {time}: it reported an error that it would have waited on")
-        }
-        EndedBy::Budget(budget) => {
-            format!("agent ended after {time}: {} is used up", budget.flag())
-        }
-        EndedBy::Cancel => format!("agent ended after {time}: stopped"),
-        EndedBy::GuardLost => {
-            format!("agent lost after {time}: its guard process was killed")
-        }
-        EndedBy::HostLost => "agent lost: descartes itself was killed".to_owned(),
+    let tone = match facts.failure() {
+        None => Tone::Dim,
+        Some(_) => Tone::Warn,
     };
-    let well = facts.failure().is_none();
-    let used = words::used(facts);
-    let how = [vec![how], used].concat().join(", ");
-    let mut out = line(if well { Tone::Dim } else { Tone::Warn }, how);
+    let how = [vec![how_ended(facts)], words::used(facts)].concat();
+    let mut out = vec![StatusMessage::new(tone, how.join(", "))];
     if let Some(claim) = &facts.claim {
-        out.extend(line(Tone::Normal, format!("claimed: {}", one_line(claim))));
+        out.push(normal(format!("claimed: {}", one_line(claim))));
     }
     if let Some(words) = &facts.abort {
-        out.extend(line(
-            Tone::Warn,
-            format!("the agent says it cannot be done: {}", one_line(words)),
-        ));
+        let words = one_line(words);
+        out.push(warn(format!("the agent says it cannot be done: {words}")));
     }
     if let Some(near) = &facts.near_miss {
         let text = one_line(&near.words());
-        out.extend(line(
-            Tone::Warn,
-            format!("{text} (a promise only counts alone on a line)"),
-        ));
+        out.push(warn(format!(
+            "{text} (a promise only counts alone on a line)"
+        )));
     }
     if let Some(error) = &facts.error {
-        out.extend(line(
-            Tone::Bad,
-            format!("reported an error: {}", one_line(cut_str(error, 400))),
-        ));
+        let words = one_line(cut_str(error, 400));
+        out.push(bad(format!("reported an error: {words}")));
     }
     if facts.leftovers > 0 {
         let left = plural(facts.leftovers, "process");
-        out.extend(line(
-            Tone::Dim,
-            format!("ended {left} that it had left behind"),
-        ));
+        let text = format!("ended {left} that it had left behind");
+        out.push(StatusMessage::new(Tone::Dim, text));
     }
     if !facts.survivors.is_empty() {
-        out.extend(line(
-            Tone::Bad,
-            format!("could not end: {:?}", facts.survivors),
-        ));
+        out.push(bad(format!("could not end: {:?}", facts.survivors)));
     }
     if facts.log_dropped > 0 {
-        let text = format!(
-            "{} of its output is not in the log",
-            show_size(facts.log_dropped)
-        );
-        out.extend(line(Tone::Warn, text));
+        let size = show_size(facts.log_dropped);
+        out.push(warn(format!("{size} of its output is not in the log")));
     }
     if !facts.denied.is_empty() {
         let tools = facts.denied.join(", ");
-        out.extend(line(
-            Tone::Warn,
-            format!("was denied: {tools} (see --permissions)"),
-        ));
+        out.push(warn(format!("was denied: {tools} (see --permissions)")));
     }
     out
+}
+
+fn how_ended(facts: &RunFacts) -> String {
+    let time = words::millis(facts.duration_ms);
+    let why = match facts.ended_by {
+        EndedBy::Exit => facts
+            .exit
+            .map_or_else(|| "no exit code".to_owned(), words::exit),
+        EndedBy::Result => "it had delivered its result".to_owned(),
+        EndedBy::Promise => "it had claimed to be done and was silent".to_owned(),
+        EndedBy::Timeout => "timed out".to_owned(),
+        EndedBy::Idle => "it hung, no output and no activity".to_owned(),
+        EndedBy::GaveUp => "it reported an error that it would have waited on".to_owned(),
+        EndedBy::Budget(budget) => format!("{} is used up", budget.flag()),
+        EndedBy::Cancel => "stopped".to_owned(),
+        EndedBy::GuardLost => {
+            return format!("agent lost after {time}: its guard process was killed");
+        }
+        EndedBy::HostLost => return "agent lost: descartes itself was killed".to_owned(),
+    };
+    format!("agent ended after {time}: {why}")
 }
 
 fn gate(facts: &GateFacts, config: &IterativeLoopConfig) -> Vec<StatusMessage> {
-    let which = match config.verify.len() {
-        0 | 1 => "gate".to_owned(),
-        many => format!("gate {} of {many}", facts.gate + 1),
-    };
+    let which = words::gate_number(facts.gate, config.verify.len());
     let time = words::millis(facts.duration_ms);
     let command = one_line(&facts.command);
     if facts.passed() {
-        return line(Tone::Good, format!("{which} green: {command} ({time})"));
+        return vec![good(format!("{which} green: {command} ({time})"))];
     }
     let how = words::gate_end(facts.end);
-    let mut out = line(Tone::Bad, format!("{which} red: {command} ({how}, {time})"));
-    let tail: Vec<&str> = facts.tail.trim_end().lines().collect();
-    let shown = &tail[tail.len().saturating_sub(GATE_LINES)..];
-    out.extend(shown.iter().map(|text| StatusMessage {
-        role: Role::Quote,
-        tone: Tone::Dim,
-        text: safe(text),
-    }));
-    out
+    let head = format!("{which} red: {command} ({how}, {time})");
+    StatusMessage::quoting(head, &facts.tail)
 }
 
-/// Without what a terminal would obey; the shape of the line stays.
-fn safe(text: &str) -> String {
-    // Of a line that was drawn over, the last drawing stays.
-    let last = text.trim_end_matches('\r').rsplit('\r').next();
-    display::text(last.unwrap_or_default(), Colours::Drop)
-}
-
-fn finished(
-    iteration: u32,
-    verdict: &Verdict,
-    files: Option<u32>,
-    commit: Option<&str>,
-    config: &IterativeLoopConfig,
-) -> Vec<StatusMessage> {
-    let mut notes = Vec::new();
-    if let Some(files) = files {
-        notes.push(format!("{} changed", plural(files.into(), "file")));
-    }
-    if let Some(commit) = commit {
-        notes.push(format!("commit {}", cut_str(commit, 8)));
-    }
-    let notes = if notes.is_empty() {
-        String::new()
-    } else {
-        format!(", {}", notes.join(", "))
+fn finished(event: &Event, config: &IterativeLoopConfig) -> StatusMessage {
+    let Event::IterationFinished {
+        iteration,
+        verdict,
+        files,
+        commit,
+        ..
+    } = event
+    else {
+        return normal("");
     };
     let (tone, text) = match verdict {
-        Verdict::Promise if config.verify.is_empty() => (
-            Tone::Good,
-            "claimed, and there is no gate to prove it".to_owned(),
-        ),
-        Verdict::Promise => (Tone::Good, "claimed and proven".to_owned()),
-        Verdict::Gates => (Tone::Good, "all gates green".to_owned()),
-        Verdict::Success => (Tone::Good, "done".to_owned()),
-        Verdict::Refused => (Tone::Warn, "claim refused, a gate failed".to_owned()),
-        Verdict::Blocked(_) => (Tone::Warn, "the agent gave up".to_owned()),
-        Verdict::Failed(why) => (
-            Tone::Bad,
-            format!("failed: {}", one_line(cut_str(why, 200))),
-        ),
-        Verdict::Worked => (Tone::Normal, "worked".to_owned()),
-        Verdict::Stopped => (Tone::Warn, "stopped".to_owned()),
-    };
-    line(tone, format!("iteration {iteration}: {text}{notes}"))
-}
-
-/// Why a loop waits, in one line.
-pub fn why_waiting(reason: &WaitReason) -> String {
-    one_line(&reason.words())
-}
-
-fn told(command: &Command) -> Vec<StatusMessage> {
-    let text = match command {
-        Command::Pause => "asked to pause after this iteration".to_owned(),
-        Command::Say { text } => format!("note for the next iteration: {}", one_line(text)),
-        Command::Cancel { .. } => "asked to cancel".to_owned(),
-        Command::Unpause | Command::Set { .. } | Command::RetryNow | Command::Ping => {
-            return Vec::new();
+        Verdict::Promise if config.verify.is_empty() => {
+            (Tone::Good, "claimed, and there is no gate to prove it")
         }
+        Verdict::Promise => (Tone::Good, "claimed and proven"),
+        Verdict::Gates => (Tone::Good, "all gates green"),
+        Verdict::Success => (Tone::Good, "done"),
+        Verdict::Refused => (Tone::Warn, "claim refused, a gate failed"),
+        Verdict::Blocked(_) => (Tone::Warn, "the agent gave up"),
+        Verdict::Failed(_) => (Tone::Bad, "failed"),
+        Verdict::Worked => (Tone::Normal, "worked"),
+        Verdict::Stopped => (Tone::Warn, "stopped"),
     };
-    line(Tone::Normal, text)
+    let mut text = format!("iteration {iteration}: {text}");
+    if let Verdict::Failed(why) = verdict {
+        text.push_str(&format!(": {}", one_line(cut_str(why, 200))));
+    }
+    if let Some(files) = *files {
+        text.push_str(&format!(", {} changed", plural(files.into(), "file")));
+    }
+    if let Some(commit) = commit {
+        text.push_str(&format!(", commit {}", cut_str(commit, 8)));
+    }
+    StatusMessage::new(tone, text)
+}
+
+/// What a person asked for; what takes effect at once is told by its effect.
+fn told(command: &Command) -> Option<StatusMessage> {
+    match command {
+        Command::Pause => Some(normal("asked to pause after this iteration")),
+        Command::Say { text } => {
+            let text = one_line(text);
+            Some(normal(format!("note for the next iteration: {text}")))
+        }
+        Command::Cancel { .. } => Some(normal("asked to cancel")),
+        Command::Unpause | Command::Set { .. } | Command::RetryNow | Command::Ping => None,
+    }
 }
 
 fn stop(by: StopBy) -> &'static str {
@@ -321,8 +245,9 @@ pub fn opening(state: &LoopState) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::status_message::QUOTED;
     use descartes_kernel::event::{
-        ExitStatus, FORMAT, GateEnd, LimitKind, LimitTold, Progress, TreeFacts,
+        ExitStatus, FORMAT, GateEnd, LimitKind, LimitTold, Progress, TreeFacts, WaitReason,
     };
     use descartes_kernel::transition::begin;
 
@@ -382,7 +307,7 @@ mod tests {
         let tail = format!("{}\x1b[2Jlast\n", "line\n".repeat(40));
         let got = texts(red_gate(&tail));
         assert_eq!(got[0], "gate red: cargo test (exit code 101, 3.2s)");
-        assert_eq!(got.len(), 1 + GATE_LINES);
+        assert_eq!(got.len(), 1 + QUOTED);
         assert_eq!(got.last().unwrap(), "last");
     }
 

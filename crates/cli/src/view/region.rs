@@ -3,93 +3,31 @@
 
 use std::time::Duration;
 
+use descartes_views::view::{Activity, Head, short_progress};
+
 use super::width::{cut_end, cut_start, one_line, width};
 use super::words;
 use crate::style::{Paint, Tone};
-use descartes_text::units::plural;
-
-/// What is going on.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Doing {
-    /// Between two iterations.
-    Starting,
-    /// The agent works.
-    Agent { command: String, elapsed: Duration },
-    /// A gate runs.
-    Gate {
-        /// Which, from 1.
-        number: usize,
-        /// Of how many.
-        of: usize,
-        command: String,
-        elapsed: Duration,
-    },
-    /// The iteration is measured and committed.
-    Closing,
-    /// The loop waits.
-    Waiting {
-        /// For how long yet.
-        left: Duration,
-        why: String,
-    },
-    /// A person holds it.
-    Paused,
-    /// Tasks are worked on or merged.
-    Tasks {
-        at_work: String,
-        /// Since when the first of them is.
-        elapsed: Duration,
-    },
-}
-
-/// How far a task loop is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tasks {
-    /// Tasks that are done.
-    pub done: u32,
-    pub total: u32,
-    /// The wave under way.
-    pub wave: u32,
-    /// All waves.
-    pub waves: u32,
-    /// Tasks that are blocked.
-    pub blocked: u32,
-}
-
-/// A stop that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopping {
-    No,
-    /// After this iteration.
-    AfterIteration,
-    /// Now, with grace.
-    Now,
-    /// By force.
-    Kill,
-}
 
 /// Everything that the region shows.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The iteration under way, from 1.
-    pub iteration: u32,
-    /// Iterations that are over.
-    pub finished: u32,
-    pub limit: Option<u32>,
+    pub head: Head,
     /// Time of agents and gates in all.
     pub spent: Duration,
     /// Tokens and dollars, where they are known.
     pub cost: Vec<String>,
-    /// What is going on.
-    pub doing: Doing,
-    /// Whether the end was asked for.
-    pub stopping: Stopping,
+    pub activity: Activity,
+    /// What becomes of a stop that was asked for.
+    pub stopping: Option<&'static str>,
     /// The last thing that happened.
     pub last: Option<String>,
     /// Output of a line that has no end yet.
     pub partial: String,
-    /// How far it is, in a task loop.
-    pub tasks: Option<Tasks>,
+    /// The wave under way, in a task loop.
+    pub wave: Option<String>,
+    /// Tasks that are blocked.
+    pub blocked: usize,
 }
 
 /// The terminal that it is for.
@@ -154,129 +92,56 @@ pub fn lines(facts: &Facts, terminal: Terminal) -> Vec<String> {
 /// `iteration 3 of at most 20 [███░░░] · 42s · 12.3k tokens · $0.41`
 fn status_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
     let mut pieces = vec![
-        title(facts, room),
+        piece(9, Tone::Strong, title(&facts.head, room)),
         piece(8, Tone::Normal, words::seconds(facts.spent)),
     ];
-    if let Some(blocked) = facts.tasks.map(|tasks| tasks.blocked).filter(|n| *n > 0) {
-        pieces.push(piece(7, Tone::Warn, format!("{blocked} blocked")));
+    pieces.extend(facts.wave.as_ref().map(|wave| piece(6, Tone::Normal, wave)));
+    if facts.blocked > 0 {
+        pieces.push(piece(7, Tone::Warn, format!("{} blocked", facts.blocked)));
     }
-    // Dollars stand last and matter more than tokens.
     let cost = (4..).zip(&facts.cost);
-    pieces.extend(cost.map(|(importance, text)| piece(importance, Tone::Normal, text.as_str())));
+    pieces.extend(cost.map(|(importance, text)| piece(importance, Tone::Normal, text)));
     let pieces = fitting(pieces, room);
+    // The bar takes what is left, at least its two brackets, a blank and a few cells.
     let left = room.saturating_sub(total(&pieces) + 3);
     let mut texts = painted(&pieces, room, terminal);
-    // The bar takes what room is left, or none.
-    let (finished, limit) = match &facts.tasks {
-        Some(tasks) => (tasks.done, Some(tasks.total)),
-        None => (facts.finished, facts.limit),
-    };
-    if let (Some(limit), true) = (limit, left >= NARROWEST_BAR) {
-        let bar = bar(finished, limit, left.min(WIDEST_BAR), terminal);
+    if let (Some(fraction), NARROWEST_BAR..) = (facts.head.fraction(), left) {
+        let bar = bar(fraction, left.min(WIDEST_BAR), terminal);
         texts[0].push_str(&format!(" {bar}"));
     }
     texts.join(&gap(terminal))
 }
 
-fn title(facts: &Facts, room: usize) -> LinePart {
-    if let Some(tasks) = &facts.tasks {
-        let Tasks {
-            done,
-            total,
-            wave,
-            waves,
-            ..
-        } = tasks;
-        let all = plural(u64::from(*total), "task");
-        let long = format!("{done} of {all}, wave {wave} of {waves}");
-        let text = match width(&long) + 8 <= room {
-            true => long,
-            false => format!("{done}/{total}"),
-        };
-        return piece(9, Tone::Strong, text);
+fn title(head: &Head, room: usize) -> String {
+    let long = head.progress();
+    match width(&long) + 8 <= room {
+        true => long,
+        false => short_progress(head.iteration, head.limit, head.tasks).0,
     }
-    let long = words::iteration(facts.iteration, facts.limit);
-    let text = match facts.limit {
-        _ if width(&long) + 8 <= room => long,
-        Some(limit) => format!("{}/{}", facts.iteration, limit.max(facts.iteration)),
-        None => format!("{}", facts.iteration),
-    };
-    piece(9, Tone::Strong, text)
 }
 
-/// Iterations that are over, against the limit.
-fn bar(finished: u32, limit: u32, cells: usize, terminal: Terminal) -> String {
-    let share = f64::from(finished.min(limit)) / f64::from(limit.max(1));
-    let full = ((cells as f64) * share).floor() as usize;
-    let (on, off) = if terminal.utf8 {
-        ("█", "░")
-    } else {
-        ("#", ".")
+fn bar(fraction: f64, cells: usize, terminal: Terminal) -> String {
+    let full = (cells as f64 * fraction).floor() as usize;
+    let (on, off) = match terminal.utf8 {
+        true => ("█", "░"),
+        false => ("#", "."),
     };
     format!("[{}{}]", on.repeat(full), off.repeat(cells - full))
 }
 
 fn doing_line(facts: &Facts, room: usize, terminal: Terminal) -> String {
-    let stop = match facts.stopping {
-        Stopping::No => None,
-        Stopping::AfterIteration => Some("stopping after this iteration, Ctrl-C again ends it now"),
-        Stopping::Now => Some("ending the agent, Ctrl-C again kills it"),
-        Stopping::Kill => Some("killing the agent"),
-    };
-    if let Some(stop) = stop {
+    if let Some(stop) = facts.stopping {
         return join(vec![piece(9, Tone::Warn, stop)], room, terminal);
     }
-    let (tone, text, since) = match &facts.doing {
-        Doing::Starting => (Tone::Normal, "starting".to_owned(), None),
-        Doing::Agent { command, elapsed } => (
-            Tone::Normal,
-            format!("agent: {}", one_line(command)),
-            Some(*elapsed),
-        ),
-        Doing::Gate {
-            number,
-            of,
-            command,
-            elapsed,
-        } => {
-            let which = if *of > 1 {
-                format!("gate {number} of {of}")
-            } else {
-                "gate".to_owned()
-            };
-            (
-                Tone::Warn,
-                format!("{which}: {}", one_line(command)),
-                Some(*elapsed),
-            )
-        }
-        Doing::Closing => (Tone::Normal, "finishing the iteration".to_owned(), None),
-        Doing::Waiting { left, why } => {
-            let text = format!("waiting {}: {}", words::seconds(*left), one_line(why));
-            (Tone::Warn, text, None)
-        }
-        Doing::Tasks { at_work, elapsed } => (Tone::Normal, one_line(at_work), Some(*elapsed)),
-        Doing::Paused => (
-            Tone::Warn,
-            "paused, continue with: descartes loop unpause".to_owned(),
-            None,
-        ),
-    };
-    let time = since.map(words::seconds).unwrap_or_default();
-    // The time at the end must not be pushed out by a long command.
-    let tail = if time.is_empty() { 0 } else { width(&time) + 3 };
-    let mut pieces = vec![piece(
-        9,
-        tone,
-        cut_end(&text, room.saturating_sub(tail).max(8)),
-    )];
-    if !time.is_empty() {
-        pieces.push(piece(8, Tone::Normal, time));
-    }
+    let Activity { line, elapsed } = &facts.activity;
+    let time = elapsed.map(words::seconds);
+    let tail = time.as_ref().map_or(0, |time| width(time) + GAP);
+    let text = cut_end(&line.text, room.saturating_sub(tail).max(8));
+    let mut pieces = vec![piece(9, line.tone, text)];
+    pieces.extend(time.map(|time| piece(8, Tone::Normal, time)));
     join(pieces, room, terminal)
 }
 
-/// Joins what fits; the first piece is cut where even it does not.
 fn join(pieces: Vec<LinePart>, room: usize, terminal: Terminal) -> String {
     let pieces = fitting(pieces, room);
     painted(&pieces, room, terminal).join(&gap(terminal))
@@ -325,6 +190,7 @@ fn fit_ascii(text: &str, terminal: Terminal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use descartes_views::view::Status;
 
     fn terminal(columns: u16) -> Terminal {
         Terminal {
@@ -335,21 +201,31 @@ mod tests {
         }
     }
 
+    fn doing(text: &str, secs: u64) -> Activity {
+        Activity {
+            line: text.to_owned().into(),
+            elapsed: Some(Duration::from_secs(secs)),
+        }
+    }
+
     fn facts() -> Facts {
         Facts {
-            tasks: None,
-            iteration: 3,
-            finished: 2,
-            limit: Some(20),
+            head: Head {
+                title: "auth".into(),
+                status: Status::Running,
+                iteration: 3,
+                limit: Some(20),
+                tasks: None,
+                started_at: Default::default(),
+                ended_at: None,
+                spent: Default::default(),
+            },
+            wave: None,
+            blocked: 0,
             spent: Duration::from_millis(252_400),
             cost: vec!["12.3k tokens".into(), "$0.41".into()],
-            doing: Doing::Gate {
-                number: 1,
-                of: 2,
-                command: "cargo test --workspace".into(),
-                elapsed: Duration::from_secs(12),
-            },
-            stopping: Stopping::No,
+            activity: doing("gate 1 of 2: cargo test --workspace", 12),
+            stopping: None,
             last: Some("iteration 2: refused by cargo test (exit code 101)".into()),
             partial: String::new(),
         }
@@ -360,7 +236,7 @@ mod tests {
         let got = lines(&facts(), terminal(80)).join("\n");
         insta::assert_snapshot!(got, @r"
         ────────────────────────────────────────────────────────────────────────
-        iteration 3 of at most 20 [██░░░░░░░░░░░░░░░░░░] · 4m12s · 12.3k tokens · $0.41
+        iteration 3 of at most 20 [███░░░░░░░░░░░░░░░░░] · 4m12s · 12.3k tokens · $0.41
         gate 1 of 2: cargo test --workspace · 12s
         iteration 2: refused by cargo test (exit code 101)
         ");
@@ -380,13 +256,10 @@ mod tests {
     #[test]
     fn every_line_fits_every_width() {
         let mut wide = facts();
-        wide.doing = Doing::Agent {
-            command: "日本語 のとても長い コマンド ".repeat(9),
-            elapsed: Duration::from_secs(9_000),
-        };
+        wide.activity = doing(&"日本語 のとても長い コマンド ".repeat(9), 9_000);
         wide.partial = "entwürfe…🎉".repeat(30);
         wide.last = Some("x\ty\n".repeat(60));
-        wide.limit = None;
+        wide.head.limit = None;
         for columns in 20..=200 {
             for facts in [&facts(), &wide] {
                 for line in lines(facts, terminal(columns)) {
@@ -422,51 +295,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_says_what_the_next_ctrl_c_does() {
-        for (stopping, words) in [
-            (Stopping::AfterIteration, "after this iteration"),
-            (Stopping::Now, "again kills"),
-            (Stopping::Kill, "killing"),
-        ] {
-            let got = lines(
-                &Facts {
-                    stopping,
-                    ..facts()
-                },
-                terminal(80),
-            )
-            .join("\n");
-            assert!(got.contains(words), "{got}");
-        }
-    }
-
-    #[test]
-    fn waits_and_pauses_show() {
-        let waiting = Doing::Waiting {
-            left: Duration::from_secs(272),
-            why: "usage limit, resets 3pm".into(),
-        };
-        let got = lines(
-            &Facts {
-                doing: waiting,
-                ..facts()
-            },
-            terminal(80),
-        )
-        .join("\n");
-        assert!(
-            got.contains("waiting 4m32s: usage limit, resets 3pm"),
-            "{got}"
-        );
-        let got = lines(
-            &Facts {
-                doing: Doing::Paused,
-                ..facts()
-            },
-            terminal(80),
-        )
-        .join("\n");
-        assert!(got.contains("descartes loop unpause"), "{got}");
+    fn a_stop_and_the_wave_of_a_task_loop_show() {
+        let mut facts = facts();
+        facts.stopping = Some("ending the agent");
+        let got = lines(&facts, terminal(80)).join("\n");
+        assert!(got.contains("ending the agent"), "{got}");
+        facts.head.tasks = Some((2, 5));
+        facts.wave = Some("wave 1 of 2".into());
+        facts.blocked = 1;
+        let got = &lines(&facts, terminal(100))[1];
+        assert!(got.starts_with("2 of 5 tasks done [████████░"), "{got}");
+        assert!(got.contains("wave 1 of 2 · 1 blocked"), "{got}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use descartes_kernel::outcome::IterativeExitReason as Reason;
 use descartes_kernel::state::{Change, LoopState};
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
+use descartes_views::view::{GateRow, blocked_tasks, marked_tasks};
 
 use super::width::one_line;
 use super::words;
@@ -84,50 +85,44 @@ fn headline(end: &HostEnd, state: &LoopState) -> (Tone, String) {
     match &end.reason {
         reason if reason.is_success() && state.tasks.is_some() => {
             let marked = state.tasks.as_ref().map_or(0, |tasks| tasks.marked.len());
-            let words = match marked {
-                0 => "done: every task".to_owned(),
-                marked => format!(
-                    "done: every task, {} of them marked by others and accepted by --trust-marks",
-                    marked
-                ),
-            };
-            (Tone::Good, words)
-        }
-        Reason::CompletionPromiseDetected if gates > 0 => (
-            Tone::Good,
-            format!(
-                "done: {claim}, proven by {}{}",
-                plural(gates as u64, "gate"),
-                match state.changed_gate_files.is_empty() {
-                    true => "",
-                    false => ", with changed gate files",
+            let marked = match marked {
+                0 => String::new(),
+                marked => {
+                    format!(", {marked} of them marked by others and accepted by --trust-marks")
                 }
-            ),
-        ),
-        Reason::CompletionPromiseDetected => (
-            Tone::Good,
-            format!("done: {claim}, on the agent's word alone (--verify would prove it)"),
-        ),
+            };
+            (Tone::Good, format!("done: every task{marked}"))
+        }
+        Reason::CompletionPromiseDetected if gates > 0 => {
+            let changed = match state.changed_gate_files.is_empty() {
+                true => "",
+                false => ", with changed gate files",
+            };
+            let gates = plural(gates as u64, "gate");
+            (
+                Tone::Good,
+                format!("done: {claim}, proven by {gates}{changed}"),
+            )
+        }
+        Reason::CompletionPromiseDetected => {
+            let alone = "on the agent's word alone (--verify would prove it)";
+            (Tone::Good, format!("done: {claim}, {alone}"))
+        }
         Reason::GatesPassed => (Tone::Good, "done: all gates green".to_owned()),
         Reason::ProcessSuccess => (Tone::Good, "done: the agent exited with code 0".to_owned()),
-        Reason::Running => match end.stop {
-            Some(StopBy::HangUp) => (
-                Tone::Warn,
-                "interrupted: the terminal was closed".to_owned(),
-            ),
-            _ => (Tone::Warn, "interrupted".to_owned()),
-        },
+        Reason::Running if end.stop == Some(StopBy::HangUp) => (
+            Tone::Warn,
+            "interrupted: the terminal was closed".to_owned(),
+        ),
+        Reason::Running => (Tone::Warn, "interrupted".to_owned()),
         Reason::TasksBlocked { tasks, unlanded } if state.has_marks() => {
             let unlanded = unlanded.as_ref().map_or_else(String::new, |work| {
                 format!("; finished work has not landed: {}", work.why)
             });
-            let words = format!("{}{unlanded}", tasks.join(", "));
+            let tasks = one_line(&format!("{}{unlanded}", tasks.join(", ")));
             (
                 Tone::Bad,
-                format!(
-                    "not done: tasks blocked or not proven: {}",
-                    one_line(&words)
-                ),
+                format!("not done: tasks blocked or not proven: {tasks}"),
             )
         }
         reason => (
@@ -142,17 +137,12 @@ fn tasks(state: &LoopState) -> Vec<(&'static str, String)> {
     let Some(tasks) = &state.tasks else {
         return Vec::new();
     };
-    let blocked = tasks.blocked.iter().map(|entry| {
-        let words = format!("{} {}: {}", entry.task_id, entry.title, entry.reason);
+    let blocked = blocked_tasks(tasks).into_iter().map(|task| {
+        let words = format!("{}: {}", task.name(), task.note);
         ("blocked", one_line(&words))
     });
-    let marked = tasks.marked.iter().map(|entry| {
-        let words = format!(
-            "{} {}: {}: marked by others, not proven",
-            entry.task_id,
-            entry.title,
-            entry.words()
-        );
+    let marked = marked_tasks(tasks).into_iter().map(|task| {
+        let words = format!("{}: {}: {}", task.name(), task.status.text, task.note);
         ("marked", one_line(&words))
     });
     blocked.chain(marked).collect()
@@ -160,27 +150,16 @@ fn tasks(state: &LoopState) -> Vec<(&'static str, String)> {
 
 /// The gates as they were last run.
 fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
-    let last = state
-        .summaries
-        .iter()
-        .rev()
-        .find(|summary| !summary.gates.is_empty());
-    let gates = last
-        .map(|summary| summary.gates.as_slice())
-        .unwrap_or_default();
-    let row = |gate: &descartes_kernel::state::GateSummary| {
-        let how = match gate.exit_code {
-            Some(0) => "green".to_owned(),
-            Some(code) => format!("red, exit code {code}"),
-            None => "red, timed out".to_owned(),
-        };
-        let time = words::millis(gate.duration_ms);
+    let judged = state.summaries.iter().rfind(|row| !row.gates.is_empty());
+    let gates = judged.into_iter().flat_map(|row| &row.gates);
+    let row = |gate: GateRow| {
+        let (verdict, time) = (gate.verdict().text, words::millis(gate.duration_ms));
         (
             "gate",
-            format!("{}: {how} ({time})", one_line(&gate.command)),
+            format!("{}: {verdict} ({time})", one_line(&gate.command)),
         )
     };
-    gates.iter().map(row).collect()
+    gates.map(|gate| row(gate.into())).collect()
 }
 
 /// What was changed while the loop ran, by whom and when: a result is worth what its gates were.

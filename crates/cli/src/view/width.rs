@@ -15,6 +15,16 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
+/// The text, and spaces up to so many columns.
+pub fn pad(text: &str, to: usize) -> String {
+    format!("{text}{:1$}", "", to.saturating_sub(width(text)))
+}
+
+/// Spaces up to so many columns, and the text.
+pub fn pad_left(text: &str, to: usize) -> String {
+    format!("{:1$}{text}", "", to.saturating_sub(width(text)))
+}
+
 /// The text in at most `max` columns: its end is cut, and the cut shown.
 pub fn cut_end(text: &str, max: usize) -> String {
     if width(text) <= max {

@@ -7,10 +7,10 @@ use descartes_agents::reader::Source;
 use descartes_client::Brief;
 use descartes_client::logs::LogLine;
 use descartes_kernel::control::Command;
-use descartes_views::view::Life;
+use descartes_views::view::{Life, Status};
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
-use super::list::{Entry, Kind, Show, arrange};
+use super::list::{Entry, Show, arrange, is_live, status};
 use crate::style::Tone;
 
 /// Where keys go.
@@ -294,9 +294,9 @@ impl App {
     pub fn counts(&self) -> (usize, usize, usize) {
         let mut counts = (0, 0, 0);
         for brief in self.briefs.iter().filter(|brief| brief.parent.is_none()) {
-            match Kind::of(brief) {
-                Kind::Waiting | Kind::Paused => counts.1 += 1,
-                kind if kind.is_live() => counts.0 += 1,
+            match status(brief) {
+                Some(Status::Waiting { .. } | Status::Paused) => counts.1 += 1,
+                Some(status) if status.is_live() => counts.0 += 1,
                 _ => counts.2 += 1,
             }
         }
@@ -331,7 +331,7 @@ impl App {
             .filter(|b| b.parent.as_ref() == Some(&id));
         let newest = children
             .clone()
-            .find(|child| Kind::of(child).is_live())
+            .find(|child| is_live(child))
             .or_else(|| children.clone().next());
         newest.map(|child| (child.id.clone(), None))
     }
@@ -394,7 +394,7 @@ impl App {
 
     /// Whether something on the screen changes with the clock.
     pub fn ticks(&self) -> bool {
-        let live = self.briefs.iter().any(|brief| Kind::of(brief).is_live());
+        let live = self.briefs.iter().any(is_live);
         live || self.message.is_some()
     }
 }

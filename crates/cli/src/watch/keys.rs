@@ -3,11 +3,12 @@
 use descartes_agents::reader::Source;
 use descartes_kernel::control::{Command, Grace};
 use descartes_kernel::state::Pause;
+use descartes_views::view::Status;
 
 use super::app::{Act, App, Dialog, END, Focus, Places, Tab};
 use super::detail::LogPlace;
 use super::input::{Key, Mouse};
-use super::list::{Kind, Show};
+use super::list::{Show, status};
 use crate::style::Tone;
 
 /// The longest note that can be typed.
@@ -180,11 +181,11 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
         app.say(Tone::Warn, "no loop is selected");
         return None;
     };
-    let (id, name, kind) = (brief.id.clone(), brief.name.clone(), Kind::of(brief));
+    let (id, name) = (brief.id.clone(), brief.name.clone());
+    let over = matches!(status(brief), Some(Status::Ended { .. }));
     let held = app
         .view()
         .is_some_and(|view| view.state.requests.pause != Pause::No);
-    let open = !matches!(kind, Kind::Done | Kind::Failed);
     let (speaker, iteration) = app.speaker().unwrap_or((id.clone(), None));
     match key {
         Key::Char('o') => {
@@ -199,7 +200,7 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
                 iteration,
             });
         }
-        _ if !open => {
+        _ if over => {
             app.say(Tone::Warn, format!("{name} is over"));
             return None;
         }

@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use descartes_client::Brief;
 use descartes_views::view::Status;
 
-use crate::style::Tone;
-
 /// Which loops are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
@@ -32,57 +30,14 @@ pub enum Depth {
     Child,
 }
 
-/// What kind of standing a loop has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Running,
-    Judging,
-    Waiting,
-    Paused,
-    Ready,
-    Interrupted,
-    Broken,
-    Done,
-    Failed,
+/// How a loop stands; `None` where that cannot be read.
+pub fn status(brief: &Brief) -> Option<&Status> {
+    brief.standing.as_ref().ok().map(|brief| &brief.status)
 }
 
-impl Kind {
-    /// The kind of this loop.
-    pub fn of(brief: &Brief) -> Self {
-        match &brief.standing {
-            Err(_) => Self::Broken,
-            Ok(standing) => Self::of_status(&standing.status),
-        }
-    }
-
-    /// The kind of this status.
-    pub fn of_status(status: &Status) -> Self {
-        match status {
-            Status::Running => Self::Running,
-            Status::Judging => Self::Judging,
-            Status::Waiting { .. } => Self::Waiting,
-            Status::Paused => Self::Paused,
-            Status::Ready => Self::Ready,
-            Status::Interrupted => Self::Interrupted,
-            Status::Ended { reason } if reason.is_success() => Self::Done,
-            Status::Ended { .. } => Self::Failed,
-        }
-    }
-
-    /// Whether a process works on it.
-    pub fn is_live(self) -> bool {
-        self <= Self::Ready
-    }
-
-    pub fn tone(self) -> Tone {
-        match self {
-            Self::Running | Self::Judging => Tone::Strong,
-            Self::Waiting | Self::Paused | Self::Interrupted => Tone::Warn,
-            Self::Ready => Tone::Normal,
-            Self::Done => Tone::Good,
-            Self::Broken | Self::Failed => Tone::Bad,
-        }
-    }
+/// Whether a process works on it.
+pub fn is_live(brief: &Brief) -> bool {
+    status(brief).is_some_and(Status::is_live)
 }
 
 /// Orders and nests the loops: live ones first, then the newest. The children of a task loop
@@ -104,11 +59,11 @@ pub fn arrange(briefs: &[Brief], show: Show, filter: &str, chosen: Option<&str>)
     }
     let matches = |brief: &Brief| is_meant(brief, filter);
     let mut tops: Vec<&Brief> = briefs.iter().filter(|b| parent(b).is_none()).collect();
-    tops.sort_by_key(|brief| !Kind::of(brief).is_live());
+    tops.sort_by_key(|brief| !is_live(brief));
     let mut entries = Vec::new();
     for top in tops {
         let below = children.get(top.id.as_str()).map_or(&[][..], Vec::as_slice);
-        if show == Show::Open && !Kind::of(top).is_live() && chosen != Some(&top.id) {
+        if show == Show::Open && !is_live(top) && chosen != Some(&top.id) {
             continue;
         }
         let found: Vec<&&Brief> = below.iter().filter(|child| matches(child)).collect();
@@ -139,10 +94,7 @@ pub fn arrange(briefs: &[Brief], show: Show, filter: &str, chosen: Option<&str>)
 }
 
 fn is_meant(brief: &Brief, filter: &str) -> bool {
-    let label = match &brief.standing {
-        Ok(standing) => standing.status.label(),
-        Err(_) => "unreadable".to_owned(),
-    };
+    let label = status(brief).map_or("unreadable", Status::label);
     let text = format!(
         "{} {} {label} {}",
         brief.name,
@@ -152,18 +104,6 @@ fn is_meant(brief: &Brief, filter: &str) -> bool {
     let text = text.to_lowercase();
     let mut words = filter.split_whitespace();
     words.all(|word| text.contains(&word.to_lowercase()))
-}
-
-/// How far a loop is, in a few columns.
-pub fn progress(brief: &Brief) -> String {
-    match &brief.standing {
-        Err(_) => "?".to_owned(),
-        Ok(standing) => match (standing.tasks, standing.limit) {
-            (Some((done, total)), _) => format!("{done}/{total}"),
-            (None, Some(limit)) => format!("{}/{limit}", standing.iterations),
-            (None, None) => standing.iterations.to_string(),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ fn a_page_tells_what_was_asked_how_it_ended_and_on_what_evidence() {
         "Completed (promise)",
         "All gates passed when last run (iteration 2)",
         "test -e done-2",
-        "exit code 0",
+        "green",
         "exit code 1",
         "checked",
         "budget $10.00",

@@ -28,14 +28,18 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
     let sent = handle.send_within(command, ANSWER);
     let mut ticket = match sent.map_err(|error| words(&error))? {
         Sent::Live(ticket) => ticket,
-        Sent::Recorded(_) => return Ok("noted for the next resume: the loop is not running".into()),
+        Sent::Recorded(_) => {
+            return Ok(
+                "recorded: takes effect at the next resume (the loop is not running)".into(),
+            );
+        }
         Sent::Signalled { pid } => return Ok(format!("process {pid} was asked to end")),
     };
     match ticket.effect(EFFECT) {
         Ok(ControlEffect::Done(message)) if message == "done" => Ok(done(command).to_owned()),
         Ok(ControlEffect::Done(message)) => Ok(message),
         Ok(ControlEffect::Pending) => Ok(accepted(command).to_owned()),
-        Ok(ControlEffect::HostGone) => Ok("taken; the loop's process is gone".to_owned()),
+        Ok(ControlEffect::HostGone) => Ok("accepted; the loop's process has exited".to_owned()),
         Err(error) => Err(words(&error)),
     }
 }
@@ -43,18 +47,18 @@ pub fn send(desk: &Desk, id: &str, command: &control::Command) -> Result<String,
 /// For loops that say no more than that it is done.
 fn done(command: &control::Command) -> &'static str {
     match command {
-        control::Command::Pause => "it is held",
-        control::Command::Unpause => "it goes on",
+        control::Command::Pause => "paused",
+        control::Command::Unpause => "continuing",
         _ => "done",
     }
 }
 
 fn accepted(command: &control::Command) -> &'static str {
     match command {
-        control::Command::Pause => "it will hold after this iteration",
-        control::Command::Cancel { .. } => "the agent is asked to end",
-        control::Command::Say { .. } => "the next iteration will be told",
-        _ => "taken",
+        control::Command::Pause => "will pause after this iteration",
+        control::Command::Cancel { .. } => "cancelling: the agent was asked to stop",
+        control::Command::Say { .. } => "the next iteration gets the note",
+        _ => "accepted",
     }
 }
 
@@ -79,7 +83,7 @@ fn run<W: AsRef<OsStr>>(words: &[W], folder: Option<&Path>) -> Result<Output, St
     debug!(program = %program.display(), "calling the command line");
     command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!(
-            "the command line `{}` is not there: install it in a checkout of descartes with `cargo install --path crates/cli`",
+            "cannot find `{}`: install it from a checkout of descartes with `cargo install --path crates/cli`",
             program.display()
         ),
         _ => format!("cannot start {}: {error}", program.display()),
@@ -90,7 +94,7 @@ fn run<W: AsRef<OsStr>>(words: &[W], folder: Option<&Path>) -> Result<Output, St
 pub fn agents() -> Result<Vec<Agent>, String> {
     let output = run(&["agents", "--json"], None)?;
     let all: Vec<Value> = serde_json::from_slice(&output.stdout)
-        .map_err(|_| format!("no list of agents: {}", told(&output.stderr)))?;
+        .map_err(|_| format!("cannot list agents: {}", told(&output.stderr)))?;
     let agent = |value: &Value| {
         let text = |key: &str| value.get(key)?.as_str().map(str::to_owned);
         let installed = value.get("installed").and_then(Value::as_bool);
@@ -107,7 +111,7 @@ pub fn agents() -> Result<Vec<Agent>, String> {
 pub fn start(words: &[String], folder: &Path) -> Result<String, Refused> {
     let refused = |field, message: String| Refused { field, message };
     if !folder.is_dir() {
-        let message = format!("there is no folder {}", folder.display());
+        let message = format!("no such directory: {}", folder.display());
         return Err(refused(Some(Field::Folder), message));
     }
     let output = run(words, Some(folder)).map_err(|message| refused(None, message))?;
@@ -154,7 +158,7 @@ pub fn open_folder(desk: &Desk, id: &str) -> Result<String, String> {
     match opened {
         Ok(status) if status.success() => Ok(format!("the logs are in {}", folder.display())),
         _ => Err(format!(
-            "no file manager opened it; the logs are in {}",
+            "no file manager could open it; the logs are in {}",
             folder.display()
         )),
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use descartes_client::{ClientError, Fleet, Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::transition::apply;
-use descartes_views::view::{Life, Story};
+use descartes_views::view::{Life, Story, TaskLanes};
 use iced::Subscription;
 use iced::futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use tracing::warn;
@@ -179,10 +179,13 @@ fn watch(desk: &Desk, post: &FeedSender) -> Result<(), ClientError> {
     // Before the state: what is written in between then comes twice, not never.
     let recent = handle.recent(RECENT)?;
     let (mut state, mut follower) = handle.follow(Output::Growth)?;
-    let mut story = Story::new(KEPT);
-    let known = recent.iter().filter(|record| record.seq <= state.seq);
-    known.for_each(|record| story.push(record));
+    let (mut story, mut lanes) = (Story::new(KEPT), TaskLanes::default());
+    for record in recent.iter().filter(|record| record.seq <= state.seq) {
+        story.push(record);
+        lanes.push(record);
+    }
     story.take_state(&state);
+    lanes.take_state(&state);
     drop(recent);
     let mut speaks = Speaking::default();
     let (mut changed, mut printed) = (true, None);
@@ -192,6 +195,7 @@ fn watch(desk: &Desk, post: &FeedSender) -> Result<(), ClientError> {
             match news {
                 LoopUpdate::Record(record) => {
                     story.push(&record);
+                    lanes.push(&record);
                     apply(&mut state, &record)?;
                     changed = true;
                 }
@@ -211,6 +215,7 @@ fn watch(desk: &Desk, post: &FeedSender) -> Result<(), ClientError> {
                 state: state.clone(),
                 life: follower.life(),
                 story: story.clone(),
+                lanes: lanes.clone(),
             })));
             records.shown();
         }

@@ -100,7 +100,7 @@ impl Permissions {
     /// As people read it.
     pub fn label(self) -> &'static str {
         match self {
-            Self::Agent => "as the agent is set up",
+            Self::Agent => "the agent's own settings",
             Self::Edit => "edit files",
             Self::All => "anything",
         }
@@ -175,9 +175,12 @@ impl Form {
         }
         let folder = self.text(Field::Folder).trim().to_owned();
         if folder.is_empty() {
-            self.wrong(Field::Folder, "where should the agent work?");
+            self.wrong(Field::Folder, "enter the directory to work in");
         } else if !folder.starts_with('/') {
-            self.wrong(Field::Folder, "give the whole path, from the first /");
+            self.wrong(
+                Field::Folder,
+                "must be an absolute path (e.g. /home/me/project)",
+            );
         }
         let right = self.errors.is_empty();
         right.then(|| (words, PathBuf::from(folder)))
@@ -190,9 +193,14 @@ impl Form {
     fn agent(&mut self, words: &mut Vec<String>) {
         let command = self.text(Field::Agent).trim().to_owned();
         match shell_words::split(&command) {
-            Ok(parts) if parts.is_empty() => self.wrong(Field::Agent, "which agent?"),
+            Ok(parts) if parts.is_empty() => {
+                self.wrong(Field::Agent, "enter the command of an agent")
+            }
             Ok(_) => words.push(format!("--command={command}")),
-            Err(_) => self.wrong(Field::Agent, "a quotation mark is not closed"),
+            Err(_) => self.wrong(
+                Field::Agent,
+                "not valid shell syntax: a quote is not closed",
+            ),
         }
     }
 
@@ -200,12 +208,12 @@ impl Form {
         let prompt = self.prompt.text().trim().to_owned();
         let file = self.text(Field::PromptFile).trim().to_owned();
         match (prompt.is_empty(), file.is_empty()) {
-            (true, true) => self.wrong(
-                Field::Prompt,
-                "what is to be done? Write it, or name a file",
-            ),
+            (true, true) => self.wrong(Field::Prompt, "enter a prompt, or name a prompt file"),
             (false, false) => {
-                self.wrong(Field::PromptFile, "either a prompt or a file, not both");
+                self.wrong(
+                    Field::PromptFile,
+                    "use either a prompt or a prompt file, not both",
+                );
             }
             // In one word: a text may begin as a flag does.
             (false, true) => words.push(format!("--prompt={prompt}")),
@@ -218,7 +226,7 @@ impl Form {
         if promise.is_empty() {
             words.push("--no-promise".to_owned());
         } else if promise.contains('<') || promise.len() > 256 {
-            self.wrong(Field::Promise, "at most 256 letters, without <");
+            self.wrong(Field::Promise, "must be at most 256 characters, without <");
         } else {
             words.push(format!("--completion-promise={promise}"));
         }
@@ -231,12 +239,12 @@ impl Form {
     fn limits(&mut self, words: &mut Vec<String>) {
         let iterations = self.text(Field::MaxIterations).trim().to_owned();
         match &*iterations {
-            "" => self.wrong(Field::MaxIterations, "a number, or the word unlimited"),
+            "" => self.wrong(Field::MaxIterations, "must be a number, or unlimited"),
             "unlimited" => words.extend(["--max-iterations".to_owned(), iterations]),
             number => match number.parse::<u32>() {
-                Ok(0) => self.wrong(Field::MaxIterations, "at least 1, or the word unlimited"),
+                Ok(0) => self.wrong(Field::MaxIterations, "must be at least 1, or unlimited"),
                 Ok(_) => words.extend(["--max-iterations".to_owned(), iterations]),
-                Err(_) => self.wrong(Field::MaxIterations, "a number, or the word unlimited"),
+                Err(_) => self.wrong(Field::MaxIterations, "must be a number, or unlimited"),
             },
         }
         let checks: [(Field, &str, Check); 3] = [

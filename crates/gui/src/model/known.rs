@@ -1,7 +1,7 @@
 //! What is known of a loop and of the agents here.
 
 use descartes_kernel::state::LoopState;
-use descartes_views::view::{Life, Story};
+use descartes_views::view::{Life, Story, TaskLanes};
 
 /// How a loop stands.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub struct Stands {
     pub life: Life,
     /// The last iterations, waits and notes.
     pub story: Story,
+    /// Attempts at tasks.
+    pub lanes: TaskLanes,
 }
 
 /// An agent that is installed.

@@ -18,8 +18,10 @@ pub enum Follow {
 }
 
 /// The output as it is shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LogView {
+    /// The loop whose output it is.
+    pub id: String,
     /// The iteration; `None` is the newest.
     pub iteration: Option<u32>,
     pub source: Source,
@@ -39,37 +41,29 @@ pub struct LogView {
     stale: bool,
 }
 
-impl Default for LogView {
-    fn default() -> Self {
+impl LogView {
+    /// That of a loop, not read yet.
+    pub fn of(id: &str) -> Self {
         Self {
-            iteration: None,
-            source: Source::Stdout,
-            window: LogWindow::default(),
-            top: 0,
-            fits: 0.0,
-            follow: Follow::Tail,
-            trouble: None,
-            waiting: false,
-            stale: false,
+            id: id.to_owned(),
+            ..Self::default()
         }
     }
-}
 
-impl LogView {
     /// Shows another log, from its end.
-    pub fn open(&mut self, id: &str, iteration: Option<u32>, source: Source) -> LogRequest {
-        let fits = self.fits;
+    pub fn open(&mut self, iteration: Option<u32>, source: Source) -> LogRequest {
         *self = Self {
+            id: std::mem::take(&mut self.id),
             iteration,
             source,
-            fits,
+            fits: self.fits,
             ..Self::default()
         };
-        self.ask(id, LogPosition::End, None)
+        self.ask(LogPosition::End, None)
     }
 
     /// There is more to read at the end; asks for it if it is wanted, one read at a time.
-    pub fn grown(&mut self, id: &str) -> Option<LogRequest> {
+    pub fn grown(&mut self) -> Option<LogRequest> {
         if self.follow == Follow::Held || self.iteration.is_some() {
             return None;
         }
@@ -77,13 +71,13 @@ impl LogView {
             self.stale = true;
             return None;
         }
-        Some(self.ask(id, LogPosition::End, None))
+        Some(self.ask(LogPosition::End, None))
     }
 
-    fn ask(&mut self, id: &str, place: LogPosition, anchor: Option<(u64, i64)>) -> LogRequest {
+    fn ask(&mut self, place: LogPosition, anchor: Option<(u64, i64)>) -> LogRequest {
         self.waiting = true;
         LogRequest {
-            id: id.to_owned(),
+            id: self.id.clone(),
             iteration: self.iteration,
             source: self.source,
             place,
@@ -122,7 +116,7 @@ impl LogView {
             }
         }
         let again = std::mem::take(&mut self.stale) && self.follow == Follow::Tail;
-        again.then(|| self.ask(&request.id, LogPosition::End, None))
+        again.then(|| self.ask(LogPosition::End, None))
     }
 
     /// Whether it shows the end of this already.
@@ -136,7 +130,7 @@ impl LogView {
     }
 
     /// Moves by so many lines; reads on where the window ends.
-    pub fn by(&mut self, id: &str, lines: i64) -> Option<LogRequest> {
+    pub fn by(&mut self, lines: i64) -> Option<LogRequest> {
         let at = i64::try_from(self.top).unwrap_or(0) + lines;
         let last = i64::try_from(self.last_top()).unwrap_or(0);
         let at_end = self.window.end >= self.window.size;
@@ -146,7 +140,7 @@ impl LogView {
         if at < 0 && self.window.begin > 0 && !self.waiting {
             let begin = self.window.begin;
             let place = LogPosition::From(begin.saturating_sub(BACK));
-            return Some(self.ask(id, place, Some((begin, at))));
+            return Some(self.ask(place, Some((begin, at))));
         }
         if at > last && !at_end && !self.waiting {
             let offset = self
@@ -154,7 +148,7 @@ impl LogView {
                 .lines
                 .get(self.top)
                 .map_or(0, |line| line.offset);
-            return Some(self.ask(id, LogPosition::From(offset), Some((offset, lines))));
+            return Some(self.ask(LogPosition::From(offset), Some((offset, lines))));
         }
         self.top = usize::try_from(at.clamp(0, last)).unwrap_or(0);
         if at >= last && at_end {
@@ -164,13 +158,13 @@ impl LogView {
     }
 
     /// Moves so that this part of the log is above.
-    pub fn seek_part(&mut self, id: &str, part: f32) -> Option<LogRequest> {
+    pub fn seek_part(&mut self, part: f32) -> Option<LogRequest> {
         let offset = (f64::from(part) * self.window.size as f64) as u64;
-        self.seek(id, offset)
+        self.seek(offset)
     }
 
     /// Moves to a byte.
-    fn seek(&mut self, id: &str, offset: u64) -> Option<LogRequest> {
+    fn seek(&mut self, offset: u64) -> Option<LogRequest> {
         self.follow = Follow::Held;
         let lines = &self.window.lines;
         let at = lines.partition_point(|line| line.offset < offset);
@@ -182,18 +176,18 @@ impl LogView {
         if self.waiting {
             return None;
         }
-        Some(self.ask(id, LogPosition::From(offset), Some((offset, 0))))
+        Some(self.ask(LogPosition::From(offset), Some((offset, 0))))
     }
 
     /// Moves to the first byte.
-    pub fn rewind(&mut self, id: &str) -> Option<LogRequest> {
-        self.seek(id, 0)
+    pub fn rewind(&mut self) -> Option<LogRequest> {
+        self.seek(0)
     }
 
     /// Moves to the end and stays there.
-    pub fn end(&mut self, id: &str) -> LogRequest {
+    pub fn end(&mut self) -> LogRequest {
         self.follow = Follow::Tail;
-        self.ask(id, LogPosition::End, None)
+        self.ask(LogPosition::End, None)
     }
 
     /// The visible lines.

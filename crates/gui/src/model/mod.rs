@@ -117,8 +117,9 @@ pub enum Notice {
 }
 
 /// Parts of a loop's page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tab {
+    #[default]
     /// History and output.
     Overview,
     /// The output alone.
@@ -150,7 +151,7 @@ pub enum Agents {
 }
 
 /// The loop that is shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Chosen {
     pub id: String,
     /// How it stands, once that is known.
@@ -184,15 +185,9 @@ impl Chosen {
     /// A loop of which nothing is known yet.
     pub fn new(id: String) -> Self {
         Self {
+            log: LogView::of(&id),
             id,
-            stands: None,
-            trouble: None,
-            tab: Tab::Overview,
-            table: Table::default(),
-            log: LogView::default(),
-            note: String::new(),
-            sending: None,
-            width: 0.0,
+            ..Self::default()
         }
     }
 

@@ -1,5 +1,6 @@
 //! Keys. Each has a button, and `?` lists them.
 
+use descartes_agents::reader::Source;
 use iced::keyboard::key::Named;
 use iced::keyboard::{Key, Modifiers};
 
@@ -12,27 +13,27 @@ const SCREEN: f32 = 300.0;
 
 /// Every key and what it does, as the help shows it.
 pub const KEYS: [(&str, &str); 21] = [
-    ("j, k or Down, Up", "next loop, loop before"),
+    ("j, k or Down, Up", "next or previous loop"),
     ("n", "start a new loop"),
-    ("p", "pause, or go on"),
-    ("g", "resume: go on with a loop that is not running"),
+    ("p", "pause or unpause"),
+    ("g", "resume a loop that is not running"),
     ("c", "cancel (asks first)"),
-    ("s", "say something to the next iteration"),
-    ("r", "retry now, while it waits"),
+    ("s", "send a note to the next iteration"),
+    ("r", "retry now instead of waiting"),
     ("l", "view logs"),
     ("1, 2, 3, 4", "overview, output, waves, pictures"),
     ("PgUp, PgDn, Home, End", "scroll the output, or the page"),
     ("with Shift", "scroll the history"),
-    ("[ and ]", "output of the iteration before, after"),
-    ("e", "standard output or error output"),
-    ("o", "open the folder of the logs"),
-    ("t", "light or dark"),
-    ("Tab, Shift+Tab", "next field or button, the one before"),
-    ("Enter, Space", "press the button that has the ring"),
-    ("y, n", "yes and no, where it asks"),
-    ("Ctrl+Enter", "start the loop of the form"),
-    ("Esc", "close, go back, take an error away"),
-    ("? and Ctrl+Q", "these keys; close the window"),
+    ("[ and ]", "output of the previous or next iteration"),
+    ("e", "switch between stdout and stderr"),
+    ("o", "open the log directory"),
+    ("t", "switch between light and dark"),
+    ("Tab, Shift+Tab", "next or previous field or button"),
+    ("Enter, Space", "press the focused button"),
+    ("y, n", "answer a question"),
+    ("Ctrl+Enter", "start the new loop"),
+    ("Esc", "close, go back, dismiss a message"),
+    ("? and Ctrl+Q", "show these keys; close the window"),
 ];
 
 /// A key that no field wanted.
@@ -148,26 +149,21 @@ fn on_output(model: &mut Model, key: &Key) -> Vec<Effect> {
     if matches!(chosen.tab, Tab::Waves | Tab::Pictures) {
         return scroll(model.page, key);
     }
-    let id = chosen.id.clone();
     let page = chosen.log.fits.floor().max(2.0) - 1.0;
     match key.as_ref() {
         Key::Named(Named::PageUp) => page::update(model, Message::Wheel(Area::Log, -page)),
         Key::Named(Named::PageDown) => page::update(model, Message::Wheel(Area::Log, page)),
         Key::Named(Named::Home) => {
-            let read = chosen.log.rewind(&id);
+            let read = chosen.log.rewind();
             read.into_iter().map(Effect::ReadLog).collect()
         }
-        Key::Named(Named::End) => vec![Effect::ReadLog(chosen.log.end(&id))],
+        Key::Named(Named::End) => vec![Effect::ReadLog(chosen.log.end())],
         Key::Character("[") => iteration(model, -1),
         Key::Character("]") => iteration(model, 1),
         Key::Character("e") => {
             let source = match chosen.log.source {
-                descartes_agents::reader::Source::Stdout => {
-                    descartes_agents::reader::Source::Stderr
-                }
-                descartes_agents::reader::Source::Stderr => {
-                    descartes_agents::reader::Source::Stdout
-                }
+                Source::Stdout => Source::Stderr,
+                Source::Stderr => Source::Stdout,
             };
             page::update(model, Message::Stream(source))
         }

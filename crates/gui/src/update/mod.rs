@@ -110,7 +110,7 @@ pub fn choose(model: &mut Model, id: String) -> Vec<Effect> {
 pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
     match button {
         Button::NewLoop | Button::Start | Button::Back => return form::press(model, button),
-        Button::Theme => model.mode = model.mode.other(),
+        Button::Theme => model.mode = crate::theme::other(model.mode),
         Button::Help => {
             model.dialog = match model.dialog {
                 Some(Dialog::Help) => None,

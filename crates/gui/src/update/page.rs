@@ -3,7 +3,7 @@
 use descartes_kernel::control::{Command, Grace};
 use descartes_views::view::{Life, Status};
 
-use crate::message::{Button, Effect, Followed, Message};
+use crate::message::{Button, Effect, Followed, LogRequest, Message};
 use crate::model::Stands;
 use crate::model::log::Follow;
 use crate::model::table::CHUNK;
@@ -28,12 +28,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             }
         },
         Message::Log(request, read) if request.id == chosen.id => {
-            return chosen
-                .log
-                .take(&request, read)
-                .into_iter()
-                .map(Effect::ReadLog)
-                .collect();
+            return read_log(chosen.log.take(&request, read));
         }
         Message::Tab(tab) => chosen.tab = tab,
         Message::Row(iteration) => {
@@ -41,16 +36,14 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             let total = chosen.total();
             chosen.table.show(iteration, total);
             let mut effects = rows(chosen);
-            let id = chosen.id.clone();
-            let source = chosen.log.source;
-            let read = chosen.log.open(&id, Some(iteration), source);
+            let read = chosen.log.open(Some(iteration), chosen.log.source);
             effects.push(Effect::ReadLog(read));
             return effects;
         }
         Message::Newest => return newest(chosen),
         Message::Stream(source) => {
-            let (id, iteration) = (chosen.id.clone(), chosen.log.iteration);
-            return vec![Effect::ReadLog(chosen.log.open(&id, iteration, source))];
+            let read = chosen.log.open(chosen.log.iteration, source);
+            return read_log(Some(read));
         }
         Message::Note(text) => chosen.note = text,
         Message::Sized(Area::History, size) => {
@@ -60,7 +53,7 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Sized(Area::Log, size) => {
             chosen.log.fits = size.height / output::LINE;
             if chosen.log.follow == Follow::Tail {
-                chosen.log.by(&chosen.id, i64::MAX / 2);
+                chosen.log.by(i64::MAX / 2);
             }
         }
         Message::Sized(Area::Pictures, size) => chosen.width = size.width,
@@ -75,14 +68,10 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             return rows(chosen);
         }
         Message::Wheel(Area::Log, lines) => {
-            let id = chosen.id.clone();
-            let read = chosen.log.by(&id, lines.round() as i64);
-            return read.into_iter().map(Effect::ReadLog).collect();
+            return read_log(chosen.log.by(lines.round() as i64));
         }
         Message::Drag(Area::Log, part) => {
-            let id = chosen.id.clone();
-            let read = chosen.log.seek_part(&id, part);
-            return read.into_iter().map(Effect::ReadLog).collect();
+            return read_log(chosen.log.seek_part(part));
         }
         _ => {}
     }
@@ -92,8 +81,11 @@ pub fn update(model: &mut Model, message: Message) -> Vec<Effect> {
 /// Shows the newest output again, and stays with it.
 pub fn newest(chosen: &mut Chosen) -> Vec<Effect> {
     chosen.table.chosen = None;
-    let (id, source) = (chosen.id.clone(), chosen.log.source);
-    vec![Effect::ReadLog(chosen.log.open(&id, None, source))]
+    read_log(Some(chosen.log.open(None, chosen.log.source)))
+}
+
+fn read_log(request: Option<LogRequest>) -> Vec<Effect> {
+    request.into_iter().map(Effect::ReadLog).collect()
 }
 
 /// Asks for rows that are to be seen and are not there.
@@ -121,15 +113,7 @@ fn followed(chosen: &mut Chosen, news: Followed) -> Vec<Effect> {
             chosen.trouble = Some(trouble);
             Vec::new()
         }
-        Followed::Output(_) => {
-            let id = chosen.id.clone();
-            chosen
-                .log
-                .grown(&id)
-                .into_iter()
-                .map(Effect::ReadLog)
-                .collect()
-        }
+        Followed::Output(_) => read_log(chosen.log.grown()),
         Followed::Stands(stands) => stood(chosen, *stands),
     }
 }
@@ -158,8 +142,7 @@ fn stood(chosen: &mut Chosen, stands: Stands) -> Vec<Effect> {
     }
     let mut effects = rows(chosen);
     if first || new_run {
-        let id = chosen.id.clone();
-        effects.extend(chosen.log.grown(&id).map(Effect::ReadLog));
+        effects.extend(read_log(chosen.log.grown()));
     }
     effects
 }
@@ -171,7 +154,7 @@ pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
     };
     match button {
         Button::Pause if can_pause(chosen) => send(chosen, "Pausing …", Command::Pause),
-        Button::Unpause if chosen.is_paused() => send(chosen, "Going on …", Command::Unpause),
+        Button::Unpause if chosen.is_paused() => send(chosen, "Unpausing …", Command::Unpause),
         Button::Cancel if can_cancel(chosen) => {
             model.dialog = Some(Dialog::Cancel);
             // The button that ends nothing comes first.
@@ -180,16 +163,16 @@ pub fn press(model: &mut Model, button: Button) -> Vec<Effect> {
         Button::ReallyCancel if model.dialog == Some(Dialog::Cancel) => {
             model.dialog = None;
             let grace = Grace::Ask;
-            send(chosen, "Ending …", Command::Cancel { grace })
+            send(chosen, "Cancelling …", Command::Cancel { grace })
         }
         Button::Resume => resume(chosen),
-        Button::RetryNow if is_waiting(chosen) => send(chosen, "Trying again …", Command::RetryNow),
+        Button::RetryNow if is_waiting(chosen) => send(chosen, "Retrying …", Command::RetryNow),
         Button::Say => {
             let text = chosen.note.trim().to_owned();
             if text.is_empty() {
                 return vec![Effect::Focus("note")];
             }
-            send(chosen, "Saying …", Command::Say { text })
+            send(chosen, "Sending …", Command::Say { text })
         }
         Button::ViewLogs => {
             chosen.tab = Tab::Output;
@@ -216,7 +199,7 @@ fn resume(chosen: &mut Chosen) -> Vec<Effect> {
         words: words.map(str::to_owned).collect(),
         folder: folder.unwrap_or_default(),
     };
-    chosen.sending = Some("Going on …");
+    chosen.sending = Some("Resuming …");
     vec![effect]
 }
 
@@ -233,7 +216,7 @@ fn send(chosen: &mut Chosen, doing: &'static str, command: Command) -> Vec<Effec
 pub fn sent(model: &mut Model, id: &str, answer: Result<String, String>) -> Vec<Effect> {
     let chosen = model.chosen.as_mut().filter(|chosen| chosen.id == id);
     if let Some(chosen) = chosen
-        && chosen.sending.take() == Some("Saying …")
+        && chosen.sending.take() == Some("Sending …")
         && answer.is_ok()
     {
         chosen.note.clear();

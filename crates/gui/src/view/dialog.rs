@@ -30,9 +30,9 @@ fn cancel(model: &Model) -> Element<'_, Message> {
     let no = parts::does(no, Message::Press(Button::KeepRunning));
     column![
         text(format!("Cancel {name}?")).size(17).font(font::STRONG),
-        text("Its agent and everything it started are ended. Work in the files stays.")
+        text("The agent and every process it started are stopped. Changes to files are kept.")
             .size(13)
-            .style(style::ink(Tone::Muted)),
+            .style(style::ink(Tone::Dim)),
         row![space::horizontal(), no, yes].spacing(8),
     ]
     .spacing(14)
@@ -44,7 +44,7 @@ fn help<'a>() -> Element<'a, Message> {
     let lines = KEYS.into_iter().map(|(keys, what)| {
         row![
             container(text(keys).size(12).font(font::MONO)).width(170),
-            text(what).size(13).style(style::ink(Tone::Muted)),
+            text(what).size(13).style(style::ink(Tone::Dim)),
         ]
         .into()
     });

@@ -18,85 +18,43 @@ pub fn view(model: &Model) -> Element<'_, Message> {
     let prompt = editor(
         &form.prompt,
         Field::Prompt,
-        "What is to be done?",
+        "What should the agent do?",
         110.0,
         Message::Prompt,
     );
     let gates = editor(
         &form.gates,
         Field::Gates,
-        "Commands that must succeed, one a line: cargo test",
+        "Commands that must succeed, one per line, e.g. cargo test",
         64.0,
         Message::Gates,
     );
+    let field = |field, label, hint| labelled(model, field, label, line(model, field, hint));
+    let agent = column![line(model, Field::Agent, "claude"), agents(model)].spacing(6);
+    let file_hint = "PROMPT.md, read again at every iteration";
     let fields = column![
         text("New loop").size(22).font(font::STRONG),
-        labelled(
-            model,
-            Field::Agent,
-            "Agent",
-            column![line(model, Field::Agent, "claude"), agents(model)].spacing(6)
-        ),
-        labelled(
-            model,
-            Field::Folder,
-            "Folder",
-            line(model, Field::Folder, "/home/…")
-        ),
+        labelled(model, Field::Agent, "Agent", agent),
+        field(Field::Folder, "Directory", "/home/…"),
         labelled(model, Field::Prompt, "Prompt", prompt),
-        labelled(
-            model,
-            Field::PromptFile,
-            "or prompt file",
-            line(
-                model,
-                Field::PromptFile,
-                "PROMPT.md, read again at every iteration"
-            ),
-        ),
+        field(Field::PromptFile, "or prompt file", file_hint),
         labelled(model, Field::Gates, "Gates", gates),
-        labelled(
-            model,
-            Field::Promise,
-            "Promise",
-            line(model, Field::Promise, "none: the gates alone decide"),
-        ),
-        labelled(
-            model,
+        field(Field::Promise, "Promise", "none: the gates alone decide"),
+        field(
             Field::MaxIterations,
-            "At most",
-            line(model, Field::MaxIterations, "iterations, or unlimited"),
+            "Max iterations",
+            "a number, or unlimited"
         ),
-        labelled(
-            model,
-            Field::MaxDuration,
-            "Time",
-            line(model, Field::MaxDuration, "no limit; 8h")
-        ),
-        labelled(
-            model,
-            Field::MaxCost,
-            "Cost",
-            line(model, Field::MaxCost, "no limit; $5")
-        ),
-        labelled(
-            model,
-            Field::MaxTokens,
-            "Tokens",
-            line(model, Field::MaxTokens, "no limit; 2M")
-        ),
+        field(Field::MaxDuration, "Max duration", "no limit; e.g. 8h"),
+        field(Field::MaxCost, "Max cost", "no limit; e.g. $5"),
+        field(Field::MaxTokens, "Max tokens", "no limit; e.g. 2M"),
         labelled(
             model,
             Field::Permissions,
-            "It may",
+            "Permissions",
             permissions(form.permissions)
         ),
-        labelled(
-            model,
-            Field::Name,
-            "Name",
-            line(model, Field::Name, "made up")
-        ),
+        field(Field::Name, "Name", "generated"),
     ]
     .push(parts::slot(
         form.trouble
@@ -124,7 +82,7 @@ fn labelled<'a>(
     let error = model.form.errors.get(&field);
     let error = error.map(|error| text(error).size(12).style(style::ink(Tone::Bad)));
     row![
-        container(text(label).size(13).style(style::ink(Tone::Muted)))
+        container(text(label).size(13).style(style::ink(Tone::Dim)))
             .width(110)
             .padding(iced::padding::top(7)),
         column![widget.into()].push(error).spacing(3).width(Fill),
@@ -181,10 +139,10 @@ fn editor<'a>(
 fn agents(model: &Model) -> Element<'_, Message> {
     let known = match &model.agents {
         Agents::Unknown => return text("").into(),
-        Agents::Looking => return parts::small("looking for agents …", Tone::Muted).into(),
+        Agents::Looking => return parts::small("looking for agents …", Tone::Dim).into(),
         Agents::Known(known) if known.is_empty() => {
-            let words = "no known agent is installed: any command will do";
-            return parts::small(words, Tone::Muted).into();
+            let words = "no known agent is installed; any command works";
+            return parts::small(words, Tone::Dim).into();
         }
         Agents::Known(known) => known,
     };

@@ -2,6 +2,7 @@
 
 use descartes_kernel::state::LoopState;
 use descartes_views::view::{Head, Status, show_cost, show_tokens};
+use descartes_views::words::seconds;
 use iced::widget::text::Wrapping;
 use iced::widget::{Row, button, column, container, progress_bar, row, space, text, text_input};
 use iced::{Center, Element, Fill};
@@ -43,7 +44,7 @@ fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
         .size(22)
         .font(font::STRONG)
         .wrapping(Wrapping::None);
-    let status = parts::pill(head.status.label(), words::tone(&head.status));
+    let status = parts::pill(head.status.label(), head.status.tone());
     row![
         container(name).clip(true),
         status,
@@ -56,7 +57,7 @@ fn title<'a>(chosen: &'a Chosen, head: &Head) -> Element<'a, Message> {
 }
 
 fn buttons(chosen: &Chosen) -> Element<'_, Message> {
-    let doing = parts::small(chosen.sending.unwrap_or_default(), Tone::Accent);
+    let doing = parts::small(chosen.sending.unwrap_or_default(), Tone::Strong);
     let ready = chosen.sending.is_none();
     let (label, pause) = match (chosen.resume_flags(), chosen.is_paused()) {
         // What is given with it stands on it: a new limit is the person's to give.
@@ -94,7 +95,7 @@ fn facts<'a>(model: &Model, stands: &'a Stands, head: &Head) -> Element<'a, Mess
     let spent = &head.spent;
     let mut facts = vec![
         format!("started {}", words::ago(head.started_at, model.now)),
-        format!("{} elapsed", words::lasted(head.elapsed(model.now))),
+        format!("{} elapsed", seconds(head.elapsed(model.now))),
     ];
     if spent.tokens.is_some() || spent.cost_micros.is_some() {
         facts.push(format!("{} tokens", show_tokens(spent.tokens)));
@@ -103,20 +104,20 @@ fn facts<'a>(model: &Model, stands: &'a Stands, head: &Head) -> Element<'a, Mess
     if let Some(folder) = &stands.state.config.working_directory {
         facts.push(parts::cleaned(&folder.to_string_lossy()));
     }
-    container(parts::small(facts.join("   ·   "), Tone::Muted))
+    container(parts::small(facts.join("   ·   "), Tone::Dim))
         .clip(true)
         .into()
 }
 
 /// A limit is no progress: the label says so. Without a limit there is no bar.
 fn bar<'a>(head: &Head) -> Element<'a, Message> {
-    let label = parts::small(head.progress(), Tone::Plain);
+    let label = parts::small(head.progress(), Tone::Normal);
     match head.fraction() {
         None => label.into(),
         Some(part) => {
             let bar = progress_bar(0.0..=1.0, part as f32)
                 .girth(8)
-                .style(style::bar(words::tone(&head.status)));
+                .style(style::bar(head.status.tone()));
             row![label, bar].spacing(12).align_y(Center).into()
         }
     }
@@ -140,7 +141,7 @@ fn task(state: &LoopState) -> Element<'_, Message> {
         .spacing(12)
         .align_y(Center);
     let line = line.push(
-        container(parts::small(prompt, Tone::Muted))
+        container(parts::small(prompt, Tone::Dim))
             .width(Fill)
             .clip(true),
     );
@@ -154,7 +155,7 @@ fn task(state: &LoopState) -> Element<'_, Message> {
             .size(12)
             .font(font::MONO)
             .wrapping(Wrapping::None);
-        container(words.style(style::ink(Tone::Muted)))
+        container(words.style(style::ink(Tone::Dim)))
             .width(Fill)
             .clip(true)
     });
@@ -162,11 +163,7 @@ fn task(state: &LoopState) -> Element<'_, Message> {
 }
 
 fn waiting<'a>(model: &Model, head: &Head) -> Option<Element<'a, Message>> {
-    let Status::Waiting { why, .. } = &head.status else {
-        return None;
-    };
-    let left = head.wait_left(model.now).unwrap_or_default();
-    let words = format!("Waiting for another {}: {why}", words::lasted(left));
+    let words = words::capitalised(&head.waits(model.now)?);
     let retry = parts::action("Retry now");
     let retry = parts::does(retry, Message::Press(Button::RetryNow));
     let line = row![
@@ -184,18 +181,11 @@ fn waiting<'a>(model: &Model, head: &Head) -> Option<Element<'a, Message>> {
 
 /// Why it ended, where that takes more than a label.
 fn end<'a>(head: &Head) -> Option<Element<'a, Message>> {
-    match &head.status {
-        Status::Ended { reason } => {
-            let sentence = reason.sentence();
-            let says_more = !sentence.eq_ignore_ascii_case(reason.label());
-            says_more.then(|| parts::banner(words::tone(&head.status), sentence))
-        }
-        Status::Interrupted => Some(parts::banner(
-            Tone::Warn,
-            "No process has it: Resume goes on where it was".to_owned(),
-        )),
-        _ => None,
-    }
+    let words = match &head.status {
+        Status::Interrupted => "Not running: Resume continues where it stopped".to_owned(),
+        status => status.end_sentence()?,
+    };
+    Some(parts::banner(head.status.tone(), words))
 }
 
 fn tabs<'a>(chosen: &Chosen, state: &LoopState) -> Element<'a, Message> {
@@ -222,7 +212,7 @@ pub fn note(chosen: &Chosen) -> Option<Element<'_, Message>> {
     if chosen.stands.is_none() || chosen.is_over() {
         return None;
     }
-    let field = text_input("Say something to the next iteration …", &chosen.note)
+    let field = text_input("Note for the next iteration …", &chosen.note)
         .id("note")
         .size(13)
         .padding([8, 10])
@@ -230,7 +220,7 @@ pub fn note(chosen: &Chosen) -> Option<Element<'_, Message>> {
         .on_input(Message::Note)
         .on_submit(Message::Press(Button::Say));
     let ready = !chosen.note.trim().is_empty() && chosen.sending.is_none();
-    let say = parts::action("Say").padding([8, 16]);
+    let say = parts::action("Send").padding([8, 16]);
     let say = parts::does(say, parts::when(ready, Button::Say));
     Some(row![field, say].spacing(8).into())
 }

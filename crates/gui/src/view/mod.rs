@@ -48,12 +48,12 @@ fn welcome(model: &Model) -> Element<'_, Message> {
         false => ("", ""),
         true => (
             "No loops yet",
-            "Start one with the button at the left, or in a terminal: descartes demo",
+            "Start one with New loop, or in a terminal: descartes demo",
         ),
     };
     let words = column![
         text(title).size(20).font(crate::font::STRONG),
-        text(advice).size(13).style(style::ink(Tone::Muted)),
+        text(advice).size(13).style(style::ink(Tone::Dim)),
     ];
     container(words.spacing(8))
         .padding(32)

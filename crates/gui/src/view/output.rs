@@ -3,7 +3,7 @@
 use descartes_agents::reader::Source;
 use descartes_text::units::show_size;
 use iced::widget::text::{LineHeight, Wrapping};
-use iced::widget::{Column, button, column, container, row, space, text};
+use iced::widget::{Column, column, container, row, space, text};
 use iced::{Center, Element, Fill, Pixels};
 
 use super::parts;
@@ -31,7 +31,7 @@ pub fn view<'a>(_model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> El
     let body: Element<'_, Message> = match &log.trouble {
         Some(trouble) => parts::trouble(trouble),
         None if log.window.lines.is_empty() => {
-            let quiet = parts::small("Nothing was printed here", Tone::Muted);
+            let quiet = parts::small("No output", Tone::Dim);
             parts::long(Area::Log, quiet, (0.0, 1.0), LINE)
         }
         None => body,
@@ -58,31 +58,24 @@ fn head<'a>(log: &LogView, stands: &Stands) -> Element<'a, Message> {
         None => "Last output".to_owned(),
     };
     let stream = |label: &'a str, source: Source| {
-        let button = button(text(label).size(12))
-            .padding([2, 8])
-            .style(style::tab(Choice::when(log.source == source)));
+        let style = style::tab(Choice::when(log.source == source));
+        let button = parts::small_action(label).style(style);
         parts::does(button, Message::Stream(source))
     };
     let place = match log.follow {
         Follow::Tail => String::new(),
         Follow::Held => format!("at {:.0} %  of", log.thumb().0 * 100.0),
     };
-    let back = (log.iteration.is_some() || log.follow == Follow::Held).then(|| {
-        let button = button(text("Follow").size(12))
-            .padding([2, 8])
-            .style(style::plain_button);
-        parts::does(button, Message::Newest)
-    });
-    let folder = button(text("Open folder").size(12))
-        .padding([2, 8])
-        .style(style::tab(Choice::Other));
+    let back = (log.iteration.is_some() || log.follow == Follow::Held)
+        .then(|| parts::does(parts::small_action("Follow"), Message::Newest));
+    let folder = parts::small_action("Open folder").style(style::tab(Choice::Other));
     let size = format!("{place} {}", show_size(log.window.size));
     row![
         parts::heading(title),
         stream("stdout", Source::Stdout),
         stream("stderr", Source::Stderr),
         space::horizontal(),
-        parts::small(size, Tone::Muted),
+        parts::small(size, Tone::Dim),
     ]
     .push(back)
     .push(parts::does(folder, Message::Press(Button::OpenFolder)))

@@ -47,6 +47,12 @@ pub fn action<'a>(label: impl IntoFragment<'a>) -> Button<'a, Message> {
         .style(style::plain_button)
 }
 
+pub fn small_action<'a>(label: impl IntoFragment<'a>) -> Button<'a, Message> {
+    button(text(label).size(12))
+        .padding([2, 8])
+        .style(style::plain_button)
+}
+
 /// A button that does this, by mouse and by keyboard.
 pub fn does<'a>(
     button: Button<'a, Message>,
@@ -62,7 +68,7 @@ pub fn when(can: impl Into<bool>, button: message::Button) -> Option<Message> {
 }
 
 /// A label on a ground of its tone.
-pub fn pill<'a>(label: String, tone: Tone) -> Element<'a, Message> {
+pub fn pill<'a>(label: impl IntoFragment<'a>, tone: Tone) -> Element<'a, Message> {
     container(
         text(label)
             .size(12)
@@ -76,29 +82,20 @@ pub fn pill<'a>(label: String, tone: Tone) -> Element<'a, Message> {
 
 /// A dot in a tone.
 pub fn dot<'a>(tone: Tone) -> Element<'a, Message> {
-    container(text(""))
-        .width(8)
-        .height(8)
-        .style(style::dot(tone))
-        .into()
+    let dot = container(text("")).width(8).height(8);
+    dot.style(style::dot(tone)).into()
 }
 
 /// A thin line between what is beside each other.
 pub fn upright<'a>() -> Element<'a, Message> {
-    container(text(""))
-        .width(1)
-        .height(Fill)
-        .style(style::hairline)
-        .into()
+    let line = container(text("")).width(1).height(Fill);
+    line.style(style::hairline).into()
 }
 
 /// A thin line between what is above each other.
 pub fn level<'a>() -> Element<'a, Message> {
-    container(text(""))
-        .width(Fill)
-        .height(1)
-        .style(style::hairline)
-        .into()
+    let line = container(text("")).width(Fill).height(1);
+    line.style(style::hairline).into()
 }
 
 /// A line across the page.
@@ -122,9 +119,7 @@ pub fn notice(notice: &Notice) -> Element<'_, Message> {
         Notice::Error(words) => (Tone::Bad, words),
         Notice::Done(words) => (Tone::Good, words),
     };
-    let close = button(text("Dismiss").size(12))
-        .padding([2, 8])
-        .style(style::row_button(style::Choice::Other));
+    let close = small_action("Dismiss").style(style::row_button(style::Choice::Other));
     let close = does(close, Message::Press(message::Button::Dismiss));
     let words = text(cleaned(words))
         .size(13)

@@ -1,16 +1,13 @@
 //! Pictures of a loop, the same shapes as in its report.
 
-use std::collections::BTreeMap;
-
-use descartes_plans::graph::TaskId;
 use descartes_views::picture::{
-    self, Anchor, Clock, Dash, GraphTask, Ink, Lane, Mark, Picture, Shape, Span, Timeline, Weight,
+    self, Anchor, Clock, Dash, GraphTask, Ink, Picture, Shape, Span, Timeline, Weight,
 };
-use descartes_views::view::HistoryRow;
+use descartes_views::view::{HistoryRow, WaitRow};
 use iced::widget::{Column, canvas, column, container, scrollable, sensor};
 use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignment, mouse};
 
-use super::{parts, words};
+use super::parts;
 use crate::font;
 use crate::message::Message;
 use crate::model::Stands;
@@ -65,16 +62,7 @@ pub fn all(model: &Model, stands: &Stands, width: f32) -> Vec<Picture> {
     };
     let story = &stands.story;
     let rows: Vec<HistoryRow> = story.rows().iter().cloned().collect();
-    let waits: Vec<Span> = story
-        .waits()
-        .iter()
-        .map(|wait| Span {
-            start: wait.since,
-            end: wait.ended.map(|(at, _)| at),
-            mark: Mark::Wait,
-            tip: wait.why.clone(),
-        })
-        .collect();
+    let waits: Vec<Span> = story.waits().iter().map(WaitRow::span).collect();
     let budget = stands.state.config.max_cost_usd;
     let timeline = picture::timeline(
         &Timeline {
@@ -89,55 +77,11 @@ pub fn all(model: &Model, stands: &Stands, width: f32) -> Vec<Picture> {
     );
     let mut pictures = vec![timeline];
     if let Some(tasks) = &stands.state.tasks {
-        let titles: BTreeMap<&TaskId, &str> = tasks
-            .tasks
-            .iter()
-            .map(|(id, task)| (id, &*task.title))
-            .collect();
-        pictures.push(picture::gantt(
-            &lanes(stands, &rows, &titles),
-            &clock,
-            width,
-        ));
+        let lanes = stands.lanes.lanes();
+        pictures.push(picture::gantt(&lanes, &clock, width));
         pictures.push(picture::graph(&GraphTask::of_loop(tasks)));
     }
     pictures
-}
-
-/// One lane for each task that was begun, in the order of the plan.
-fn lanes(stands: &Stands, rows: &[HistoryRow], titles: &BTreeMap<&TaskId, &str>) -> Vec<Lane> {
-    let Some(tasks) = &stands.state.tasks else {
-        return Vec::new();
-    };
-    let lane = |id: &TaskId| {
-        let of_task = rows
-            .iter()
-            .filter(|row| row.task.as_ref().is_some_and(|(task, _)| task == id));
-        let mut spans: Vec<Span> = of_task
-            .map(|row| Span {
-                start: row.started_at,
-                end: Some(row.ended_at()),
-                mark: row.mark(),
-                tip: row.tip(),
-            })
-            .collect();
-        spans.extend(
-            tasks
-                .running
-                .iter()
-                .filter(|running| running.task == *id)
-                .map(|running| Span {
-                    start: running.since,
-                    end: None,
-                    mark: Mark::Work,
-                    tip: format!("attempt {}", running.attempt),
-                }),
-        );
-        let label = format!("{id} {}", titles.get(id).copied().unwrap_or_default());
-        let label = words::one_line(&label, 28);
-        (!spans.is_empty()).then_some(Lane { label, spans })
-    };
-    tasks.order.iter().filter_map(lane).collect()
 }
 
 /// A picture on a canvas; what is pointed at tells about itself.
@@ -148,14 +92,10 @@ struct Drawing {
 
 impl Drawing {
     fn colour(&self, ink: Ink) -> Color {
-        let theme = match self.mode {
-            Mode::Light => picture::Theme::Light,
-            Mode::Dark => picture::Theme::Dark,
-        };
-        let [red, green, blue] = ink.rgb(theme);
+        let [red, green, blue] = ink.rgb(self.mode);
         // The paper is the card.
         match ink {
-            Ink::Paper => self.mode.colours().surface,
+            Ink::Paper => Colours::in_mode(self.mode).surface,
             _ => Color::from_rgb8(red, green, blue),
         }
     }

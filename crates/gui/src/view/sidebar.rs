@@ -1,6 +1,7 @@
 //! All loops, at the left.
 
-use descartes_client::Brief;
+use descartes_client::{Brief, LoopBrief};
+use descartes_views::view::short_progress;
 use iced::widget::text::Wrapping;
 use iced::widget::{Column, button, column, container, row, space, text};
 use iced::{Center, Element, Fill};
@@ -43,7 +44,7 @@ pub fn view(model: &Model) -> Element<'_, Message> {
     let content = column![
         container(head).padding(iced::padding::left(4)),
         new,
-        container(parts::small(count, Tone::Muted)).padding(iced::padding::left(4)),
+        container(parts::small(count, Tone::Dim)).padding(iced::padding::left(4)),
         list,
     ];
     container(content.spacing(10))
@@ -67,9 +68,17 @@ fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {
             .chosen
             .as_ref()
             .is_some_and(|chosen| chosen.id == brief.id);
-    let (tone, label) = match &brief.standing {
-        Ok(standing) => (words::tone(&standing.status), standing.status.label()),
-        Err(_) => (Tone::Bad, "Cannot be read".to_owned()),
+    let (tone, label, progress) = match &brief.standing {
+        Ok(LoopBrief {
+            status,
+            iterations,
+            limit,
+            tasks,
+        }) => {
+            let (progress, unit) = short_progress(*iterations, *limit, *tasks);
+            (status.tone(), status.label(), progress + unit)
+        }
+        Err(_) => (Tone::Bad, "Unreadable", String::new()),
     };
     let name = match &brief.parent {
         // A task's loop is called after the loop it works for.
@@ -81,12 +90,12 @@ fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {
         .size(13)
         .font(font::STRONG)
         .wrapping(Wrapping::None);
-    let when = parts::small(words::ago(brief.started_at, model.now), Tone::Muted);
+    let when = parts::small(words::ago(brief.started_at, model.now), Tone::Dim);
     let first = row![container(title).width(Fill).clip(true), when].spacing(6);
     let second = row![
         parts::small(label, tone),
         space::horizontal(),
-        parts::small(progress(brief), Tone::Muted)
+        parts::small(progress, Tone::Dim)
     ];
     let body = row![
         container(parts::dot(tone)).padding(iced::padding::top(5)),
@@ -100,19 +109,4 @@ fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {
         .style(style::row_button(Choice::when(chosen)))
         .on_press(Message::Choose(brief.id.clone()))
         .into()
-}
-
-fn progress(brief: &Brief) -> String {
-    match &brief.standing {
-        Err(_) => String::new(),
-        Ok(standing) => match (standing.tasks, standing.limit) {
-            (Some((done, total)), _) => {
-                format!("{done}/{}", plural(total as u64, "task"))
-            }
-            (None, Some(limit)) => {
-                format!("{}/{}", standing.iterations, limit.max(standing.iterations))
-            }
-            (None, None) => standing.iterations.to_string(),
-        },
-    }
 }

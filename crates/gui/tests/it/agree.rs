@@ -51,6 +51,7 @@ fn stands(handle: &LoopHandle) -> Stands {
         life: follower.life(),
         state,
         story,
+        lanes: Default::default(),
     }
 }
 

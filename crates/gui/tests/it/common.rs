@@ -14,7 +14,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
 use descartes_kernel::state::LoopState;
 use descartes_kernel::transition::{apply, begin};
-use descartes_views::view::{Life, Status, Story};
+use descartes_views::view::{Life, Status, Story, TaskLanes};
 use iced::{Settings, Size};
 use iced_test::Simulator;
 use jiff::{SignedDuration, Timestamp};
@@ -167,8 +167,13 @@ impl Tale {
     /// As the window is told.
     pub fn stands(&self) -> Stands {
         let mut story = Story::new(100);
-        self.records.iter().for_each(|record| story.push(record));
+        let mut lanes = TaskLanes::default();
+        for record in &self.records {
+            story.push(record);
+            lanes.push(record);
+        }
         Stands {
+            lanes,
             state: self.state.clone(),
             life: self.life,
             story,
@@ -307,7 +312,7 @@ impl Window {
     /// where `UPDATE_SNAPSHOTS` is set.
     #[track_caller]
     pub fn assert_looks_like(&mut self, name: &str) {
-        let theme = self.model.mode.theme();
+        let theme = descartes_gui::theme::theme(self.model.mode);
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots/");
         let kept = format!("{folder}{name}-tiny-skia.png");
         let update = std::env::var_os("UPDATE_SNAPSHOTS").is_some();

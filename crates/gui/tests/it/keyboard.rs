@@ -175,7 +175,7 @@ impl Hands {
     }
 
     fn picture(&mut self) -> Vec<u8> {
-        let theme = self.window.model.mode.theme();
+        let theme = descartes_gui::theme::theme(self.window.model.mode);
         self.with(|screen, renderer| {
             let style = Style {
                 text_color: Color::BLACK,
@@ -337,7 +337,7 @@ fn the_form_is_filled_without_a_mouse() {
     assert_eq!(hands.window.model.form.permissions, Permissions::Edit);
     hands.tab_to("Start");
     hands.tap(Named::Enter);
-    hands.window.assert_sees("which agent?");
+    hands.window.assert_sees("enter the command of an agent");
     hands.tab_to("Back");
     hands.tap(Named::Enter);
     assert_eq!(hands.window.model.page, Page::Loop);

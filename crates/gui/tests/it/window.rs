@@ -50,7 +50,7 @@ fn a_loop_at_work_is_shown_with_everything_there_is_to_know() {
         "red: cargo test",
         "1m5s",
         "12.3k",
-        "under way",
+        "running",
         "Live output",
         "running cargo test",
         "Pause",
@@ -153,9 +153,7 @@ fn buttons_steer_and_cancel_asks_first() {
 fn a_note_is_typed_and_sent_and_an_unheard_one_is_kept() {
     let mut window = Window::showing(&at_work(), Mode::Light);
     window.screen(|screen| {
-        screen
-            .click("Say something to the next iteration …")
-            .unwrap();
+        screen.click("Note for the next iteration …").unwrap();
         let _ = screen.typewrite("u");
     });
     // Each letter is a message; the field shows what the model holds.
@@ -163,7 +161,7 @@ fn a_note_is_typed_and_sent_and_an_unheard_one_is_kept() {
         window.tell(Message::Note(text.into()));
     }
     window.assert_sees("use jiff");
-    window.click("Say");
+    window.click("Send");
     assert_eq!(
         sent(&window),
         [&Command::Say {
@@ -174,7 +172,7 @@ fn a_note_is_typed_and_sent_and_an_unheard_one_is_kept() {
     window.tell(Message::Sent("parser".into(), Err(silent.into())));
     window.assert_sees(silent);
     assert_eq!(window.model.chosen.as_ref().unwrap().note, "use jiff");
-    window.click("Say");
+    window.click("Send");
     window.tell(Message::Sent("parser".into(), Ok("noted".into())));
     assert_eq!(window.model.chosen.as_ref().unwrap().note, "");
 }
@@ -193,11 +191,11 @@ fn a_wait_counts_down_and_can_be_ended() {
         }),
     });
     let mut window = Window::showing(&tale, Mode::Light);
-    window.assert_sees("Waiting for another 2m5s: 5-hour limit reached");
+    window.assert_sees("Waiting 2m5s: 5-hour limit reached");
     window.tell(Message::Tick(
         crate::common::now() + SignedDuration::from_secs(5),
     ));
-    window.assert_sees("Waiting for another 2m: 5-hour limit reached");
+    window.assert_sees("Waiting 2m: 5-hour limit reached");
     window.click("Retry now");
     assert_eq!(sent(&window), [&Command::RetryNow]);
 }
@@ -218,7 +216,7 @@ fn trouble_is_a_line_and_the_window_goes_on() {
     tale.life = Life::Gone;
     window.stands(&tale);
     window.assert_sees("Interrupted");
-    window.assert_sees("No process has it: Resume goes on where it was");
+    window.assert_sees("Not running: Resume continues where it stopped");
     assert!(!window.sees(torn));
     // A log that was deleted.
     window.tell(Message::Row(2));
@@ -251,8 +249,8 @@ fn the_form_says_what_is_wrong_beside_the_field_and_starts_a_loop() {
     assert_eq!(window.model.form.text(Field::Agent), "codex");
     window.tell(Message::Field(Field::MaxIterations, "many".into()));
     window.click("Start");
-    window.assert_sees("a number, or the word unlimited");
-    window.assert_sees("what is to be done? Write it, or name a file");
+    window.assert_sees("must be a number, or unlimited");
+    window.assert_sees("enter a prompt, or name a prompt file");
     window.tell(Message::Field(Field::MaxIterations, "7".into()));
     let typed = iced::widget::text_editor::Edit::Paste(std::sync::Arc::new("mend it".to_owned()));
     window.tell(Message::Prompt(iced::widget::text_editor::Action::Edit(
@@ -441,16 +439,15 @@ fn a_task_loop_shows_its_waves_first() {
         "In Progress (0/2 tasks)",
         "Pending (1 task)",
         "in-progress",
-        "4  Build part 4",
-        "complexity 3",
+        "4 Build part 4",
         "Blocked tasks",
-        "3  Build part 3",
+        "3 Build part 3",
         "3 of 3 attempts used: verification failed: 2 tests failed",
     ] {
         window.assert_sees(text);
     }
     // Its own loop is one click away.
-    window.click("Look");
+    window.click("Open");
     assert_eq!(window.model.chosen.as_ref().unwrap().id, "child");
 }
 
@@ -501,7 +498,9 @@ fn whoever_waits_for_the_window_to_be_drawn_is_told_each_time() {
     let mut screen = Simulator::with_size(iced::Settings::default(), SIZE, page);
     assert!(times.next().now_or_never().is_none(), "not drawn yet");
     for _ in 0..2 {
-        screen.snapshot(&Mode::Light.theme()).unwrap();
+        screen
+            .snapshot(&descartes_gui::theme::theme(Mode::Light))
+            .unwrap();
         assert!(times.next().now_or_never().is_some());
         assert!(times.next().now_or_never().is_none(), "once");
     }
@@ -525,8 +524,8 @@ fn a_loop_that_is_not_running_and_not_done_can_be_resumed() {
     // Until it is answered nothing else is done.
     key(&mut window, "g");
     assert_eq!(resumed(&window).len(), 1);
-    window.tell(Message::Sent("parser".into(), Ok("it goes on".into())));
-    window.assert_sees("it goes on");
+    window.tell(Message::Sent("parser".into(), Ok("resumed".into())));
+    window.assert_sees("resumed");
 
     let mut tale = at_work();
     tale.agent_ended("hm").finish(Verdict::Worked);

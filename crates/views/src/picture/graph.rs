@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Anchor, Frame, Ink, Picture, Point, Shape, Stroke, fit, svg};
+use crate::view::task_tone;
 use descartes_kernel::tasks::TasksState;
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
@@ -143,7 +144,7 @@ fn curve(from: Point, to: Point) -> Vec<Point> {
 }
 
 fn task_box(task: &GraphTask, at: Point, out: &mut Picture) {
-    let (ground, edge) = inks(task.status);
+    let (edge, ground) = task_tone(task.status).inks();
     let stroke = match task.wave {
         0 => Stroke::dashed(edge, 1.0),
         _ => Stroke::solid(edge, 1.0),
@@ -162,17 +163,4 @@ fn task_box(task: &GraphTask, at: Point, out: &mut Picture) {
     let place = Point::new(at.x + 10.0, at.y + 35.0);
     let title = fit(&task.title, BOX_WIDTH - 14.0);
     out.text(place, title, Ink::Text, Anchor::Start);
-}
-
-fn inks(status: TaskStatus) -> (Ink, Ink) {
-    match status {
-        TaskStatus::Done => (Ink::GoodSoft, Ink::Good),
-        TaskStatus::InProgress => (Ink::AccentSoft, Ink::Accent),
-        TaskStatus::Review => (Ink::WarnSoft, Ink::Warn),
-        TaskStatus::Blocked | TaskStatus::Failed => (Ink::BadSoft, Ink::Bad),
-        TaskStatus::Pending
-        | TaskStatus::Deferred
-        | TaskStatus::Cancelled
-        | TaskStatus::Expanded => (Ink::NeutralSoft, Ink::Muted),
-    }
 }

@@ -1,5 +1,7 @@
 //! Colours by what they mean; what they look like depends on the theme.
 
+use crate::tone::Tone;
+
 /// A colour by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ink {
@@ -33,71 +35,45 @@ pub enum Ink {
 }
 
 /// Which of the two palettes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
-    /// Use the light theme.
+    #[default]
     Light,
-    /// Use the dark theme.
     Dark,
 }
 
+/// Every ink in the order of the enum: its name in style sheets, and how it looks in the light and
+/// in the dark theme.
+const INKS: [(Ink, &str, u32, u32); 14] = [
+    (Ink::Paper, "paper", 0x00ff_ffff, 0x0014_171c),
+    (Ink::Text, "text", 0x001f_2329, 0x00e4_e6ea),
+    (Ink::Muted, "muted", 0x0066_6d78, 0x0097_9fab),
+    (Ink::Faint, "faint", 0x00e6_e8ec, 0x002a_2f37),
+    (Ink::Good, "good", 0x002e_8b57, 0x005c_c08b),
+    (Ink::Bad, "bad", 0x00cf_3f3f, 0x00f0_7670),
+    (Ink::Warn, "warn", 0x00c0_841a, 0x00e3_b341),
+    (Ink::Accent, "accent", 0x003b_6fc4, 0x007f_abee),
+    (Ink::Money, "money", 0x007a_4fb5, 0x00b9_95e6),
+    (Ink::GoodSoft, "good-soft", 0x00d8_f0e1, 0x001d_3d2c),
+    (Ink::BadSoft, "bad-soft", 0x00fb_e0de, 0x004a_2424),
+    (Ink::WarnSoft, "warn-soft", 0x00fb_eed0, 0x0043_3616),
+    (Ink::AccentSoft, "accent-soft", 0x00dc_e8fa, 0x0020_334f),
+    (Ink::NeutralSoft, "neutral-soft", 0x00f1_f2f4, 0x0022_272e),
+];
+
 impl Ink {
-    /// Every ink.
-    pub const ALL: [Self; 14] = [
-        Self::Paper,
-        Self::Text,
-        Self::Muted,
-        Self::Faint,
-        Self::Good,
-        Self::Bad,
-        Self::Warn,
-        Self::Accent,
-        Self::Money,
-        Self::GoodSoft,
-        Self::BadSoft,
-        Self::WarnSoft,
-        Self::AccentSoft,
-        Self::NeutralSoft,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        INKS.into_iter().map(|(ink, ..)| ink)
+    }
 
     /// Its name in style sheets.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Paper => "paper",
-            Self::Text => "text",
-            Self::Muted => "muted",
-            Self::Faint => "faint",
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Warn => "warn",
-            Self::Accent => "accent",
-            Self::Money => "money",
-            Self::GoodSoft => "good-soft",
-            Self::BadSoft => "bad-soft",
-            Self::WarnSoft => "warn-soft",
-            Self::AccentSoft => "accent-soft",
-            Self::NeutralSoft => "neutral-soft",
-        }
+        INKS[self as usize].1
     }
 
     /// Red, green and blue in a theme.
     pub fn rgb(self, theme: Theme) -> [u8; 3] {
-        let (light, dark): (u32, u32) = match self {
-            Self::Paper => (0x00ff_ffff, 0x0014_171c),
-            Self::Text => (0x001f_2329, 0x00e4_e6ea),
-            Self::Muted => (0x0066_6d78, 0x0097_9fab),
-            Self::Faint => (0x00e6_e8ec, 0x002a_2f37),
-            Self::Good => (0x002e_8b57, 0x005c_c08b),
-            Self::Bad => (0x00cf_3f3f, 0x00f0_7670),
-            Self::Warn => (0x00c0_841a, 0x00e3_b341),
-            Self::Accent => (0x003b_6fc4, 0x007f_abee),
-            Self::Money => (0x007a_4fb5, 0x00b9_95e6),
-            Self::GoodSoft => (0x00d8_f0e1, 0x001d_3d2c),
-            Self::BadSoft => (0x00fb_e0de, 0x004a_2424),
-            Self::WarnSoft => (0x00fb_eed0, 0x0043_3616),
-            Self::AccentSoft => (0x00dc_e8fa, 0x0020_334f),
-            Self::NeutralSoft => (0x00f1_f2f4, 0x0022_272e),
-        };
+        let (_, _, light, dark) = INKS[self as usize];
         let rgb = match theme {
             Theme::Light => light,
             Theme::Dark => dark,
@@ -109,6 +85,19 @@ impl Ink {
     pub fn hex(self, theme: Theme) -> String {
         let [red, green, blue] = self.rgb(theme);
         format!("#{red:02x}{green:02x}{blue:02x}")
+    }
+}
+
+impl Tone {
+    /// The ink that says so, and the same under text.
+    pub fn inks(self) -> (Ink, Ink) {
+        match self {
+            Self::Good => (Ink::Good, Ink::GoodSoft),
+            Self::Bad => (Ink::Bad, Ink::BadSoft),
+            Self::Warn => (Ink::Warn, Ink::WarnSoft),
+            Self::Strong => (Ink::Accent, Ink::AccentSoft),
+            Self::Normal | Self::Dim => (Ink::Muted, Ink::NeutralSoft),
+        }
     }
 }
 

@@ -1,36 +1,10 @@
-//! Lanes on the real clock: a Gantt of parallel tasks, a strip with one row a loop.
+//! Lanes on the real clock: a Gantt of parallel tasks.
 
 use jiff::Timestamp;
 
 use super::axis::Axis;
 use super::{Anchor, Clock, Ink, Picture, Point, Shape, Stroke, fit};
-
-/// What a span of time came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// Proven done.
-    Good,
-    /// A red gate or a failure.
-    Bad,
-    /// Work, under way or with more to come.
-    Work,
-    Wait,
-    /// Held by a person, or cut short.
-    Held,
-}
-
-impl Mark {
-    /// The ink that says so.
-    pub fn ink(self) -> Ink {
-        match self {
-            Self::Good => Ink::Good,
-            Self::Bad => Ink::Bad,
-            Self::Work => Ink::Accent,
-            Self::Wait => Ink::Warn,
-            Self::Held => Ink::Muted,
-        }
-    }
-}
+use crate::tone::Tone;
 
 /// A span of time.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +13,7 @@ pub struct Span {
     /// Its end; `None` while it lasts.
     pub end: Option<Timestamp>,
     /// What it came to.
-    pub mark: Mark,
+    pub mark: Tone,
     /// What a person reads who points at it.
     pub tip: String,
 }
@@ -52,43 +26,17 @@ pub struct Lane {
     pub spans: Vec<Span>,
 }
 
-/// How a picture of lanes is laid out.
-struct LaneLayout {
-    title: &'static str,
-    row: f32,
-    bar: f32,
-    label: f32,
-}
-
 const AXIS: f32 = 24.0;
 const TOP: f32 = 6.0;
+const ROW: f32 = 26.0;
+const BAR: f32 = 16.0;
+const LABEL: f32 = 190.0;
 
 /// Tasks side by side: one row a task, one bar an attempt or merge.
 pub fn gantt(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
-    let form = LaneLayout {
-        title: "Tasks over time",
-        row: 26.0,
-        bar: 16.0,
-        label: 190.0,
-    };
-    draw(lanes, clock, width, &form)
-}
-
-/// Loops side by side: one row a loop.
-pub fn strip(lanes: &[Lane], clock: &Clock, width: f32) -> Picture {
-    let form = LaneLayout {
-        title: "Loops over time",
-        row: 20.0,
-        bar: 12.0,
-        label: 150.0,
-    };
-    draw(lanes, clock, width, &form)
-}
-
-fn draw(lanes: &[Lane], clock: &Clock, width: f32, form: &LaneLayout) -> Picture {
-    let bottom = TOP + lanes.len() as f32 * form.row;
-    let mut out = Picture::new(form.title, width, bottom + AXIS);
-    let label = form.label.min(width * 0.35);
+    let bottom = TOP + lanes.len() as f32 * ROW;
+    let mut out = Picture::new("Tasks over time", width, bottom + AXIS);
+    let label = LABEL.min(width * 0.35);
     let Some((start, end)) = reach(lanes, clock) else {
         let place = Point::new(8.0, bottom + 15.0);
         out.text(place, "nothing has run yet", Ink::Muted, Anchor::Start);
@@ -97,38 +45,38 @@ fn draw(lanes: &[Lane], clock: &Clock, width: f32, form: &LaneLayout) -> Picture
     let axis = Axis::new(start, end, label, width - label - 12.0);
     axis.draw(clock, TOP, bottom, &mut out);
     for (row, lane) in lanes.iter().enumerate() {
-        let top = TOP + row as f32 * form.row;
-        let place = Point::new(8.0, top + form.row / 2.0 + 4.0);
+        let top = TOP + row as f32 * ROW;
+        let place = Point::new(8.0, top + ROW / 2.0 + 4.0);
         let words = fit(&lane.label, label - 16.0);
         out.text(place, words, Ink::Text, Anchor::Start);
         let line = Stroke::solid(Ink::Faint, 1.0);
-        let middle = top + form.row / 2.0;
+        let middle = top + ROW / 2.0;
         out.line(
             vec![Point::new(label, middle), Point::new(width - 12.0, middle)],
             line,
         );
         for span in &lane.spans {
-            out.shapes.push(bar(span, &axis, top, form, clock));
+            out.shapes.push(bar(span, &axis, top, clock));
         }
     }
     out
 }
 
-fn bar(span: &Span, axis: &Axis, top: f32, form: &LaneLayout, clock: &Clock) -> Shape {
+fn bar(span: &Span, axis: &Axis, top: f32, clock: &Clock) -> Shape {
     let from = axis.x(span.start);
     let to = axis.x(span.end.unwrap_or(clock.now));
     // A wait is thin, so that work stands out.
     let height = match span.mark {
-        Mark::Wait | Mark::Held => form.bar / 3.0,
-        _ => form.bar,
+        Tone::Warn | Tone::Dim => BAR / 3.0,
+        _ => BAR,
     };
     let open = span.end.is_none();
     Shape::Rect {
-        at: Point::new(from, top + (form.row - height) / 2.0),
+        at: Point::new(from, top + (ROW - height) / 2.0),
         width: (to - from).max(2.0),
         height,
         radius: 2.0,
-        fill: Some(span.mark.ink()),
+        fill: Some(span.mark.inks().0),
         stroke: open.then_some(Stroke::dashed(Ink::Text, 1.0)),
         tip: (!span.tip.is_empty()).then(|| span.tip.clone()),
     }
@@ -158,7 +106,7 @@ mod tests {
         }
     }
 
-    fn span(start: &str, end: Option<&str>, mark: Mark) -> Span {
+    fn span(start: &str, end: Option<&str>, mark: Tone) -> Span {
         Span {
             start: at(start),
             end: end.map(at),
@@ -186,13 +134,13 @@ mod tests {
             Lane {
                 label: "1 parser".to_owned(),
                 spans: vec![
-                    span("03:00:00", Some("03:30:00"), Mark::Bad),
-                    span("03:30:00", None, Mark::Work),
+                    span("03:00:00", Some("03:30:00"), Tone::Bad),
+                    span("03:30:00", None, Tone::Strong),
                 ],
             },
             Lane {
                 label: "2".to_owned(),
-                spans: vec![span("03:15:00", Some("03:45:00"), Mark::Good)],
+                spans: vec![span("03:15:00", Some("03:45:00"), Tone::Good)],
             },
         ];
         let bars = bars(&gantt(&lanes, &clock(), 602.0));
@@ -208,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_yet_is_said() {
-        let picture = strip(&[], &clock(), 400.0);
+        let picture = gantt(&[], &clock(), 400.0);
         assert!(matches!(
             &picture.shapes[..],
             [Shape::Text { text, .. }] if text == "nothing has run yet"

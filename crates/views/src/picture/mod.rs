@@ -26,7 +26,7 @@ mod timeline;
 pub use axis::Clock;
 pub use graph::{GraphTask, graph, plan_svg};
 pub use ink::{Ink, Theme};
-pub use lanes::{Lane, Mark, Span, gantt, strip};
+pub use lanes::{Lane, Span, gantt};
 pub use svg::{Frame, escape, style_sheet, svg};
 pub use timeline::{Timeline, timeline};
 

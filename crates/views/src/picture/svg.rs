@@ -43,13 +43,13 @@ pub fn svg(picture: &Picture, frame: Frame) -> String {
 pub fn style_sheet() -> String {
     let variables = |theme| {
         let one = |ink: Ink| format!("--ink-{}:{};", ink.name(), ink.hex(theme));
-        Ink::ALL.map(one).concat()
+        Ink::all().map(one).collect::<String>()
     };
     let (light, dark) = (variables(Theme::Light), variables(Theme::Dark));
     let mut out = format!(
         ":root{{{light}color-scheme:light dark}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
     );
-    for ink in Ink::ALL {
+    for ink in Ink::all() {
         let name = ink.name();
         let _ = write!(
             out,
@@ -237,7 +237,7 @@ mod tests {
         assert!(document.contains("class=\"f-bad s-muted\" fill=\"#cf3f3f\""));
         let inline = svg(&hostile(), Frame::Inline);
         assert!(!inline.contains("<style>"));
-        for ink in Ink::ALL {
+        for ink in Ink::all() {
             assert!(style_sheet().contains(&format!("--ink-{}:", ink.name())));
         }
     }

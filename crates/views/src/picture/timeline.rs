@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::axis::Axis;
-use super::{Anchor, Clock, Ink, Mark, Picture, Point, Shape, Span, Stroke};
+use super::{Anchor, Clock, Ink, Picture, Point, Shape, Span, Stroke};
+use crate::tone::Tone;
 use crate::view::{HistoryRow, show_cost, show_tokens};
 use descartes_kernel::event::{Cost, EndedBy, Verdict};
 use descartes_text::units::show_duration;
@@ -33,15 +34,15 @@ const LEAST: f32 = 2.0;
 
 impl HistoryRow {
     /// What the iteration came to, as pictures mark it.
-    pub fn mark(&self) -> Mark {
-        let red = self.gates.iter().any(|gate| !gate.passed());
+    pub fn mark(&self) -> Tone {
+        let red = self.failed_gate().is_some();
         match &self.verdict {
-            Some(Verdict::Promise | Verdict::Gates | Verdict::Success) => Mark::Good,
-            Some(Verdict::Refused | Verdict::Failed(_) | Verdict::Blocked(_)) => Mark::Bad,
-            _ if red => Mark::Bad,
-            Some(Verdict::Stopped) => Mark::Held,
-            None if self.ended_by.is_some() => Mark::Wait,
-            Some(Verdict::Worked) | None => Mark::Work,
+            Some(Verdict::Promise | Verdict::Gates | Verdict::Success) => Tone::Good,
+            Some(Verdict::Refused | Verdict::Failed(_) | Verdict::Blocked(_)) => Tone::Bad,
+            _ if red => Tone::Bad,
+            Some(Verdict::Stopped) => Tone::Dim,
+            None if self.ended_by.is_some() => Tone::Warn,
+            Some(Verdict::Worked) | None => Tone::Strong,
         }
     }
 
@@ -77,7 +78,7 @@ struct Bar {
     from: f32,
     to: f32,
     tokens: Option<u64>,
-    mark: Mark,
+    mark: Tone,
     count: u32,
     first: String,
     last: String,
@@ -122,16 +123,12 @@ fn reach(of: &Timeline<'_>, clock: &Clock) -> Option<(Timestamp, Timestamp)> {
 
 fn band(wait: &Span, axis: &Axis, floor: f32, clock: &Clock) -> Shape {
     let (from, to) = (axis.x(wait.start), axis.x(wait.end.unwrap_or(clock.now)));
-    let fill = match wait.mark {
-        Mark::Held => Ink::NeutralSoft,
-        _ => Ink::WarnSoft,
-    };
     Shape::Rect {
         at: Point::new(from, TOP),
         width: (to - from).max(1.0),
         height: floor - TOP,
         radius: 0.0,
-        fill: Some(fill),
+        fill: Some(wait.mark.inks().1),
         stroke: None,
         tip: Some(wait.tip.clone()),
     }
@@ -162,7 +159,7 @@ impl Bar {
     fn join(&mut self, row: &HistoryRow, to: f32) {
         self.to = self.to.max(to);
         self.tokens = self.tokens.max(row.tokens);
-        if row.mark() == Mark::Bad || self.mark == Mark::Work {
+        if row.mark() == Tone::Bad || self.mark == Tone::Strong {
             self.mark = row.mark();
         }
         self.count += 1;
@@ -190,14 +187,7 @@ fn draw(bar: &Bar, most: u64, floor: f32) -> Shape {
             (room * part as f32).max(4.0)
         }
     };
-    let ink = bar.mark.ink();
-    let soft = match bar.mark {
-        Mark::Good => Ink::GoodSoft,
-        Mark::Bad => Ink::BadSoft,
-        Mark::Work => Ink::AccentSoft,
-        Mark::Wait => Ink::WarnSoft,
-        Mark::Held => Ink::NeutralSoft,
-    };
+    let (ink, soft) = bar.mark.inks();
     let wide = bar.to - bar.from > 4.0;
     // A hair between neighbours, so that each is seen. The line of cost is seen through soft
     // inks; a bar too narrow for an edge is all edge.
@@ -297,28 +287,18 @@ mod tests {
         HistoryRow {
             iteration,
             run: u64::from(iteration),
-            task: None,
             started_at: at(start),
             duration_ms: secs * 1000,
             exit: Some(0),
             ended_by: Some(EndedBy::Exit),
             claimed: true,
-            near_miss: None,
             verdict: Some(Verdict::Worked),
-            gates: Vec::new(),
-            progress: None,
-            files: None,
             tokens,
             cost: tokens.map(|tokens| Cost {
                 micros: tokens * 10,
                 estimated: false,
             }),
-            error: None,
-            trouble: 0,
-            changed_gate_files: Vec::new(),
-            commit: None,
-            preview: String::new(),
-            trees: (None, None),
+            ..HistoryRow::default()
         }
     }
 
@@ -359,7 +339,7 @@ mod tests {
         let waits = [Span {
             start: at(100),
             end: Some(at(200)),
-            mark: Mark::Wait,
+            mark: Tone::Warn,
             tip: "usage limit".to_owned(),
         }];
         let of = Timeline {

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Life, Status};
+use crate::words;
 use descartes_kernel::state::{LoopState, Phase, Spent};
 use descartes_text::units::plural;
 
@@ -77,17 +78,29 @@ impl Head {
 
     /// From the start to the end, or to now.
     pub fn elapsed(&self, now: Timestamp) -> Duration {
-        let end = self.ended_at.unwrap_or(now);
-        Duration::try_from(end.duration_since(self.started_at)).unwrap_or_default()
+        words::between(self.started_at, self.ended_at.unwrap_or(now))
     }
 
-    /// How long it will wait yet; `None` where it does not wait.
-    pub fn wait_left(&self, now: Timestamp) -> Option<Duration> {
-        match &self.status {
-            Status::Waiting { until, .. } => {
-                Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
-            }
-            _ => None,
-        }
+    /// How long it will wait yet, and why; `None` where it does not wait.
+    pub fn waits(&self, now: Timestamp) -> Option<String> {
+        let Status::Waiting { until, why } = &self.status else {
+            return None;
+        };
+        let left = words::seconds(words::between(now, *until));
+        Some(format!("waiting {left}: {why}"))
+    }
+}
+
+/// Progress where there is little room: `9/20`, `9`, `3/7`; and what is counted, unless iterations.
+pub fn short_progress(
+    iterations: u32,
+    limit: Option<u32>,
+    tasks: Option<(usize, usize)>,
+) -> (String, &'static str) {
+    match (tasks, limit) {
+        (Some((done, 1)), _) => (format!("{done}/1"), " task"),
+        (Some((done, total)), _) => (format!("{done}/{total}"), " tasks"),
+        (None, Some(limit)) => (format!("{iterations}/{}", limit.max(iterations)), ""),
+        (None, None) => (iterations.to_string(), ""),
     }
 }

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::WaitRow;
-use crate::picture::{Lane, Mark, Span};
+use super::attempts::{Evidence, TaskEnd, attempt_end, merge_end};
+use crate::picture::{Lane, Span};
+use crate::tone::{Cell, Tone};
 use descartes_kernel::event::{Event, Record};
-use descartes_kernel::sched::{self, AttemptEnd, MergeEnd};
+use descartes_kernel::sched;
+use descartes_kernel::state::LoopState;
 use descartes_plans::graph::TaskId;
 
 impl WaitRow {
@@ -16,7 +19,7 @@ impl WaitRow {
         Span {
             start: self.since,
             end: self.ended.map(|(at, _)| at),
-            mark: Mark::Wait,
+            mark: Tone::Warn,
             tip: format!("waited: {}", self.why),
         }
     }
@@ -47,7 +50,7 @@ impl TaskLanes {
                 let at = self.last.unwrap_or(record.at);
                 let open = self.spans.values_mut().flatten();
                 for span in open.filter(|span| span.end.is_none()) {
-                    (span.end, span.mark) = (Some(at), Mark::Held);
+                    (span.end, span.mark) = (Some(at), Tone::Dim);
                     span.tip.push_str(": interrupted");
                 }
             }
@@ -63,17 +66,13 @@ impl TaskLanes {
                 self.open(task, at, format!("attempt {attempt}"));
             }
             sched::Event::ClaimRefused { task, found } => {
-                self.close(task, at, Mark::Held, &format!("found {found} in the file"));
+                self.close(task, at, Tone::Dim, &format!("found {found} in the file"));
             }
             sched::Event::AttemptEnded { task, end, .. } => {
-                let (mark, words) = attempt(end);
-                self.close(task, at, mark, &words);
+                self.end(task, at, &attempt_end(end));
             }
             sched::Event::MergeStarted { task } => self.open(task, at, "merge".to_owned()),
-            sched::Event::MergeEnded { task, end, .. } => {
-                let (mark, words) = merge(end);
-                self.close(task, at, mark, &words);
-            }
+            sched::Event::MergeEnded { task, end, .. } => self.end(task, at, &merge_end(end)),
             _ => {}
         }
     }
@@ -85,18 +84,34 @@ impl TaskLanes {
         let span = Span {
             start: at,
             end: None,
-            mark: Mark::Work,
+            mark: Tone::Strong,
             tip,
         };
         self.spans.entry(task.clone()).or_default().push(span);
     }
 
-    fn close(&mut self, task: &TaskId, at: Timestamp, mark: Mark, words: &str) {
+    fn end(&mut self, task: &TaskId, at: Timestamp, came_to: &TaskEnd<'_>) {
+        let Cell { tone, text } = &came_to.line;
+        let words = match &came_to.evidence {
+            Evidence::None => text.clone(),
+            Evidence::Output(why) | Evidence::Message(why) => format!("{text}: {}", last_line(why)),
+        };
+        self.close(task, at, *tone, &words);
+    }
+
+    fn close(&mut self, task: &TaskId, at: Timestamp, mark: Tone, words: &str) {
         let last = self.spans.get_mut(task).and_then(|spans| spans.last_mut());
         if let Some(span) = last.filter(|span| span.end.is_none()) {
             (span.end, span.mark) = (Some(at), mark);
             span.tip = format!("{}: {words}", span.tip);
         }
+    }
+
+    /// Takes what the state still knows of the time before the first record given.
+    pub fn take_state(&mut self, state: &LoopState) {
+        let tasks = state.tasks.iter().flat_map(|tasks| &tasks.tasks);
+        let titles = tasks.map(|(id, task)| (id.clone(), task.title.clone()));
+        self.titles.extend(titles);
     }
 
     /// One lane for each task that was begun, in that order.
@@ -117,41 +132,11 @@ fn last_line(text: &str) -> &str {
     lines.next_back().unwrap_or_default()
 }
 
-fn attempt(end: &AttemptEnd) -> (Mark, String) {
-    match end {
-        AttemptEnd::Green { .. } => (Mark::Good, "green".to_owned()),
-        AttemptEnd::Red { tail } => (Mark::Bad, format!("red: {}", last_line(tail))),
-        AttemptEnd::Failed { message } => (Mark::Bad, format!("failed: {}", last_line(message))),
-        AttemptEnd::NoPromise => (Mark::Held, "worked, no promise".to_owned()),
-        AttemptEnd::NothingDone => (Mark::Bad, "did nothing".to_owned()),
-        AttemptEnd::OutOfScope { tail } => {
-            (Mark::Bad, format!("out of scope: {}", last_line(tail)))
-        }
-        AttemptEnd::Uncarried { tail } => (Mark::Bad, format!("cannot land: {}", last_line(tail))),
-        AttemptEnd::AtLimit { message } => (Mark::Bad, message.clone()),
-        AttemptEnd::BlockedByAgent { message } => {
-            (Mark::Bad, format!("gave up: {}", last_line(message)))
-        }
-        AttemptEnd::Limited { .. } => (Mark::Wait, "hit a provider limit".to_owned()),
-        AttemptEnd::Interrupted => (Mark::Held, "interrupted".to_owned()),
-    }
-}
-
-fn merge(end: &MergeEnd) -> (Mark, String) {
-    match end {
-        MergeEnd::Merged => (Mark::Good, "merged".to_owned()),
-        MergeEnd::Conflict { tail } => (Mark::Bad, format!("conflict: {}", last_line(tail))),
-        MergeEnd::Red { tail } => (Mark::Bad, format!("red: {}", last_line(tail))),
-        MergeEnd::Interrupted => (Mark::Held, "interrupted".to_owned()),
-        MergeEnd::Failed { message } => (Mark::Bad, format!("failed: {}", last_line(message))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use descartes_kernel::event::{FORMAT, HostFacts};
-    use descartes_kernel::sched::Next;
+    use descartes_kernel::sched::{AttemptEnd, Next};
 
     fn push(lanes: &mut TaskLanes, secs: i64, event: Event) {
         lanes.push(&Record {
@@ -195,10 +180,10 @@ mod tests {
         push(&mut lanes, 501, started("1", 2));
         let got = lanes.lanes();
         assert_eq!((got[0].label.as_str(), got[1].label.as_str()), ("2", "1"));
-        assert_eq!(got[0].spans[0].mark, Mark::Bad);
+        assert_eq!(got[0].spans[0].mark, Tone::Bad);
         assert_eq!(got[0].spans[0].tip, "attempt 1: red: assert failed");
         let lost = &got[1].spans[0];
-        assert_eq!(lost.mark, Mark::Held);
+        assert_eq!(lost.mark, Tone::Dim);
         let lasted = lost.end.unwrap().duration_since(lost.start);
         assert_eq!(lasted.as_secs(), 9, "it ended with the last record");
         assert_eq!(got[1].spans[1].end, None);

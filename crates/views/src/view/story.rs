@@ -4,9 +4,12 @@
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::{History, HistoryRow};
+use crate::tone::{Cell, Tone};
+use crate::words;
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record, WaitEnd};
 use descartes_kernel::state::{LoopState, Wait};
@@ -36,6 +39,51 @@ pub struct NoteRow {
     pub given_to: Option<u32>,
 }
 
+impl From<&Wait> for WaitRow {
+    fn from(wait: &Wait) -> Self {
+        Self {
+            since: wait.since,
+            until: wait.until,
+            why: wait.why(),
+            ended: None,
+        }
+    }
+}
+
+impl WaitRow {
+    /// Why, and for how long or until when.
+    pub fn cell(&self, now: Timestamp, zone: &TimeZone) -> Cell {
+        let (tone, end) = match &self.ended {
+            None => {
+                let until = words::clock(self.until, now, zone);
+                (Tone::Warn, format!("until {until}"))
+            }
+            Some((at, by)) => {
+                let lasted = words::seconds(words::between(self.since, *at));
+                let how = match by {
+                    WaitEnd::Elapsed => "",
+                    WaitEnd::Retry => ", ended by you",
+                    WaitEnd::Stop => ", ended by a stop",
+                };
+                (Tone::Normal, format!("for {lasted}{how}"))
+            }
+        };
+        Cell::new(tone, format!("{} ({end})", self.why))
+    }
+}
+
+impl NoteRow {
+    /// What it says, and who was told.
+    pub fn cell(&self) -> Cell {
+        let (tone, given) = match self.given_to {
+            None => (Tone::Warn, "waiting for the next prompt".to_owned()),
+            Some(0) => (Tone::Normal, "given to the tasks".to_owned()),
+            Some(iteration) => (Tone::Normal, format!("given to iteration {iteration}")),
+        };
+        Cell::new(tone, format!("{} ({given})", self.text))
+    }
+}
+
 /// Something else that a person should know.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Remark {
@@ -44,7 +92,7 @@ pub struct Remark {
 }
 
 /// What happened, newest last. Give it records in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Story {
     keep: usize,
     history: History,
@@ -59,11 +107,7 @@ impl Story {
     pub fn new(keep: usize) -> Self {
         Self {
             keep,
-            history: History::default(),
-            rows: VecDeque::new(),
-            waits: VecDeque::new(),
-            notes: VecDeque::new(),
-            remarks: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -91,12 +135,7 @@ impl Story {
             self.notes.push_front(note);
         }
         if let Some(wait) = state.wait().filter(|_| self.waits.is_empty()) {
-            self.waits.push_back(WaitRow {
-                since: wait.since,
-                until: wait.until,
-                why: wait.why(),
-                ended: None,
-            });
+            self.waits.push_back(wait.into());
         }
     }
 
@@ -112,13 +151,7 @@ impl Story {
                     reason: reason.clone(),
                     since: record.at,
                 };
-                let row = WaitRow {
-                    since: record.at,
-                    until: *until,
-                    why: wait.why(),
-                    ended: None,
-                };
-                add(&mut self.waits, row, self.keep);
+                add(&mut self.waits, (&wait).into(), self.keep);
             }
             Event::WaitEnded { by } => {
                 if let Some(wait) = self.waits.back_mut() {
@@ -153,11 +186,8 @@ impl Story {
             _ => {}
         }
         if let Some(text) = remark(&record.event) {
-            let remark = Remark {
-                at: record.at,
-                text,
-            };
-            add(&mut self.remarks, remark, self.keep);
+            let at = record.at;
+            add(&mut self.remarks, Remark { at, text }, self.keep);
         }
     }
 

@@ -26,7 +26,7 @@ pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     let started = MayBeStarted::here(ctx)?;
     match args.verb {
         None => {
-            let format = format(args.json);
+            let format = Format::of_story(args.json);
             Ok(list::run(&profiles, &started, format, ctx, printer))
         }
         Some(AgentsVerb::Show { name }) => show::run(&name, &profiles, printer),
@@ -42,20 +42,15 @@ pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     }
 }
 
-fn format(json: bool) -> Format {
-    match json {
-        true => Format::Json,
-        false => Format::Story,
-    }
-}
-
 /// The profile of that name.
 fn known<'a>(name: &str, profiles: &'a Profiles) -> Result<&'a Profile, CliError> {
-    profiles.get(name).ok_or_else(|| CliError::Usage {
-        message: format!("unknown agent `{name}`"),
-        hints: vec![
+    profiles.get(name).ok_or_else(|| {
+        CliError::usage(
+            format!("unknown agent `{name}`"),
             format!("known: {}", profiles.names().collect::<Vec<_>>().join(", ")),
-            format!("add your own as [agents.{name}] in .descartes/config.toml"),
-        ],
+        )
+        .hinted(format!(
+            "add your own as [agents.{name}] in .descartes/config.toml"
+        ))
     })
 }

@@ -3,7 +3,7 @@
 pub mod agent;
 mod files;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use descartes_core::host::OnExistingState;
@@ -12,6 +12,7 @@ use descartes_text::units::Secs;
 
 use crate::args::setup::DemoArgs;
 use crate::commands::agents::installed::program;
+use crate::commands::new_folder;
 use crate::error::{CliError, at};
 use crate::printer::Printer;
 use crate::session::foreground::{self, Format};
@@ -21,7 +22,7 @@ use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 
 pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let dir = folder(&ctx.paths.temp_dir)?;
+    let dir = new_folder(&ctx.paths.temp_dir, "descartes-demo")?;
     for (name, text) in files::ALL {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(at("write", &path))?;
@@ -33,11 +34,7 @@ pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         .stderr(Stdio::null())
         .status();
     drop(git);
-    let format = if args.json {
-        Format::Json
-    } else {
-        Format::Story
-    };
+    let format = Format::of_story(args.json);
     if format == Format::Story {
         printer.line(&opening(printer));
     }
@@ -58,29 +55,10 @@ pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     Ok(code)
 }
 
-/// A folder of its own, which stays: people look into it afterwards.
-fn folder(temp: &Path) -> Result<PathBuf, CliError> {
-    let mut last = None;
-    for number in 1..1000 {
-        let dir = temp.join(format!("descartes-demo-{number}"));
-        match std::fs::create_dir(&dir) {
-            Ok(()) => return Ok(dir),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                last = Some((dir, error))
-            }
-            Err(error) => return Err(at("make", &dir)(error)),
-        }
-    }
-    let (dir, error) =
-        last.unwrap_or_else(|| (temp.to_owned(), std::io::Error::other("no name left")));
-    Err(at("make", &dir)(error))
-}
-
 fn order(dir: &Path, args: DemoArgs) -> Order {
-    let pace = if args.fast {
-        agent::FAST
-    } else {
-        agent::PLEASANT
+    let pace = match args.fast {
+        true => agent::FAST,
+        false => agent::PLEASANT,
     };
     let config = IterativeLoopConfig {
         command: this_program().display().to_string(),
@@ -93,18 +71,13 @@ fn order(dir: &Path, args: DemoArgs) -> Order {
         working_directory: Some(dir.to_owned()),
         ..IterativeLoopConfig::default()
     };
-    Order {
-        from: None,
-        environment: std::collections::BTreeMap::new(),
-        dir: dir.to_owned(),
-        job: Job::Start {
-            config: Box::new(config),
-            name: dir
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned()),
-            existing: OnExistingState::ArchiveIfOver,
-        },
-    }
+    let name = dir.file_name();
+    let job = Job::Start {
+        config: Box::new(config),
+        name: name.map(|name| name.to_string_lossy().into_owned()),
+        existing: OnExistingState::ArchiveIfOver,
+    };
+    Order::new(job, dir.to_owned(), Default::default())
 }
 
 fn opening(printer: &Printer) -> String {

@@ -52,13 +52,13 @@ pub fn install(
         Found::Ours { edited, .. } => return Err(refused("replaced", &edited, "install", args)),
         Found::Foreign if args.force => {}
         Found::Foreign => {
-            return Err(CliError::Refused {
-                message: format!(
+            return Err(CliError::refused(
+                format!(
                     "{} already exists and was not written by descartes",
                     folder.path().display()
                 ),
-                hints: vec!["to overwrite it: descartes install claude --force".to_owned()],
-            });
+                "to overwrite it: descartes install claude --force",
+            ));
         }
     }
     folder.write(FILES)?;
@@ -107,13 +107,13 @@ pub fn uninstall(
                 Place::User => "for the one of this project: descartes uninstall claude --project",
                 Place::Project => "for your own: descartes uninstall claude --user",
             };
-            Err(CliError::Refused {
-                message: format!(
+            Err(CliError::refused(
+                format!(
                     "nothing written by descartes is in {}",
                     folder.path().display()
                 ),
-                hints: vec![other.to_owned()],
-            })
+                other.to_owned(),
+            ))
         }
     }
 }
@@ -127,16 +127,14 @@ fn refused(what: &str, edited: &[PathBuf], verb: &str, args: &InstallArgs) -> Cl
         Place::User => "--user",
         Place::Project => "--project",
     };
-    CliError::Refused {
-        message: format!(
+    CliError::refused(
+        format!(
             "edited by hand, so nothing was {what}: {}",
             names.join(", ")
         ),
-        hints: vec![
-            "keep a copy of what is yours, then:".to_owned(),
-            format!("descartes {verb} claude {place} --force"),
-        ],
-    }
+        "keep a copy of what is yours, then:",
+    )
+    .hinted(format!("descartes {verb} claude {place} --force"))
 }
 
 /// Where Claude Code looks for plugins of one's own.

@@ -153,13 +153,13 @@ fn still_there(found: &LoopHandle, limit: Duration) -> CliError {
         || "its processes".to_owned(),
         |pid| format!("process {pid}"),
     );
-    CliError::Failed {
-        message: format!("{who} did not end within {}", show_duration(limit)),
-        hints: vec![match pid {
+    CliError::failed(
+        format!("{who} did not end within {}", show_duration(limit)),
+        match pid {
             Some(pid) => format!("descartes loop cancel --now, or kill -9 {pid}"),
             None => "descartes loop cancel --now".to_owned(),
-        }],
-    }
+        },
+    )
 }
 
 /// Nobody hosts it: it was recorded, and what a dead host left behind is ended.

@@ -3,33 +3,33 @@
 use std::ops::ControlFlow;
 
 use descartes_client::{From, LoopHandle};
-use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
 use descartes_kernel::tasks::RunningTask;
-use descartes_text::units::plural;
-use descartes_views::view::{HistoryRow, Life, show_cost, show_tokens};
+use descartes_views::view::{Column, HistoryRow, Life};
+use jiff::Timestamp;
 
 use super::which::find;
 use crate::args::loops::HistoryArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
-use crate::style::{Paint, Tone};
-use crate::view::width::{cut_end, one_line, width};
-use crate::view::words;
+use crate::style::Tone;
+use crate::view::width::{cut_end, pad};
 
 const PREVIEW: usize = 60;
 const TASK: usize = 12;
-/// Columns and their widths; the last is as wide as it is.
-const COLUMNS: [(&str, usize); 9] = [
-    ("#", 5),
-    ("DURATION", 9),
-    ("EXIT", 4),
-    ("PROMISE", 7),
-    ("RESULT", 9),
-    ("GATES", 9),
-    ("FILES", 5),
-    ("TOKENS", 7),
-    ("COST", 8),
+/// Columns and their widths; that of tasks is for task loops alone.
+const COLUMNS: [(Column, usize); 11] = [
+    (Column::Iteration, 5),
+    (Column::Task, TASK),
+    (Column::Duration, 9),
+    (Column::Exit, 4),
+    (Column::Promise, 7),
+    (Column::Result, 9),
+    (Column::Gates, 9),
+    (Column::Files, 5),
+    (Column::Tokens, 7),
+    (Column::Cost, 8),
+    (Column::Preview, PREVIEW),
 ];
 
 pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
@@ -42,18 +42,17 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Resul
     let mut out = HistoryTable {
         args,
         printer,
+        life,
+        now: Timestamp::now(),
         begun: false,
     };
     // A table is told as it is read: a hundred thousand rows take no memory.
-    let current = found.history(from, |row| match out.row(&row, None) {
+    let current = found.history(from, |row| match out.row(&row) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()), // nobody reads any more
     })?;
-    if let Some(row) = current {
-        drop(out.row(&row, Some(life)));
-    }
-    for row in at_work(&found)? {
-        drop(out.row(&row, Some(life)));
+    for row in current.into_iter().chain(at_work(&found)?) {
+        drop(out.row(&row));
     }
     if !out.begun && !args.json {
         printer.talk("no iteration yet");
@@ -86,115 +85,39 @@ fn at_work(found: &LoopHandle) -> Result<Vec<HistoryRow>, CliError> {
 struct HistoryTable<'a> {
     args: &'a HistoryArgs,
     printer: &'a Printer,
+    life: Life,
+    now: Timestamp,
     begun: bool,
 }
 
 impl HistoryTable<'_> {
-    /// `under_way` is given for the row that is not over.
-    fn row(&mut self, row: &HistoryRow, under_way: Option<Life>) -> std::io::Result<()> {
+    fn row(&mut self, row: &HistoryRow) -> std::io::Result<()> {
+        let is_first = !std::mem::replace(&mut self.begun, true);
         if self.args.json {
-            self.begun = true;
             let json = serde_json::to_string(row).unwrap_or_default();
             return self.printer.try_json(&json);
         }
-        if !self.begun {
-            let mut heads: Vec<String> = COLUMNS.iter().map(|(head, to)| pad(head, *to)).collect();
-            if row.task.is_some() {
-                heads.insert(1, pad("TASK", TASK));
-            }
-            let head = format!("{}  PREVIEW\n", heads.join("  "));
-            let head = self.printer.out.text(Tone::Dim, &head);
-            self.printer.try_data(&head)?;
+        let columns = COLUMNS.iter();
+        let columns = columns.filter(|(column, _)| *column != Column::Task || row.task.is_some());
+        let paint = self.printer.out;
+        let mut text = String::new();
+        if is_first {
+            let titles = columns.clone();
+            let titles = titles.map(|(column, to)| pad(&column.title().to_uppercase(), *to));
+            let titles = titles.collect::<Vec<_>>().join("  ");
+            text = paint.text(Tone::Dim, &format!("{}\n", titles.trim_end()));
         }
-        self.begun = true;
-        let text = shown(row, under_way, self.printer.out);
-        self.printer.try_data(&format!("{text}\n"))
-    }
-}
-
-fn pad(text: &str, to: usize) -> String {
-    format!("{text}{:1$}", "", to.saturating_sub(width(text)))
-}
-
-fn shown(row: &HistoryRow, under_way: Option<Life>, paint: Paint) -> String {
-    let (tone, result) = result(row, under_way);
-    let cells = [
-        row.iteration.to_string(),
-        match under_way {
-            Some(_) if row.duration_ms == 0 => "-".to_owned(),
-            _ => words::millis(row.duration_ms),
-        },
-        row.exit
-            .map_or_else(|| "-".to_owned(), |code| code.to_string()),
-        promise(row).to_owned(),
-        result.to_owned(),
-        gates(row),
-        row.files
-            .map_or_else(|| "?".to_owned(), |files| files.to_string()),
-        show_tokens(row.tokens),
-        show_cost(row.cost),
-    ];
-    let mut out = Vec::new();
-    for ((head, to), cell) in COLUMNS.iter().zip(&cells) {
-        let cell = pad(cell, *to);
-        out.push(match *head {
-            "RESULT" => paint.text(tone, &cell),
-            _ => cell,
+        let cells = columns.map(|(column, to)| {
+            let cell = row.cell(*column, self.life, self.now);
+            let (most, least) = match column {
+                Column::Task => (TASK, TASK),
+                Column::Preview => (PREVIEW, 0),
+                _ => (usize::MAX, *to),
+            };
+            paint.text(cell.tone, &pad(&cut_end(&cell.text, most), least))
         });
-    }
-    if let Some((task, _)) = &row.task {
-        out.insert(1, pad(&cut_end(task, TASK), TASK));
-    }
-    let near = row.near_miss.as_ref().map(NearMissFacts::words);
-    let said = near.as_deref().unwrap_or(&row.preview);
-    let preview = one_line(row.error.as_deref().unwrap_or(said));
-    let preview = match row.trouble {
-        0 => preview,
-        lines => format!("[{} not understood] {preview}", plural(lines, "line")),
-    };
-    let preview = match row.changed_gate_files.as_slice() {
-        [] => preview,
-        files => format!(
-            "[gate file changed: {}] {preview}",
-            one_line(&files.join(", "))
-        ),
-    };
-    out.push(cut_end(&preview, PREVIEW));
-    out.join("  ").trim_end().to_owned()
-}
-
-fn result(row: &HistoryRow, under_way: Option<Life>) -> (Tone, &'static str) {
-    match (&row.verdict, under_way) {
-        (_, Some(Life::Alive)) => (Tone::Strong, "running"),
-        (_, Some(Life::Gone)) => (Tone::Warn, "lost"),
-        (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => (Tone::Good, "done"),
-        (Some(Verdict::Refused), _) => (Tone::Warn, "refused"),
-        (Some(Verdict::Blocked(_)), _) => (Tone::Warn, "blocked"),
-        (Some(Verdict::Failed(_)), _) => (Tone::Bad, "failed"),
-        (Some(Verdict::Worked), _) => (Tone::Normal, "worked"),
-        (Some(Verdict::Stopped), _) if row.ended_by == Some(EndedBy::HostLost) => {
-            (Tone::Warn, "lost")
-        }
-        (Some(Verdict::Stopped), _) => (Tone::Warn, "stopped"),
-        // A run that met a limit counts for nothing.
-        (None, None) => (Tone::Dim, "limit"),
-    }
-}
-
-fn promise(row: &HistoryRow) -> &'static str {
-    match (row.claimed, &row.near_miss) {
-        (true, _) => "claimed",
-        (false, Some(_)) => "near",
-        (false, None) => "-",
-    }
-}
-
-fn gates(row: &HistoryRow) -> String {
-    let green = row.gates.iter().filter(|gate| gate.passed()).count();
-    match (row.gates.len(), green) {
-        (0, _) => "-".to_owned(),
-        (all, green) if all == green => "green".to_owned(),
-        (1, _) => "red".to_owned(),
-        (_, green) => format!("red #{}", green + 1),
+        let cells = cells.collect::<Vec<_>>().join("  ");
+        text.push_str(&format!("{}\n", cells.trim_end()));
+        self.printer.try_data(&text)
     }
 }

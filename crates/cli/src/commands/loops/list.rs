@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use descartes_client::{ClientError, LoopHandle, Loops, Scope};
 use descartes_text::path_text::encode;
-use descartes_text::units::{plural, show_duration};
-use descartes_views::view::{Life, Status};
+use descartes_text::units::show_duration;
+use descartes_views::view::{Status, short_progress};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -14,25 +14,15 @@ use crate::args::loops::ListArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
-use crate::style::Tone;
-use crate::view::width::{cut_end, cut_start, width};
+use crate::style::{Cell, Tone};
+use crate::view::table::table;
+use crate::view::width::{cut_end, cut_start};
 use crate::view::words;
 
 /// Enough of an id to tell loops of the same minute apart.
 const ID: usize = 13;
 const NAME: usize = 24;
 const DIR: usize = 48;
-
-/// One loop in the list.
-struct LoopLine {
-    id: String,
-    name: String,
-    tone: Tone,
-    status: String,
-    iterations: String,
-    age: String,
-    dir: String,
-}
 
 pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
     let all = loops(ctx, &ctx.here, printer)?;
@@ -54,8 +44,10 @@ pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         return Ok(0);
     }
     let now = Timestamp::now();
-    let lines: Vec<LoopLine> = found.iter().map(|found| line(found, now)).collect();
-    printer.data(&table(&lines, args, printer));
+    let rows = found.iter().map(|found| row(found, args, now)).collect();
+    let titles = ["ID", "NAME", "STATUS", "DONE", "AGE", "DIRECTORY"];
+    let shown = if args.all { 6 } else { 5 };
+    printer.data(&table(&titles[..shown], rows, printer.out));
     Ok(0)
 }
 
@@ -80,46 +72,36 @@ fn nested(all: &Loops, scope: &Scope, children: bool) -> Result<Vec<LoopHandle>,
     Ok(heads.into_iter().flat_map(with).collect())
 }
 
-fn line(found: &LoopHandle, now: Timestamp) -> LoopLine {
+fn row(found: &LoopHandle, args: ListArgs, now: Timestamp) -> Vec<Cell> {
     let meta = found.meta();
     let name = match found.task() {
         Some(task) => format!("  {task}"),
         None => meta.name.clone(),
     };
-    let (tone, status, iterations) = match found.look() {
+    let (status, done) = match found.look() {
         Ok(look) => {
-            let status = Status::of(&look.state, look.life);
-            let limit = look.state.config.max_iterations;
-            let limit = limit.map_or_else(String::new, |limit| format!("/{limit}"));
-            let done = match &look.state.tasks {
-                Some(tasks) => {
-                    let (done, total) = tasks.count();
-                    format!("{done}/{}", plural(total as u64, "task"))
-                }
-                None => format!("{}{limit}", look.state.iterations),
-            };
-            (tone(&status, look.life), status.label(), done)
+            let state = &look.state;
+            let tasks = state.tasks.as_ref().map(|tasks| tasks.count());
+            let (done, unit) = short_progress(state.iterations, state.config.max_iterations, tasks);
+            let status = Status::of(state, look.life);
+            (Cell::new(status.tone(), status.label()), done + unit)
         }
-        Err(error) => (Tone::Bad, format!("unreadable: {error}"), "?".to_owned()),
+        Err(error) => {
+            let text = cut_end(&format!("unreadable: {error}"), 40);
+            (Cell::new(Tone::Bad, text), "?".to_owned())
+        }
     };
-    LoopLine {
-        id: meta.id.chars().take(ID).collect(),
-        name: cut_end(&name, NAME),
-        tone,
-        status: cut_end(&status, 40),
-        iterations,
-        age: age(meta.started_at, now),
-        dir: cut_start(&meta.working_dir.display().to_string(), DIR),
+    let mut row = vec![
+        meta.id.chars().take(ID).collect::<String>().into(),
+        cut_end(&name, NAME).into(),
+        status,
+        done.into(),
+        age(meta.started_at, now).into(),
+    ];
+    if args.all {
+        row.push(cut_start(&meta.working_dir.display().to_string(), DIR).into());
     }
-}
-
-fn tone(status: &Status, life: Life) -> Tone {
-    match status {
-        Status::Ended { reason } if reason.is_success() => Tone::Good,
-        Status::Ended { .. } | Status::Interrupted => Tone::Warn,
-        _ if life == Life::Alive => Tone::Strong,
-        _ => Tone::Normal,
-    }
+    row
 }
 
 /// How long ago, in its two largest units.
@@ -131,50 +113,6 @@ fn age(at: Timestamp, now: Timestamp) -> String {
         secs => secs / 3_600 * 3_600,
     };
     show_duration(std::time::Duration::from_secs(coarse))
-}
-
-fn table(lines: &[LoopLine], args: ListArgs, printer: &Printer) -> String {
-    let widest = |column: fn(&LoopLine) -> &str, title: &str| {
-        let widths = lines.iter().map(|line| width(column(line)));
-        widths.max().unwrap_or(0).max(title.len())
-    };
-    let pad = |text: &str, to: usize| format!("{text}{:1$}", "", to.saturating_sub(width(text)));
-    let columns = [
-        (widest(|line| &line.id, "ID"), "ID"),
-        (widest(|line| &line.name, "NAME"), "NAME"),
-        (widest(|line| &line.status, "STATUS"), "STATUS"),
-        (widest(|line| &line.iterations, "DONE"), "DONE"),
-        (widest(|line| &line.age, "AGE"), "AGE"),
-    ];
-    let heads: Vec<String> = columns.iter().map(|(to, head)| pad(head, *to)).collect();
-    let mut head = heads.join("  ");
-    if args.all {
-        head.push_str("  DIRECTORY");
-    }
-    let mut out = printer.out.text(Tone::Dim, head.trim_end()) + "\n";
-    for line in lines {
-        let cells = [
-            &line.id,
-            &line.name,
-            &line.status,
-            &line.iterations,
-            &line.age,
-        ];
-        let mut row = Vec::new();
-        for ((to, head), cell) in columns.iter().zip(cells) {
-            let text = pad(cell, *to);
-            row.push(match *head {
-                "STATUS" => printer.out.text(line.tone, &text),
-                _ => text,
-            });
-        }
-        if args.all {
-            row.push(line.dir.clone());
-        }
-        out.push_str(row.join("  ").trim_end());
-        out.push('\n');
-    }
-    out
 }
 
 fn as_json(found: &LoopHandle) -> Value {

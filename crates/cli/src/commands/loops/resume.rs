@@ -1,6 +1,5 @@
 //! `descartes loop resume`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use descartes_client::logs::model_not_told;
@@ -19,11 +18,11 @@ use descartes_text::units::plural;
 use super::which;
 use crate::args::resume::{AgentChangeArgs, ChangeArgs, ResumeArgs, WhichLoop};
 use crate::args::start::ShowArgs;
+use crate::args::values;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::foreground::Format;
+use crate::session;
 use crate::session::order::{Job, Order};
-use crate::session::{background, foreground};
 use crate::settings::agent;
 use crate::settings::command_context::CommandContext;
 use crate::settings::prompt;
@@ -69,36 +68,25 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result
     };
     // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
     let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx, printer)?;
-    let environment: BTreeMap<String, String> = args
-        .env
-        .iter()
-        .map(|variable| variable.resolved(&ctx.environment))
-        .collect::<Result<_, _>>()?;
-    let order = Order {
-        from: None,
-        environment,
-        dir,
-        job: Job::Resume {
-            state_file: found.state_file,
-            loop_id: found.id,
-            change: Box::new(change),
-            accept: match args.accept_edits {
-                true => Accept::All,
-                false => Accept::Harmless,
-            },
-            here,
-            retry_blocked: args.retry_blocked,
+    let environment = values::resolved(&args.env, &ctx.environment)?;
+    let job = Job::Resume {
+        state_file: found.state_file,
+        loop_id: found.id,
+        change: Box::new(change),
+        accept: match args.accept_edits {
+            true => Accept::All,
+            false => Accept::Harmless,
         },
+        here,
+        retry_blocked: args.retry_blocked,
     };
-    let format = Format::asked(ShowArgs {
+    let show = ShowArgs {
         json: args.json,
         show_thinking: args.show_thinking,
+        detach: args.detach,
         ..ShowArgs::default()
-    });
-    if args.detach {
-        return background::start(&order, format, ctx, printer);
-    }
-    foreground::run(order, format, ctx, printer)
+    };
+    session::run(Order::new(job, dir, environment), show, ctx, printer)
 }
 
 /// Where it goes on, if that was said.

@@ -61,10 +61,10 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
             printer.talk(&format!("  and {} more", plan.len() - NAMED));
         }
         if !printer.ask("rewind?") {
-            return Err(CliError::Refused {
-                message: "nothing was changed".to_owned(),
-                hints: vec!["to do it without being asked: --yes".to_owned()],
-            });
+            return Err(CliError::refused(
+                "nothing was changed",
+                "to do it without being asked: --yes",
+            ));
         }
     }
     let done = rewind(&found, &mut tree, &to, &name)?;
@@ -107,25 +107,19 @@ fn runs(found: &LoopHandle) -> CliError {
     let pid = found
         .pid()
         .map_or_else(String::new, |pid| format!(" (pid {pid})"));
-    CliError::Refused {
-        message: format!("the loop is running{pid}: its agent works in this work tree"),
-        hints: vec![format!(
-            "end it first: descartes loop cancel {}",
-            found.name()
-        )],
-    }
+    CliError::refused(
+        format!("the loop is running{pid}: its agent works in this work tree"),
+        format!("end it first: descartes loop cancel {}", found.name()),
+    )
 }
 
 /// The worktree of a task goes when its loop is over.
 fn refuse_without_worktree(found: &LoopHandle) -> Result<(), CliError> {
     match (found.task(), found.meta().working_dir.is_dir()) {
-        (Some(task), false) => Err(CliError::Refused {
-            message: format!("the worktree of task {task} is gone: there is nothing to restore"),
-            hints: vec![format!(
-                "what its loop changed: descartes loop diff {}",
-                found.id()
-            )],
-        }),
+        (Some(task), false) => Err(CliError::refused(
+            format!("the worktree of task {task} is gone: there is nothing to restore"),
+            format!("what its loop changed: descartes loop diff {}", found.id()),
+        )),
         _ => Ok(()),
     }
 }

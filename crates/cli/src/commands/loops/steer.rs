@@ -44,13 +44,13 @@ pub fn say(args: &SayArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         ));
     }
     let found = find(&args.which, ctx, printer).map_err(|error| match (error, &args.which.id) {
-        (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::Refused {
-            message: error.to_string(),
-            hints: vec![format!(
+        (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::refused(
+            error.to_string(),
+            format!(
                 "put a note of several words in quotes: descartes loop say \"{} {name} …\"",
                 args.text
-            )],
-        },
+            ),
+        ),
         (error, _) => error,
     })?;
     let text = args.text.clone();
@@ -76,8 +76,8 @@ pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     if let Some(model) = &change.model
         && let Some(message) = found.model_not_told(model)?
     {
-        let hints = vec![super::resume::OTHER_COMMAND.to_owned()];
-        return Err(CliError::Refused { message, hints });
+        let hint = super::resume::OTHER_COMMAND;
+        return Err(CliError::refused(message, hint));
     }
     if !change.is_empty() {
         let change = Box::new(change);

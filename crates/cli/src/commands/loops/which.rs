@@ -95,16 +95,14 @@ pub fn find_iteration(
 
 /// What is said of a task loop where an iteration of it is asked for.
 pub fn has_no_iterations(found: &LoopHandle, then: &str) -> CliError {
-    CliError::Refused {
-        message: format!(
+    CliError::refused(
+        format!(
             "loop {} works on tasks: it has no iterations of its own, only the loops of its \
              tasks do",
             found.name()
         ),
-        hints: vec![format!(
-            "the loops of its tasks: descartes loop list --children; {then}"
-        )],
-    }
+        format!("the loops of its tasks: descartes loop list --children; {then}"),
+    )
 }
 
 /// The project that a state file belongs to, as far as its path tells.

@@ -62,9 +62,9 @@ fn told(error: QueryError, sql: &str) -> CliError {
             CliError::usage(error.to_string(), "ask with: select … from loops")
         }
         QueryError::Disk(error) => error.into(),
-        error @ QueryError::Index { .. } => CliError::Failed {
-            message: error.to_string(),
-            hints: vec!["it can be deleted at any time and is then rebuilt".to_owned()],
-        },
+        error @ QueryError::Index { .. } => CliError::failed(
+            error.to_string(),
+            "it can be deleted at any time and is then rebuilt",
+        ),
     }
 }

@@ -1,6 +1,6 @@
 //! An answer as a table, as JSON, as CSV.
 
-use descartes_query::{Answer, Cell};
+use descartes_query::{Answer, SqlValue};
 use descartes_text::display::one_line;
 use serde_json::{Map, Value, json};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -26,8 +26,13 @@ pub fn table(answer: &Answer) -> String {
         answer
             .rows
             .iter()
-            .any(|row| row.get(at) != Some(&Cell::Null))
-            && known.all(|cell| matches!(cell, Cell::Integer(_) | Cell::Real(_) | Cell::Null))
+            .any(|row| row.get(at) != Some(&SqlValue::Null))
+            && known.all(|cell| {
+                matches!(
+                    cell,
+                    SqlValue::Integer(_) | SqlValue::Real(_) | SqlValue::Null
+                )
+            })
     };
     let rights: Vec<bool> = (0..answer.columns.len()).map(right).collect();
     let line = |cells: &[String]| {
@@ -48,13 +53,13 @@ pub fn table(answer: &Answer) -> String {
         .collect()
 }
 
-fn text(cell: &Cell) -> String {
+fn text(cell: &SqlValue) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Integer(number) => number.to_string(),
-        Cell::Real(number) => short(*number),
-        Cell::Text(text) => text.clone(),
-        Cell::Blob(bytes) => hex(bytes),
+        SqlValue::Null => String::new(),
+        SqlValue::Integer(number) => number.to_string(),
+        SqlValue::Real(number) => short(*number),
+        SqlValue::Text(text) => text.clone(),
+        SqlValue::Blob(bytes) => hex(bytes),
     }
 }
 
@@ -86,12 +91,12 @@ fn cut(text: &str) -> String {
 
 /// A list of objects, one a line.
 pub fn json(answer: &Answer) -> String {
-    let value = |cell: &Cell| match cell {
-        Cell::Null => Value::Null,
-        Cell::Integer(number) => json!(number),
-        Cell::Real(number) => json!(number),
-        Cell::Text(text) => json!(text),
-        Cell::Blob(bytes) => json!(hex(bytes)),
+    let value = |cell: &SqlValue| match cell {
+        SqlValue::Null => Value::Null,
+        SqlValue::Integer(number) => json!(number),
+        SqlValue::Real(number) => json!(number),
+        SqlValue::Text(text) => json!(text),
+        SqlValue::Blob(bytes) => json!(hex(bytes)),
     };
     let rows: Vec<String> = answer
         .rows
@@ -115,8 +120,8 @@ pub fn csv(answer: &Answer) -> String {
         let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
         format!("{}\n", cells.join(","))
     };
-    let whole = |cell: &Cell| match cell {
-        Cell::Real(number) => number.to_string(),
+    let whole = |cell: &SqlValue| match cell {
+        SqlValue::Real(number) => number.to_string(),
         other => text(other),
     };
     let head = line(answer.columns.clone());
@@ -134,8 +139,11 @@ mod tests {
         Answer {
             columns: vec!["name".into(), "cost".into()],
             rows: vec![
-                vec![Cell::Text("a, \"b\"\nc".into()), Cell::Real(0.1 + 0.2)],
-                vec![Cell::Text("größe".into()), Cell::Null],
+                vec![
+                    SqlValue::Text("a, \"b\"\nc".into()),
+                    SqlValue::Real(0.1 + 0.2),
+                ],
+                vec![SqlValue::Text("größe".into()), SqlValue::Null],
             ],
         }
     }
@@ -146,7 +154,7 @@ mod tests {
         assert_eq!(table(&answer()), expected);
         let long = Answer {
             columns: vec!["t".into()],
-            rows: vec![vec![Cell::Text("x".repeat(100))]],
+            rows: vec![vec![SqlValue::Text("x".repeat(100))]],
         };
         assert!(table(&long).lines().all(|line| line.width() <= WIDTH));
     }

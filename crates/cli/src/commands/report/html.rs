@@ -2,6 +2,7 @@
 
 use descartes_text::display::Mask;
 use descartes_views::picture::escape;
+use descartes_views::tone::{Cell, Tone};
 
 /// A text of the loop made safe: no colours, no secrets, no markup.
 pub fn text(raw: &str) -> String {
@@ -49,8 +50,57 @@ pub fn block(raw: &str, head: &str) -> String {
 }
 
 /// A word in a colour.
-pub fn pill(class: &str, words: &str) -> String {
+pub fn pill(Cell { tone, text: words }: &Cell) -> String {
+    let class = match tone {
+        Tone::Normal => "",
+        Tone::Strong => "work",
+        Tone::Dim => "muted",
+        Tone::Good => "good",
+        Tone::Bad => "bad",
+        Tone::Warn => "warn",
+    };
     format!("<span class=\"pill {class}\">{}</span>", text(words))
+}
+
+/// A table, left out where it has no rows; cells are markup already. Titles stand as what is below.
+pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<Td>>) -> String {
+    let mut rows = rows.into_iter().peekable();
+    let Some(first) = rows.peek() else {
+        return String::new();
+    };
+    let titles = titles.iter().zip(first);
+    let titles = titles.map(|(title, Td(class, _))| format!("<th{class}>{title}</th>"));
+    let titles: String = titles.collect();
+    let rows = rows.map(|row| {
+        let cells = row
+            .iter()
+            .map(|Td(class, cell)| format!("<td{class}>{cell}</td>"));
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    });
+    let rows: String = rows.collect();
+    format!("<div class=\"scroll\"><table><tr>{titles}</tr>\n{rows}</table></div>\n")
+}
+
+/// A cell of a table, with the class that it has.
+pub struct Td(&'static str, String);
+
+impl Td {
+    pub fn markup(markup: String) -> Self {
+        Self("", markup)
+    }
+
+    /// A text of the loop, which may be long.
+    pub fn text(raw: &str) -> Self {
+        Self(" class=\"t\"", text(raw))
+    }
+
+    pub fn number(number: impl ToString) -> Self {
+        Self(" class=\"n\"", number.to_string())
+    }
+
+    pub fn time(time: String) -> Self {
+        Self(" class=\"when\"", time)
+    }
 }
 
 /// Code in a line.

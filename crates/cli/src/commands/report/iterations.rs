@@ -1,10 +1,9 @@
 //! What became of each iteration: one line, and on a click its gates, cost and words.
 
 use descartes_core::worktree::Lines;
-use descartes_kernel::event::{EndedBy, GateEnd, Progress, Verdict};
-use descartes_views::view::{GateRow, HistoryRow, Life, NoteRow, show_cost, show_tokens};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use descartes_kernel::event::Progress;
+use descartes_views::picture::Clock;
+use descartes_views::view::{Column, GateRow, HistoryRow, NoteRow};
 
 use super::gather::Gathered;
 use super::html::{block, code, facts, pill, section, text};
@@ -13,7 +12,7 @@ use crate::view::words;
 /// More would make a page that no browser likes.
 pub const SHOWN: usize = 500;
 
-pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> String {
+pub fn iterations(gathered: &Gathered, clock: &Clock) -> String {
     let rows = gathered.story.rows();
     let current = gathered.story.current();
     if rows.is_empty() && current.is_none() {
@@ -32,7 +31,7 @@ pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> Strin
             text(&gathered.meta.id)
         ));
     }
-    out.push_str(HEADS);
+    out.push_str(&titles());
     let lines = gathered
         .lines
         .iter()
@@ -40,89 +39,62 @@ pub fn iterations(gathered: &Gathered, zone: &TimeZone, now: Timestamp) -> Strin
         .chain(std::iter::repeat(None));
     let first = rows.len().saturating_sub(SHOWN);
     for (row, lines) in rows.iter().zip(lines).skip(first) {
-        out.push_str(&iteration(row, None, lines, gathered, zone, now));
+        out.push_str(&iteration(row, lines, gathered, clock));
     }
     if let Some(row) = current {
-        let alive = Some(gathered.life);
-        out.push_str(&iteration(row, alive, None, gathered, zone, now));
+        out.push_str(&iteration(row, None, gathered, clock));
     }
     section("Iterations", &out)
 }
 
-const HEADS: &str = "<div class=\"heads\"><span>#</span><span>result</span><span>gates</span>\
-                     <span>time</span><span>lines</span><span>tokens</span><span>cost</span><span>words</span></div>\n";
+/// The columns before and behind the lines that it changed; its words come last.
+const COLUMNS: [&[Column]; 2] = [
+    &[
+        Column::Iteration,
+        Column::Result,
+        Column::Gates,
+        Column::Duration,
+    ],
+    &[Column::Tokens, Column::Cost],
+];
 
-/// `under_way` is given for the row that is not over.
-fn iteration(
-    row: &HistoryRow,
-    under_way: Option<Life>,
-    lines: Option<Lines>,
-    gathered: &Gathered,
-    zone: &TimeZone,
-    now: Timestamp,
-) -> String {
-    let (class, result) = result(row, under_way);
-    let said = row.error.as_deref().unwrap_or(&row.preview);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+fn titles() -> String {
+    let [before, behind] = COLUMNS.map(|columns| columns.iter().map(|column| column.title()));
+    let all = before.chain(["lines"]).chain(behind).chain(["words"]);
+    let all: String = all.map(|title| format!("<span>{title}</span>")).collect();
+    format!("<div class=\"heads\">{all}</div>\n")
+}
+
+fn iteration(row: &HistoryRow, lines: Option<Lines>, gathered: &Gathered, clock: &Clock) -> String {
+    let [before, behind] = COLUMNS.map(|columns| {
+        let cell = |column: &Column| {
+            let cell = row.cell(*column, gathered.life, clock.now);
+            let shown = match (column, cell.text.as_str()) {
+                (Column::Result | Column::Gates, text) if text != "-" => pill(&cell),
+                (_, text) => text.to_owned(),
+            };
+            format!("<span>{shown}</span>")
+        };
+        columns.iter().map(cell).collect::<String>()
+    });
+    let said = row.summary().text;
     let said = match &row.task {
         Some((task, _)) => format!("task {task}: {said}"),
         None => said,
     };
-    let duration = match (under_way, row.duration_ms) {
-        (Some(Life::Alive), 0) => words::seconds(words::between(row.started_at, now)),
-        (Some(Life::Gone), 0) => "?".to_owned(),
-        (_, ms) => words::millis(ms),
-    };
     format!(
-        "<details class=\"iteration\"><summary><span>{}</span><span>{}</span><span>{}</span>\
-         <span>{}</span><span>{}</span><span>{}</span><span>{}</span>\
+        "<details class=\"iteration\"><summary>{before}<span>{}</span>{behind}\
          <span class=\"what\">{}</span></summary>\n\
          <div class=\"body\">\n{}</div></details>\n",
-        row.iteration,
-        pill(class, result),
-        gates(row),
-        duration,
         size(lines),
-        show_tokens(row.tokens),
-        show_cost(row.cost),
         text(&said.chars().take(160).collect::<String>()),
-        body(row, lines, gathered, zone, now),
+        body(row, lines, gathered, clock),
     )
 }
 
-/// What an iteration came to, in a word and its colour.
-fn result(row: &HistoryRow, under_way: Option<Life>) -> (&'static str, &'static str) {
-    match (&row.verdict, under_way) {
-        (_, Some(Life::Alive)) => ("work", "running"),
-        (_, Some(Life::Gone)) => ("warn", "lost"),
-        (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => ("good", "done"),
-        (Some(Verdict::Refused), _) => ("bad", "refused"),
-        (Some(Verdict::Blocked(_)), _) => ("bad", "blocked"),
-        (Some(Verdict::Failed(_)), _) => ("bad", "failed"),
-        (Some(Verdict::Worked), _) => ("", "worked"),
-        (Some(Verdict::Stopped), _) if row.ended_by == Some(EndedBy::HostLost) => ("warn", "lost"),
-        (Some(Verdict::Stopped), _) => ("warn", "stopped"),
-        (None, None) => ("warn", "limit"),
-    }
-}
-
-fn gates(row: &HistoryRow) -> String {
-    let green = row.gates.iter().filter(|gate| gate.passed()).count();
-    match (row.gates.len(), green) {
-        (0, _) => "–".to_owned(),
-        (all, green) if all == green => pill("good", "green"),
-        (all, green) => pill("bad", &format!("{green} of {all}")),
-    }
-}
-
-fn body(
-    row: &HistoryRow,
-    lines: Option<Lines>,
-    gathered: &Gathered,
-    zone: &TimeZone,
-    now: Timestamp,
-) -> String {
-    let mut rows = vec![("started", text(&words::clock(row.started_at, now, zone)))];
+fn body(row: &HistoryRow, lines: Option<Lines>, gathered: &Gathered, clock: &Clock) -> String {
+    let started = words::clock(row.started_at, clock.now, &clock.zone);
+    let mut rows = vec![("started", text(&started))];
     if let Some(code) = row.exit {
         rows.push(("exit code", code.to_string()));
     }
@@ -132,19 +104,16 @@ fn body(
         (false, None) => "not claimed".to_owned(),
     };
     rows.push(("promise", claim));
-    rows.push(("files changed", files(row)));
+    let files = row.cell(Column::Files, gathered.life, clock.now).text;
+    rows.push(("files changed", files));
     rows.push(("lines changed", size(lines)));
     rows.push(("evidence", evidence(row)));
     if let Some(commit) = &row.commit {
         rows.push(("commit", code(commit)));
     }
-    if let Some((_, id)) = &row.task {
-        let log = format!("descartes loop logs {} {id}", row.iteration);
-        rows.push(("output", code(&log)));
-    } else {
-        let log = format!("descartes loop logs {} {}", row.iteration, gathered.meta.id);
-        rows.push(("output", code(&log)));
-    }
+    let id = row.task.as_ref().map_or(&gathered.meta.id, |(_, id)| id);
+    let log = format!("descartes loop logs {} {id}", row.iteration);
+    rows.push(("output", code(&log)));
     let mut out = facts(&rows);
     if let Some(error) = &row.error {
         out.push_str("<h3>What went wrong</h3>\n");
@@ -163,13 +132,6 @@ fn body(
         out.push_str(&block(&row.preview, "words"));
     }
     out
-}
-
-fn files(row: &HistoryRow) -> String {
-    match row.files {
-        None => "?".to_owned(),
-        Some(count) => count.to_string(),
-    }
 }
 
 /// The size of a diff, as people know it.
@@ -191,14 +153,9 @@ fn evidence(row: &HistoryRow) -> String {
 
 /// A gate as it was run: command, how it ended, the last of its output.
 pub fn gate_run(gate: &GateRow) -> String {
-    let class = if gate.passed() { "good" } else { "bad" };
-    let how = match gate.end {
-        GateEnd::Exit(_) => words::gate_end(gate.end),
-        other => words::gate_end(other),
-    };
     let head = format!(
         "<p>{} {} <span class=\"muted\">{}</span></p>\n",
-        pill(class, &how),
+        pill(&gate.verdict()),
         code(&gate.command),
         words::millis(gate.duration_ms)
     );

@@ -5,13 +5,14 @@ use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::Landing;
 use descartes_text::units::plural;
 use descartes_views::picture::{Clock, style_sheet};
-use descartes_views::view::{GateRow, Head, HistoryRow, Status, show_cost, show_tokens};
+use descartes_views::view::{GateRow, Head, HistoryRow, Status, WaitRow, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::gather::Gathered;
-use super::html::{self, block, code, facts, pill, section, text};
+use super::html::{self, Td, block, code, facts, pill, section, table, text};
 use super::{iterations, pictures, tasks};
+use crate::style::{Cell, Tone};
 use crate::view::summary::{Named, after};
 use crate::view::words;
 
@@ -37,7 +38,7 @@ pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
     {
         body.push_str(&tasks::tasks(tasks));
     }
-    body.push_str(&iterations::iterations(gathered, zone, now));
+    body.push_str(&iterations::iterations(gathered, &clock));
     body.push_str(&section("Waits", &waits(gathered, &clock)));
     body.push_str(&section("Notes and remarks", &remarks(gathered, &clock)));
     let page = format!(
@@ -68,7 +69,7 @@ fn header(gathered: &Gathered, clock: &Clock) -> String {
     let Some(state) = &gathered.state else {
         return format!(
             "<header>\n<h1>{title}</h1>\n<p>{} in {}</p>\n</header>\n",
-            pill("bad", "unreadable"),
+            pill(&Cell::new(Tone::Bad, "unreadable")),
             code(&folder)
         );
     };
@@ -87,34 +88,18 @@ fn header(gathered: &Gathered, clock: &Clock) -> String {
     rows.push(("cost", show_cost(spent.cost())));
     format!(
         "<header>\n<h1>{title}</h1>\n<p class=\"lead\">{} {}</p>\n<p class=\"muted\">{}</p>\n{}</header>\n",
-        pill(class(&head.status), &head.status.label()),
+        pill(&Cell::new(head.status.tone(), head.status.label())),
         sentence(&head.status, clock),
         code(&folder),
         facts(&rows)
     )
 }
 
-fn class(status: &Status) -> &'static str {
-    match status {
-        Status::Ended { reason } if reason.is_success() => "good",
-        Status::Ended { .. } => "bad",
-        Status::Waiting { .. } | Status::Interrupted | Status::Paused => "warn",
-        Status::Ready | Status::Running | Status::Judging => "work",
-    }
-}
-
 fn sentence(status: &Status, clock: &Clock) -> String {
     match status {
-        Status::Ended { reason } => {
-            let (label, words) = (reason.label(), reason.sentence());
-            match words.eq_ignore_ascii_case(label) {
-                true => String::new(),
-                false => text(&words),
-            }
-        }
         Status::Waiting { until, why } => format!("until {}: {}", at(*until, clock), text(why)),
         Status::Interrupted => "no process is running it; nothing is lost".to_owned(),
-        _ => String::new(),
+        _ => text(&status.end_sentence().unwrap_or_default()),
     }
 }
 
@@ -261,7 +246,7 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
             lines.insert(0, format!("cd {folder} && {command}"));
         }
         if !tasks.blocked.is_empty() {
-            let red = |row: &&HistoryRow| row.gates.iter().any(|gate| !gate.passed());
+            let red = |row: &&HistoryRow| row.failed_gate().is_some();
             let last = gathered.story.rows().iter().rev().find(red);
             if let Some((row, (_, id))) = last.and_then(|row| Some((row, row.task.as_ref()?))) {
                 let log = Named::As(id.clone()).command("logs", &row.iteration.to_string());
@@ -276,52 +261,23 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
 }
 
 fn waits(gathered: &Gathered, clock: &Clock) -> String {
-    let row = |wait: &descartes_views::view::WaitRow| {
-        let end = wait.ended.map_or(clock.now, |(end, _)| end);
-        let open = if wait.ended.is_none() { ", so far" } else { "" };
-        format!(
-            "<tr><td class=\"when\">{}</td><td class=\"n\">{}{open}</td><td class=\"t\">{}</td></tr>\n",
-            at(wait.since, clock),
-            words::seconds(words::between(wait.since, end)),
-            text(&wait.why)
-        )
+    let row = |wait: &WaitRow| {
+        let Cell { text, .. } = wait.cell(clock.now, &clock.zone);
+        vec![Td::time(at(wait.since, clock)), Td::text(&text)]
     };
-    let rows: String = gathered.story.waits().iter().map(row).collect();
-    table(&rows)
+    table(&["since", "why"], gathered.story.waits().iter().map(row))
 }
 
 fn remarks(gathered: &Gathered, clock: &Clock) -> String {
-    let story = &gathered.story;
-    let mut lines: Vec<(Option<Timestamp>, String)> = Vec::new();
-    for note in story.notes() {
-        let given = match note.given_to {
-            None => "not given to the agent yet".to_owned(),
-            Some(0) => "given to the tasks".to_owned(),
-            Some(iteration) => format!("given to iteration {iteration}"),
-        };
-        let words = format!("your note, {given}: {}", note.text);
-        lines.push((note.at, words));
-    }
-    lines.extend(
-        story
-            .remarks()
-            .iter()
-            .map(|remark| (Some(remark.at), remark.text.clone())),
-    );
+    let notes = gathered.story.notes().iter();
+    let notes = notes.map(|note| (note.at, format!("your note: {}", note.cell().text)));
+    let remarks = gathered.story.remarks().iter();
+    let remarks = remarks.map(|remark| (Some(remark.at), remark.text.clone()));
+    let mut lines: Vec<(Option<Timestamp>, String)> = notes.chain(remarks).collect();
     lines.sort_by_key(|(at, _)| *at);
     let row = |(when, words): &(Option<Timestamp>, String)| {
-        format!(
-            "<tr><td class=\"when\">{}</td><td class=\"t\">{}</td></tr>\n",
-            when.map_or_else(String::new, |when| at(when, clock)),
-            text(words)
-        )
+        let when = when.map_or_else(String::new, |when| at(when, clock));
+        vec![Td::time(when), Td::text(words)]
     };
-    table(&lines.iter().map(row).collect::<String>())
-}
-
-fn table(rows: &str) -> String {
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!("<div class=\"scroll\"><table>\n{rows}</table></div>\n"),
-    }
+    table(&["at", "what"], lines.iter().map(row))
 }

@@ -1,10 +1,12 @@
 //! What a page tells of a task loop: waves, tasks, blocked ones with reasons, commits.
 
-use descartes_kernel::tasks::{Landing, TasksState};
-use descartes_plans::graph::TaskStatus;
-use descartes_views::view::waves;
+use descartes_kernel::tasks::{Landing, TasksState, WaveCommit};
+use descartes_views::view::{
+    TaskRow, WaveRow, blocked_tasks, marked_tasks, task_rows, unlanded, waves,
+};
 
-use super::html::{code, pill, section, text};
+use super::html::{Td, code, pill, section, table, text};
+use crate::style::{Cell, Tone};
 
 pub fn tasks(tasks: &TasksState) -> String {
     let parts = [
@@ -18,107 +20,77 @@ pub fn tasks(tasks: &TasksState) -> String {
 }
 
 fn blocked(tasks: &TasksState) -> String {
-    let row = |entry: &descartes_kernel::tasks::BlockedEntry| {
-        format!(
-            "<tr><td>{}</td><td class=\"t\">{}</td><td class=\"t\">{}</td><td class=\"n\">{}</td></tr>\n",
-            code(&entry.task_id),
-            text(&entry.title),
-            text(&entry.reason),
-            entry.attempts
-        )
+    let row = |task: TaskRow| {
+        vec![
+            Td::markup(code(&task.id)),
+            Td::text(&task.title),
+            Td::text(&task.note),
+            Td::number(task.attempts),
+        ]
     };
-    let rows: String = tasks.blocked.iter().map(row).collect();
-    table(
-        "<th>task</th><th>title</th><th>why</th><th class=\"n\">attempts</th>",
-        &rows,
-    )
+    let rows = blocked_tasks(tasks).into_iter().map(row);
+    table(&["task", "title", "why", "attempts"], rows)
 }
 
 fn marked(tasks: &TasksState) -> String {
-    let row = |entry: &descartes_kernel::tasks::MarkedEntry| {
-        format!(
-            "<tr><td>{}</td><td class=\"t\">{}</td><td class=\"t\">{}</td></tr>\n",
-            code(&entry.task_id),
-            text(&entry.title),
-            text(&entry.words())
-        )
+    let row = |task: TaskRow| {
+        vec![
+            Td::markup(code(&task.id)),
+            Td::text(&task.title),
+            Td::text(&task.status.text),
+        ]
     };
-    let rows: String = tasks.marked.iter().map(row).collect();
-    table("<th>task</th><th>title</th><th>how</th>", &rows)
+    let rows = marked_tasks(tasks).into_iter().map(row);
+    table(&["task", "title", "how"], rows)
 }
 
 fn wave_table(tasks: &TasksState) -> String {
-    let row = |wave: descartes_views::view::WaveRow| {
-        format!(
-            "<tr><td>{}</td><td><div class=\"bar\"><i style=\"width:{:.0}%\"></i></div></td><td>{}</td></tr>\n",
-            wave.wave,
-            wave.fraction() * 100.0,
-            text(&wave.label())
-        )
+    let row = |wave: WaveRow| {
+        let width = wave.fraction() * 100.0;
+        let bar = format!("<div class=\"bar\"><i style=\"width:{width:.0}%\"></i></div>");
+        vec![
+            Td::markup(wave.wave.to_string()),
+            Td::markup(bar),
+            Td::markup(text(&wave.label().text)),
+        ]
     };
-    let rows: String = waves(tasks).into_iter().map(row).collect();
-    table("<th>wave</th><th></th><th></th>", &rows)
+    table(&["wave", "", ""], waves(tasks).into_iter().map(row))
 }
 
 fn task_table(tasks: &TasksState) -> String {
-    let row = |id: &descartes_plans::graph::TaskId| {
-        let entry = tasks.tasks.get(id)?;
-        let class = match entry.status {
-            TaskStatus::Done => "good",
-            TaskStatus::Blocked | TaskStatus::Failed => "bad",
-            TaskStatus::InProgress => "work",
-            _ => "",
-        };
-        Some(format!(
-            "<tr><td>{}</td><td class=\"t\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"n\">{}</td></tr>\n",
-            code(id),
-            text(&entry.title),
-            entry.wave,
-            pill(class, &entry.status.to_string()),
-            entry.attempts
-        ))
+    let row = |task: TaskRow| {
+        vec![
+            Td::markup(code(&task.id)),
+            Td::text(&task.title),
+            Td::number(task.wave),
+            Td::markup(pill(&task.status)),
+            Td::number(task.attempts),
+        ]
     };
-    let rows: String = tasks.order.iter().filter_map(row).collect();
-    let heads = "<th>task</th><th>title</th><th class=\"n\">wave</th><th>status</th><th class=\"n\">attempts</th>";
-    table(heads, &rows)
+    let titles = ["task", "title", "wave", "status", "attempts"];
+    table(&titles, task_rows(tasks).into_iter().map(row))
 }
 
 fn commits(tasks: &TasksState) -> String {
-    let row = |commit: &descartes_kernel::tasks::WaveCommit| {
-        let ids: Vec<&str> = commit.tasks_completed.iter().map(|id| &**id).collect();
+    let row = |commit: &WaveCommit| {
         let hash = match &commit.commit_hash {
             Some(hash) => code(hash.get(..12).unwrap_or(hash)),
             None => "nothing to commit".to_owned(),
         };
-        format!(
-            "<tr><td class=\"n\">{}</td><td>{hash}</td><td class=\"t\">{}</td></tr>\n",
-            commit.wave,
-            text(&ids.join(", "))
-        )
+        vec![
+            Td::number(commit.wave),
+            Td::markup(hash),
+            Td::text(&commit.tasks_completed.join(", ")),
+        ]
     };
-    let rows: String = tasks.wave_commits.iter().map(row).collect();
-    let mut out = table(
-        "<th class=\"n\">wave</th><th>commit</th><th>tasks</th>",
-        &rows,
-    );
-    match &tasks.landing {
-        None => {}
-        Some(Landing::Landed { commit, .. }) => {
-            out.push_str(&format!("<p>Your branch is at {}.</p>\n", code(commit)));
-        }
-        Some(Landing::Ready { branch, why, .. }) => out.push_str(&format!(
-            "<p>{} Finished work is waiting on {}: {}</p>\n",
-            pill("warn", "ready to land"),
-            code(branch),
-            text(why)
-        )),
+    let rows = tasks.wave_commits.iter().map(row);
+    let mut out = table(&["wave", "commit", "tasks"], rows);
+    if let Some(Landing::Landed { commit, .. }) = &tasks.landing {
+        out.push_str(&format!("<p>Your branch is at {}.</p>\n", code(commit)));
+    }
+    if let Some(work) = unlanded(tasks) {
+        let pill = pill(&Cell::new(Tone::Warn, "not landed"));
+        out.push_str(&format!("<p>{pill} {}</p>\n", text(&work)));
     }
     out
-}
-
-fn table(heads: &str, rows: &str) -> String {
-    match rows.is_empty() {
-        true => String::new(),
-        false => format!("<div class=\"scroll\"><table><tr>{heads}</tr>\n{rows}</table></div>\n"),
-    }
 }

@@ -15,8 +15,7 @@ use crate::args::start::ShowArgs;
 use crate::args::tasks::LandArgs;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::foreground;
-use crate::session::foreground::Format;
+use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
 use crate::within;
@@ -39,20 +38,17 @@ pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             code = code.max(exit::REFUSED);
             continue;
         }
-        let order = Order {
-            from: None,
-            environment: BTreeMap::new(),
-            dir: found.meta().working_dir.clone(),
-            job: Job::Land {
-                state_file: found.state_file().to_owned(),
-                loop_id: found.id().to_owned(),
-            },
+        let job = Job::Land {
+            state_file: found.state_file().to_owned(),
+            loop_id: found.id().to_owned(),
         };
-        let format = Format::asked(ShowArgs {
+        let dir = found.meta().working_dir.clone();
+        let show = ShowArgs {
             json: args.json,
             ..ShowArgs::default()
-        });
-        code = code.max(foreground::run(order, format, ctx, printer)?);
+        };
+        let order = Order::new(job, dir, BTreeMap::new());
+        code = code.max(session::run(order, show, ctx, printer)?);
     }
     Ok(code)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use descartes_core::host::{OnExistingState, wait_for_leaving};
+use descartes_core::host::wait_for_leaving;
 use descartes_kernel::config::ConfigChange;
 use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
@@ -24,13 +24,12 @@ use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::foreground::Format;
+use crate::session;
 use crate::session::order::{Job, Order};
-use crate::session::{background, foreground};
-use crate::settings::command_context::{CommandContext, ProjectConfig};
+use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
 use crate::settings::start::resolve_for;
-use crate::trust::{self, Asking, ScudGates};
+use crate::trust::{self, ScudGates};
 use crate::within;
 
 /// Runs a verb and gives its exit code.
@@ -65,10 +64,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
     let mut agent = args.agent.clone();
     agent.backend = agent.backend.or_else(|| args.cli.clone());
     let mut place = args.place.clone();
-    let dir = match &place.working_dir {
-        Some(dir) => ctx.absolute(dir),
-        None => ctx.here.clone(),
-    };
+    let dir = ctx.dir(place.working_dir.as_deref());
     let state_file = match &place.state_file {
         Some(file) => ctx.absolute(file),
         None => state_path(&file, &dir),
@@ -97,7 +93,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
         show: args.show,
         ..StartArgs::default()
     };
-    let ctx = &around_for(&args, &dir, ctx, printer)?;
+    let ctx = &trust::settle_start(&dir, ScudGates::Unused, &args, ctx, printer)?;
     let promise = run.ralph_default_promise.clone();
     let source = TaskFile::Roadmap {
         file: file.clone(),
@@ -146,23 +142,11 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
         _ => Job::Start {
             config: Box::new(start.config),
             name: start.name,
-            existing: match args.place.force {
-                true => OnExistingState::Archive,
-                false => OnExistingState::ArchiveIfOver,
-            },
+            existing: args.place.existing(),
         },
     };
-    let order = Order {
-        from: None,
-        environment,
-        dir: start.dir,
-        job,
-    };
-    let format = Format::asked(args.show);
-    if args.show.detach {
-        return background::start(&order, format, ctx, printer);
-    }
-    foreground::run(order, format, ctx, printer)
+    let order = Order::new(job, start.dir, environment);
+    session::run(order, args.show, ctx, printer)
 }
 
 /// Flags that other loops have and that mean nothing to a roadmap.
@@ -188,27 +172,6 @@ fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
 fn default_promise(dir: &Path, ctx: &CommandContext) -> Result<String, CliError> {
     let promise = ctx.layers(dir)?.settings.completion_promise.value;
     Ok(promise.unwrap_or_else(|| RoadmapDefaults::default().promise))
-}
-
-/// What the run may use of the project's own config; a dry run only looks. The roadmap itself, with
-/// its `check:`, was named by the person.
-fn around_for(
-    args: &StartArgs,
-    dir: &Path,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<CommandContext, CliError> {
-    if args.show.dry_run {
-        if let Some(notice) = trust::notice(dir, ctx) {
-            printer.note(&notice);
-        }
-        return Ok(ctx.with(ProjectConfig::AsWritten));
-    }
-    let asking = Asking {
-        trust_config: args.place.trust_config,
-        silent: args.show.json,
-    };
-    trust::settle(dir, ScudGates::Unused, asking, ctx, printer)
 }
 
 /// What the flags change in a run that is taken up.
@@ -312,15 +275,13 @@ fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
     let root = ctx.root(&ctx.here);
     wait_for_leaving(&root, &path)?;
     if let Some(held) = holder_of(&root, &path)? {
-        return Err(CliError::Background {
-            message: format!("the roadmap is being run: {held}"),
-            causes: Vec::new(),
-            hints: vec![format!(
+        return Err(CliError::refused(
+            format!("the roadmap is being run: {held}"),
+            format!(
                 "end it first: descartes loop cancel --state-file {}",
                 path.display()
-            )],
-            code: descartes_kernel::outcome::exit::REFUSED,
-        });
+            ),
+        ));
     }
     if !path.exists() {
         match args.json {

@@ -3,7 +3,6 @@
 use descartes_core::host::HostError;
 use descartes_core::tasks::{TaskBrief, found_gates, open_source, task_spec};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::outcome::exit;
 use descartes_kernel::prompt::first_prompt;
 use descartes_kernel::tasks::{TaskFile, TasksConfig};
 use descartes_plans::spec::Part;
@@ -46,12 +45,10 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             Some(near) => format!("did you mean {near}?"),
             None => format!("see them with: descartes graph{}", as_typed(&args.which)),
         };
-        return Err(CliError::Background {
-            message: format!("there is no task `{}`", args.task),
-            causes: Vec::new(),
-            hints: vec![hint],
-            code: exit::REFUSED,
-        });
+        return Err(CliError::refused(
+            format!("there is no task `{}`", args.task),
+            hint,
+        ));
     };
     let gates = gates_of(brief, &tasks, &settings, ctx)?;
     let config = IterativeLoopConfig {

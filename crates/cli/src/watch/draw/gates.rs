@@ -2,75 +2,63 @@
 
 use ratatui::text::{Line, Span};
 
-use super::{Context, flat, toned, wrapped};
-use crate::style::Tone;
+use super::{Context, flat, indented, toned};
+use crate::style::{Cell, Tone};
 use crate::view::words;
 use crate::watch::app::App;
 use descartes_text::units::plural;
+use descartes_views::view::HistoryRow;
 
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
     let theme = &context.theme;
     let columns = usize::from(columns);
-    let dim = |text: String| Line::from(toned(theme, Tone::Dim, text));
+    let dim = |text: String| context.line(Tone::Dim, text);
     let Some(view) = app.view() else {
         return Vec::new();
     };
     let gates = &view.state.config.verify;
     if gates.is_empty() {
-        return vec![dim(
-            "this loop has no gates: set one with --verify".to_owned()
-        )];
+        let text = "this loop has no gates: set one with --verify";
+        return vec![dim(text.to_owned())];
     }
-    let detail = app.detail.as_ref();
-    let selected = app.selected_row();
-    // The newest iteration may not have come to its gates yet.
-    let places = selected.into_iter().flat_map(|place| match app.row {
-        Some(_) => place..place + 1,
-        None => place.saturating_sub(200)..place + 1,
-    });
-    let rows = places
-        .rev()
-        .filter_map(|place| detail?.rows.get(place))
-        .find(|row| !row.gates.is_empty());
-    let Some(row) = rows else {
-        let mut lines = vec![dim("no gate has run yet".to_owned())];
-        lines.extend(
-            gates
-                .iter()
-                .map(|gate| dim(format!("  {}", flat(gate, columns)))),
-        );
-        return lines;
+    let Some(row) = judged(app) else {
+        let gates = gates
+            .iter()
+            .map(|gate| dim(format!("  {}", flat(gate, columns))));
+        let none = dim("no gate has run yet".to_owned());
+        return std::iter::once(none).chain(gates).collect();
     };
-    let mut lines = vec![dim(format!(
-        "iteration {} ([ and ] go to others)",
-        row.iteration
-    ))];
+    let number = row.iteration;
+    let mut lines = vec![dim(format!("iteration {number} ([ and ] go to others)"))];
     for gate in &row.gates {
-        let (tone, mark) = match gate.passed() {
-            true => (Tone::Good, theme.marks.done),
-            false => (Tone::Bad, theme.marks.failed),
+        let Cell { tone, text } = gate.verdict();
+        let mark = match gate.passed() {
+            true => theme.marks.done,
+            false => theme.marks.failed,
         };
-        let facts = format!(
-            "  {} · {}",
-            words::gate_end(gate.end),
-            words::millis(gate.duration_ms)
-        );
-        let room = columns.saturating_sub(2);
+        let command = flat(&gate.command, columns.saturating_sub(2));
         lines.push(Line::from(vec![
             toned(theme, tone, format!("{mark} ")),
-            toned(theme, Tone::Strong, flat(&gate.command, room)),
-            Span::from(facts),
+            toned(theme, Tone::Strong, command),
+            Span::from(format!("  {text} · {}", words::millis(gate.duration_ms))),
         ]));
-        let tail = wrapped(&gate.tail, columns.saturating_sub(2), theme.tone(Tone::Dim));
-        for line in tail {
-            let mut line = line;
-            line.spans.insert(0, Span::from("  "));
-            lines.push(line);
-        }
+        lines.extend(indented(&gate.tail, 2, columns, theme.tone(Tone::Dim)));
     }
     let missing = gates.len().saturating_sub(row.gates.len());
     if missing > 0 {
         lines.push(dim(format!("{} not run", plural(missing as u64, "gate"))));
     }
     lines
+}
+
+/// The chosen iteration; of the newest ones the last that came to its gates.
+fn judged(app: &App) -> Option<&HistoryRow> {
+    let place = app.selected_row()?;
+    let first = match app.row {
+        Some(_) => place,
+        None => place.saturating_sub(200),
+    };
+    let rows = &app.detail.as_ref()?.rows;
+    let mut rows = (first..=place).rev().filter_map(|place| rows.get(place));
+    rows.find(|row| !row.gates.is_empty())
 }

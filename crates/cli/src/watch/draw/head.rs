@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use descartes_text::units::show_duration;
 use descartes_views::view::{Status, show_cost, show_tokens};
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -14,7 +13,7 @@ use crate::view::width::width;
 use crate::view::words;
 use crate::watch::app::{App, Focus, Tab};
 use crate::watch::detail::LoopView;
-use crate::watch::list::{Kind, Show};
+use crate::watch::list::Show;
 use crate::watch::theme::Chosen;
 
 /// The line at the very top.
@@ -35,7 +34,6 @@ pub fn title(app: &App, context: &Context, columns: u16) -> Line<'static> {
 
 /// Name, status, bar, what was used; and what is wrong.
 pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
-    let theme = &context.theme;
     let columns = usize::from(columns);
     let mut lines = Vec::new();
     match app.view() {
@@ -46,35 +44,31 @@ pub fn lines(app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
             lines.push(asked(app, view, context, columns));
         }
         None if app.chosen.is_none() && app.listed => {
-            let hint = "no loop yet: descartes loop start, or descartes demo";
-            let hint = if app.filter.is_empty() {
-                hint
-            } else {
-                "no loop matches: / and Esc clear the filter"
+            let hint = match app.filter.is_empty() {
+                true => "no loop yet: descartes loop start, or descartes demo",
+                false => "no loop matches: / and Esc clear the filter",
             };
-            lines.push(Line::from(toned(theme, Tone::Dim, hint)));
+            lines.push(context.line(Tone::Dim, hint));
         }
         None => {
             let name = app.brief().map_or("", |brief| brief.name.as_str());
-            lines.push(Line::from(toned(theme, Tone::Strong, flat(name, columns))));
+            lines.push(context.line(Tone::Strong, flat(name, columns)));
         }
     }
     let detail = app.detail.as_ref();
     let trouble = detail.and_then(|detail| detail.trouble.as_ref());
     for trouble in app.trouble.iter().chain(trouble) {
         for piece in super::pieces(&format!("! {}", flat(trouble, 400)), columns) {
-            lines.push(Line::from(toned(theme, Tone::Bad, piece)));
+            lines.push(context.line(Tone::Bad, piece));
         }
     }
     lines
 }
 
 fn name(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
-    let kind = Kind::of_status(&view.head.status);
-    let label = view.head.status.label();
-    let mark = super::list::mark(kind, &context.theme);
-    let label = format!("{mark} {label}");
-    let room = columns.saturating_sub(width(&label) + 1);
+    let status = &view.head.status;
+    let mark = super::list::mark(Some(status), &context.theme);
+    let room = columns.saturating_sub(width(status.label()) + 3);
     Line::from(vec![
         toned(
             &context.theme,
@@ -82,7 +76,8 @@ fn name(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
             pad(&flat(&view.head.title, room), room),
         ),
         Span::from(" "),
-        toned(&context.theme, kind.tone(), label),
+        mark,
+        toned(&context.theme, status.tone(), status.label()),
     ])
 }
 
@@ -104,20 +99,18 @@ fn used(view: &LoopView, context: &Context, columns: usize) -> Line<'static> {
     let theme = &context.theme;
     let (tokens, cost) = (show_tokens(head.spent.tokens), show_cost(head.spent.cost()));
     let elapsed = words::seconds(head.elapsed(context.now));
-    let mut text = format!("{elapsed} · {tokens} tokens · {cost}");
-    match (&head.status, head.wait_left(context.now)) {
-        (Status::Waiting { why, .. }, Some(left)) => {
-            let left = show_duration(std::time::Duration::from_secs(left.as_secs()));
-            let wait = flat(&format!("waiting {left}: {why}"), columns);
-            let spans = vec![
-                toned(theme, Tone::Warn, wait),
-                toned(theme, Tone::Dim, format!(" · {text}")),
-            ];
-            return Line::from(spans);
-        }
-        (Status::Interrupted, _) => text.push_str(" · continue: descartes loop resume"),
-        (Status::Ended { reason }, _) => text.push_str(&format!(" · {}", reason.sentence())),
-        _ => text = format!("started {elapsed} ago · {tokens} tokens · {cost}"),
+    let used = format!("{tokens} tokens · {cost}");
+    let mut text = format!("{elapsed} · {used}");
+    if let Some(wait) = head.waits(context.now) {
+        return Line::from(vec![
+            toned(theme, Tone::Warn, flat(&wait, columns)),
+            toned(theme, Tone::Dim, format!(" · {text}")),
+        ]);
+    }
+    match &head.status {
+        Status::Interrupted => text.push_str(" · continue: descartes loop resume"),
+        Status::Ended { reason } => text.push_str(&format!(" · {}", reason.sentence())),
+        _ => text = format!("started {elapsed} ago · {used}"),
     }
     Line::from(flat(&text, columns))
 }
@@ -132,8 +125,7 @@ fn asked(app: &App, view: &LoopView, context: &Context, columns: usize) -> Line<
     };
     let parts = [words::command(config), what, folder.unwrap_or_default()];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let text = flat(&parts.join(" · "), columns);
-    Line::from(toned(&context.theme, Tone::Dim, text))
+    context.line(Tone::Dim, flat(&parts.join(" · "), columns))
 }
 
 /// A folder as a person would type it.

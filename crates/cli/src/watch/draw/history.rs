@@ -1,32 +1,34 @@
 //! The history: a row an iteration, and the whole of the one that is chosen.
 
-use descartes_kernel::event::{EndedBy, NearMissFacts, Verdict};
-use descartes_views::view::{HistoryRow, Life, show_cost, show_tokens};
+use descartes_kernel::event::EndedBy;
+use descartes_views::view::{Column, HistoryRow, Life};
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::{Context, flat, pad, pad_left, put, toned, wrapped};
-use crate::style::Tone;
+use crate::style::{Cell, Tone};
+use crate::view::width::{cut_end, width};
 use crate::view::words;
 use crate::watch::app::{App, Focus};
 use crate::watch::theme::{Chosen, Theme};
 
-/// Columns and their widths; the preview takes the rest.
-const COLUMNS: [(&str, usize); 8] = [
-    ("#", 5),
-    ("time", 6),
-    ("exit", 4),
-    ("said", 4),
-    ("gates", 5),
-    ("files", 5),
-    ("tokens", 6),
-    ("cost", 6),
+/// Columns, what stands over them in little room, and their widths; the preview takes the rest.
+const COLUMNS: [(Column, &str, usize); 8] = [
+    (Column::Number, "#", 5),
+    (Column::Duration, "time", 6),
+    (Column::Exit, "exit", 4),
+    (Column::Promise, "said", 4),
+    (Column::Gates, "gates", 5),
+    (Column::Files, "files", 5),
+    (Column::Tokens, "tokens", 6),
+    (Column::Cost, "cost", 6),
 ];
+
 /// The columns, the first as wide as the largest number needs.
-fn columns_of(app: &App) -> [(&'static str, usize); 8] {
+fn columns_of(app: &App) -> [(Column, &'static str, usize); 8] {
     let mut columns = COLUMNS;
-    columns[0].1 = columns[0].1.max(app.total_rows().to_string().len());
+    columns[0].2 = columns[0].2.max(app.total_rows().to_string().len());
     columns
 }
 
@@ -35,35 +37,27 @@ const WHOLE: u16 = 3;
 
 /// Draws it; tells where the rows are, and which is the first.
 pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> (Rect, u64) {
-    let theme = &context.theme;
     let below = below(app, area.height);
-    let rows = Rect {
-        y: area.y + 1,
-        height: area.height.saturating_sub(1 + below),
-        ..area
-    };
-    let heads: Vec<String> = columns_of(app)
-        .iter()
-        .map(|(head, to)| pad_left(head, *to))
-        .collect();
-    let head = format!("{}  preview", heads.join(" "));
-    let head = Line::from(toned(theme, Tone::Dim, flat_head(&head, area.width)));
-    put(frame, Rect { height: 1, ..area }, vec![head]);
+    let [head, rows, below] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(below),
+    ])
+    .areas(area);
+    let titles = columns_of(app).map(|(_, title, to)| pad_left(title, to));
+    let titles = format!("{}  preview", titles.join(" "));
+    let titles = cut_end(&titles, usize::from(area.width));
+    put(frame, head, vec![context.line(Tone::Dim, titles)]);
     let top = match app.selected_row() {
         Some(selected) => table(frame, app, context, rows, selected),
         None => {
-            let none = toned(theme, Tone::Dim, "no iteration has finished yet");
-            put(frame, rows, vec![Line::from(none)]);
+            let none = context.line(Tone::Dim, "no iteration has finished yet");
+            put(frame, rows, vec![none]);
             0
         }
     };
-    if below > 0 {
-        let area = Rect {
-            y: area.y + area.height - below,
-            height: below,
-            ..area
-        };
-        put(frame, area, lines_below(app, context, area));
+    if !below.is_empty() {
+        put(frame, below, lines_below(app, context, below));
     }
     (rows, top)
 }
@@ -82,7 +76,7 @@ fn table(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, select
     let lines = (top..total.min(top + fit)).map(|place| {
         let line = match row_at(place) {
             Some(row) => line(row, app, context, area.width),
-            None => Line::from(toned(theme, Tone::Dim, "…")),
+            None => context.line(Tone::Dim, "…"),
         };
         match (place == selected, app.focus) {
             (true, Focus::Pane) => line.style(theme.chosen(Chosen::Active)),
@@ -111,9 +105,11 @@ fn lines_below(app: &App, context: &Context, area: Rect) -> Vec<Line<'static>> {
     let theme = &context.theme;
     let columns = usize::from(area.width);
     let rule = |text: &str| {
-        let rest = columns.saturating_sub(crate::view::width::width(text));
-        let rule = format!("{text}{}", theme.marks.floor.repeat(rest));
-        Line::from(toned(theme, Tone::Dim, rule))
+        let rest = columns.saturating_sub(width(text));
+        context.line(
+            Tone::Dim,
+            format!("{text}{}", theme.marks.floor.repeat(rest)),
+        )
     };
     if app.is_live_below() && area.height > WHOLE {
         let head = match app.log() {
@@ -133,141 +129,67 @@ fn lines_below(app: &App, context: &Context, area: Rect) -> Vec<Line<'static>> {
         .collect()
 }
 
-/// Headings keep their blanks.
-fn flat_head(head: &str, columns: u16) -> String {
-    crate::view::width::cut_end(head, usize::from(columns))
-}
-
 fn line(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Line<'static> {
     let theme = &context.theme;
-    let under_way = row.verdict.is_none() && row.error.is_none();
-    let number = match &row.task {
-        Some((task, _)) => format!("{task}.{}", row.iteration),
-        None => row.iteration.to_string(),
-    };
-    let time = match (row.duration_ms, under_way) {
-        (0, true) if is_live(app) => words::seconds(words::between(row.started_at, context.now)),
-        (0, true) => "-".to_owned(),
-        (ms, _) => words::millis(ms),
-    };
-    let exit = row
-        .exit
-        .map_or_else(|| "-".to_owned(), |code| code.to_string());
-    let said = if row.claimed { theme.marks.done } else { "-" };
-    let files = row
-        .files
-        .map_or_else(|| "?".to_owned(), |files| files.to_string());
-    let cells = [
-        (Tone::Normal, number),
-        (Tone::Normal, time),
-        (exit_tone(row), exit),
-        (Tone::Normal, said.to_owned()),
-        gates(row, theme),
-        (Tone::Normal, files),
-        (Tone::Normal, show_tokens(row.tokens)),
-        (Tone::Normal, show_cost(row.cost)),
-    ];
     let mut spans = Vec::new();
     let mut used = 0;
-    for ((_, to), (tone, text)) in columns_of(app).iter().zip(cells) {
-        spans.push(toned(theme, tone, pad_left(&text, *to)));
+    for (column, _, to) in columns_of(app) {
+        let cell = match column {
+            Column::Promise if row.claimed => theme.marks.done.to_owned().into(),
+            Column::Promise => "-".to_owned().into(),
+            Column::Gates => gates(row, theme),
+            column => row.cell(column, life(app), context.now),
+        };
+        spans.push(toned(theme, cell.tone, pad_left(&cell.text, to)));
         spans.push(Span::from(" "));
         used += to + 1;
     }
     let room = usize::from(columns).saturating_sub(used + 1);
-    let (tone, text) = result(row, app);
-    spans.push(toned(
-        theme,
-        tone,
-        pad(&format!(" {}", flat(&text, room)), room + 1),
-    ));
+    let Cell { tone, text } = row.summary_or_result(life(app));
+    let text = pad(&format!(" {}", flat(&text, room)), room + 1);
+    spans.push(toned(theme, tone, text));
     Line::from(spans)
 }
 
-fn is_live(app: &App) -> bool {
-    app.view().is_some_and(|view| view.life == Life::Alive)
+fn life(app: &App) -> Life {
+    app.view().map_or(Life::Gone, |view| view.life)
 }
 
-fn exit_tone(row: &HistoryRow) -> Tone {
-    match row.exit {
-        None | Some(0) => Tone::Normal,
-        Some(_) => Tone::Bad,
-    }
-}
-
-/// A mark for each gate that ran.
-fn gates(row: &HistoryRow, theme: &Theme) -> (Tone, String) {
-    if row.gates.is_empty() {
-        return (Tone::Normal, "-".to_owned());
-    }
+/// A mark for each gate, or how many passed where there are many.
+fn gates(row: &HistoryRow, theme: &Theme) -> Cell {
     let green = row.gates.iter().filter(|gate| gate.passed()).count();
-    let red = row.gates.len() - green;
-    let tone = if red > 0 { Tone::Bad } else { Tone::Good };
-    let marks = match row.gates.len() {
-        0..=5 => {
-            let (good, bad) = (theme.marks.done, theme.marks.failed);
-            format!("{}{}", good.repeat(green), bad.repeat(red))
-        }
-        all => format!("{green}/{all}"),
-    };
-    (tone, marks)
-}
-
-/// What came of it, or what the agent said.
-fn result(row: &HistoryRow, app: &App) -> (Tone, String) {
-    let near = row.near_miss.as_ref().map(NearMissFacts::words);
-    let said = || near.clone().unwrap_or_else(|| row.preview.clone());
-    match (&row.verdict, &row.error) {
-        (Some(Verdict::Failed(why)), _) => (Tone::Bad, format!("failed: {why}")),
-        (Some(Verdict::Blocked(why)), _) => (Tone::Bad, format!("blocked: {why}")),
-        (_, Some(error)) => (Tone::Warn, error.clone()),
-        (Some(Verdict::Promise | Verdict::Gates | Verdict::Success), _) => (Tone::Good, said()),
-        (Some(Verdict::Refused), _) => (Tone::Warn, said()),
-        (Some(Verdict::Stopped), _) if row.preview.is_empty() => (Tone::Dim, "stopped".to_owned()),
-        (Some(_), _) => (Tone::Normal, said()),
-        (None, _) if row.ended_by.is_some() && is_live(app) => (Tone::Strong, "gates …".to_owned()),
-        (None, _) if is_live(app) => (Tone::Strong, "running …".to_owned()),
-        (None, _) => (Tone::Dim, "interrupted".to_owned()),
+    let (all, red) = (row.gates.len(), row.gates.len() - green);
+    let (good, bad) = (theme.marks.done, theme.marks.failed);
+    match (all, red) {
+        (0, _) => Cell::new(Tone::Normal, "-"),
+        (6.., _) => Cell::new(
+            if red > 0 { Tone::Bad } else { Tone::Good },
+            format!("{green}/{all}"),
+        ),
+        (_, 0) => Cell::new(Tone::Good, good.repeat(green)),
+        _ => Cell::new(Tone::Bad, good.repeat(green) + &bad.repeat(red)),
     }
 }
 
-/// The chosen row in whole: two lines.
+/// Everything about the chosen one that has no column.
 fn all_of(row: &HistoryRow, app: &App, context: &Context, columns: u16) -> Vec<Line<'static>> {
-    let mut parts = Vec::new();
-    if let Some((task, _)) = &row.task {
-        parts.push(format!("task {task}"));
-    }
+    let task = row.task.as_ref().map(|(task, _)| format!("task {task}"));
+    let mut parts: Vec<String> = task.into_iter().collect();
     parts.push(words::clock(row.started_at, context.now, &context.zone));
-    parts.push(verdict(row).to_owned());
+    parts.push(row.result(life(app)).text);
     parts.extend(row.ended_by.and_then(ended));
-    if let Some(red) = row.gates.iter().find(|gate| !gate.passed()) {
-        parts.push(format!(
-            "red: {} ({})",
-            red.command,
-            words::gate_end(red.end)
-        ));
+    if let Some(gate) = row.failed_gate() {
+        let end = words::gate_end(gate.end);
+        parts.push(format!("red: {} ({end})", gate.command));
     }
     if let Some(commit) = &row.commit {
         parts.push(format!("commit {}", commit.get(..9).unwrap_or(commit)));
     }
-    let (tone, said) = result(row, app);
+    let Cell { tone, text } = row.summary_or_result(life(app));
     let columns = usize::from(columns);
     let first = Line::from(flat(&parts.join(" · "), columns));
-    let said = wrapped(&flat(&said, columns), columns, context.theme.tone(tone));
+    let said = wrapped(&flat(&text, columns), columns, context.theme.tone(tone));
     std::iter::once(first).chain(said).collect()
-}
-
-fn verdict(row: &HistoryRow) -> &'static str {
-    match &row.verdict {
-        None if row.error.is_some() => "not counted",
-        None => "in progress",
-        Some(Verdict::Promise | Verdict::Gates | Verdict::Success) => "done",
-        Some(Verdict::Refused) => "refused",
-        Some(Verdict::Blocked(_)) => "blocked",
-        Some(Verdict::Failed(_)) => "failed",
-        Some(Verdict::Worked) => "worked",
-        Some(Verdict::Stopped) => "stopped",
-    }
 }
 
 fn ended(by: EndedBy) -> Option<String> {

@@ -1,5 +1,6 @@
 //! The list at the left.
 
+use descartes_views::view::{Status, short_progress};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -8,22 +9,24 @@ use super::{Context, flat, pad, put, toned};
 use crate::style::Tone;
 use crate::view::width::width;
 use crate::watch::app::{App, Focus};
-use crate::watch::list::{Depth, Entry, Kind, progress};
+use crate::watch::list::{Depth, Entry, status};
 use crate::watch::theme::{Chosen, Theme};
 
-/// The mark of a kind.
-pub fn mark(kind: Kind, theme: &Theme) -> &'static str {
+/// The mark of a loop that stands so; one that cannot be read is broken.
+pub fn mark(status: Option<&Status>, theme: &Theme) -> Span<'static> {
     let marks = &theme.marks;
-    match kind {
-        Kind::Running => marks.running,
-        Kind::Judging => marks.judging,
-        Kind::Waiting => marks.waiting,
-        Kind::Paused => marks.paused,
-        Kind::Ready => marks.ready,
-        Kind::Interrupted | Kind::Broken => marks.broken,
-        Kind::Done => marks.done,
-        Kind::Failed => marks.failed,
-    }
+    let mark = match status {
+        Some(Status::Running) => marks.running,
+        Some(Status::Judging) => marks.judging,
+        Some(Status::Waiting { .. }) => marks.waiting,
+        Some(Status::Paused) => marks.paused,
+        Some(Status::Ready) => marks.ready,
+        Some(Status::Ended { reason }) if reason.is_success() => marks.done,
+        Some(Status::Ended { .. }) => marks.failed,
+        Some(Status::Interrupted) | None => marks.broken,
+    };
+    let tone = status.map_or(Tone::Bad, Status::tone);
+    toned(theme, tone, format!("{mark} "))
 }
 
 /// Draws it; tells the row of the first loop that is shown, and which one it is.
@@ -46,26 +49,16 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) -> 
             }
         })
         .collect();
-    if lines.is_empty() {
-        let text = if app.listed {
-            "no loops"
-        } else {
-            "looking …"
-        };
-        put(
-            frame,
-            area,
-            vec![Line::from(toned(&context.theme, Tone::Dim, text))],
-        );
-    } else {
-        put(frame, area, lines);
+    match (lines.is_empty(), app.listed) {
+        (true, true) => put(frame, area, vec![context.line(Tone::Dim, "no loops")]),
+        (true, false) => put(frame, area, vec![context.line(Tone::Dim, "looking …")]),
+        (false, _) => put(frame, area, lines),
     }
     (area.y, top)
 }
 
 fn line(entry: &Entry, context: &Context, columns: usize) -> Line<'static> {
     let theme = &context.theme;
-    let kind = Kind::of(&entry.brief);
     let (lead, name) = match entry.depth {
         Depth::Top => ("", entry.brief.name.as_str()),
         // Children are called after their parents.
@@ -74,7 +67,10 @@ fn line(entry: &Entry, context: &Context, columns: usize) -> Line<'static> {
             (theme.marks.branch, name.rsplit('/').next().unwrap_or(name))
         }
     };
-    let mut right = progress(&entry.brief);
+    let mut right = match &entry.brief.standing {
+        Ok(brief) => short_progress(brief.iterations, brief.limit, brief.tasks).0,
+        Err(_) => "?".to_owned(),
+    };
     if entry.hidden > 0 {
         right = format!("+{} {right}", entry.hidden);
     }
@@ -82,7 +78,7 @@ fn line(entry: &Entry, context: &Context, columns: usize) -> Line<'static> {
     let room = columns.saturating_sub(fixed);
     Line::from(vec![
         toned(theme, Tone::Dim, lead),
-        toned(theme, kind.tone(), format!("{} ", mark(kind, theme))),
+        mark(status(&entry.brief), theme),
         Span::from(pad(&flat(name, room), room)),
         Span::from(" "),
         toned(theme, Tone::Dim, format!("{right} ")),

@@ -9,7 +9,6 @@ mod notes;
 mod output;
 mod over;
 mod plots;
-mod task_mark;
 mod tasks;
 
 use std::path::PathBuf;
@@ -19,16 +18,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::app::Places;
-use super::app::{App, Dialog, Focus, Tab};
+use super::app::{App, Dialog, Focus, Places, Tab};
 use super::theme::Theme;
 use crate::style::Tone;
-use crate::view::width::{cut_end, one_line, width};
+use crate::view::width::{self, cut_end, one_line};
 
 /// The smallest terminal that shows enough.
 const LEAST: (u16, u16) = (40, 10);
@@ -73,17 +71,12 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context) -> Places {
         return Places::default();
     }
     let mut places = Places::default();
-    let top = Rect { height: 1, ..area };
-    let bottom = Rect {
-        y: area.height - 1,
-        height: 1,
-        ..area
-    };
-    let body = Rect {
-        y: 1,
-        height: area.height - 2,
-        ..area
-    };
+    let [top, body, bottom] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Fill(1),
+        Constraint::Length(1),
+    ])
+    .areas(area);
     put(frame, top, vec![head::title(app, context, area.width)]);
     put(frame, bottom, vec![over::footer(app, context, area.width)]);
     let columns = match area.width {
@@ -92,31 +85,21 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context) -> Places {
         _ if app.focus == Focus::List => area.width,
         _ => 0,
     };
-    if columns > 0 {
-        let side = Rect {
-            width: columns,
-            ..body
-        };
+    let wall = u16::from(columns > 0 && columns < area.width);
+    let [side, wall, _, pane] = Layout::horizontal([
+        Constraint::Length(columns),
+        Constraint::Length(wall),
+        Constraint::Length(wall),
+        Constraint::Fill(1),
+    ])
+    .areas(body);
+    if !side.is_empty() {
         places.list = columns;
         places.first = list::draw(frame, app, context, side);
     }
-    if columns > 0 && columns < area.width {
-        let wall = Rect {
-            x: columns,
-            width: 1,
-            ..body
-        };
-        let bar = Line::styled(context.theme.marks.wall, context.theme.tone(Tone::Dim));
-        put(frame, wall, vec![bar; usize::from(body.height)]);
-    }
-    // A wall and a blank.
-    let used = if columns == 0 { 0 } else { columns + 2 };
-    if used < area.width {
-        let pane = Rect {
-            x: used,
-            width: area.width - used,
-            ..body
-        };
+    let bar = Line::styled(context.theme.marks.wall, context.theme.tone(Tone::Dim));
+    put(frame, wall, vec![bar; usize::from(wall.height)]);
+    if !pane.is_empty() {
         pane_of(frame, app, context, pane, &mut places);
     }
     if app.dialog == Dialog::Help {
@@ -128,23 +111,19 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context) -> Places {
 fn pane_of(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, places: &mut Places) {
     let lines = head::lines(app, context, area.width);
     let height = (lines.len() as u16).min(area.height);
-    put(frame, Rect { height, ..area }, lines);
+    let [top, tabs, rest] = Layout::vertical([
+        Constraint::Length(height),
+        Constraint::Length(1),
+        Constraint::Fill(1),
+    ])
+    .areas(area);
+    put(frame, top, lines);
     if app.view().is_none() || height + 2 >= area.height {
         return;
     }
-    let tabs = Rect {
-        y: area.y + height,
-        height: 1,
-        ..area
-    };
     let (line, spots) = head::tabs(app, context, area);
     put(frame, tabs, vec![line]);
     places.tabs = (tabs.y, spots);
-    let rest = Rect {
-        y: tabs.y + 1,
-        height: area.height - height - 1,
-        ..area
-    };
     places.page = usize::from(rest.height);
     match app.tab {
         Tab::History => {
@@ -153,17 +132,13 @@ fn pane_of(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect, plac
             places.page = usize::from(rows.height);
         }
         Tab::Output => output::draw(frame, app, context, rest),
-        Tab::Gates => {
-            let lines = gates::lines(app, context, rest.width);
-            places.last_scroll = scrolled(frame, app, context, rest, lines);
-        }
         Tab::Plots => plots::draw(frame, app, context, rest),
-        Tab::Notes => {
-            let lines = notes::lines(app, context, rest.width);
-            places.last_scroll = scrolled(frame, app, context, rest, lines);
-        }
-        Tab::Tasks => {
-            let lines = tasks::lines(app, context, rest.width);
+        Tab::Gates | Tab::Notes | Tab::Tasks => {
+            let lines = match app.tab {
+                Tab::Gates => gates::lines(app, context, rest.width),
+                Tab::Notes => notes::lines(app, context, rest.width),
+                _ => tasks::lines(app, context, rest.width),
+            };
             places.last_scroll = scrolled(frame, app, context, rest, lines);
         }
     }
@@ -192,6 +167,13 @@ fn scrolled(
 }
 
 /// Puts lines into an area; what does not fit is cut.
+impl Context {
+    /// A line in one tone.
+    fn line(&self, tone: Tone, text: impl Into<String>) -> Line<'static> {
+        Line::from(toned(&self.theme, tone, text))
+    }
+}
+
 fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'_>>) {
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -201,18 +183,14 @@ fn flat(text: &str, max: usize) -> String {
     cut_end(&one_line(text), max)
 }
 
-/// The text, with blanks up to `to` columns.
+/// A text in exactly so many columns.
 fn pad(text: &str, to: usize) -> String {
-    let text = cut_end(text, to);
-    let missing = to.saturating_sub(width(&text));
-    format!("{text}{:missing$}", "")
+    width::pad(&cut_end(text, to), to)
 }
 
-/// The same from the right.
+/// The same, at their right end.
 fn pad_left(text: &str, to: usize) -> String {
-    let text = cut_end(text, to);
-    let missing = to.saturating_sub(width(&text));
-    format!("{:missing$}{text}", "")
+    width::pad_left(&cut_end(text, to), to)
 }
 
 /// A bar of `columns`, this full.
@@ -251,11 +229,20 @@ fn wrapped(text: &str, columns: usize, style: Style) -> Vec<Line<'static>> {
     lines
 }
 
+/// The same, some columns further right.
+fn indented(text: &str, by: usize, columns: usize, style: Style) -> Vec<Line<'static>> {
+    let mut lines = wrapped(text, columns.saturating_sub(by), style);
+    for line in &mut lines {
+        line.spans.insert(0, Span::from(" ".repeat(by)));
+    }
+    lines
+}
+
 /// A line in pieces of at most `columns`; an empty one is one empty piece.
 fn pieces(line: &str, columns: usize) -> Vec<String> {
     let (mut pieces, mut piece, mut used) = (Vec::new(), String::new(), 0);
     for c in line.chars() {
-        let wide = width(c.encode_utf8(&mut [0; 4]));
+        let wide = width::width(c.encode_utf8(&mut [0; 4]));
         if used + wide > columns.max(1) {
             pieces.push(std::mem::take(&mut piece));
             used = 0;

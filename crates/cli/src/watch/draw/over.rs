@@ -27,16 +27,16 @@ pub fn footer(app: &App, context: &Context, columns: u16) -> Line<'static> {
     match &app.dialog {
         Dialog::Cancel { name, .. } => {
             let text = format!("cancel {name} and end everything it started? y/n");
-            Line::from(toned(theme, Tone::Warn, cut_end(&text, columns)))
+            context.line(Tone::Warn, cut_end(&text, columns))
         }
         Dialog::Say { text, .. } => typing("say: ", text, "Enter: send, Esc: cancel"),
         Dialog::Filter => typing("filter: ", &app.filter, "Enter: apply, Esc: clear"),
         Dialog::None | Dialog::Help => match &app.message {
             Some(message) => {
                 let text = cut_end(&crate::view::width::one_line(&message.text), columns);
-                Line::from(toned(theme, message.tone, text))
+                context.line(message.tone, text)
             }
-            None => Line::from(toned(theme, Tone::Dim, cut_end(&hints(app), columns))),
+            None => context.line(Tone::Dim, cut_end(&hints(app), columns)),
         },
     }
 }
@@ -63,7 +63,7 @@ pub fn help(frame: &mut Frame<'_>, context: &Context, body: Rect) {
     frame.render_widget(Clear, area);
     let columns = usize::from(area.width);
     let rule = theme.marks.floor.repeat(columns);
-    let mut lines = vec![Line::from(toned(theme, Tone::Dim, rule.clone()))];
+    let mut lines = vec![context.line(Tone::Dim, rule.clone())];
     lines.extend(HELP.iter().map(|(key, does)| {
         Line::from(vec![
             Span::from("  "),
@@ -71,6 +71,6 @@ pub fn help(frame: &mut Frame<'_>, context: &Context, body: Rect) {
             Span::from(cut_end(does, columns.saturating_sub(14))),
         ])
     }));
-    lines.push(Line::from(toned(theme, Tone::Dim, rule)));
+    lines.push(context.line(Tone::Dim, rule));
     put(frame, area, lines);
 }

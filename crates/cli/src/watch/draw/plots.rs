@@ -2,7 +2,7 @@
 
 use descartes_views::view::{HistoryRow, show_cost};
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -19,8 +19,11 @@ const SCALE: usize = 8;
 pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
     let theme = &context.theme;
     let (Some(detail), Some(selected)) = (&app.detail, app.selected_row()) else {
-        let none = toned(theme, Tone::Dim, "no iteration yet");
-        put(frame, area, vec![Line::from(none)]);
+        put(
+            frame,
+            area,
+            vec![context.line(Tone::Dim, "no iteration yet")],
+        );
         return;
     };
     let columns = usize::from(area.width).saturating_sub(SCALE + 1).max(1) as u64;
@@ -34,16 +37,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
     let rows: Vec<Option<&HistoryRow>> = (first..total.min(first + columns))
         .map(|place| detail.rows.get(place))
         .collect();
-    let half = area.height / 2;
-    let upper = Rect {
-        height: half,
-        ..area
-    };
-    let lower = Rect {
-        y: area.y + half,
-        height: area.height - half,
-        ..area
-    };
+    let half = Constraint::Length(area.height / 2);
+    let [upper, lower] = Layout::vertical([half, Constraint::Fill(1)]).areas(area);
     let time = |row: &HistoryRow| (row.duration_ms > 0).then_some(row.duration_ms as f64);
     let cost = |row: &HistoryRow| row.cost.map(|cost| cost.micros as f64);
     let show_time = |ms: f64| words::millis(ms as u64);
@@ -64,7 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, context: &Context, area: Rect) {
         let now = of.and_then(value).map_or_else(|| "?".to_owned(), show);
         let number = of.map_or(0, |row| row.iteration);
         let head = format!("{title}  (iteration {number}: {now})");
-        let mut lines = vec![Line::from(toned(theme, Tone::Strong, head))];
+        let mut lines = vec![context.line(Tone::Strong, head)];
         let styles: Vec<Style> = rows.iter().map(|row| style(*row, theme)).collect();
         let height = usize::from(area.height).saturating_sub(2);
         lines.extend(chart(&values, &styles, chosen, height, show, theme));
@@ -79,9 +74,8 @@ type ShowValue<'a> = &'a dyn Fn(f64) -> String;
 
 /// Red where a gate was red or the agent failed.
 fn style(row: Option<&HistoryRow>, theme: &Theme) -> Style {
-    let failed = |row: &HistoryRow| {
-        row.gates.iter().any(|gate| !gate.passed()) || row.exit.is_some_and(|code| code != 0)
-    };
+    let failed =
+        |row: &HistoryRow| row.failed_gate().is_some() || row.exit.is_some_and(|code| code != 0);
     match row {
         Some(row) if failed(row) => theme.tone(Tone::Bad),
         Some(row) if row.claimed => theme.tone(Tone::Good),

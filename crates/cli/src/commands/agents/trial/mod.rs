@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use descartes_agents::agent::{Choices, Invocation, Profile, Profiles, build};
-use descartes_core::host::{Host, HostSettings, OnExistingState};
+use descartes_core::host::{Host, HostSettings, OnExistingState, Resumed};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
 use descartes_kernel::event::{Event, RunFacts, StopBy};
 use descartes_store::layout::StateRoot;
 use descartes_text::units::Secs;
 
-use super::format;
 use super::installed::{look_for, show_version};
 use crate::args::agents::TestArgs;
+use crate::args::values;
 use crate::error::CliError;
 use crate::printer::Printer;
-use crate::session::order::{Job, Opened, Order};
+use crate::session::foreground::Format;
+use crate::session::order::{Job, Order};
 use crate::session::signals::Switchboard;
 use crate::settings::command_context::CommandContext;
 use report::{Report, TrialFindings};
@@ -73,7 +74,7 @@ pub fn run(
         wrote: scratch.work().join(FILE).is_file(),
         installed: &installed,
     });
-    report.show(format(args.json), printer);
+    report.show(Format::of_story(args.json), printer);
     if report.is_good() {
         scratch.remove();
         return Ok(0);
@@ -148,26 +149,21 @@ fn order(
     config: IterativeLoopConfig,
     ctx: &CommandContext,
 ) -> Result<Order, CliError> {
-    let variables = args.env.iter();
-    let variables = variables.map(|variable| variable.resolved(&ctx.environment));
-    Ok(Order {
-        from: None,
-        environment: variables.collect::<Result<_, _>>()?,
-        // Profiles and prices are those of the project that is asked from.
-        dir: ctx.here.clone(),
-        job: Job::Start {
-            config: Box::new(config),
-            name: Some("agents-test".to_owned()),
-            existing: OnExistingState::ArchiveIfOver,
-        },
-    })
+    let job = Job::Start {
+        config: Box::new(config),
+        name: Some("agents-test".to_owned()),
+        existing: OnExistingState::ArchiveIfOver,
+    };
+    let environment = values::resolved(&args.env, &ctx.environment)?;
+    // Profiles and prices are those of the project that is asked from.
+    Ok(Order::new(job, ctx.here.clone(), environment))
 }
 
 /// Runs the loop and gives what is known of its run. A limit is told, not waited for.
 fn drive(order: Order, settings: HostSettings) -> Result<Option<RunFacts>, CliError> {
     let board = Switchboard::default();
     let _signals = board.receive()?;
-    let Opened::Held(mut host) = board.open(order, settings, &mut Vec::new())? else {
+    let Resumed::Go(mut host) = board.open(order, settings, &mut Vec::new())? else {
         return Ok(None);
     };
     board.connect(host.remote(), None);

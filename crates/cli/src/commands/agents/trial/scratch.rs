@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::commands::new_folder;
 use crate::error::{CliError, at};
 
 /// A folder of its own, with the work in one part and the loop's state in another.
@@ -10,22 +11,10 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn make(temp: &Path) -> Result<Self, CliError> {
-        for number in 1..10_000 {
-            let dir = temp.join(format!("descartes-agents-test-{number}"));
-            match std::fs::create_dir(&dir) {
-                Ok(()) => {
-                    let scratch = Self(dir);
-                    let work = scratch.work();
-                    std::fs::create_dir(&work).map_err(at("make", &work))?;
-                    return Ok(scratch);
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(at("make", &dir)(error)),
-            }
-        }
-        Err(at("make a folder in", temp)(std::io::Error::other(
-            "no name is left",
-        )))
+        let scratch = Self(new_folder(temp, "descartes-agents-test")?);
+        let work = scratch.work();
+        std::fs::create_dir(&work).map_err(at("make", &work))?;
+        Ok(scratch)
     }
 
     pub fn dir(&self) -> &Path {

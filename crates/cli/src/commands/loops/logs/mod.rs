@@ -54,8 +54,9 @@ pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         (false, false) => newest(&found, iteration, args, show.as_mut()),
     };
     match shown {
-        Ok(()) | Err(StopShowing::NobodyReads) => Ok(0),
+        Ok(()) | Err(StopShowing::NobodyReads(_)) => Ok(0),
         Err(StopShowing::Error(error)) => Err(error),
+        Err(StopShowing::Loop(error)) => Err(error.into()),
     }
 }
 
@@ -79,30 +80,13 @@ fn newest(
     whole(&log, args, show)
 }
 
-/// Why showing ends early.
+/// Why no more is shown.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 enum StopShowing {
-    /// Whoever read our output is gone: no error of ours.
-    NobodyReads,
-    /// It cannot be read.
-    Error(CliError),
-}
-
-impl From<io::Error> for StopShowing {
-    fn from(_: io::Error) -> Self {
-        Self::NobodyReads
-    }
-}
-
-impl From<CliError> for StopShowing {
-    fn from(error: CliError) -> Self {
-        Self::Error(error)
-    }
-}
-
-impl From<ClientError> for StopShowing {
-    fn from(error: ClientError) -> Self {
-        Self::Error(error.into())
-    }
+    NobodyReads(#[from] io::Error),
+    Error(#[from] CliError),
+    Loop(#[from] ClientError),
 }
 
 /// The streams that are asked for.

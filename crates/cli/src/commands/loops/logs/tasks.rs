@@ -20,10 +20,10 @@ use crate::printer::Printer;
 /// The loop of the newest task, and a word about it.
 pub(super) fn newest(found: &LoopHandle, printer: &Printer) -> Result<LoopHandle, CliError> {
     let Some(child) = found.newest_child()? else {
-        return Err(CliError::Refused {
-            message: format!("loop {} has not started any task yet", found.name()),
-            hints: vec![format!("see: descartes loop status {}", found.name())],
-        });
+        return Err(CliError::refused(
+            format!("loop {} has not started any task yet", found.name()),
+            format!("see: descartes loop status {}", found.name()),
+        ));
     };
     introduce(&child, printer);
     Ok(child)
@@ -70,19 +70,7 @@ struct Tasks<'a> {
 struct Open<'a> {
     task: Beside<'a>,
     /// Every attempt opens the loop of its task anew.
-    again: Again,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    Yes,
-    No,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Quiet {
-    Yes,
-    No,
+    again: bool,
 }
 
 impl<'a> Tasks<'a> {
@@ -112,7 +100,7 @@ impl<'a> Tasks<'a> {
                     self.begun(loop_id)?;
                 }
             }
-            if self.look()? == Quiet::No || told {
+            if self.look()? || told {
                 continue;
             }
             if over && self.open.is_empty() {
@@ -126,7 +114,7 @@ impl<'a> Tasks<'a> {
     /// An attempt at a task was begun.
     fn begun(&mut self, loop_id: &str) -> Result<(), StopShowing> {
         if let Some(open) = self.open.get_mut(loop_id) {
-            open.again = Again::Yes;
+            open.again = true;
             return Ok(());
         }
         let Ok(child) = self.found.beside(loop_id) else {
@@ -150,29 +138,29 @@ impl<'a> Tasks<'a> {
     }
 
     fn go_on_with(&mut self, loop_id: &str, task: Beside<'a>) {
-        let again = Again::No;
+        let again = false;
         self.open.insert(loop_id.to_owned(), Open { task, again });
     }
 
     /// A look at every task at work; whether all were quiet.
-    fn look(&mut self) -> Result<Quiet, StopShowing> {
-        let (mut all, mut over) = (Quiet::Yes, Vec::new());
+    fn look(&mut self) -> Result<bool, StopShowing> {
+        let (mut is_new, mut over) = (false, Vec::new());
         for (id, open) in &mut self.open {
             match open.task.step()? {
                 Step::Quiet => {}
-                Step::LoopUpdate => all = Quiet::No,
+                Step::LoopUpdate => is_new = true,
                 Step::Over(run) => over.push((id.clone(), run, open.again)),
             }
         }
         for (id, run, again) in over {
-            all = Quiet::No;
+            is_new = true;
             self.open.remove(&id);
             self.shown.insert(id.clone(), run);
-            if again == Again::Yes {
+            if again {
                 self.begun(&id)?;
             }
         }
-        Ok(all)
+        Ok(is_new)
     }
 
     /// Sleeps until one of them may have something new.

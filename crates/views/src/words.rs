@@ -1,4 +1,4 @@
-//! Small words that the views share.
+//! Times, amounts and names in words.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use descartes_text::units::{plural, show_duration};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::width::one_line;
+use descartes_text::display::one_line;
 
 /// Milliseconds as people read them.
 pub fn millis(ms: u64) -> String {
@@ -104,6 +104,20 @@ pub fn iteration(number: u32, limit: Option<u32>) -> String {
         Some(limit) => format!("iteration {number} of at most {}", limit.max(number)),
         None => format!("iteration {number}, no limit"),
     }
+}
+
+/// `gate`, or `gate 1 of 2` where there are several.
+pub fn gate_number(gate: u32, of: usize) -> String {
+    match of {
+        0 | 1 => "gate".to_owned(),
+        many => format!("gate {} of {many}", gate + 1),
+    }
+}
+
+/// The name of the agent that works in place of the first one.
+pub fn fallback(config: &IterativeLoopConfig, agent: u32) -> Option<&str> {
+    let at = usize::try_from(agent).ok()?.checked_sub(1)?;
+    config.fallback.get(at).map(String::as_str)
 }
 
 #[cfg(test)]

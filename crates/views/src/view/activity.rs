@@ -1,0 +1,86 @@
+//! What a loop does right now.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::tone::{Cell, Tone};
+use crate::words;
+use descartes_kernel::state::{LoopState, Pause, Phase};
+use descartes_kernel::step::next_gate;
+use descartes_text::display::one_line;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Activity {
+    pub line: Cell,
+    /// For how long, where that says something.
+    pub elapsed: Option<Duration>,
+}
+
+/// Reads it off the state; `since` is the time of the last record.
+pub fn activity(state: &LoopState, since: Timestamp, now: Timestamp) -> Activity {
+    let (tone, text, since) = match &state.phase {
+        Phase::Running(run) => {
+            let agent = agent_name(state, run.agent);
+            (
+                Tone::Normal,
+                format!("agent: {agent}"),
+                Some(run.started_at),
+            )
+        }
+        Phase::Judging { .. } => match next_gate(state) {
+            Some((gate, command)) => {
+                let which = words::gate_number(gate, state.config.verify.len());
+                (Tone::Warn, format!("{which}: {command}"), Some(since))
+            }
+            None => (Tone::Normal, "finishing the iteration".to_owned(), None),
+        },
+        Phase::Finished { .. } => (Tone::Normal, "finishing the iteration".to_owned(), None),
+        Phase::Ready { .. } if state.requests.pause == Pause::Held => {
+            let text = "paused, continue with: descartes loop unpause";
+            (Tone::Warn, text.to_owned(), None)
+        }
+        Phase::Ready { .. } => match state.wait().filter(|wait| wait.until > now) {
+            Some(wait) => {
+                let left = words::seconds(words::between(now, wait.until));
+                let text = format!("waiting {left}: {}", wait.reason.words());
+                (Tone::Warn, text, None)
+            }
+            None => tasks(state).map_or_else(
+                || (Tone::Normal, "starting".to_owned(), None),
+                |(text, since)| (Tone::Normal, text, since),
+            ),
+        },
+    };
+    Activity {
+        line: Cell::new(tone, one_line(&text)),
+        elapsed: since.map(|since| words::between(since, now)),
+    }
+}
+
+/// The tasks that are worked on, or the one that is merged.
+fn tasks(state: &LoopState) -> Option<(String, Option<Timestamp>)> {
+    let tasks = state.tasks.as_deref()?;
+    let since = tasks.running.iter().map(|running| running.since).min();
+    let name = |id| {
+        format!(
+            "{id} {}",
+            tasks.tasks.get(id).map_or("", |task| &task.title)
+        )
+    };
+    let names: Vec<String> = tasks.running.iter().map(|one| name(&one.task)).collect();
+    let text = match (names.as_slice(), &tasks.merging) {
+        ([], Some(task)) => format!("merging {task}"),
+        ([], None) => return None,
+        ([name], _) => format!("task {name}"),
+        (names, _) => format!("{} tasks: {}", names.len(), names.join(", ")),
+    };
+    Some((text, since))
+}
+
+fn agent_name(state: &LoopState, agent: u32) -> String {
+    match words::fallback(&state.config, agent) {
+        Some(name) => name.to_owned(),
+        None => words::command(&state.config),
+    }
+}

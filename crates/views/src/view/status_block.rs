@@ -1,0 +1,197 @@
+//! The block of `loop status`.
+
+use std::fmt::Display;
+
+use jiff::Timestamp;
+
+use super::{
+    Life, Status, active_tasks, blocked_tasks, marked_tasks, show_cost, show_tokens, unlanded,
+};
+use crate::words;
+use descartes_kernel::state::{LoopState, Pause};
+use descartes_kernel::tasks::TasksState;
+use descartes_text::units::plural;
+
+#[derive(Default)]
+struct StatusLines(String);
+
+impl StatusLines {
+    fn line(&mut self, text: &str) {
+        self.0.push_str(text);
+        self.0.push('\n');
+    }
+
+    fn add(&mut self, label: impl Display, text: impl Display) {
+        self.line(&format!("  {label}: {text}"));
+    }
+}
+
+/// The block. Lines after the documented ones may be added.
+pub fn status_block(state: &LoopState, life: Life, now: Timestamp) -> String {
+    let status = Status::of(state, life);
+    let config = &state.config;
+    let (completed, exit) = match (&status, status.end_sentence()) {
+        (Status::Ended { .. }, Some(words)) => ("Yes", format!("{} ({words})", status.label())),
+        (Status::Ended { .. }, None) => ("Yes", status.label().to_owned()),
+        (Status::Interrupted, _) => {
+            let exit = "Interrupted (resume with: descartes loop resume)";
+            ("No", exit.to_owned())
+        }
+        _ => ("No", "Running".to_owned()),
+    };
+    let file = config.state_file.as_ref().map(|file| file.display());
+    let mut block = StatusLines::default();
+    block.line("Loop Status\n===========");
+    block.add("State file", file.map_or(String::new(), |f| f.to_string()));
+    block.add("Iteration", state.iterations);
+    block.add("Started", whole_seconds(state.started_at));
+    block.add("Completed", completed);
+    block.add("Exit reason", exit);
+    live_lines(&mut block, state, &status, now);
+    block.line("\nConfig:");
+    block.add("Command", config.command_line());
+    block.add("Max iterations", config.limit_label());
+    match &config.completion_promise {
+        Some(promise) => block.add("Completion promise", format!("\"{promise}\"")),
+        None => block.add("Completion promise", "none"),
+    }
+    for gate in &config.verify {
+        block.add("Gate", gate);
+    }
+    block.0
+}
+
+fn whole_seconds(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
+/// Waves, the tasks at work, and the blocked ones.
+fn task_lines(block: &mut StatusLines, tasks: &TasksState, now: Timestamp) {
+    let (done, total) = tasks.count();
+    block.add(
+        "Tasks",
+        format!("{done} of {total} done (tag {})", tasks.tag),
+    );
+    if let Some(wave) = tasks.current_wave() {
+        let (done, total) = tasks.wave_count(wave);
+        let total = plural(total as u64, "task");
+        block.add(
+            "Wave",
+            format!("{wave} of {} ({done}/{total})", tasks.waves),
+        );
+    }
+    for task in active_tasks(tasks, now) {
+        block.add("Task", format!("{} ({})", task.name(), task.note));
+    }
+    for commit in &tasks.wave_commits {
+        let hash = commit.commit_hash.as_deref().unwrap_or("nothing to commit");
+        let hash = hash.get(..12).unwrap_or(hash);
+        let ids = commit.tasks_completed.join(", ");
+        block.add(format!("Wave {}", commit.wave), format!("{hash} ({ids})"));
+    }
+    for task in blocked_tasks(tasks) {
+        let attempts = plural(u64::from(task.attempts), "attempt");
+        let text = format!("{} after {attempts}: {}", task.name(), task.note);
+        block.add("Blocked", text);
+    }
+    for task in marked_tasks(tasks) {
+        let text = format!("{} ({})", task.name(), task.status.text);
+        block.add("Marked by others, not proven", text);
+    }
+    if let Some(work) = unlanded(tasks) {
+        block.add("Not landed", work);
+    }
+    for tree in &tasks.kept {
+        let holds = tree.holds.join("; ");
+        block.add(
+            "Kept worktree",
+            format!("{} ({holds})", tree.path.display()),
+        );
+    }
+}
+
+/// What the documented block does not show: who it is, what it does now, what it has used.
+fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: Timestamp) {
+    block.add("Loop", format!("{} ({})", state.name, state.loop_id));
+    let last = state.summaries.back();
+    if let Some(at) = last.and_then(|summary| summary.completed_at) {
+        block.add("Last iteration", whole_seconds(at));
+    }
+    if let Some(tasks) = &state.tasks {
+        task_lines(block, tasks, now);
+    }
+    if status.is_live() {
+        activity_lines(block, state, status, now);
+    }
+    block.add("Time used", words::millis(state.spent.ms));
+    if state.spent.tokens.is_some() || state.spent.cost_micros.is_some() {
+        let cost = show_cost(state.spent.cost());
+        let tokens = show_tokens(state.spent.tokens);
+        block.add("Tokens", format!("{tokens}   Cost: {cost}"));
+    }
+    if let Some(summary) = last.filter(|summary| !summary.gates.is_empty()) {
+        let gates = summary.gates.iter().map(|gate| {
+            let mark = if gate.exit_code == Some(0) {
+                "green"
+            } else {
+                "red"
+            };
+            format!("{} ({mark})", gate.command)
+        });
+        block.add("Last gates", gates.collect::<Vec<_>>().join(", "));
+    }
+    for changed in &state.changed_gate_files {
+        block.add("Gate file changed since the loop began", changed.words());
+    }
+    for change in &state.changes {
+        let text = format!("{}: {}", whole_seconds(change.at), change.words());
+        block.add("Changed while it ran", text);
+    }
+    if let Some(near) = last.and_then(|row| row.near_miss.as_ref()) {
+        block.add("Promise", near.words());
+    }
+    if let Some(failure) = &state.agents.last_failure {
+        block.add(
+            "Last failure",
+            format!("{failure} ({} in a row)", state.agents.failures),
+        );
+    }
+}
+
+/// What a loop that a process holds does now.
+fn activity_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: Timestamp) {
+    if let (Some(run), Status::Running | Status::Judging) = (state.run(), status) {
+        let doing = status.label().to_lowercase();
+        let since = descartes_text::units::show_duration(words::between(run.started_at, now));
+        block.add(
+            "Now",
+            format!("iteration {}, {doing} for {since}", run.iteration),
+        );
+    }
+    if let Some(what) = &state.busy {
+        block.add("In progress", what);
+    }
+    if let Some(why) = state.unmeasured() {
+        block.add(
+            "Progress",
+            format!("unknown, stall detection is off ({why})"),
+        );
+    }
+    if let Status::Waiting { until, why } = status {
+        let left = words::seconds(words::between(now, *until));
+        let text = format!("{} (in {left}): {why}", whole_seconds(*until));
+        block.add("Waiting until", text);
+    }
+    match (status, state.requests.pause) {
+        (Status::Paused, _) => block.add("Paused", "continue with `descartes loop unpause`"),
+        (_, Pause::Asked) => {
+            let when = match state.tasks {
+                Some(_) => "once the running tasks are finished",
+                None => "once this iteration ends",
+            };
+            let undo = "undo with `descartes loop unpause`";
+            block.add("Pause", format!("requested, takes effect {when}; {undo}"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,174 @@
+//! The waves and tasks of a task loop, as people see them.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::tone::{Cell, Tone};
+use crate::words;
+use descartes_kernel::tasks::{BlockedEntry, Landing, MarkedEntry, TaskEntry, TasksState};
+use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_text::units::{plural, show_duration};
+
+/// One wave; its label and its bar come from the same numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaveRow {
+    /// The wave, from 1.
+    pub wave: u32,
+    /// Tasks that are done.
+    pub done: usize,
+    /// All its tasks.
+    pub total: usize,
+    /// Its tasks, in the order of the plan.
+    pub tasks: Vec<TaskId>,
+    /// Whether any of it was begun.
+    begun: bool,
+    /// Whether any of it can still be done.
+    open: bool,
+}
+
+impl WaveRow {
+    /// `Complete (3 tasks)`, `In Progress (2/4 tasks)`, `Pending (3 tasks)`.
+    pub fn label(&self) -> Cell {
+        let (done, tasks) = (self.done, plural(self.total as u64, "task"));
+        match (self.open, self.begun) {
+            (false, _) if done == self.total => {
+                Cell::new(Tone::Good, format!("Complete ({tasks})"))
+            }
+            (false, _) => Cell::new(Tone::Bad, format!("Blocked ({done}/{tasks})")),
+            (true, false) => Cell::new(Tone::Dim, format!("Pending ({tasks})")),
+            (true, true) => Cell::new(Tone::Strong, format!("In Progress ({done}/{tasks})")),
+        }
+    }
+
+    /// How full its bar is, from 0 to 1.
+    pub fn fraction(&self) -> f64 {
+        match self.total {
+            0 => 0.0,
+            total => self.done as f64 / total as f64,
+        }
+    }
+}
+
+/// All waves, first one first.
+pub fn waves(tasks: &TasksState) -> Vec<WaveRow> {
+    (1..=tasks.waves).map(|wave| row(tasks, wave)).collect()
+}
+
+fn row(tasks: &TasksState, wave: u32) -> WaveRow {
+    let of_wave = |id: &&TaskId| tasks.tasks.get(*id).is_some_and(|task| task.wave == wave);
+    let ids: Vec<TaskId> = tasks.order.iter().filter(of_wave).cloned().collect();
+    let entries: Vec<&TaskEntry> = ids.iter().filter_map(|id| tasks.tasks.get(id)).collect();
+    let is_open =
+        |entry: &&TaskEntry| matches!(entry.status, TaskStatus::Pending | TaskStatus::InProgress);
+    let done = entries.iter().filter(|entry| entry.is_done()).count();
+    WaveRow {
+        wave,
+        done,
+        total: entries.len(),
+        begun: done > 0 || entries.iter().any(|entry| entry.attempts > 0),
+        open: entries.iter().any(is_open),
+        tasks: ids,
+    }
+}
+
+/// One task, in whichever list it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    pub id: TaskId,
+    pub title: String,
+    pub wave: u32,
+    pub status: Cell,
+    pub attempts: u32,
+    /// What this list has to say of it.
+    pub note: String,
+}
+
+impl TaskRow {
+    /// `1.2 Parser`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.id, self.title)
+    }
+
+    fn of(tasks: &TasksState, id: &TaskId, note: String) -> Option<Self> {
+        let entry = tasks.tasks.get(id)?;
+        Some(Self {
+            id: id.clone(),
+            title: entry.title.clone(),
+            wave: entry.wave,
+            status: Cell::new(task_tone(entry.status), entry.status.to_string()),
+            attempts: entry.attempts,
+            note,
+        })
+    }
+}
+
+pub fn task_tone(status: TaskStatus) -> Tone {
+    match status {
+        TaskStatus::Done => Tone::Good,
+        TaskStatus::InProgress => Tone::Strong,
+        TaskStatus::Blocked | TaskStatus::Failed => Tone::Bad,
+        TaskStatus::Review => Tone::Warn,
+        TaskStatus::Pending => Tone::Normal,
+        TaskStatus::Deferred | TaskStatus::Cancelled | TaskStatus::Expanded => Tone::Dim,
+    }
+}
+
+/// All tasks, in the order of the plan.
+pub fn task_rows(tasks: &TasksState) -> Vec<TaskRow> {
+    let row = |id| TaskRow::of(tasks, id, String::new());
+    tasks.order.iter().filter_map(row).collect()
+}
+
+/// Those that are worked on, with their attempt, and the one that is being merged.
+pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
+    let running = tasks.running.iter().filter_map(|running| {
+        let since = show_duration(words::between(running.since, now));
+        let complexity = match tasks.tasks.get(&running.task)?.complexity {
+            0 => String::new(),
+            complexity => format!(", complexity {complexity}"),
+        };
+        let note = format!("attempt {}, for {since}{complexity}", running.attempt);
+        TaskRow::of(tasks, &running.task, note)
+    });
+    let merging = tasks.merging.iter();
+    let merging = merging.filter_map(|id| TaskRow::of(tasks, id, "being merged".to_owned()));
+    running.chain(merging).collect()
+}
+
+/// Those that are given up, each with the reason.
+pub fn blocked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
+    let row = |entry: &BlockedEntry| TaskRow {
+        id: entry.task_id.clone(),
+        title: entry.title.clone(),
+        wave: 0,
+        status: Cell::new(Tone::Bad, "blocked"),
+        attempts: entry.attempts,
+        note: entry.reason.clone(),
+    };
+    tasks.blocked.iter().map(row).collect()
+}
+
+/// Those whose status others set: nobody has proven them.
+pub fn marked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
+    let row = |entry: &MarkedEntry| TaskRow {
+        id: entry.task_id.clone(),
+        title: entry.title.clone(),
+        wave: 0,
+        status: Cell::new(Tone::Warn, entry.words()),
+        attempts: 0,
+        note: "marked by others, not proven".to_owned(),
+    };
+    tasks.marked.iter().map(row).collect()
+}
+
+/// Finished work that could not land: where it waits, why, and how to land it.
+pub fn unlanded(tasks: &TasksState) -> Option<String> {
+    let landing = tasks.landing.as_ref()?;
+    let Landing::Ready { branch, why, .. } = landing else {
+        return None;
+    };
+    let command = landing.command().unwrap_or_default();
+    Some(format!(
+        "waiting on {branch}: {why}; land it with: {command}"
+    ))
+}
