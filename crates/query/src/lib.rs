@@ -12,8 +12,8 @@ mod journals;
 use std::path::Path;
 
 pub use ask::Answer;
-pub use rusqlite::types::Value as SqlValue;
 pub use index::Index;
+pub use rusqlite::types::Value as SqlValue;
 
 /// The tables, with a comment on every column that needs one.
 pub const SCHEMA: &str = include_str!("schema.sql");
