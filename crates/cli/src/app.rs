@@ -38,7 +38,9 @@ fn version() -> i32 {
 }
 
 fn hidden_host() -> i32 {
-    match CommandContext::of_process(Environment::of_process()) {
+    let environment = Environment::of_process();
+    let printer = Printer::new(ColorChoice::Never, &environment);
+    match CommandContext::of_process(environment, printer) {
         Ok(ctx) => background::host(&ctx),
         Err(error) => error.exit_code(),
     }
@@ -63,8 +65,8 @@ fn command(words: Vec<OsString>) -> i32 {
     };
     let printer = Printer::new(cli.color, &environment);
     let logs = log_to_stderr(&cli, &environment);
-    let ctx = logs.and_then(|()| CommandContext::of_process(environment));
-    let code = match ctx.and_then(|ctx| commands::run(cli, &ctx, &printer)) {
+    let ctx = logs.and_then(|()| CommandContext::of_process(environment, printer));
+    let code = match ctx.and_then(|ctx| commands::run(cli, &ctx)) {
         Ok(code) => code,
         Err(error) => {
             printer.error(&error);

@@ -21,6 +21,8 @@ use descartes_store::journal::JournalError;
 use descartes_store::safe_open::Refusal;
 use descartes_store::trust::TrustError;
 
+use serde::{Deserialize, Serialize};
+
 use crate::args::{Cli, TRUST_CONFIG, free_text};
 
 /// Why a command could not do its work.
@@ -71,25 +73,40 @@ pub enum CliError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// What we say ourselves, or a process in the background told.
-    #[error("{message}")]
-    Said {
-        message: String,
-        causes: Vec<String>,
-        /// What to type next.
-        hints: Vec<String>,
-        /// The exit code.
-        code: i32,
-    },
+    #[error("{}", _0.message)]
+    Said(ErrorMessage),
+}
+
+/// An error in words.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ErrorMessage {
+    pub message: String,
+    pub causes: Vec<String>,
+    /// What to type next.
+    pub hints: Vec<String>,
+    /// The exit code.
+    pub code: i32,
+}
+
+impl From<&CliError> for ErrorMessage {
+    fn from(error: &CliError) -> Self {
+        Self {
+            message: error.to_string(),
+            causes: error.causes(),
+            hints: error.hints(),
+            code: error.exit_code(),
+        }
+    }
 }
 
 impl CliError {
     fn said(code: i32, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Said {
+        Self::Said(ErrorMessage {
             message: message.into(),
-            causes: Vec::new(),
             hints: vec![hint.into()],
             code,
-        }
+            ..ErrorMessage::default()
+        })
     }
 
     /// The command line does not say what can be done.
@@ -109,8 +126,8 @@ impl CliError {
 
     /// The same with one more hint.
     pub fn hinted(mut self, hint: impl Into<String>) -> Self {
-        if let Self::Said { hints, .. } = &mut self {
-            hints.push(hint.into());
+        if let Self::Said(said) = &mut self {
+            said.hints.push(hint.into());
         }
         self
     }
@@ -149,7 +166,7 @@ impl CliError {
                 | WorktreeError::Dropped,
             )
             | Self::Trust(TrustError::Inside(_)) => exit::REFUSED,
-            Self::Said { code, .. } => *code,
+            Self::Said(said) => said.code,
             Self::Io { .. }
             | Self::System { .. }
             | Self::Find(_)
@@ -164,7 +181,7 @@ impl CliError {
     pub fn causes(&self) -> Vec<String> {
         let mut told = self.to_string();
         let mut causes = match self {
-            Self::Said { causes, .. } => causes.clone(),
+            Self::Said(said) => said.causes.clone(),
             _ => Vec::new(),
         };
         let mut next = self.source();
@@ -186,7 +203,7 @@ impl CliError {
             return vec![refusal.hint()];
         }
         match self {
-            Self::Said { hints, .. } => hints.clone(),
+            Self::Said(said) => said.hints.clone(),
             Self::Client(error) => error.hint().into_iter().collect(),
             Self::Work(error) => error.hint().into_iter().collect(),
             Self::Config(error) => vec![error.hint.clone()],
@@ -244,12 +261,12 @@ pub fn from_clap(error: &clap::Error, words: &[OsString]) -> CliError {
     }
     hints.extend(meant(error, &command));
     hints.push(format!("see: {command} --help"));
-    CliError::Said {
+    CliError::Said(ErrorMessage {
         message,
-        causes: Vec::new(),
         hints,
         code: exit::USAGE,
-    }
+        ..ErrorMessage::default()
+    })
 }
 
 /// What people mean who forget `loop`, or `--prompt` before the task.

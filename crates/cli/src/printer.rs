@@ -10,6 +10,8 @@ use descartes_text::display;
 use nix::errno::Errno;
 use nix::sys::stat::SFlag;
 
+use serde::Serialize;
+
 use crate::args::ColorChoice;
 use crate::env::{Environment, Stream};
 use crate::error::CliError;
@@ -48,12 +50,17 @@ impl Printer {
     }
 
     /// A value for programs, in one line: whatever a terminal would obey is escaped.
-    pub fn json(&self, json: &str) {
-        drop(self.try_json(json));
+    pub fn json(&self, value: &impl Serialize) {
+        drop(self.try_json(value));
     }
 
     /// The same. An error tells that nobody reads any more.
-    pub fn try_json(&self, json: &str) -> io::Result<()> {
+    pub fn try_json(&self, value: &impl Serialize) -> io::Result<()> {
+        self.json_text(&serde_json::to_string(value)?)
+    }
+
+    /// The same for JSON that is made already.
+    pub fn json_text(&self, json: &str) -> io::Result<()> {
         let line = format!("{}\n", display::escape_json(json.trim_end()));
         self.exact(line.as_bytes())
     }
@@ -66,42 +73,41 @@ impl Printer {
 
     /// Asks the person at the terminal; where there is none, the answer is no.
     pub fn ask(&self, question: &str) -> bool {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return false;
-        }
-        let question = display::text(question, self.err.colours());
-        let mut err = io::stderr().lock();
-        drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
-        let mut answer = String::new();
-        let read = io::stdin().read_line(&mut answer);
-        read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+        let answer = self.answer(&format!("{question} [y/N] "));
+        answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "yes"))
     }
 
     /// Asks the person at the terminal for one of these answers, by its word or the beginning of it;
     /// `None` where there is no terminal, or at the end of input.
     pub fn choose<T: Copy>(&self, question: &str, answers: &[(&str, T)]) -> Option<T> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-            return None;
-        }
         let names: Vec<&str> = answers.iter().map(|(name, _)| *name).collect();
-        let names = names.join("/");
-        let question = display::text(question, self.err.colours());
-        drop(io::stderr().lock().write_all(question.as_bytes()));
+        let names = format!("[{}] ", names.join("/"));
+        let mut question = format!("{question}{names}");
         loop {
-            let mut err = io::stderr().lock();
-            drop(write!(err, "[{names}] ").and_then(|()| err.flush()));
-            drop(err);
-            let mut line = String::new();
-            let read = io::stdin().read_line(&mut line);
-            if !read.is_ok_and(|count| count > 0) {
-                return None;
-            }
-            let line = line.trim().to_lowercase();
+            let line = self.answer(&question)?;
             let meant = |(name, _): &&(&str, T)| !line.is_empty() && name.starts_with(&line);
             if let Some((_, answer)) = answers.iter().find(meant) {
                 return Some(*answer);
             }
+            question.clone_from(&names);
         }
+    }
+
+    /// What a person at a terminal types; `None` where there is none, or nothing more is typed.
+    fn answer(&self, question: &str) -> Option<String> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        let question = display::text(question, self.err.colours());
+        let mut err = io::stderr().lock();
+        drop(
+            err.write_all(question.as_bytes())
+                .and_then(|()| err.flush()),
+        );
+        drop(err);
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line).ok()?;
+        (read > 0).then(|| line.trim().to_lowercase())
     }
 
     /// A line on standard output.

@@ -12,7 +12,6 @@ use descartes_store::trust::{Digest, Subject, TrustBook, TrustError};
 use crate::args::TRUST_CONFIG;
 use crate::args::start::StartArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig, project_config};
 use crate::within::refuse_from_within;
@@ -168,11 +167,10 @@ pub fn settle_start(
     scud: ScudGates,
     args: &StartArgs,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<CommandContext, CliError> {
     if args.show.dry_run {
         if let Some(notice) = notice(dir, ctx) {
-            printer.note(&notice);
+            ctx.printer.note(&notice);
         }
         return Ok(ctx.with(ProjectConfig::AsWritten));
     }
@@ -180,7 +178,7 @@ pub fn settle_start(
         trust_config: args.place.trust_config,
         silent: args.show.json,
     };
-    settle(dir, scud, asking, ctx, printer)
+    settle(dir, scud, asking, ctx)
 }
 
 /// Makes sure that all of a project's config may be used, before anything of it is: it is trusted
@@ -190,7 +188,6 @@ pub fn settle(
     scud: ScudGates,
     asking: Asking,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<CommandContext, CliError> {
     if asking.trust_config {
         refuse_from_within(TRUST_CONFIG)?;
@@ -207,12 +204,15 @@ pub fn settle(
     }
     let asked = !asking.silent
         && refuse_from_within("descartes trust").is_ok()
-        && printer.ask(&format!("{}\ntrust it as it is?", project.question()));
+        && ctx
+            .printer
+            .ask(&format!("{}\ntrust it as it is?", project.question()));
     if !asked {
         return Err(refusal(&project, dir, ctx, Some(TRUST_CONFIG)));
     }
     if let Err(error) = project.trust() {
-        printer.warning(&format!("it is trusted for this run only: {error}"));
+        ctx.printer
+            .warning(&format!("it is trusted for this run only: {error}"));
     }
     Ok(accepted)
 }

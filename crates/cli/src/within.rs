@@ -9,11 +9,11 @@ use descartes_core::steering::own_standing;
 use descartes_kernel::steering::{Enclosure, NotAllowed, Standing, Target};
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::may_have_hidden_ancestors;
+use descartes_store::layout::{EnvPaths, StateRoot};
 use descartes_store::lock::is_held_from_elsewhere;
 use descartes_store::state_file::{self, StateFileError};
 use descartes_views::view::Life;
 
-use crate::env::Environment;
 use crate::error::CliError;
 use crate::settings::command_context::CommandContext;
 
@@ -76,10 +76,11 @@ fn standing() -> Standing {
     if seen != Standing::Outside || !may_have_hidden_ancestors() {
         return seen;
     }
-    let Ok(ctx) = CommandContext::of_process(Environment::of_process()) else {
+    let Ok(here) = std::env::current_dir() else {
         return seen;
     };
-    match is_held_from_elsewhere(&ctx.root(&ctx.here)) {
+    let root = StateRoot::resolve(&EnvPaths::from_process(), &here);
+    match is_held_from_elsewhere(&root) {
         true => Standing::Unknown(
             "a loop is running outside the pid namespace of this command".to_owned(),
         ),

@@ -22,27 +22,11 @@ pub struct App {
     pub model: Model,
     desk: Desk,
     /// Which of two shades that look the same is behind everything.
-    shade: Shade,
+    /// Only what differs from the frame before is drawn, and changed text is not always seen to
+    /// differ. A window whose ground has another colour is drawn as a whole; so it gets another,
+    /// by less than an eye or a screen can tell.
+    shade: bool,
     drawn: Drawn,
-}
-
-/// Only what differs from the frame before is drawn, and changed text is not always seen to
-/// differ. A window whose ground has another colour is drawn as a whole; so it gets another,
-/// by less than an eye or a screen can tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Shade {
-    #[default]
-    Even,
-    Odd,
-}
-
-impl Shade {
-    fn other(self) -> Self {
-        match self {
-            Self::Even => Self::Odd,
-            Self::Odd => Self::Even,
-        }
-    }
 }
 
 impl App {
@@ -51,7 +35,7 @@ impl App {
         Self {
             model,
             desk,
-            shade: Shade::default(),
+            shade: false,
             drawn: Drawn::default(),
         }
     }
@@ -68,7 +52,7 @@ impl App {
     /// Takes what happened, and sets going what is to be done.
     pub fn update(&mut self, message: Message) -> Task<Message> {
         if !is_still(&self.model, &message) {
-            self.shade = self.shade.other();
+            self.shade = !self.shade;
         }
         let effects = update(&mut self.model, message);
         Task::batch(effects.into_iter().map(|effect| self.perform(effect)))
@@ -144,10 +128,9 @@ impl App {
     /// What is behind everything.
     pub fn style(&self, theme: &Theme) -> Style {
         let mut style = theme.base();
-        style.background_color.b += match self.shade {
-            Shade::Even => 0.0,
-            Shade::Odd => 1e-4,
-        };
+        if self.shade {
+            style.background_color.b += 1e-4;
+        }
         style
     }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::panic;
 use std::sync::{Arc, Mutex};
 
+use descartes_client::ClientError;
 use descartes_kernel::outcome::exit;
 use descartes_store::debug_log::{self, Filter};
 use iced::window;
@@ -56,44 +57,42 @@ enum Asked {
 
 /// Runs the program; gives the exit code.
 pub fn run(arguments: &[OsString]) -> i32 {
-    match parse(arguments) {
+    let usage = |message: String| {
+        (
+            exit::USAGE,
+            format!("{message}\nhint: see: descartes-gui --help"),
+        )
+    };
+    let ended = match parse(arguments) {
         Ok(Asked::Text(text)) => {
-            // Nobody reads it: nothing to be done.
             let _ = std::io::stdout().write_all(text.as_bytes());
-            0
+            Ok(())
         }
-        Ok(Asked::Window(wish)) => match log() {
-            Ok(()) => window(wish),
-            Err(message) => {
-                say(&message);
-                exit::USAGE
-            }
-        },
-        Err(message) => {
-            say(&format!(
-                "error: {message}\nhint: see: descartes-gui --help"
-            ));
-            exit::USAGE
+        Ok(Asked::Window(wish)) => log().and_then(|()| window(wish)),
+        Err(message) => Err(usage(message)),
+    };
+    match ended {
+        Ok(()) => 0,
+        Err((code, message)) => {
+            let _ = writeln!(std::io::stderr(), "error: {message}");
+            code
         }
     }
 }
 
+/// An exit code, and what is said: an error, and a hint on a line of its own.
+type Failure = (i32, String);
+
 /// Logs to standard error where `DESCARTES_LOG` is set.
-fn log() -> Result<(), String> {
+fn log() -> Result<(), Failure> {
     let Some(value) = std::env::var_os(debug_log::VARIABLE).filter(|value| !value.is_empty())
     else {
         return Ok(());
     };
-    match Filter::of_variable(&value) {
-        Ok(filter) => debug_log::to_stderr(filter),
-        Err(error) => return Err(format!("error: {error}\nhint: {}", Filter::EXAMPLE)),
-    }
-    Ok(())
-}
-
-fn say(text: &str) {
-    // Nobody reads it: nothing to be done.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let wrong = |error| (exit::USAGE, format!("{error}\nhint: {}", Filter::EXAMPLE));
+    Filter::of_variable(&value)
+        .map(debug_log::to_stderr)
+        .map_err(wrong)
 }
 
 fn parse(arguments: &[OsString]) -> Result<Asked, String> {
@@ -120,26 +119,16 @@ fn parse(arguments: &[OsString]) -> Result<Asked, String> {
     Ok(Asked::Window(wish))
 }
 
-fn window(wish: WindowArgs) -> i32 {
+fn window(wish: WindowArgs) -> Result<(), Failure> {
     if let Some((message, hint)) = no_window(std::env::var_os("DISPLAY"), installed) {
-        say(&format!("error: {message}\nhint: {hint}"));
-        return exit::ERROR;
+        return Err((exit::ERROR, format!("{message}\nhint: {hint}")));
     }
+    let failed = |error: ClientError| (error.exit_code(), words(&error));
     let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    let desk = match Desk::of_process(&here) {
-        Ok(desk) => desk,
-        Err(error) => {
-            say(&format!("error: {}", words(&error)));
-            return error.exit_code();
-        }
-    };
-    let chosen = match wish.loop_name.map(|name| desk.handle(&name)).transpose() {
-        Ok(handle) => handle.map(|handle| handle.id().to_owned()),
-        Err(error) => {
-            say(&format!("error: {}", words(&error)));
-            return error.exit_code();
-        }
-    };
+    let desk = Desk::of_process(&here).map_err(failed)?;
+    let chosen = wish.loop_name.map(|name| desk.handle(&name));
+    let chosen = chosen.transpose().map_err(failed)?;
+    let chosen = chosen.map(|handle| handle.id().to_owned());
     debug!(dir = %here.display(), chosen, "window opens");
     let start = WindowStart {
         mode: wish.mode,
@@ -166,7 +155,7 @@ impl WindowStart {
 }
 
 /// iced gives up by panicking where the display refuses; that becomes a line, too.
-fn open(start: WindowStart, desk: Desk) -> i32 {
+fn open(start: WindowStart, desk: Desk) -> Result<(), Failure> {
     let told = Arc::new(Mutex::new(None));
     let heard = told.clone();
     panic::set_hook(Box::new(move |info| {
@@ -199,18 +188,16 @@ fn open(start: WindowStart, desk: Desk) -> i32 {
     let ended = panic::catch_unwind(panic::AssertUnwindSafe(|| application.run()));
     drop(panic::take_hook());
     let message = match ended {
-        Ok(Ok(())) => return 0,
+        Ok(Ok(())) => return Ok(()),
         Ok(Err(error)) => error.to_string(),
         Err(_) => {
             let told = told.lock().ok().and_then(|mut told| told.take());
             told.unwrap_or_else(|| "unknown reason".to_owned())
         }
     };
-    say(&format!(
-        "error: the window cannot be shown: {message}\nhint: loops run on without it; in a \
-         terminal: descartes watch"
-    ));
-    exit::ERROR
+    let hint = "loops run on without it; in a terminal: descartes watch";
+    let message = format!("the window cannot be shown: {message}\nhint: {hint}");
+    Err((exit::ERROR, message))
 }
 
 /// Why no window can be opened, and what to do about it.

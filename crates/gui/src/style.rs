@@ -188,15 +188,17 @@ pub fn chip(choice: Choice) -> impl Fn(&Theme, button::Status) -> button::Style 
     }
 }
 
+/// The edge of a field, which shows where the cursor is.
+fn field_edge(c: &Colours, focused: bool) -> Border {
+    let colour = if focused { c.accent } else { c.line };
+    border::rounded(6).width(1).color(colour)
+}
+
 pub fn input(theme: &Theme, status: text_input::Status) -> text_input::Style {
     let c = Colours::of(theme);
-    let edge = match status {
-        text_input::Status::Focused { .. } => c.accent,
-        _ => c.line,
-    };
     text_input::Style {
         background: c.surface.into(),
-        border: border::rounded(6).width(1).color(edge),
+        border: field_edge(c, matches!(status, text_input::Status::Focused { .. })),
         icon: c.muted,
         placeholder: c.muted.scale_alpha(0.8),
         value: c.text,
@@ -204,16 +206,11 @@ pub fn input(theme: &Theme, status: text_input::Status) -> text_input::Style {
     }
 }
 
-/// A field of several lines.
 pub fn editor(theme: &Theme, status: text_editor::Status) -> text_editor::Style {
     let c = Colours::of(theme);
-    let edge = match status {
-        text_editor::Status::Focused { .. } => c.accent,
-        _ => c.line,
-    };
     text_editor::Style {
         background: c.surface.into(),
-        border: border::rounded(6).width(1).color(edge),
+        border: field_edge(c, matches!(status, text_editor::Status::Focused { .. })),
         placeholder: c.muted.scale_alpha(0.8),
         value: c.text,
         selection: c.accent.scale_alpha(0.3),

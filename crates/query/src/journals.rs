@@ -12,19 +12,8 @@ use crate::QueryError;
 use crate::at;
 use crate::fold::Fold;
 
-const TABLES: [&str; 11] = [
-    "loops",
-    "iterations",
-    "runs",
-    "gates",
-    "tasks",
-    "attempts",
-    "waves",
-    "waits",
-    "commands",
-    "events",
-    "_journals",
-];
+const TABLES: &str =
+    "loops iterations runs gates tasks attempts waves waits commands events _journals";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ReadPosition {
@@ -126,7 +115,7 @@ fn remember(connection: &Connection, id: &str, read: ReadPosition) -> rusqlite::
 }
 
 fn forget(connection: &Connection, id: &str) -> rusqlite::Result<()> {
-    for table in TABLES {
+    for table in TABLES.split(' ') {
         connection.execute(&format!("delete from {table} where loop_id = ?1"), [id])?;
     }
     Ok(())

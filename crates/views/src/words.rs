@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::control::Command;
 use descartes_kernel::event::{ExitStatus, GateEnd, RunFacts};
 use descartes_kernel::state::Spent;
 use descartes_text::units::{plural, show_duration};
@@ -118,6 +119,16 @@ pub fn gate_number(gate: u32, of: usize) -> String {
 pub fn fallback(config: &IterativeLoopConfig, agent: u32) -> Option<&str> {
     let at = usize::try_from(agent).ok()?.checked_sub(1)?;
     config.fallback.get(at).map(String::as_str)
+}
+
+/// What becomes of a command that was accepted and has not taken effect yet.
+pub fn accepted(command: &Command) -> &'static str {
+    match command {
+        Command::Pause => "will pause after this iteration",
+        Command::Cancel { .. } => "cancelling: the agent was asked to stop",
+        Command::Say { .. } => "the next iteration will get the note",
+        _ => "accepted",
+    }
 }
 
 #[cfg(test)]

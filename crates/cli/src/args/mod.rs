@@ -98,7 +98,7 @@ pub enum Command {
     Doctor(setup::DoctorArgs),
     /// Show the configuration
     Config(setup::ConfigArgs),
-    /// Trust this project's own config to start programs and widen rights; show or revoke that
+    /// Trust this project's own config to start programs and grant permissions; show or revoke that
     Trust(setup::TrustArgs),
     /// Print a completion script for a shell
     Completions(setup::CompletionsArgs),

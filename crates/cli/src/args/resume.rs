@@ -37,7 +37,7 @@ pub struct ResumeArgs {
     /// First drop damaged lines from the journal; a copy of it is kept
     #[arg(long)]
     pub repair: bool,
-    /// Accept an edited state file as it is, even where it loosens gates, limits or rights
+    /// Accept an edited state file as it is, even where it loosens gates, limits or permissions
     #[arg(long)]
     pub accept_edits: bool,
     /// Trust the project's own config as it is, for this run only (for CI)

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use descartes_store::config::{IterationLimit, Kind, SettingType, SizeLimit};
 use descartes_text::units::{self, Secs};
+pub use descartes_text::units::{parse_count as count, parse_usd as usd};
 use toml::Value;
 
 use crate::env::Environment;
@@ -101,16 +102,6 @@ pub fn size(text: &str) -> Result<SizeLimit, String> {
     }
     let bytes = units::parse_size(text).map_err(|error| error.to_string())?;
     Ok(SizeLimit(Some(bytes)))
-}
-
-/// Reads an amount of US dollars.
-pub fn usd(text: &str) -> Result<f64, String> {
-    units::parse_usd(text).map_err(|error| error.to_string())
-}
-
-/// Reads `200k`, `1.5M`, `50000`.
-pub fn count(text: &str) -> Result<u64, String> {
-    units::parse_count(text).map_err(|error| error.to_string())
 }
 
 /// Reads a whole number.

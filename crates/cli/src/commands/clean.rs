@@ -18,7 +18,7 @@ use crate::settings::command_context::CommandContext;
 use crate::view::words;
 use crate::within;
 
-pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: CleanArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     if args.yes {
         within::refuse_from_within("`descartes clean --yes`")?;
     }
@@ -36,23 +36,19 @@ pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
     let plan = plan_clean(&root, &ctx.here, before, scope, copies)?;
     let sockets = dead_sockets(&ctx.paths);
     if !args.json {
-        list(&plan, &sockets, now, args, printer);
+        list(&plan, &sockets, now, args, &ctx.printer);
     }
     if plan.items.is_empty() && sockets.is_empty() && plan.locks.is_empty() {
         if args.json {
-            let nothing = json!({
-                "items": [], "sockets": [], "locks": [], "removed": false,
-                "safety_copies": kept_copies(&plan),
-            });
-            printer.json(&nothing.to_string());
+            ctx.printer.json(&as_json(&plan, &sockets, false, &[]));
         }
         return Ok(0);
     }
-    let agreed = args.yes || (!args.json && printer.ask("remove?"));
+    let agreed = args.yes || (!args.json && ctx.printer.ask("remove?"));
     if !agreed && !args.json {
-        printer.talk("nothing was removed");
+        ctx.printer.talk("nothing was removed");
         let flags = as_typed(args);
-        printer.hint(&format!(
+        ctx.printer.hint(&format!(
             "to remove it without being asked: descartes clean{flags} --yes"
         ));
     }
@@ -60,23 +56,15 @@ pub fn run(args: CleanArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         within::refuse_from_within("`descartes clean`")?;
     }
     let kept = match agreed {
-        true => clear(&plan, &sockets, printer),
+        true => clear(&plan, &sockets, &ctx.printer),
         false => Vec::new(),
     };
     if args.json {
-        let items: Vec<Value> = plan.items.iter().map(as_json).collect();
-        let value = json!({
-            "items": items,
-            "sockets": sockets,
-            "locks": plan.locks,
-            "removed": agreed,
-            "kept": kept,
-            "safety_copies": kept_copies(&plan),
-        });
-        printer.json(&value.to_string());
+        ctx.printer.json(&as_json(&plan, &sockets, agreed, &kept));
     } else if agreed {
         let freed: u64 = plan.items.iter().map(|item| item.bytes).sum();
-        printer.line(&format!("removed, {} freed", show_size(freed)));
+        ctx.printer
+            .line(&format!("removed, {} freed", show_size(freed)));
     }
     Ok(i32::from(!kept.is_empty()))
 }
@@ -136,7 +124,7 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
             _ => "logs and snapshots of",
         };
         let name = item.meta.as_ref().map_or_else(
-            || "a folder that never became a loop".to_owned(),
+            || "an incomplete loop directory".to_owned(),
             |meta| format!("{what} {} ({})", meta.name, meta.id),
         );
         let age = words::seconds(words::between(item.last_used, now));
@@ -178,12 +166,22 @@ fn list(plan: &CleanPlan, sockets: &[PathBuf], now: Timestamp, args: CleanArgs, 
     }
 }
 
-fn as_json(item: &CleanItem) -> Value {
+fn as_json(plan: &CleanPlan, sockets: &[PathBuf], removed: bool, kept: &[String]) -> Value {
+    let item = |item: &CleanItem| {
+        json!({
+            "loop_id": item.meta.as_ref().map(|meta| &meta.id),
+            "name": item.meta.as_ref().map(|meta| &meta.name),
+            "last_used": item.last_used,
+            "bytes": item.bytes,
+            "paths": item.paths().iter().map(|path| encode(path)).collect::<Vec<_>>(),
+        })
+    };
     json!({
-        "loop_id": item.meta.as_ref().map(|meta| &meta.id),
-        "name": item.meta.as_ref().map(|meta| &meta.name),
-        "last_used": item.last_used,
-        "bytes": item.bytes,
-        "paths": item.paths().iter().map(|path| encode(path)).collect::<Vec<_>>(),
+        "items": plan.items.iter().map(item).collect::<Vec<_>>(),
+        "sockets": sockets,
+        "locks": plan.locks,
+        "removed": removed,
+        "kept": kept,
+        "safety_copies": kept_copies(plan),
     })
 }

@@ -2,7 +2,7 @@
 //! config defaults`: what there is to set, also where a config file cannot be read.
 
 use descartes_store::config::{DEFAULT_TOML, Row, Source};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::setup::ConfigVerb;
 use crate::error::CliError;
@@ -11,22 +11,22 @@ use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::style::Tone;
 use crate::trust;
 
-pub fn run(verb: ConfigVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: ConfigVerb, ctx: &CommandContext) -> Result<i32, CliError> {
     let ConfigVerb::Show { json } = verb else {
-        drop(printer.exact(DEFAULT_TOML.as_bytes()));
+        drop(ctx.printer.exact(DEFAULT_TOML.as_bytes()));
         return Ok(0);
     };
     let layers = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
     if let Some(notice) = trust::notice(&ctx.here, ctx) {
-        printer.note(&notice);
+        ctx.printer.note(&notice);
     }
     for unknown in layers.unknown() {
-        printer.warning(&unknown);
+        ctx.printer.warning(&unknown);
     }
     if json {
-        printer.json(&as_json(&layers.rows()));
+        ctx.printer.json(&as_json(&layers.rows()));
     } else {
-        printer.data(&table(&layers.rows(), printer));
+        ctx.printer.data(&table(&layers.rows(), &ctx.printer));
     }
     Ok(0)
 }
@@ -54,19 +54,15 @@ fn table(rows: &[Row], printer: &Printer) -> String {
     rows.iter().map(line).collect()
 }
 
-fn as_json(rows: &[Row]) -> String {
-    let rows: Vec<serde_json::Value> = rows
-        .iter()
-        .map(|row| {
-            let mut out =
-                json!({ "key": row.key, "value": row.value, "source": kind(&row.source) });
-            if let (Some(place), Some(out)) = (place(&row.source), out.as_object_mut()) {
-                out.insert("place".to_owned(), place.into());
-            }
-            out
-        })
-        .collect();
-    serde_json::Value::Array(rows).to_string()
+fn as_json(rows: &[Row]) -> Vec<Value> {
+    let row = |row: &Row| {
+        let mut out = json!({ "key": row.key, "value": row.value, "source": kind(&row.source) });
+        if let Some(place) = place(&row.source) {
+            out["place"] = place.into();
+        }
+        out
+    };
+    rows.iter().map(row).collect()
 }
 
 fn kind(source: &Source) -> &'static str {

@@ -22,32 +22,31 @@ use std::path::{Path, PathBuf};
 
 use crate::args::{Cli, Command};
 use crate::error::{CliError, at};
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
 /// Runs a command and gives its exit code.
-pub fn run(cli: Cli, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
     match cli.command {
-        Command::Loop(args) => loops::run(args.verb, ctx, printer),
-        Command::Watch(args) => watch::run(&args, watch::First::Any, ctx, printer),
-        Command::Roadmap(args) => tasks::roadmap::run(args.verb, ctx, printer),
-        Command::Spec(args) => tasks::spec::run(&args, ctx, printer),
-        Command::Work(args) => tasks::work::run(&args, ctx, printer),
-        Command::Graph(args) => tasks::graph::run(&args, ctx, printer),
-        Command::Report(args) => report::run(&args, ctx, printer),
+        Command::Loop(args) => loops::run(args.verb, ctx),
+        Command::Watch(args) => watch::run(&args, watch::First::Any, ctx),
+        Command::Roadmap(args) => tasks::roadmap::run(args.verb, ctx),
+        Command::Spec(args) => tasks::spec::run(&args, ctx),
+        Command::Work(args) => tasks::work::run(&args, ctx),
+        Command::Graph(args) => tasks::graph::run(&args, ctx),
+        Command::Report(args) => report::run(&args, ctx),
         Command::Gui(args) => gui::run(&args, ctx),
-        Command::Query(args) => query::run(&args, ctx, printer),
-        Command::Demo(args) => demo::run(args, ctx, printer),
-        Command::Init(args) => init::run(&args, ctx, printer),
-        Command::Install(args) => install::install(&args, ctx, printer),
-        Command::Uninstall(args) => install::uninstall(&args, ctx, printer),
-        Command::Clean(args) => clean::run(args, ctx, printer),
-        Command::Agents(args) => agents::run(args, ctx, printer),
-        Command::Doctor(args) => doctor::run(args, ctx, printer),
-        Command::Config(args) => config::run(args.verb, ctx, printer),
-        Command::Trust(args) => trust::run(&args, ctx, printer),
-        Command::Completions(args) => Ok(completions::run(args, printer)),
-        Command::Man(args) => man::run(&args, printer),
+        Command::Query(args) => query::run(&args, ctx),
+        Command::Demo(args) => demo::run(args, ctx),
+        Command::Init(args) => init::run(&args, ctx),
+        Command::Install(args) => install::install(&args, ctx),
+        Command::Uninstall(args) => install::uninstall(&args, ctx),
+        Command::Clean(args) => clean::run(args, ctx),
+        Command::Agents(args) => agents::run(args, ctx),
+        Command::Doctor(args) => doctor::run(args, ctx),
+        Command::Config(args) => config::run(args.verb, ctx),
+        Command::Trust(args) => trust::run(&args, ctx),
+        Command::Completions(args) => Ok(completions::run(args, &ctx.printer)),
+        Command::Man(args) => man::run(&args, &ctx.printer),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::settings::command_context::CommandContext;
 use crate::trust::{Part, Project, ScudGates, refusal};
 use crate::within::refuse_from_within;
 
-pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &TrustArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let dir = ctx.dir(args.working_dir.as_deref());
     if !dir.is_dir() {
         return Err(CliError::usage(
@@ -26,32 +26,34 @@ pub fn run(args: &TrustArgs, ctx: &CommandContext, printer: &Printer) -> Result<
             true => "no longer trusted",
             false => "was not trusted",
         };
-        printer.line(&format!("{said}: {}", book.project().display()));
+        ctx.printer
+            .line(&format!("{said}: {}", book.project().display()));
         return Ok(0);
     }
     let project = Project::look(&dir, ScudGates::Used, ctx)?;
     if args.show {
-        show(&project, args.json, printer);
+        show(&project, args.json, &ctx.printer);
         return Ok(0);
     }
     refuse_from_within("descartes trust")?;
     let Some(first) = project.untrusted().next() else {
         let said = match project.parts.is_empty() {
-            true => "nothing to trust: no setting here starts a program or widens rights",
+            true => "nothing to trust: no setting here starts a program or grants permissions",
             false => "already trusted",
         };
-        printer.line(&format!("{said}: {}", project.book.project().display()));
+        ctx.printer
+            .line(&format!("{said}: {}", project.book.project().display()));
         return Ok(0);
     };
     let question = project.question();
     match args.yes {
-        true => printer.talk(&question),
-        false if printer.ask(&format!("{question}\ntrust it as it is?")) => {}
+        true => ctx.printer.talk(&question),
+        false if ctx.printer.ask(&format!("{question}\ntrust it as it is?")) => {}
         false => return Err(refusal(&project, &dir, ctx, None)),
     }
     let again = first.standing == Standing::Changed;
     project.trust()?;
-    printer.line(&format!(
+    ctx.printer.line(&format!(
         "trusted{}: {}",
         if again { " as it is now" } else { "" },
         project.book.project().display()
@@ -75,10 +77,10 @@ fn show(project: &Project, json: bool, printer: &Printer) {
             "trusted": project.untrusted().next().is_none(),
             "files": parts,
         });
-        return printer.json(&shown.to_string());
+        return printer.json(&shown);
     }
     if project.parts.is_empty() {
-        printer.line("nothing to trust: no setting here starts a program or widens rights");
+        printer.line("nothing to trust: no setting here starts a program or grants permissions");
     }
     for part in &project.parts {
         let word = match part.standing {

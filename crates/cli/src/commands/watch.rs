@@ -9,7 +9,6 @@ use super::loops::which;
 use crate::args::loops::WatchArgs;
 use crate::env::Stream;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::Paint;
 use crate::watch::{self, Charset, Depth, MouseUse, Options, Theme};
@@ -26,12 +25,7 @@ pub enum First {
     Here,
 }
 
-pub fn run(
-    args: &WatchArgs,
-    first: First,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn run(args: &WatchArgs, first: First, ctx: &CommandContext) -> Result<i32, CliError> {
     let environment = &ctx.environment;
     let on_terminal = [Stream::of(&io::stdin()), Stream::of(&io::stdout())]
         .iter()
@@ -42,7 +36,7 @@ pub fn run(
             "from a script: descartes loop list --all --json, descartes loop status --json",
         ));
     }
-    let loops = which::loops(ctx, &ctx.here, printer)?;
+    let loops = which::loops(ctx, &ctx.here)?;
     let chosen = match (&args.which.id, &args.which.state_file, first) {
         (None, None, First::Any) => None,
         (None, None, First::Here) => match loops.find(&Query::Here(ctx.here.clone())) {
@@ -50,9 +44,9 @@ pub fn run(
             Err(ClientError::NoneHere(_) | ClientError::Find(FindError::Ambiguous { .. })) => None,
             Err(error) => return Err(error.into()),
         },
-        _ => Some(which::find(&args.which, ctx, printer)?),
+        _ => Some(which::find(&args.which, ctx)?),
     };
-    let depth = match printer.out {
+    let depth = match ctx.printer.out {
         Paint::Plain => Depth::Plain,
         Paint::Colour => Depth::of(environment.text("TERM"), environment.text("COLORTERM")),
     };

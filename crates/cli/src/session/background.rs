@@ -8,19 +8,19 @@ use std::process::{Command, Stdio};
 
 use descartes_core::host::{Host, Resumed};
 use descartes_core::steering::own_sender;
-use descartes_kernel::outcome::{IterativeExitReason, exit};
+use descartes_kernel::outcome::exit;
 use descartes_store::debug_log::{self, Filter, LogFile};
 use descartes_store::trust::Digest;
 use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use serde::{Deserialize, Serialize};
 use tracing::{error, info};
 
-use super::end;
+use super::end::{LoopOver, going_on};
 use super::foreground::Format;
 use super::order::Order;
 use super::program::this_program;
 use super::signals::Switchboard;
-use crate::error::{CliError, at};
+use crate::error::{CliError, ErrorMessage, at};
 use crate::notify::Listeners;
 use crate::printer::Printer;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
@@ -49,29 +49,14 @@ enum StartReply {
         pid: u32,
         notices: Vec<String>,
     },
-    /// It is done already.
-    Done { reason: IterativeExitReason },
-    /// It is at its limit.
-    AtLimit {
-        reason: IterativeExitReason,
-        resume_flags: String,
-    },
+    /// It does not go on.
+    Over(LoopOver),
     /// It cannot.
-    Failed {
-        message: String,
-        causes: Vec<String>,
-        hints: Vec<String>,
-        code: i32,
-    },
+    Failed(ErrorMessage),
 }
 
 /// Hands an order to a process in the background, and tells what came of it.
-pub fn start(
-    order: &Order,
-    format: Format,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn start(order: &Order, format: Format, ctx: &CommandContext) -> Result<i32, CliError> {
     let mut child = Command::new(this_program())
         .arg(HOST)
         .stdin(Stdio::piped())
@@ -96,7 +81,7 @@ pub fn start(
         drop(BufReader::new(stdout).read_line(&mut line));
     }
     match serde_json::from_str(&line) {
-        Ok(answer) => tell(answer, format, printer),
+        Ok(answer) => tell(answer, format, &ctx.printer),
         Err(_) => {
             let how = child
                 .wait()
@@ -124,7 +109,7 @@ fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, Cl
                 Format::Human(_) | Format::Story => printer.line(&loop_id),
                 Format::Json => {
                     let value = serde_json::json!({ "loop_id": loop_id, "name": name, "pid": pid });
-                    printer.json(&value.to_string());
+                    printer.json(&value);
                 }
             }
             printer.talk(&format!(
@@ -136,22 +121,8 @@ fn tell(answer: StartReply, format: Format, printer: &Printer) -> Result<i32, Cl
             }
             Ok(0)
         }
-        StartReply::Done { reason } => Ok(end::done(&reason, printer)),
-        StartReply::AtLimit {
-            reason,
-            resume_flags,
-        } => Ok(end::at_limit(&reason, &resume_flags, printer)),
-        StartReply::Failed {
-            message,
-            causes,
-            hints,
-            code,
-        } => Err(CliError::Said {
-            message,
-            causes,
-            hints,
-            code,
-        }),
+        StartReply::Over(over) => Ok(over.tell(printer)),
+        StartReply::Failed(error) => Err(CliError::Said(error)),
     }
 }
 
@@ -169,24 +140,11 @@ pub fn host(ctx: &CommandContext) -> i32 {
         open(order, &ctx.with(ProjectConfig::Trusted(trusted)))
     });
     match opened {
-        Ok((Resumed::Go(host), board, listeners)) => serve(*host, &board, &listeners, &log),
-        Ok((Resumed::Done(reason), ..)) => quit(&StartReply::Done { reason }),
-        Ok((
-            Resumed::AtLimit {
-                reason,
-                resume_flags,
-            },
-            ..,
-        )) => quit(&StartReply::AtLimit {
-            reason,
-            resume_flags,
-        }),
-        Err(error) => quit(&StartReply::Failed {
-            message: error.to_string(),
-            causes: error.causes(),
-            hints: error.hints(),
-            code: error.exit_code(),
-        }),
+        Ok((opened, board, listeners)) => match going_on(opened) {
+            Ok(host) => serve(*host, &board, &listeners, &log),
+            Err(over) => quit(&StartReply::Over(over)),
+        },
+        Err(error) => quit(&StartReply::Failed((&error).into())),
     }
 }
 
@@ -210,7 +168,7 @@ fn open(order: Order, ctx: &CommandContext) -> Result<(Resumed, Switchboard, Lis
 fn quit(answer: &StartReply) -> i32 {
     say(answer);
     match answer {
-        StartReply::Failed { code, .. } => *code,
+        StartReply::Failed(error) => error.code,
         _ => 0,
     }
 }

@@ -22,12 +22,12 @@ use crate::args::start::ShowArgs;
 use crate::env::Stream;
 use crate::error::CliError;
 use crate::notify::Listeners;
-use crate::printer::{Out, Printer};
+use crate::printer::Out;
 use crate::settings::command_context::CommandContext;
 use crate::view::run::{Show, View};
 use crate::view::signal::Signal;
 use crate::view::summary::{self, Named};
-use crate::view::{json::Json, live::Live, plain::Plain};
+use crate::view::{json::JsonRecords, live::Live, plain::Plain};
 
 /// After SIGTERM or a closed terminal, a view that is stuck is not waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -63,43 +63,34 @@ impl Format {
 }
 
 /// Carries out an order here, to the loop's end.
-pub fn run(
-    order: Order,
-    format: Format,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn run(order: Order, format: Format, ctx: &CommandContext) -> Result<i32, CliError> {
     let settings = order.host_settings(ctx)?;
     let loops = loops(&settings);
     let listeners = order.listeners(ctx)?;
     if let Some(words) = order.waits_for_guard(ctx) {
-        printer.talk(words);
+        ctx.printer.talk(words);
     }
-    let (opened, board, _signals) = open(order, settings, format, ctx, printer)?;
-    let mut host = match opened {
-        Resumed::Go(host) => *host,
-        Resumed::Done(reason) => return Ok(end::done(&reason, printer)),
-        Resumed::AtLimit {
-            reason,
-            resume_flags,
-        } => return Ok(end::at_limit(&reason, &resume_flags, printer)),
+    let (opened, board, _signals) = open(order, settings, format, ctx)?;
+    let mut host = match end::going_on(opened) {
+        Ok(host) => *host,
+        Err(over) => return Ok(over.tell(&ctx.printer)),
     };
     for notice in host.notices() {
-        printer.note(notice);
+        ctx.printer.note(notice);
     }
     for trouble in listeners.troubles() {
-        printer.warning(&trouble);
+        ctx.printer.warning(&trouble);
     }
     listeners.attach(&mut host);
     let named = named(&host, ctx);
-    let (ended, state) = watched(host, &loops, &board, &listeners, format, ctx, printer)?;
+    let (ended, state) = watched(host, &loops, &board, &listeners, format, ctx)?;
     if let Some(state) = state.filter(|_| format != Format::Json) {
         let next = match format {
             Format::Human(_) => summary::next(&ended, &state, &named),
             _ => Vec::new(),
         };
-        let lines = summary::lines(&ended, &state, &next, printer.out);
-        printer.line(&format!("\n{}", lines.join("\n")));
+        let lines = summary::lines(&ended, &state, &next, ctx.printer.out);
+        ctx.printer.line(&format!("\n{}", lines.join("\n")));
     }
     Ok(ended.exit_code())
 }
@@ -110,7 +101,6 @@ fn open(
     settings: HostSettings,
     format: Format,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<(Resumed, Switchboard, Signals), CliError> {
     let board = Switchboard::default();
     let signals = board.receive()?;
@@ -121,14 +111,14 @@ fn open(
         })) if matches!(format, Format::Human(_)) => (message, denied),
         opened => {
             let opened = opened?;
-            told.iter().for_each(|notice| printer.note(notice));
+            told.iter().for_each(|notice| ctx.printer.note(notice));
             return Ok((opened, board, signals));
         }
     };
     // Ctrl-C at the question ends us as anywhere else.
     let given_back = signals.give_back();
     given_back.map_err(|error| CliError::system("give signals back", error))?;
-    if let Some(permissions) = permissions::ask(&message, &denied, printer) {
+    if let Some(permissions) = permissions::ask(&message, &denied, &ctx.printer) {
         order.permit(permissions);
     }
     let board = Switchboard::default();
@@ -136,7 +126,7 @@ fn open(
     let settings = order.host_settings(ctx)?;
     told.clear();
     let opened = board.open(order, settings, &mut told)?;
-    told.iter().for_each(|notice| printer.note(notice));
+    told.iter().for_each(|notice| ctx.printer.note(notice));
     Ok((opened, board, signals))
 }
 
@@ -157,7 +147,6 @@ fn watched(
     listeners: &Listeners,
     format: Format,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<(HostEnd, Option<LoopState>), CliError> {
     let signal =
         Signal::new().map_err(|error| CliError::system("make an event counter", error.into()))?;
@@ -167,7 +156,7 @@ fn watched(
         Format::Json => (Output::No, Thoughts::Hidden),
     };
     let handle = loops.find(&Query::Named(host.loop_id().to_owned()))?;
-    let view = view(format, listeners, &signal, ctx, printer);
+    let view = view(format, listeners, &signal, ctx);
     let show = Show::new(view, &handle, wanted, known.clone(), Arc::clone(&signal))?;
     board.connect(host.remote(), Some(Arc::clone(&signal)));
     let (done, shown) = channel();
@@ -193,7 +182,6 @@ fn view(
     listeners: &Listeners,
     signal: &Arc<Signal>,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Box<dyn View> {
     let out = Stream::of(&io::stdout());
     let environment = &ctx.environment;
@@ -201,17 +189,18 @@ fn view(
     let logs_here = environment.raw(debug_log::VARIABLE).is_some()
         && Stream::of(&io::stderr()) == Stream::Terminal;
     match (format, out) {
-        (Format::Json, _) => Box::new(Json::new(Out)),
+        (Format::Json, _) => Box::new(JsonRecords::new(Out)),
         (_, Stream::Terminal) if !environment.is_dumb() && !logs_here => Box::new(Live::new(
             Out,
             Arc::clone(signal),
-            printer.out,
+            ctx.printer.out,
             environment.is_utf8(),
             listeners.bell,
         )),
-        (_, Stream::Terminal | Stream::Pipe) => {
-            Box::new(Plain::new((Out, printer.out), (io::stderr(), printer.err)))
-        }
+        (_, Stream::Terminal | Stream::Pipe) => Box::new(Plain::new(
+            (Out, ctx.printer.out),
+            (io::stderr(), ctx.printer.err),
+        )),
     }
 }
 

@@ -11,21 +11,15 @@ pub mod signals;
 
 use crate::args::start::ShowArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use foreground::Format;
 use order::Order;
 
 /// Carries an order out: here, or by a process in the background.
-pub fn run(
-    order: Order,
-    show: ShowArgs,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn run(order: Order, show: ShowArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let format = Format::asked(show);
     match show.detach {
-        true => background::start(&order, format, ctx, printer),
-        false => foreground::run(order, format, ctx, printer),
+        true => background::start(&order, format, ctx),
+        false => foreground::run(order, format, ctx),
     }
 }

@@ -10,7 +10,7 @@ use descartes_kernel::outcome::exit;
 use descartes_proc::{HostSignal, Signals};
 
 use super::order::Order;
-use crate::error::{CliError, at};
+use crate::error::{CliError, ErrorMessage, at};
 use crate::view::signal::Signal;
 
 /// How long the last words may take.
@@ -85,12 +85,11 @@ impl Switchboard {
         let opened = order.open(settings, told);
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match (opened, inner.early.first()) {
-            (Err(_), Some(by)) => Err(CliError::Said {
+            (Err(_), Some(by)) => Err(CliError::Said(ErrorMessage {
                 message: "stopped before the loop was running".to_owned(),
-                causes: Vec::new(),
-                hints: Vec::new(),
                 code: code(*by),
-            }),
+                ..ErrorMessage::default()
+            })),
             (opened, _) => Ok(opened?),
         }
     }

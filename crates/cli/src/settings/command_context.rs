@@ -10,6 +10,7 @@ use descartes_store::trust::{Digest, Subject, TrustBook};
 
 use crate::env::Environment;
 use crate::error::{CliError, at};
+use crate::printer::Printer;
 
 /// Name of a project's config file, in [`PROJECT_FOLDER`].
 pub const CONFIG_FILE: &str = "config.toml";
@@ -24,6 +25,8 @@ pub struct CommandContext {
     pub paths: EnvPaths,
     /// What of a project's own config is used.
     pub project_config: ProjectConfig,
+    /// What tells the person.
+    pub printer: Printer,
 }
 
 /// What is used of a project's own config, where something in it needs the user's trust.
@@ -39,7 +42,7 @@ pub enum ProjectConfig {
 
 impl CommandContext {
     /// Those of this process.
-    pub fn of_process(environment: Environment) -> Result<Self, CliError> {
+    pub fn of_process(environment: Environment, printer: Printer) -> Result<Self, CliError> {
         let here = std::env::current_dir().map_err(at("inspect the directory", Path::new(".")))?;
         let paths = EnvPaths::from_lookup(|name| environment.raw(name).cloned());
         Ok(Self {
@@ -47,6 +50,7 @@ impl CommandContext {
             here,
             paths,
             project_config: ProjectConfig::Trusted(Vec::new()),
+            printer,
         })
     }
 

@@ -23,17 +23,17 @@ pub struct Task {
     pub file: Option<PathBuf>,
 }
 
+impl Task {
+    fn of(prompt: String) -> Self {
+        Self { prompt, file: None }
+    }
+}
+
 /// Takes `--prompt`, else the file; `folder` is what the file's path is relative to.
 pub fn task(prompt: Option<&str>, file: Option<&Path>, folder: &Path) -> Result<Task, CliError> {
     match (prompt, file) {
-        (Some(prompt), _) => Ok(Task {
-            prompt: prompt.to_owned(),
-            file: None,
-        }),
-        (None, Some(file)) if file.as_os_str() == STDIN => Ok(Task {
-            prompt: from_stdin()?,
-            file: None,
-        }),
+        (Some(prompt), _) => Ok(Task::of(prompt.to_owned())),
+        (None, Some(file)) if file.as_os_str() == STDIN => Ok(Task::of(from_stdin()?)),
         (None, Some(file)) => {
             let file = folder.join(file);
             read_text("the prompt file", &file).and_then(|text| check(&text, &file))?;

@@ -10,24 +10,8 @@ use descartes_store::config::{Layers, Settings, Source};
 use super::agent::Agent;
 
 /// Words that agents write without meaning to claim anything.
-const WEAK: [&str; 16] = [
-    "complete",
-    "done",
-    "end",
-    "finish",
-    "finished",
-    "good",
-    "ok",
-    "okay",
-    "pass",
-    "passed",
-    "ready",
-    "success",
-    "successful",
-    "successfully",
-    "true",
-    "yes",
-];
+const WEAK: &str = "complete done end finish finished good ok okay pass passed ready success \
+    successful successfully true yes";
 
 /// All of them.
 pub fn all(
@@ -95,7 +79,9 @@ fn weak_promise(config: &IterativeLoopConfig, agent: &Agent) -> Option<String> {
         PromiseMatch::Line | PromiseMatch::LineAnyCase => "line",
         PromiseMatch::Anywhere => "anywhere",
     };
-    WEAK.contains(&promise.trim().to_ascii_lowercase().as_str()).then(|| {
+    let promise_word = promise.trim().to_ascii_lowercase();
+    let is_weak = WEAK.split_whitespace().any(|weak| weak == promise_word);
+    is_weak.then(|| {
         format!(
             "the promise `{promise}` is a word that agents may also print by accident, and with \
              --promise-match {how} that ends the loop; choose a more distinctive one, or use \

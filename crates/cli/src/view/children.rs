@@ -6,8 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use descartes_agents::agent::Profiles;
-use descartes_agents::reader::Source;
-use descartes_client::logs::Thoughts;
+use descartes_client::logs::{Thoughts, Tools};
 use descartes_client::{ClientError, Follower, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::Event;
 use descartes_kernel::state::LoopState;
@@ -17,7 +16,7 @@ use descartes_text::units::show_size;
 use descartes_views::view::Life;
 use jiff::Timestamp;
 
-use super::voice::Voice;
+use super::voice::{Speech, transcript_of};
 
 /// A line without an end is shown in pieces.
 const LONGEST: usize = 16 << 10;
@@ -39,15 +38,9 @@ struct Child {
     task: String,
     follower: Follower,
     state: LoopState,
-    thoughts: Thoughts,
-    voice: Option<Voice>,
-    out: ChildStream,
-    err: ChildStream,
-}
-
-struct ChildStream {
-    clean: Clean,
-    line: Shown,
+    speech: Speech,
+    /// The open line of each stream.
+    lines: [Shown; 2],
 }
 
 /// What there is to show.
@@ -88,10 +81,12 @@ impl Children {
             task: task.to_owned(),
             follower,
             state,
-            thoughts: self.thoughts,
-            voice: None,
-            out: ChildStream::new(self.colours),
-            err: ChildStream::new(self.colours),
+            speech: Speech::new(
+                [(); 2].map(|()| Clean::new(self.colours)),
+                self.thoughts,
+                Tools::WhenCalled,
+            ),
+            lines: Default::default(),
         };
         self.open.insert(slot, child);
     }
@@ -169,22 +164,15 @@ impl Child {
     fn take(&mut self, news: LoopUpdate, profiles: &Profiles, text: &mut Shown) {
         match news {
             LoopUpdate::Output {
-                run,
-                source: Source::Stdout,
-                bytes,
-                ..
+                run, source, bytes, ..
             } => {
                 let log = self.follower.output_log(run);
-                let said = self.voice.as_mut().map(|voice| voice.push(&bytes, &log));
-                let bytes = said.map_or(bytes, String::into_bytes);
-                self.out.push(&self.task, &bytes, text);
+                let shown = self.speech.push(source, &bytes, Some(&log));
+                take_lines(&self.task, &mut self.lines[source as usize], &shown, text);
             }
-            LoopUpdate::Output { bytes, .. } => self.err.push(&self.task, &bytes, text),
-            LoopUpdate::Skipped { bytes, .. } => {
-                if let Some(voice) = &mut self.voice {
-                    voice.skip();
-                }
-                self.out.line = Shown::default();
+            LoopUpdate::Skipped { source, bytes, .. } => {
+                self.speech.skip(source);
+                self.lines[source as usize] = Shown::default();
                 let words = format!("[{}] [… {} not shown …]\n", self.task, show_size(bytes));
                 text.add(&words);
             }
@@ -192,7 +180,7 @@ impl Child {
                 match &record.event {
                     Event::RunStarted { agent, .. } => {
                         let config = &self.state.config;
-                        self.voice = Voice::of(config, profiles, *agent, self.thoughts);
+                        self.speech.begin(transcript_of(config, profiles, *agent));
                     }
                     Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
                         self.finish(text);
@@ -208,53 +196,30 @@ impl Child {
 
     /// No more output of this run.
     fn finish(&mut self, text: &mut Shown) {
-        if let Some(voice) = self.voice.take() {
-            let rest = voice.finish();
-            self.out.push(&self.task, rest.as_bytes(), text);
-        }
-        for stream in [&mut self.out, &mut self.err] {
-            stream.finish(&self.task, text);
+        for (source, rest) in self.speech.finish() {
+            let line = &mut self.lines[source as usize];
+            take_lines(&self.task, line, &rest, text);
+            if !line.is_empty() {
+                end_line(&self.task, line, text);
+            }
         }
     }
 }
 
-impl ChildStream {
-    fn new(colours: Colours) -> Self {
-        Self {
-            clean: Clean::new(colours),
-            line: Shown::default(),
+/// Adds the lines that this text finishes, each behind its task; the last may stay open.
+fn take_lines(task: &str, line: &mut Shown, shown: &Shown, text: &mut Shown) {
+    for mut piece in shown.lines() {
+        line.append(&mut piece);
+        if line.ends_line() || line.len() >= LONGEST {
+            end_line(task, line, text);
         }
     }
+}
 
-    fn push(&mut self, task: &str, bytes: &[u8], text: &mut Shown) {
-        let mut shown = Shown::default();
-        self.clean.push(bytes, &mut shown);
-        self.take(task, &shown, text);
-    }
-
-    fn take(&mut self, task: &str, shown: &Shown, text: &mut Shown) {
-        for mut piece in shown.lines() {
-            self.line.append(&mut piece);
-            if self.line.ends_line() || self.line.len() >= LONGEST {
-                self.end(task, text);
-            }
-        }
-    }
-
-    fn end(&mut self, task: &str, text: &mut Shown) {
-        text.add(&format!("[{task}] "));
-        self.line.end_line();
-        text.append(&mut self.line);
-    }
-
-    fn finish(&mut self, task: &str, text: &mut Shown) {
-        let mut rest = Shown::default();
-        self.clean.finish(&mut rest);
-        self.take(task, &rest, text);
-        if !self.line.is_empty() {
-            self.end(task, text);
-        }
-    }
+fn end_line(task: &str, line: &mut Shown, text: &mut Shown) {
+    text.add(&format!("[{task}] "));
+    line.end_line();
+    text.append(line);
 }
 
 #[cfg(test)]
@@ -263,12 +228,16 @@ mod tests {
 
     #[test]
     fn only_whole_lines_are_shown_each_with_its_task() {
-        let (mut stream, mut text) = (ChildStream::new(Colours::Drop), Shown::default());
-        stream.push("1.2", b"one\ntw", &mut text);
+        let (mut line, mut text) = (Shown::default(), Shown::default());
+        let mut push = |bytes: &[u8], text: &mut Shown| {
+            let shown = descartes_text::display::bytes(bytes, Colours::Drop);
+            take_lines("1.2", &mut line, &shown, text);
+        };
+        push(b"one\ntw", &mut text);
         assert_eq!(text.as_bytes(), b"[1.2] one\n");
-        stream.push("1.2", b"o\n\n", &mut text);
-        stream.push("1.2", b"three", &mut text);
-        stream.finish("1.2", &mut text);
+        push(b"o\n\n", &mut text);
+        push(b"three", &mut text);
+        end_line("1.2", &mut line, &mut text);
         assert_eq!(
             text.to_text(),
             "[1.2] one\n[1.2] two\n[1.2] \n[1.2] three\n"

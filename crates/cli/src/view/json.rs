@@ -10,18 +10,18 @@ use descartes_text::display::{Shown, escape_json};
 use super::run::View;
 
 /// The JSON view.
-pub struct Json<W> {
+pub struct JsonRecords<W> {
     out: W,
 }
 
-impl<W: Write> Json<W> {
+impl<W: Write> JsonRecords<W> {
     /// Lines go to `out`.
     pub fn new(out: W) -> Self {
         Self { out }
     }
 }
 
-impl<W: Write + Send> View for Json<W> {
+impl<W: Write + Send> View for JsonRecords<W> {
     fn record(&mut self, record: &Record, _: &LoopState) -> io::Result<()> {
         // It repeats what was told already, at length.
         if let Event::Checkpoint { .. } = record.event {

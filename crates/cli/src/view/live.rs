@@ -47,8 +47,8 @@ pub struct Live<W> {
     signal: Arc<Signal>,
     terminal: Terminal,
     screen: Screen,
-    stdout: Lines,
-    stderr: Lines,
+    /// Of standard output and standard error.
+    lines: [Lines; 2],
     above: Vec<String>,
     waiting: usize,
     last: Option<String>,
@@ -73,8 +73,7 @@ impl<W: Write + Send> Live<W> {
                 utf8,
             },
             screen: Screen::default(),
-            stdout: Lines::default(),
-            stderr: Lines::default(),
+            lines: Default::default(),
             above: Vec::new(),
             waiting: 0,
             last: None,
@@ -104,12 +103,7 @@ impl<W: Write + Send> Live<W> {
     fn finish(&mut self) -> io::Result<()> {
         self.run_over()?;
         self.measure();
-        let mut frame = self.screen.erase(self.terminal.columns);
-        for line in self.above.drain(..) {
-            frame.push_str(&line);
-            frame.push('\n');
-        }
-        self.write(&frame)
+        self.write_above()
     }
 
     fn write(&mut self, frame: &str) -> io::Result<()> {
@@ -136,6 +130,19 @@ impl<W: Write + Send> Live<W> {
             return Ok(());
         }
         // The region comes back with the next drawing.
+        self.write_above()
+    }
+
+    fn push_all(&mut self, source: Source, lines: Vec<String>) -> io::Result<()> {
+        let paint = self.terminal.paint;
+        lines.into_iter().try_for_each(|line| match source {
+            Source::Stdout => self.push(line),
+            Source::Stderr => self.push(paint.text(Tone::Dim, &line)),
+        })
+    }
+
+    /// What waits, in place of the region.
+    fn write_above(&mut self) -> io::Result<()> {
         let mut frame = self.screen.erase(self.terminal.columns);
         for line in self.above.drain(..) {
             frame.push_str(&line);
@@ -186,7 +193,7 @@ impl<W: Write + Send> Live<W> {
         let under_way = state
             .run()
             .map_or(Duration::ZERO, |run| words::between(run.started_at, now));
-        let partial = [&self.stdout, &self.stderr].map(Lines::partial);
+        let partial = self.lines.each_ref().map(Lines::partial);
         let tasks = state.tasks.as_deref();
         let wave = |tasks: &TasksState| {
             let now = tasks.current_wave().unwrap_or(tasks.waves);
@@ -266,14 +273,8 @@ impl<W: Write + Send> View for Live<W> {
 
     fn output(&mut self, source: Source, shown: &Shown) -> io::Result<()> {
         let mut lines = Vec::new();
-        match source {
-            Source::Stdout => self.stdout.push(shown, |line| lines.push(line)),
-            Source::Stderr => self.stderr.push(shown, |line| lines.push(line)),
-        }
-        for line in lines {
-            self.push(tinted(self.terminal.paint, source, line))?;
-        }
-        Ok(())
+        self.lines[source as usize].push(shown, |line| lines.push(line));
+        self.push_all(source, lines)
     }
 
     fn spent(&mut self, spent: &Spent) -> io::Result<()> {
@@ -283,7 +284,7 @@ impl<W: Write + Send> View for Live<W> {
 
     fn skipped(&mut self, iteration: u32, bytes: u64) -> io::Result<()> {
         // What was begun is not continued by what comes now.
-        self.stdout.finish(|_| {});
+        self.lines[Source::Stdout as usize].finish(|_| {});
         let text = skip_words(iteration, bytes);
         let line = self.terminal.paint.text(Tone::Dim, &text);
         self.push(line)
@@ -292,13 +293,10 @@ impl<W: Write + Send> View for Live<W> {
     fn run_over(&mut self) -> io::Result<()> {
         // From here on it is part of what the loop has spent.
         self.used = Spent::default();
-        let (mut out, mut err) = (None, None);
-        self.stdout.finish(|line| out = Some(line));
-        self.stderr.finish(|line| err = Some(line));
-        for (source, line) in [(Source::Stdout, out), (Source::Stderr, err)] {
-            if let Some(line) = line {
-                self.push(tinted(self.terminal.paint, source, line))?;
-            }
+        for source in [Source::Stdout, Source::Stderr] {
+            let mut lines = Vec::new();
+            self.lines[source as usize].finish(|line| lines.push(line));
+            self.push_all(source, lines)?;
         }
         Ok(())
     }
@@ -310,13 +308,6 @@ pub fn skip_words(iteration: u32, bytes: u64) -> String {
         "[… {} not shown: descartes loop logs {iteration} …]",
         show_size(bytes)
     )
-}
-
-fn tinted(paint: Paint, source: Source, line: String) -> String {
-    match source {
-        Source::Stdout => line,
-        Source::Stderr => paint.text(Tone::Dim, &line),
-    }
 }
 
 /// What becomes of a stop that was asked for. Ctrl-C counts here before the host has written it down.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use descartes_agents::reader::{Source, Spending};
-use descartes_client::logs::Thoughts;
+use descartes_client::logs::{Thoughts, Tools};
 use descartes_client::{ClientError, Follower, Known, LoopHandle, LoopUpdate, Output};
 use descartes_kernel::event::{Event, Record};
 use descartes_kernel::state::{LoopState, Spent};
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 
 use super::children::Children;
 use super::signal::Signal;
-use super::voice::Voice;
+use super::voice::{Speech, transcript_of};
 
 /// More records than this are not written while a loop is opened.
 const OPENING: usize = 64;
@@ -101,11 +101,9 @@ pub struct Show {
     follower: Follower,
     state: LoopState,
     known: Known,
-    thoughts: Thoughts,
-    voice: Option<Voice>,
+    speech: Speech,
     spending: Spending,
     /// Of standard output and standard error.
-    cleaners: (Clean, Clean),
     opening: Vec<Record>,
     signal: Arc<Signal>,
     /// Of a task loop, where output is shown.
@@ -128,16 +126,14 @@ impl Show {
         let how = (output, thoughts, colours);
         let children = shows.then(|| Children::new(handle.clone(), how, profiles));
         let opening = since_opened(last_records(&handle.dir().journal(), OPENING)?);
-        let cleaners = (view.cleaner(Source::Stdout), view.cleaner(Source::Stderr));
+        let cleaners = [Source::Stdout, Source::Stderr].map(|source| view.cleaner(source));
         Ok(Self {
             view,
             follower,
             state,
             known,
-            thoughts,
-            voice: None,
+            speech: Speech::new(cleaners, thoughts, Tools::WhenCalled),
             spending: Spending::default(),
-            cleaners,
             opening,
             signal,
             children,
@@ -222,44 +218,27 @@ impl Show {
                 self.record(&record)?;
             }
             LoopUpdate::Output {
-                run,
-                source: Source::Stdout,
-                bytes,
-                ..
-            } => match &mut self.voice {
-                Some(voice) => {
-                    let text = voice.push(&bytes, &self.follower.output_log(run));
-                    let spending = voice.spending();
-                    self.output(Source::Stdout, text.as_bytes())?;
+                run, source, bytes, ..
+            } => {
+                let log = self.follower.output_log(run);
+                let shown = self.speech.push(source, &bytes, Some(&log));
+                self.view.output(source, &shown)?;
+                if let Some(spending) = self.speech.spending() {
                     self.spend(spending)?;
                 }
-                None => self.output(Source::Stdout, &bytes)?,
-            },
-            LoopUpdate::Output { source, bytes, .. } => self.output(source, &bytes)?,
+            }
             LoopUpdate::Skipped {
                 iteration,
                 source,
                 bytes,
                 ..
             } => {
-                if let (Source::Stdout, Some(voice)) = (source, &mut self.voice) {
-                    voice.skip();
-                }
+                self.speech.skip(source);
                 self.view.skipped(iteration, bytes)?;
             }
             LoopUpdate::Life(_) => {}
         }
         Ok(())
-    }
-
-    /// Shows output, cleaned and masked.
-    fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
-        let mut shown = Shown::default();
-        match source {
-            Source::Stdout => self.cleaners.0.push(bytes, &mut shown),
-            Source::Stderr => self.cleaners.1.push(bytes, &mut shown),
-        }
-        self.view.output(source, &shown)
     }
 
     fn spend(&mut self, spending: Spending) -> io::Result<()> {
@@ -279,27 +258,14 @@ impl Show {
         self.view.spent(&spent)
     }
 
-    /// No more output comes: a word that was held back was no secret.
-    fn finish_output(&mut self) -> io::Result<()> {
-        let (out, err) = &mut self.cleaners;
-        for (source, clean) in [(Source::Stdout, out), (Source::Stderr, err)] {
-            let mut rest = Shown::default();
-            clean.finish(&mut rest);
-            if !rest.is_empty() {
-                self.view.output(source, &rest)?;
-            }
-        }
-        Ok(())
-    }
-
     fn record(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
             Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => {
-                if let Some(voice) = self.voice.take() {
-                    let rest = voice.finish();
-                    self.output(Source::Stdout, rest.as_bytes())?;
+                for (source, rest) in self.speech.finish() {
+                    if !rest.is_empty() {
+                        self.view.output(source, &rest)?;
+                    }
                 }
-                self.finish_output()?;
                 self.view.run_over()?;
             }
             Event::TaskLoop {
@@ -313,7 +279,7 @@ impl Show {
             }
             Event::RunStarted { agent, .. } => {
                 let (config, profiles) = (&self.state.config, &self.known.profiles);
-                self.voice = Voice::of(config, profiles, *agent, self.thoughts);
+                self.speech.begin(transcript_of(config, profiles, *agent));
                 self.spending = Spending::default();
             }
             _ => {}

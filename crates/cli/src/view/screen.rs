@@ -12,17 +12,14 @@ const ERASE_BELOW: &str = "\x1b[J";
 /// What stands at the bottom of the terminal now.
 #[derive(Debug, Default)]
 pub struct Screen {
-    region: Vec<String>,
-    /// Columns that each line takes.
-    widths: Vec<usize>,
+    region: Vec<Row>,
 }
 
 impl Screen {
     /// The bytes that put `above` over the region and draw it anew, in one piece; nothing if
     /// nothing would change.
     pub fn frame(&mut self, above: &[String], region: Vec<Row>, columns: u16) -> String {
-        let texts: Vec<String> = region.iter().map(|row| row.painted.clone()).collect();
-        if above.is_empty() && texts == self.region {
+        if above.is_empty() && region == self.region {
             return String::new();
         }
         let mut out = self.erase(columns);
@@ -30,9 +27,9 @@ impl Screen {
             out.push_str(line);
             out.push('\n');
         }
-        out.push_str(&texts.join("\n"));
-        self.widths = region.iter().map(|row| row.width).collect();
-        self.region = texts;
+        let rows: Vec<&str> = region.iter().map(|row| row.painted.as_str()).collect();
+        out.push_str(&rows.join("\n"));
+        self.region = region;
         out
     }
 
@@ -40,7 +37,6 @@ impl Screen {
     pub fn erase(&mut self, columns: u16) -> String {
         let rows = self.rows(columns);
         self.region.clear();
-        self.widths.clear();
         match rows {
             0 => String::new(),
             1 => format!("\r{ERASE_BELOW}"),
@@ -50,11 +46,8 @@ impl Screen {
 
     /// Rows that the region takes: a terminal that became narrower has wrapped its lines.
     fn rows(&self, columns: u16) -> usize {
-        let columns = usize::from(columns).max(1);
-        self.widths
-            .iter()
-            .map(|width| width.div_ceil(columns).max(1))
-            .sum()
+        let rows = |row: &Row| row.width.div_ceil(usize::from(columns).max(1)).max(1);
+        self.region.iter().map(rows).sum()
     }
 }
 

@@ -11,18 +11,21 @@ use descartes_views::view::{Life, Status};
 
 use super::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Want};
 use super::list::{Entry, Show, arrange, is_live, status};
+use super::pager::Paged;
 use crate::style::Tone;
 
 /// Where keys go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
+    #[default]
     List,
     Pane,
 }
 
 /// What is shown of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tab {
+    #[default]
     History,
     Output,
     Gates,
@@ -32,31 +35,21 @@ pub enum Tab {
 }
 
 impl Tab {
-    /// All of them, in order.
-    pub const ALL: [Self; 6] = [
-        Self::History,
-        Self::Output,
-        Self::Gates,
-        Self::Plots,
-        Self::Notes,
-        Self::Tasks,
+    /// All of them, in order; that of tasks is for task loops alone.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::History, "History"),
+        (Self::Output, "Output"),
+        (Self::Gates, "Gates"),
+        (Self::Plots, "Plots"),
+        (Self::Notes, "Notes"),
+        (Self::Tasks, "Tasks"),
     ];
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::History => "History",
-            Self::Output => "Output",
-            Self::Gates => "Gates",
-            Self::Plots => "Plots",
-            Self::Notes => "Notes",
-            Self::Tasks => "Tasks",
-        }
-    }
 }
 
 /// What stands over everything else.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Dialog {
+    #[default]
     None,
     Help,
     /// Whether this loop is to be ended.
@@ -91,20 +84,12 @@ pub enum Act {
         id: String,
         command: Command,
     },
-    /// The log of an iteration in a pager.
-    OpenLog {
-        id: String,
-        iteration: Option<u32>,
-    },
-    /// What an iteration changed, in a pager.
-    OpenDiff {
-        id: String,
-        iteration: Option<u32>,
-    },
+    /// Something in a pager.
+    Page(Paged),
 }
 
 /// Everything that is shown.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct App {
     pub briefs: Vec<Brief>,
     pub entries: Vec<Entry>,
@@ -162,25 +147,10 @@ impl App {
             None => Focus::List,
         };
         Self {
-            briefs: Vec::new(),
-            entries: Vec::new(),
             chosen,
-            show: Show::All,
-            filter: String::new(),
             focus,
-            tab: Tab::History,
-            detail: None,
-            row: None,
-            source: Source::Stdout,
-            place: LogPlace::Follow,
-            scroll: 0,
-            column: 0,
-            dialog: Dialog::None,
-            message: None,
-            trouble: None,
-            listed: false,
             page: 10,
-            last_scroll: 0,
+            ..Self::default()
         }
     }
 
@@ -219,12 +189,7 @@ impl App {
 
     /// Orders the list anew; something is always chosen where there is something.
     pub fn arrange(&mut self) {
-        self.entries = arrange(
-            &self.briefs,
-            self.show,
-            &self.filter,
-            self.chosen.as_deref(),
-        );
+        self.list();
         if self.place_in_list().is_none() {
             let first = self.entries.first().map(|entry| entry.brief.id.clone());
             if first.is_some() || self.listed {
@@ -258,12 +223,12 @@ impl App {
         self.scroll = 0;
         self.column = 0;
         self.place = LogPlace::Follow;
-        self.entries = arrange(
-            &self.briefs,
-            self.show,
-            &self.filter,
-            self.chosen.as_deref(),
-        );
+        self.list();
+    }
+
+    fn list(&mut self) {
+        let chosen = self.chosen.as_deref();
+        self.entries = arrange(&self.briefs, self.show, &self.filter, chosen);
     }
 
     /// What is known of the chosen loop.
@@ -277,7 +242,7 @@ impl App {
     }
 
     /// The tabs that there are.
-    pub fn tabs(&self) -> &'static [Tab] {
+    pub fn tabs(&self) -> &'static [(Tab, &'static str)] {
         match self.has_tasks() {
             true => &Tab::ALL,
             false => &Tab::ALL[..5],

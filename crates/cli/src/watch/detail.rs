@@ -32,9 +32,10 @@ pub struct LogWant {
 }
 
 /// A place in a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogPlace {
     /// The end, as it grows.
+    #[default]
     Follow,
     /// The line at this byte.
     At(u64),

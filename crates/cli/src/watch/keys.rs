@@ -9,6 +9,7 @@ use super::app::{Act, App, Dialog, END, Focus, Places, Tab};
 use super::detail::LogPlace;
 use super::input::{Key, Mouse};
 use super::list::{Show, status};
+use super::pager::Paged;
 use crate::style::Tone;
 
 /// The longest note that can be typed.
@@ -147,7 +148,7 @@ fn plain(app: &mut App, key: Key, places: &Places) -> Option<Act> {
         Key::BackTab => turn(app, app.tabs().len() - 1),
         Key::Char(digit @ '1'..='6') => {
             let wanted = app.tabs().get(digit as usize - '1' as usize);
-            if let Some(tab) = wanted {
+            if let Some((tab, _)) = wanted {
                 go(app, *tab);
             }
         }
@@ -188,18 +189,8 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
         .is_some_and(|view| view.state.requests.pause != Pause::No);
     let (speaker, iteration) = app.speaker().unwrap_or((id.clone(), None));
     match key {
-        Key::Char('o') => {
-            return Some(Act::OpenLog {
-                id: speaker,
-                iteration,
-            });
-        }
-        Key::Char('d') => {
-            return Some(Act::OpenDiff {
-                id: speaker,
-                iteration,
-            });
-        }
+        Key::Char('o') => return Some(Act::Page(Paged::Log(speaker, iteration))),
+        Key::Char('d') => return Some(Act::Page(Paged::Diff(speaker, iteration))),
         _ if over => {
             app.say(Tone::Warn, format!("{name} is over"));
             return None;
@@ -210,12 +201,10 @@ fn act(app: &mut App, key: &Key) -> Option<Act> {
             app.dialog = Dialog::Say { id, text };
         }
         Key::Char('p') => {
-            let command = if held {
-                Command::Unpause
-            } else {
-                Command::Pause
+            let (command, doing) = match held {
+                true => (Command::Unpause, "continuing"),
+                false => (Command::Pause, "pausing"),
             };
-            let doing = if held { "continuing" } else { "pausing" };
             app.say(Tone::Normal, format!("{doing}: {name} …"));
             return Some(Act::Send { id, command });
         }
@@ -251,8 +240,8 @@ fn go(app: &mut App, tab: Tab) {
 
 fn turn(app: &mut App, by: usize) {
     let tabs = app.tabs();
-    let now = tabs.iter().position(|tab| *tab == app.tab).unwrap_or(0);
-    go(app, tabs[(now + by) % tabs.len()]);
+    let now = tabs.iter().position(|(tab, _)| *tab == app.tab);
+    go(app, tabs[(now.unwrap_or(0) + by) % tabs.len()].0);
     app.focus = Focus::Pane;
 }
 
@@ -370,16 +359,16 @@ fn mouse(app: &mut App, what: Mouse, (column, row): (u16, u16), places: &Places)
     let on_list = column < places.list;
     match what {
         Mouse::WheelUp | Mouse::WheelDown => {
-            let way = if what == Mouse::WheelUp {
-                Way::Back
-            } else {
-                Way::On
+            let way = match what {
+                Mouse::WheelUp => Way::Back,
+                _ => Way::On,
             };
-            let focus = std::mem::replace(
-                &mut app.focus,
-                if on_list { Focus::List } else { Focus::Pane },
-            );
-            moved(app, way, if on_list { 1 } else { WHEEL });
+            let (under, by) = match on_list {
+                true => (Focus::List, 1),
+                false => (Focus::Pane, WHEEL),
+            };
+            let focus = std::mem::replace(&mut app.focus, under);
+            moved(app, way, by);
             app.focus = focus;
         }
         Mouse::Press if on_list => {

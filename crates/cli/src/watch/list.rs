@@ -6,8 +6,9 @@ use descartes_client::Brief;
 use descartes_views::view::Status;
 
 /// Which loops are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {
+    #[default]
     All,
     /// Those that are not over.
     Open,

@@ -32,12 +32,11 @@ use self::draw::Context;
 use self::input::{Key, Keys};
 use self::pager::Paged;
 use self::reader::{Reader, Told};
-use self::send::SendResult;
 pub use self::terminal::MouseUse;
 use self::terminal::Screen;
 pub use self::theme::{Charset, Depth, Theme};
 use crate::error::CliError;
-use crate::style::Tone;
+use crate::style::{Cell, Tone};
 use crate::view::signal::Signal;
 
 /// No more than twenty pictures a second.
@@ -157,8 +156,8 @@ struct WatchScreen {
     reader: Reader,
     screen: Arc<Signal>,
     calls: Arc<Calls>,
-    answer: Sender<SendResult>,
-    answers: Receiver<SendResult>,
+    answer: Sender<Cell>,
+    answers: Receiver<Cell>,
 }
 
 impl WatchScreen {
@@ -301,8 +300,7 @@ impl WatchScreen {
                 let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGTSTP);
                 self.terminal.enter()?;
             }
-            Act::OpenLog { id, iteration } => self.page(&Paged::Log { id, iteration })?,
-            Act::OpenDiff { id, iteration } => self.page(&Paged::Diff { id, iteration })?,
+            Act::Page(what) => self.page(&what)?,
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use descartes_client::{Loops, Query};
 /// What is to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Paged {
-    Log { id: String, iteration: Option<u32> },
-    Diff { id: String, iteration: Option<u32> },
+    Log(String, Option<u32>),
+    Diff(String, Option<u32>),
 }
 
 /// Where its text comes from.
@@ -24,7 +24,7 @@ pub enum Text {
 /// Finds the text, or says why there is none.
 pub fn prepare(loops: &Loops, what: &Paged) -> Result<Text, String> {
     match what {
-        Paged::Log { id, iteration } => {
+        Paged::Log(id, iteration) => {
             let found = loops.find(&Query::Named(id.clone()));
             let log = found.and_then(|found| {
                 let log = found.log(*iteration)?;
@@ -34,7 +34,7 @@ pub fn prepare(loops: &Loops, what: &Paged) -> Result<Text, String> {
             let log = log.map_err(|error| error.to_string())?;
             Ok(Text::Printed(ours("logs", id, Some(log.iteration))?))
         }
-        Paged::Diff { id, iteration } => {
+        Paged::Diff(id, iteration) => {
             let output = ours("diff", id, *iteration)?
                 .stdin(Stdio::null())
                 .output()

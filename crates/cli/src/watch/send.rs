@@ -8,8 +8,9 @@ use std::time::Duration;
 use descartes_client::{ClientError, ControlEffect, Loops, Query, Sent};
 use descartes_kernel::control::Command;
 
-use crate::style::Tone;
+use crate::style::{Cell, Tone};
 use crate::view::signal::Signal;
+use crate::view::words;
 use crate::within;
 
 /// How long a loop is waited for.
@@ -19,16 +20,9 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// A loop that is cancelled ends its processes first.
 const CANCEL: Duration = Duration::from_secs(60);
 
-/// What came of a command.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SendResult {
-    pub tone: Tone,
-    pub text: String,
-}
-
 /// The way of an answer to the screen.
 pub struct Post {
-    pub answer: Sender<SendResult>,
+    pub answer: Sender<Cell>,
     pub screen: Arc<Signal>,
 }
 
@@ -37,18 +31,10 @@ pub fn send(loops: Loops, id: String, command: Command, post: Post) -> std::io::
     let thread = std::thread::Builder::new().name("send".into());
     thread.spawn(move || {
         let answer = match deliver(&loops, &id, &command) {
-            Ok(text) => SendResult {
-                tone: Tone::Good,
-                text,
-            },
+            Ok(text) => Cell::new(Tone::Good, text),
             Err(error) => {
-                let hint = error
-                    .hint()
-                    .map_or_else(String::new, |hint| format!(" ({hint})"));
-                SendResult {
-                    tone: Tone::Bad,
-                    text: format!("{error}{hint}"),
-                }
+                let hint = error.hint().map(|hint| format!(" ({hint})"));
+                Cell::new(Tone::Bad, format!("{error}{}", hint.unwrap_or_default()))
             }
         };
         // The person may be gone by now.
@@ -73,7 +59,7 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
             };
             match ticket.effect(limit)? {
                 ControlEffect::Done(message) => format!("{name}: {message}"),
-                ControlEffect::Pending => format!("{name}: {}", accepted(command)),
+                ControlEffect::Pending => format!("{name}: {}", words::accepted(command)),
                 ControlEffect::HostGone => {
                     format!("{name}: its process is gone; recorded in the journal")
                 }
@@ -82,13 +68,4 @@ fn deliver(loops: &Loops, id: &str, command: &Command) -> Result<String, ClientE
         Sent::Recorded(_) => format!("{name} is not running: recorded for its next resume"),
         Sent::Signalled { pid } => format!("{name}: process {pid} was asked to end"),
     })
-}
-
-fn accepted(command: &Command) -> &'static str {
-    match command {
-        Command::Pause => "will pause after this iteration",
-        Command::Say { .. } => "the next iteration will get the note",
-        Command::Cancel { .. } => "is ending",
-        _ => "accepted",
-    }
 }

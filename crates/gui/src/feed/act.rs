@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use descartes_client::{ControlEffect, Sent};
 use descartes_kernel::control;
+use descartes_views::words::accepted;
 use serde_json::Value;
 use tracing::debug;
 
@@ -50,15 +51,6 @@ fn done(command: &control::Command) -> &'static str {
         control::Command::Pause => "paused",
         control::Command::Unpause => "continuing",
         _ => "done",
-    }
-}
-
-fn accepted(command: &control::Command) -> &'static str {
-    match command {
-        control::Command::Pause => "will pause after this iteration",
-        control::Command::Cancel { .. } => "cancelling: the agent was asked to stop",
-        control::Command::Say { .. } => "the next iteration gets the note",
-        _ => "accepted",
     }
 }
 

@@ -159,8 +159,9 @@ impl Form {
     pub fn check(&mut self) -> Option<(Vec<String>, PathBuf)> {
         self.errors.clear();
         self.trouble = None;
-        let mut words = vec!["loop".to_owned(), "start".to_owned(), "--detach".to_owned()];
-        words.push("--json".to_owned());
+        let mut words = ["loop", "start", "--detach", "--json"]
+            .map(str::to_owned)
+            .to_vec();
         self.agent(&mut words);
         self.task(&mut words);
         self.done(&mut words);
@@ -170,8 +171,7 @@ impl Form {
             words.push(format!("--name={name}"));
         }
         if self.permissions != Permissions::Agent {
-            let word = self.permissions.word().to_owned();
-            words.extend(["--permissions".to_owned(), word]);
+            words.push(format!("--permissions={}", self.permissions.word()));
         }
         let folder = self.text(Field::Folder).trim().to_owned();
         if folder.is_empty() {
@@ -294,7 +294,7 @@ mod tests {
             shell_words::join(words),
             "loop start --detach --json '--command=claude --model '\\''x y'\\''' \
              '--prompt=make it work' '--completion-promise=COMPLETE' '--verify=cargo test' \
-             '--verify=cargo fmt --check' --max-iterations 20 --max-cost 5 --permissions edit"
+             '--verify=cargo fmt --check' --max-iterations 20 --max-cost 5 '--permissions=edit'"
         );
         form.set(Field::Promise, String::new());
         assert!(form.check().unwrap().0.contains(&"--no-promise".to_owned()));

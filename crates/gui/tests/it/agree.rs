@@ -74,7 +74,7 @@ fn window_terminal_and_report_say_the_same() {
         let id = handle.id().to_owned();
         window.tell(Message::Choose(id.clone()));
         window.tell(Message::Followed(id, Followed::Stands(Box::new(stands))));
-        window.assert_sees(&label);
+        window.assert_sees(label);
         window.assert_sees(&progress);
 
         let mut command = world.descartes(["watch"]);
@@ -87,7 +87,7 @@ fn window_terminal_and_report_say_the_same() {
             },
         );
         terminal.wait_screen(SOON, |screen| {
-            screen.contains(&label) && screen.contains(&progress)
+            screen.contains(label) && screen.contains(&progress)
         });
 
         let page = world.project().join("report.html");
@@ -96,7 +96,7 @@ fn window_terminal_and_report_say_the_same() {
         world.run(command).assert_code(0);
         let html = std::fs::read_to_string(&page).unwrap();
         assert!(
-            html.contains(&label) && html.contains(&progress),
+            html.contains(label) && html.contains(&progress),
             "{label}, {progress}"
         );
 

@@ -4,10 +4,10 @@ use descartes_agents::agent::{Profile, Profiles, VersionSeen};
 use serde_json::{Value, json};
 
 use super::installed::{Installed, MayBeStarted, look, show_version};
-use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::settings::command_context::CommandContext;
-use crate::style::Tone;
+use crate::style::{Cell, Paint, Tone};
+use crate::view::table::table;
 
 /// Lists all agents: those that are installed first.
 pub fn run(
@@ -15,7 +15,6 @@ pub fn run(
     started: &MayBeStarted,
     format: Format,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> i32 {
     let mut all = look(profiles, started, ctx);
     // The one that stands for any command is nowhere installed.
@@ -28,12 +27,10 @@ pub fn run(
             row
         };
         let rows: Vec<Value> = all.iter().map(row).collect();
-        printer.json(&Value::Array(rows).to_string());
+        ctx.printer.json(&rows);
         return 0;
     }
-    for line in lines(&all, printer) {
-        printer.line(&line);
-    }
+    ctx.printer.data(&lines(&all, ctx.printer.out));
     0
 }
 
@@ -59,44 +56,26 @@ fn row(profile: &Profile, installed: Option<&Installed>) -> Value {
     })
 }
 
-fn lines(all: &[(&Profile, Option<Installed>)], printer: &Printer) -> Vec<String> {
-    let cells: Vec<[String; 4]> = all.iter().map(|(p, i)| cells(p, i.as_ref())).collect();
-    let mut widths = [0; 4];
-    for row in &cells {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let mut out: Vec<String> = cells
+fn lines(all: &[(&Profile, Option<Installed>)], paint: Paint) -> String {
+    let rows = all
         .iter()
-        .zip(all)
-        .map(|([name, version, proof, place], (_, installed))| {
-            let [a, b, c, _] = widths;
-            let line = format!("{name:<a$}  {version:<b$}  {proof:<c$}  {place}");
-            let tone = if installed.is_some() {
-                Tone::Normal
-            } else {
-                Tone::Dim
-            };
-            printer.out.text(tone, line.trim_end())
-        })
-        .collect();
-    out.push(String::new());
-    out.push("try one:         descartes agents test NAME".to_owned());
-    out.push("see its profile: descartes agents show NAME".to_owned());
-    out
+        .map(|(profile, installed)| cells(profile, installed.as_ref()));
+    table(&[], rows.collect(), paint)
+        + "\ntry one:         descartes agents test NAME\nsee its profile: descartes agents show NAME\n"
 }
 
-fn cells(profile: &Profile, installed: Option<&Installed>) -> [String; 4] {
-    let version = installed.map_or_else(
-        || "not installed".to_owned(),
-        |found| show_version(profile, found.version.as_ref()),
-    );
-    let proof = if profile.verified {
-        "verified"
-    } else {
-        "unverified"
+fn cells(profile: &Profile, installed: Option<&Installed>) -> Vec<Cell> {
+    let (tone, version, place) = match installed {
+        Some(found) => {
+            let version = show_version(profile, found.version.as_ref());
+            (Tone::Normal, version, found.program.display().to_string())
+        }
+        None => (Tone::Dim, "not installed".to_owned(), String::new()),
     };
-    let place = installed.map_or_else(String::new, |found| found.program.display().to_string());
-    [profile.name.clone(), version, proof.to_owned(), place]
+    let proof = match profile.verified {
+        true => "verified",
+        false => "unverified",
+    };
+    let cells = [profile.name.clone(), version, proof.to_owned(), place];
+    cells.map(|text| Cell::new(tone, text)).into()
 }

@@ -9,7 +9,6 @@ use descartes_agents::agent::{Profile, Profiles};
 
 use crate::args::agents::{AgentsArgs, AgentsVerb};
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
@@ -17,19 +16,19 @@ use crate::trust::{self, Project, ScudGates};
 use installed::MayBeStarted;
 
 /// Runs a verb, or lists.
-pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: AgentsArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let written = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
     let profiles = profiles(&written.settings)?;
     if let Some(notice) = trust::notice(&ctx.here, ctx) {
-        printer.note(&notice);
+        ctx.printer.note(&notice);
     }
     let started = MayBeStarted::here(ctx)?;
     match args.verb {
         None => {
             let format = Format::of_story(args.json);
-            Ok(list::run(&profiles, &started, format, ctx, printer))
+            Ok(list::run(&profiles, &started, format, ctx))
         }
-        Some(AgentsVerb::Show { name }) => show::run(&name, &profiles, printer),
+        Some(AgentsVerb::Show { name }) => show::run(&name, &profiles, &ctx.printer),
         Some(AgentsVerb::Test(args)) => {
             let profile = known(&args.name, &profiles)?;
             if !started.holds(profile, &profiles) {
@@ -37,7 +36,7 @@ pub fn run(args: AgentsArgs, ctx: &CommandContext, printer: &Printer) -> Result<
                 return Err(trust::refusal(&project, &ctx.here, ctx, None));
             }
             let ctx = ctx.with(ProjectConfig::Harmless);
-            trial::run(&args, &profiles, &ctx, printer)
+            trial::run(&args, &profiles, &ctx)
         }
     }
 }

@@ -46,21 +46,20 @@ pub fn run(words: &[String], iteration: Option<&str>) -> io::Result<()> {
         .and_then(|number| number.parse().ok())
         .unwrap_or(1);
     let this = &TRIES[number.clamp(1, TRIES.len()) - 1];
-    let mut voice = DemoSpeech {
-        pause: if pleasant { PAUSE } else { Duration::ZERO },
-    };
+    let pause = if pleasant { PAUSE } else { Duration::ZERO };
+    let say = |line: &str| say(line, pause);
     match complaint(prompt) {
-        None => voice.say("I read PROMPT.md: a number goes in, Roman numerals come out.")?,
+        None => say("I read PROMPT.md: a number goes in, Roman numerals come out.")?,
         Some(line) => {
-            voice.say("I was sure, but the gate was not. It said:")?;
-            voice.say(&format!("    {line}"))?;
+            say("I was sure, but the gate was not. It said:")?;
+            say(&format!("    {line}"))?;
         }
     }
-    voice.say(this.thought)?;
-    voice.say(&format!("Writing {PROGRAM} …"))?;
+    say(this.thought)?;
+    say(&format!("Writing {PROGRAM} …"))?;
     std::fs::write(Path::new(PROGRAM), program(this.table))?;
-    voice.say("Done!")?;
-    voice.say("<promise>COMPLETE</promise>")
+    say("Done!")?;
+    say("<promise>COMPLETE</promise>")
 }
 
 /// What the gate said last, as the prompt tells it.
@@ -71,16 +70,10 @@ fn complaint(prompt: &str) -> Option<&str> {
         .find(|line| line.starts_with("NOT OK"))
 }
 
-struct DemoSpeech {
-    pause: Duration,
-}
-
-impl DemoSpeech {
-    fn say(&mut self, line: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{line}")?;
-        out.flush()?;
-        thread::sleep(self.pause);
-        Ok(())
-    }
+fn say(line: &str, pause: Duration) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    thread::sleep(pause);
+    Ok(())
 }

@@ -21,7 +21,7 @@ use crate::session::program::this_program;
 use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 
-pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: DemoArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let dir = new_folder(&ctx.paths.temp_dir, "descartes-demo")?;
     for (name, text) in files::ALL {
         let path = dir.join(name);
@@ -36,17 +36,17 @@ pub fn run(args: DemoArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     drop(git);
     let format = Format::of_story(args.json);
     if format == Format::Story {
-        printer.line(&opening(printer));
+        ctx.printer.line(&opening(&ctx.printer));
     }
     let inside = CommandContext {
         here: dir.clone(),
         ..ctx.clone()
     };
-    let code = foreground::run(order(&dir, args), format, &inside, printer)?;
+    let code = foreground::run(order(&dir, args), format, &inside)?;
     if format == Format::Story {
-        printer.line(&closing(&dir, printer));
+        ctx.printer.line(&closing(&dir, &ctx.printer));
         if program("descartes", ctx).is_none() {
-            printer.hint(&format!(
+            ctx.printer.hint(&format!(
                 "`descartes` is not on your PATH: type {} instead, or add it to your PATH",
                 this_program().display()
             ));

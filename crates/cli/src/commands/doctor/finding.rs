@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::printer::Printer;
+use crate::style::Tone;
+
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,5 +62,25 @@ pub fn problem(
         level: Level::Problem,
         message: message.into(),
         hint: Some(hint.into()),
+    }
+}
+
+/// Tells of a check, with its name in so many columns.
+pub fn tell(
+    level: Level,
+    (name, columns): (&str, usize),
+    message: &str,
+    hint: Option<&String>,
+    printer: &Printer,
+) {
+    let (tone, word) = match level {
+        Level::Ok => (Tone::Good, "ok     "),
+        Level::Note => (Tone::Warn, "note   "),
+        Level::Problem => (Tone::Bad, "problem"),
+    };
+    let word = printer.out.text(tone, word);
+    printer.line(&format!("{word}  {name:<columns$}  {message}"));
+    if let Some(hint) = hint {
+        printer.line(&format!("{:1$}hint: {hint}", "", columns + 11));
     }
 }

@@ -1,7 +1,7 @@
 //! `descartes doctor`: is everything here that loops need?
 
 mod agents;
-mod finding;
+pub mod finding;
 pub mod leftovers;
 mod machine;
 mod streams;
@@ -10,18 +10,17 @@ use descartes_agents::agent::Profiles;
 use descartes_kernel::outcome::exit;
 use descartes_store::config::{ConfigPlaces, Layers};
 
-use self::finding::{Finding, Level, note, problem};
+use self::finding::{Finding, Level, note, problem, tell};
 use crate::args::setup::DoctorArgs;
 use crate::commands::agents::installed::MayBeStarted;
 use crate::error::CliError;
 use crate::printer::Printer;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
-use crate::style::Tone;
 use crate::trust;
 
 /// Runs all checks; findings exit with 1.
-pub fn run(args: DoctorArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: DoctorArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let root = ctx.root(&ctx.here);
     let mut findings = machine::git(&ctx.here);
     findings.extend(machine::disk(&root));
@@ -33,7 +32,7 @@ pub fn run(args: DoctorArgs, ctx: &CommandContext, printer: &Printer) -> Result<
     findings.extend(leftovers::look(&root, &ctx.paths));
     findings.push(machine::log(&root));
     findings.push(machine::terminal(ctx));
-    show(&findings, args, printer);
+    show(&findings, args, &ctx.printer);
     let bad = findings
         .iter()
         .any(|finding| finding.level == Level::Problem);
@@ -73,21 +72,16 @@ fn configuration(ctx: &CommandContext) -> Result<(Layers, Profiles, Vec<Finding>
 
 fn show(findings: &[Finding], args: DoctorArgs, printer: &Printer) {
     if args.json {
-        return printer.json(&serde_json::to_string(findings).unwrap_or_default());
+        return printer.json(&findings);
     }
     for finding in findings {
-        let (tone, word) = match finding.level {
-            Level::Ok => (Tone::Good, "ok     "),
-            Level::Note => (Tone::Warn, "note   "),
-            Level::Problem => (Tone::Bad, "problem"),
-        };
-        let word = printer.out.text(tone, word);
-        printer.line(&format!(
-            "{word}  {:<9}  {}",
-            finding.check, finding.message
-        ));
-        if let Some(hint) = &finding.hint {
-            printer.line(&format!("{:20}hint: {hint}", ""));
-        }
+        let name = (finding.check, 9);
+        tell(
+            finding.level,
+            name,
+            &finding.message,
+            finding.hint.as_ref(),
+            printer,
+        );
     }
 }

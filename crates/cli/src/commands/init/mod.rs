@@ -13,13 +13,12 @@ use descartes_store::trust::Subject;
 use self::files::NewFile;
 use crate::args::setup::InitArgs;
 use crate::error::{CliError, at};
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::Tone;
 use crate::trust;
 use crate::within::refuse_from_within;
 
-pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &InitArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let dir = ctx.absolute(&args.dir);
     if !dir.is_dir() {
         return Err(CliError::usage(
@@ -34,10 +33,12 @@ pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         found.kinds.join(", ")
     };
     let git = if found.git { "in git" } else { "not in git" };
-    printer.line(&format!("found: {what}; {git}"));
+    ctx.printer.line(&format!("found: {what}; {git}"));
     match found.gates.as_slice() {
-        [] => printer.line("gate: none found; set `verify` in .descartes/config.toml"),
-        gates => printer.line(&format!("gate: {}", gates.join(", "))),
+        [] => ctx
+            .printer
+            .line("gate: none found; set `verify` in .descartes/config.toml"),
+        gates => ctx.printer.line(&format!("gate: {}", gates.join(", "))),
     }
     let ours = dir.join(PROJECT_FOLDER);
     if let Err(error) = safe_open::names_in(&ours)
@@ -56,36 +57,37 @@ pub fn run(args: &InitArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
                 (Tone::Good, "wrote")
             }
         };
-        printer.line(&format!("{} {}", printer.out.text(tone, word), file.path));
+        ctx.printer.line(&format!(
+            "{} {}",
+            ctx.printer.out.text(tone, word),
+            file.path
+        ));
     }
     let config = written.iter().find(|file| file.path == files::CONFIG);
     match config {
-        Some(config) => trust_as_written(&dir, config, ctx, printer)?,
+        Some(config) => trust_as_written(&dir, config, ctx)?,
         None => {
             if let Some(notice) = trust::notice(&dir, ctx) {
-                printer.note(&notice);
+                ctx.printer.note(&notice);
             }
         }
     }
     if !args.dry_run {
-        printer.line("next: write the task in PROMPT.md, then: descartes loop start");
+        ctx.printer
+            .line("next: write the task in PROMPT.md, then: descartes loop start");
     }
     Ok(0)
 }
 
 /// What was just written here is what the person asked for. Within a loop no person did.
-fn trust_as_written(
-    dir: &Path,
-    config: &NewFile,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<(), CliError> {
+fn trust_as_written(dir: &Path, config: &NewFile, ctx: &CommandContext) -> Result<(), CliError> {
     let keys = powers_of_text(&config.text, &dir.join(config.path))?;
     let kept = refuse_from_within("descartes trust")
         .and_then(|()| ctx.trust_book(dir))
         .and_then(|book| Ok(book.keep(Subject::Config, &keys, jiff::Timestamp::now())?));
     if let Err(error) = kept {
-        printer.note(&format!("the config is not trusted yet: {error}"));
+        ctx.printer
+            .note(&format!("the config is not trusted yet: {error}"));
     }
     Ok(())
 }

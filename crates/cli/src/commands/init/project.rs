@@ -21,18 +21,16 @@ pub fn look(dir: &Path) -> Project {
         git: dir.ancestors().any(|folder| folder.join(".git").exists()),
         ..Project::default()
     };
-    if dir.join("Cargo.toml").is_file() {
-        found.add("Rust", "cargo check && cargo test");
-        found.commands.push(("build", "cargo build".to_owned()));
-        found.commands.push(("test", "cargo test".to_owned()));
-    }
+    found.add_if(
+        dir,
+        "Cargo.toml",
+        "Rust",
+        ["cargo check", "cargo build", "cargo test"],
+    );
     node(dir, &mut found);
     python(dir, &mut found);
-    if dir.join("go.mod").is_file() {
-        found.add("Go", "go build ./... && go test ./...");
-        found.commands.push(("build", "go build ./...".to_owned()));
-        found.commands.push(("test", "go test ./...".to_owned()));
-    }
+    let go = ["go build ./...", "go build ./...", "go test ./..."];
+    found.add_if(dir, "go.mod", "Go", go);
     // A Makefile is how people drive other things: its targets win where nothing else is found.
     if found.gates.is_empty() {
         make(dir, &mut found);
@@ -41,9 +39,15 @@ pub fn look(dir: &Path) -> Project {
 }
 
 impl Project {
-    fn add(&mut self, kind: &'static str, gate: &str) {
-        self.kinds.push(kind);
-        self.gates.push(gate.to_owned());
+    /// A kind that its file tells, with the commands that check, build and test it.
+    fn add_if(&mut self, dir: &Path, file: &str, kind: &'static str, commands: [&str; 3]) {
+        let [check, build, test] = commands;
+        if dir.join(file).is_file() {
+            self.kinds.push(kind);
+            self.gates.push(format!("{check} && {test}"));
+            self.commands.push(("build", build.to_owned()));
+            self.commands.push(("test", test.to_owned()));
+        }
     }
 }
 
@@ -65,10 +69,9 @@ fn node(dir: &Path, found: &mut Project) {
         (!script.contains("no test specified")).then(|| format!("{runner} run {name}"))
     };
     for name in ["build", "test", "lint", "typecheck"] {
-        if let Some(command) = script(name) {
-            let name: &'static str = name;
-            found.commands.push((name, command));
-        }
+        found
+            .commands
+            .extend(script(name).map(|command| (name, command)));
     }
     if script("test").is_some() {
         found.gates.push(format!("{runner} test"));
@@ -118,10 +121,9 @@ fn make(dir: &Path, found: &mut Project) {
         .filter(|target| has(target))
         .collect();
     if !targets.is_empty() {
-        found.gates.push(format!("make {}", targets.join(" ")));
-        found
-            .commands
-            .push(("test", format!("make {}", targets.join(" "))));
+        let gate = format!("make {}", targets.join(" "));
+        found.gates.push(gate.clone());
+        found.commands.push(("test", gate));
     }
 }
 

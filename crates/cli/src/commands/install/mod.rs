@@ -10,41 +10,27 @@ use folder::{Folder, Found};
 
 use crate::args::install::{InstallArgs, Place, Tool};
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
 const PLUGIN: &str = "ralph-wiggum";
 
+macro_rules! plugin_files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../../plugins/ralph-wiggum/", $name)))),*]
+    };
+}
+
 /// The files of the plugin, as they stand in the repository.
-const FILES: &[(&str, &str)] = &[
-    (
-        ".claude-plugin/plugin.json",
-        include_str!("../../../../../plugins/ralph-wiggum/.claude-plugin/plugin.json"),
-    ),
-    (
-        "README.md",
-        include_str!("../../../../../plugins/ralph-wiggum/README.md"),
-    ),
-    (
-        "commands/cancel-ralph.md",
-        include_str!("../../../../../plugins/ralph-wiggum/commands/cancel-ralph.md"),
-    ),
-    (
-        "commands/help.md",
-        include_str!("../../../../../plugins/ralph-wiggum/commands/help.md"),
-    ),
-    (
-        "commands/ralph-loop.md",
-        include_str!("../../../../../plugins/ralph-wiggum/commands/ralph-loop.md"),
-    ),
+const FILES: &[(&str, &str)] = plugin_files![
+    ".claude-plugin/plugin.json",
+    "README.md",
+    "commands/cancel-ralph.md",
+    "commands/help.md",
+    "commands/ralph-loop.md",
 ];
 
 /// Runs `install`.
-pub fn install(
-    args: &InstallArgs,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn install(args: &InstallArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let folder = folder(args, ctx)?;
     match folder.look()? {
         Found::Nothing => {}
@@ -62,17 +48,19 @@ pub fn install(
         }
     }
     folder.write(FILES)?;
-    printer.line(&folder.path().display().to_string());
-    printer.talk("Claude Code loads it at its next start, or after /reload-plugins:");
+    ctx.printer.line(&folder.path().display().to_string());
+    ctx.printer
+        .talk("Claude Code loads it at its next start, or after /reload-plugins:");
     for command in ["ralph-loop TAG", "cancel-ralph", "help"] {
-        printer.talk(&format!("  /{PLUGIN}:{command}"));
+        ctx.printer.talk(&format!("  /{PLUGIN}:{command}"));
     }
     if args.place() == Place::Project {
-        printer.note("Claude Code loads a project's plugin once its folder is trusted");
+        ctx.printer
+            .note("Claude Code loads a project's plugin once its folder is trusted");
     }
     for program in ["descartes", "claude"] {
         if ctx.environment.program(program).is_none() {
-            printer.warning(&format!(
+            ctx.printer.warning(&format!(
                 "`{program}` is not on the PATH: the commands need it"
             ));
         }
@@ -81,11 +69,7 @@ pub fn install(
 }
 
 /// Runs `uninstall`.
-pub fn uninstall(
-    args: &InstallArgs,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn uninstall(args: &InstallArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let folder = folder(args, ctx)?;
     match folder.look()? {
         Found::Ours { edited, .. } if !edited.is_empty() && !args.force => {
@@ -93,9 +77,10 @@ pub fn uninstall(
         }
         Found::Ours { files, .. } => {
             let left = folder.remove(&files)?;
-            printer.line(&format!("removed {}", folder.path().display()));
+            ctx.printer
+                .line(&format!("removed {}", folder.path().display()));
             for path in left {
-                printer.note(&format!(
+                ctx.printer.note(&format!(
                     "{} was not written by descartes and is kept",
                     path.display()
                 ));

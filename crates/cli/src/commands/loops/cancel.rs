@@ -39,24 +39,24 @@ struct CancelReport {
     text: String,
 }
 
-pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
+pub fn run(args: &CancelArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
     within::refuse_steering(&found)?;
     let grace = match args.now {
         true => Grace::Skip,
         false => Grace::Ask,
     };
     let done = match found.send_within(&Command::Cancel { grace }, ANSWER)? {
-        Sent::Live(ticket) => live(&found, ticket, printer)?,
+        Sent::Live(ticket) => live(&found, ticket, &ctx.printer)?,
         Sent::Signalled { pid } => {
-            printer.note(&format!(
+            ctx.printer.note(&format!(
                 "no control socket answers: sent SIGTERM to process {pid}"
             ));
-            gone(&found, Instant::now(), limit(&found)?, printer)?
+            gone(&found, Instant::now(), limit(&found)?, &ctx.printer)?
         }
         Sent::Recorded(recorded) => {
             for notice in &recorded.notices {
-                printer.note(notice);
+                ctx.printer.note(notice);
             }
             stopped(&found, recorded.records.is_empty())?
         }
@@ -67,9 +67,9 @@ pub fn run(args: &CancelArgs, ctx: &CommandContext, printer: &Printer) -> Result
             let value = json!({
                 "loop_id": found.id(), "answer": done.how, "message": done.text, "exit_reason": reason,
             });
-            printer.json(&value.to_string());
+            ctx.printer.json(&value);
         }
-        false => printer.line(&done.text),
+        false => ctx.printer.line(&done.text),
     }
     Ok(0)
 }

@@ -15,15 +15,14 @@ use serde_json::{Value, json};
 use super::which::{find_iteration, has_no_iterations, loops};
 use crate::args::loops::DiffArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::Paint;
 
 /// A person waits for this; the loop does not.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
+pub fn run(args: &DiffArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, ctx)?;
     found.refuse_displaced()?;
     let trees = found.trees(iteration).map_err(|error| {
         let of_tasks = |state: LoopState| state.config.tasks.is_some();
@@ -35,7 +34,7 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             _ => error.into(),
         }
     })?;
-    let all = loops(ctx, &found.meta().working_dir, printer)?;
+    let all = loops(ctx, &found.meta().working_dir)?;
     let mut tree = open_to_compare(&found, &all)?;
     let (before, after) = (recorded(trees.before.as_deref()), after(&trees, &mut tree));
     if args.json {
@@ -44,7 +43,8 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             |changed| json!({ "path": encode(&changed.path), "status": word(changed.status) }),
         );
         let rows: Vec<Value> = rows.collect();
-        printer.json(&json!({ "iteration": trees.row.iteration, "files": rows }).to_string());
+        ctx.printer
+            .json(&json!({ "iteration": trees.row.iteration, "files": rows }));
         return Ok(0);
     }
     let options = DiffOptions {
@@ -52,27 +52,27 @@ pub fn run(args: &DiffArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             true => DiffShape::Stat,
             false => DiffShape::Patch,
         },
-        colour: match (printer.out, args.raw) {
+        colour: match (ctx.printer.out, args.raw) {
             (Paint::Colour, false) => DiffColour::Always,
             _ => DiffColour::Never,
         },
     };
     let diff = tree.diff(&before, &after, options)?;
     if diff.is_empty() {
-        printer.talk(&format!(
+        ctx.printer.talk(&format!(
             "iteration {} changed nothing",
             trees.row.iteration
         ));
     }
     // A reader that is gone is no error of ours.
     if args.raw {
-        drop(printer.exact(&diff));
+        drop(ctx.printer.exact(&diff));
         return Ok(0);
     }
-    let shown = display::bytes(&diff, printer.out.colours());
-    drop(printer.exact(shown.as_bytes()));
-    if printer.out == Paint::Plain && shown.as_bytes() != diff {
-        printer.note(
+    let shown = display::bytes(&diff, ctx.printer.out.colours());
+    drop(ctx.printer.exact(shown.as_bytes()));
+    if ctx.printer.out == Paint::Plain && shown.as_bytes() != diff {
+        ctx.printer.note(
             "control characters were removed or secrets masked: to apply the patch, use --raw",
         );
     }

@@ -30,12 +30,9 @@ pub fn run(
         .map_err(|error| {
             CliError::usage(error.to_string(), "pass it another way with --prompt-mode")
         })?;
-    let shown = |word: &String| {
-        if *word == prompt {
-            "PROMPT".to_owned()
-        } else {
-            word.clone()
-        }
+    let shown = |word: &String| match *word == prompt {
+        true => "PROMPT".to_owned(),
+        false => word.clone(),
     };
     let command: Vec<String> = delivery.argv.iter().map(shown).collect();
     let title = |text: &str| printer.out.text(Tone::Strong, text);
@@ -111,33 +108,16 @@ fn plan(
     rows.push(("done when", done_when(config)));
     rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));
     rows.push(("iterations", format!("at most {}", config.limit_label())));
-    let time = |limit: Option<Secs>| {
-        limit.map_or_else(
-            || "no limit".to_owned(),
-            |Secs(limit)| words::seconds(limit),
-        )
-    };
+    let none = || "no limit".to_owned();
+    let time = |limit: Option<Secs>| limit.map_or_else(none, |Secs(limit)| words::seconds(limit));
     rows.push(("each at most", time(config.iteration_timeout_secs)));
     rows.push(("total at most", budgets(config)));
     rows.push(("hung after", time(Some(config.idle_timeout_secs))));
-    rows.push((
-        "log of each",
-        config
-            .max_log_bytes
-            .map_or_else(|| "unlimited".to_owned(), show_size),
-    ));
-    rows.push((
-        "snapshots",
-        config
-            .max_snapshot_bytes
-            .map_or_else(|| "unlimited".to_owned(), show_size),
-    ));
-    rows.extend(
-        config
-            .fallback
-            .iter()
-            .map(|agent| ("fallback", agent.clone())),
-    );
+    let size = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), show_size);
+    rows.push(("log of each", size(config.max_log_bytes)));
+    rows.push(("snapshots", size(config.max_snapshot_bytes)));
+    let fallback = config.fallback.iter();
+    rows.extend(fallback.map(|agent| ("fallback", agent.clone())));
     rows.extend(git(config));
     Ok(rows)
 }

@@ -32,8 +32,8 @@ const COLUMNS: [(Column, usize); 11] = [
     (Column::Preview, PREVIEW),
 ];
 
-pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
+pub fn run(args: &HistoryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
     let life = found.life()?;
     let from = match args.last {
         Some(last) => From::Last(u64::from(last)),
@@ -41,7 +41,7 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Resul
     };
     let mut out = HistoryTable {
         args,
-        printer,
+        printer: &ctx.printer,
         life,
         now: Timestamp::now(),
         begun: false,
@@ -55,12 +55,13 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext, printer: &Printer) -> Resul
         drop(out.row(&row));
     }
     if !out.begun && !args.json {
-        printer.talk("no iteration yet");
+        ctx.printer.talk("no iteration yet");
     }
     if !args.json {
         for change in &found.state()?.changes {
             let (at, words) = (change.at.strftime("%Y-%m-%d %H:%M:%SZ"), change.words());
-            printer.line(&format!("changed while it ran, {at}: {words}"));
+            ctx.printer
+                .line(&format!("changed while it ran, {at}: {words}"));
         }
     }
     Ok(0)
@@ -94,8 +95,7 @@ impl HistoryTable<'_> {
     fn row(&mut self, row: &HistoryRow) -> std::io::Result<()> {
         let is_first = !std::mem::replace(&mut self.begun, true);
         if self.args.json {
-            let json = serde_json::to_string(row).unwrap_or_default();
-            return self.printer.try_json(&json);
+            return self.printer.try_json(row);
         }
         let columns = COLUMNS.iter();
         let columns = columns.filter(|(column, _)| *column != Column::Task || row.task.is_some());

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::which::loops;
 use crate::args::loops::ListArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::style::{Cell, Tone};
 use crate::view::table::table;
@@ -24,8 +23,8 @@ const ID: usize = 13;
 const NAME: usize = 24;
 const DIR: usize = 48;
 
-pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let all = loops(ctx, &ctx.here, printer)?;
+pub fn run(args: ListArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let all = loops(ctx, &ctx.here)?;
     let scope = match args.all {
         true => Scope::All,
         false => Scope::Of(ctx.here.clone()),
@@ -33,13 +32,14 @@ pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     let found = nested(&all, &scope, args.children)?;
     if args.json {
         let rows: Vec<Value> = found.iter().map(as_json).collect();
-        printer.json(&Value::Array(rows).to_string());
+        ctx.printer.json(&rows);
         return Ok(0);
     }
     if found.is_empty() {
-        printer.talk("no loops here");
+        ctx.printer.talk("no loops here");
         if !args.all && !all.list(&Scope::All)?.is_empty() {
-            printer.hint("loops elsewhere: descartes loop list --all");
+            ctx.printer
+                .hint("loops elsewhere: descartes loop list --all");
         }
         return Ok(0);
     }
@@ -47,7 +47,8 @@ pub fn run(args: ListArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     let rows = found.iter().map(|found| row(found, args, now)).collect();
     let titles = ["ID", "NAME", "STATUS", "DONE", "AGE", "DIRECTORY"];
     let shown = if args.all { 6 } else { 5 };
-    printer.data(&table(&titles[..shown], rows, printer.out));
+    ctx.printer
+        .data(&table(&titles[..shown], rows, ctx.printer.out));
     Ok(0)
 }
 

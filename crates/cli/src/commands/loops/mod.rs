@@ -16,27 +16,28 @@ pub mod task_plan;
 pub mod which;
 
 use super::watch;
+use descartes_kernel::control::Command;
+
 use crate::args::LoopVerb;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
 /// Runs a verb and gives its exit code.
-pub fn run(verb: LoopVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: LoopVerb, ctx: &CommandContext) -> Result<i32, CliError> {
     match verb {
-        LoopVerb::Start(args) => start::run(&args, ctx, printer),
-        LoopVerb::Resume(args) => resume::run(&args, ctx, printer),
-        LoopVerb::Status(args) => status::run(&args, ctx, printer),
-        LoopVerb::List(args) => list::run(args, ctx, printer),
-        LoopVerb::History(args) => history::run(&args, ctx, printer),
-        LoopVerb::Logs(args) => logs::run(&args, ctx, printer),
-        LoopVerb::Watch(args) => watch::run(&args, watch::First::Here, ctx, printer),
-        LoopVerb::Cancel(args) => cancel::run(&args, ctx, printer),
-        LoopVerb::Pause(args) => steer::pause(&args, ctx, printer),
-        LoopVerb::Unpause(args) => steer::unpause(&args, ctx, printer),
-        LoopVerb::Say(args) => steer::say(&args, ctx, printer),
-        LoopVerb::Set(args) => steer::set(&args, ctx, printer),
-        LoopVerb::Diff(args) => diff::run(&args, ctx, printer),
-        LoopVerb::Rewind(args) => rewind::run(&args, ctx, printer),
+        LoopVerb::Start(args) => start::run(&args, ctx),
+        LoopVerb::Resume(args) => resume::run(&args, ctx),
+        LoopVerb::Status(args) => status::run(&args, ctx),
+        LoopVerb::List(args) => list::run(args, ctx),
+        LoopVerb::History(args) => history::run(&args, ctx),
+        LoopVerb::Logs(args) => logs::run(&args, ctx),
+        LoopVerb::Watch(args) => watch::run(&args, watch::First::Here, ctx),
+        LoopVerb::Cancel(args) => cancel::run(&args, ctx),
+        LoopVerb::Pause(args) => steer::pause(&args, &Command::Pause, ctx),
+        LoopVerb::Unpause(args) => steer::pause(&args, &Command::Unpause, ctx),
+        LoopVerb::Say(args) => steer::say(&args, ctx),
+        LoopVerb::Set(args) => steer::set(&args, ctx),
+        LoopVerb::Diff(args) => diff::run(&args, ctx),
+        LoopVerb::Rewind(args) => rewind::run(&args, ctx),
     }
 }

@@ -6,7 +6,7 @@ use descartes_client::logs::model_not_told;
 use descartes_client::{ClientError, Known, Loops, Query};
 use descartes_kernel::config::{ConfigChange, IterativeLoopConfig, check_prompt};
 use descartes_kernel::edits::Accept;
-use descartes_store::catalog;
+use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::this_host;
 use descartes_store::journal::repair;
 use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE, StateRoot};
@@ -33,7 +33,7 @@ use crate::within;
 pub(super) const OTHER_COMMAND: &str = "the model is chosen by the command or by the agent's own \
     settings: start a loop with another --command";
 
-pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &ResumeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let here = place(args, ctx)?;
     let elsewhere = here.as_ref().filter(|_| args.working_dir.is_some());
     let ctx = &match elsewhere {
@@ -56,18 +56,18 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result
         change.trust_marks = Some(true);
     }
     if args.repair {
-        mend(&found, &root, printer)?;
+        mend(&found, &root, &ctx.printer)?;
     }
     change.permissions = args.agent.permissions;
     change.prompt_mode = args.agent.prompt_mode;
-    change_agent(&args.agent, &mut change, &found, ctx, printer)?;
+    change_agent(&args.agent, &mut change, &found, ctx)?;
     let dir = found.dir.clone().unwrap_or_else(|| ctx.here.clone());
     let asking = Asking {
         trust_config: args.trust_config,
         silent: args.json,
     };
     // Its gates are in the journal; agents' profiles, hooks and what agents may see are not.
-    let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx, printer)?;
+    let ctx = &trust::settle(&dir, ScudGates::Unused, asking, ctx)?;
     let environment = values::resolved(&args.env, &ctx.environment)?;
     let job = Job::Resume {
         state_file: found.state_file,
@@ -86,7 +86,7 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext, printer: &Printer) -> Result
         detach: args.detach,
         ..ShowArgs::default()
     };
-    session::run(Order::new(job, dir, environment), show, ctx, printer)
+    session::run(Order::new(job, dir, environment), show, ctx)
 }
 
 /// Where it goes on, if that was said.
@@ -121,6 +121,20 @@ struct LoopToResume {
 }
 
 impl LoopToResume {
+    fn of(meta: &LoopMeta) -> Self {
+        Self {
+            state_file: meta.state_file.clone(),
+            id: Some(meta.id.clone()),
+            dir: Some(meta.working_dir.clone()),
+        }
+    }
+
+    /// What finds it in the catalog.
+    fn query(&self) -> String {
+        let id = self.id.clone();
+        id.unwrap_or_else(|| self.state_file.display().to_string())
+    }
+
     /// A loop that was named goes on in `dir`. Where its state file is gone, the one there is its own.
     fn come_to(&mut self, dir: &Path) {
         self.dir = Some(dir.to_owned());
@@ -138,11 +152,7 @@ fn find(
 ) -> Result<LoopToResume, CliError> {
     if let Some(query) = &which.id {
         let entry = catalog::find(root, query)?;
-        return Ok(LoopToResume {
-            state_file: entry.meta.state_file,
-            id: Some(entry.meta.id),
-            dir: Some(entry.meta.working_dir),
-        });
+        return Ok(LoopToResume::of(&entry.meta));
     }
     let state_file = match &which.state_file {
         Some(file) => ctx.absolute(file),
@@ -151,13 +161,7 @@ fn find(
     if which.state_file.is_none() && !safe_open::is_there(&state_file) {
         let loops = Loops::at(root.clone(), Known::builtin()?);
         match loops.find(&Query::Here(ctx.here.clone())) {
-            Ok(found) => {
-                return Ok(LoopToResume {
-                    state_file: found.state_file().to_owned(),
-                    id: Some(found.id().to_owned()),
-                    dir: Some(found.meta().working_dir.clone()),
-                });
-            }
+            Ok(found) => return Ok(LoopToResume::of(found.meta())),
             Err(ClientError::NoneHere(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -175,9 +179,7 @@ fn refuse_from_within(
     root: &StateRoot,
     ctx: &CommandContext,
 ) -> Result<(), CliError> {
-    let query = found.id.clone();
-    let query = query.unwrap_or_else(|| found.state_file.display().to_string());
-    match catalog::find(root, &query) {
+    match catalog::find(root, &found.query()) {
         Ok(entry) => within::refuse_steering_of(&entry.meta),
         // A state file that has not run here: to begin from it is to start a loop.
         Err(_) => within::refuse_start(false, &found.state_file, ctx),
@@ -249,13 +251,12 @@ fn change_agent(
     change: &mut ConfigChange,
     found: &LoopToResume,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<(), CliError> {
     if args.backend.is_none() && change.model.is_none() {
         return Ok(());
     }
     let dir = found.dir.as_ref().unwrap_or(&ctx.here);
-    let known = which::known(ctx, dir, printer)?;
+    let known = which::known(ctx, dir)?;
     // What cannot be read is told by the loop itself as it is taken up.
     let Some(mut config) = config_of(found, ctx, &known) else {
         return Ok(());
@@ -265,11 +266,9 @@ fn change_agent(
         change.agent = Some(Box::new(agent));
     }
     change.apply_to(&mut config);
-    match &change.model {
-        Some(model) => match model_not_told(&config, &known.profiles, model) {
-            Some(why) => Err(CliError::usage(why, OTHER_COMMAND)),
-            None => Ok(()),
-        },
+    let model = change.model.as_ref();
+    match model.and_then(|model| model_not_told(&config, &known.profiles, model)) {
+        Some(why) => Err(CliError::usage(why, OTHER_COMMAND)),
         None => Ok(()),
     }
 }
@@ -298,11 +297,7 @@ fn config_of(
 
 /// `--repair`: the journal is rewritten without its damaged lines, under the loop's lock.
 fn mend(found: &LoopToResume, root: &StateRoot, printer: &Printer) -> Result<(), CliError> {
-    let query = found
-        .id
-        .clone()
-        .unwrap_or_else(|| found.state_file.display().to_string());
-    let entry = catalog::find(root, &query)?;
+    let entry = catalog::find(root, &found.query())?;
     let holder = Holder {
         loop_id: entry.meta.id.clone(),
         since: jiff::Timestamp::now(),

@@ -27,14 +27,14 @@ const REWIND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Files that are named before it is asked.
 const NAMED: usize = 20;
 
-pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
+pub fn run(args: &RewindArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
     found.refuse_displaced()?;
-    let all = loops(ctx, &found.meta().working_dir, printer)?;
+    let all = loops(ctx, &found.meta().working_dir)?;
     refuse_without_worktree(&found)?;
     let mut tree = open(&found, &all)?;
     if args.copies {
-        return Ok(copies(&tree, args, printer));
+        return Ok(copies(&tree, args, &ctx.printer));
     }
     let Some(target) = &args.to else {
         return Err(CliError::usage(
@@ -48,19 +48,23 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
     let now = tree.snapshot(REWIND_TIMEOUT);
     let plan = tree.changed_files(&now, &to)?;
     if plan.is_empty() {
-        printer.line(&format!("the work tree is already as {name} left it"));
+        ctx.printer
+            .line(&format!("the work tree is already as {name} left it"));
         return Ok(0);
     }
     if !args.yes {
         let count = plural(plan.len() as u64, "file");
-        printer.talk(&format!("{count} would change to what {name} left:"));
+        ctx.printer
+            .talk(&format!("{count} would change to what {name} left:"));
         for changed in plan.iter().take(NAMED) {
-            printer.talk(&format!("  {}", one_line(&changed.path.to_string_lossy())));
+            ctx.printer
+                .talk(&format!("  {}", one_line(&changed.path.to_string_lossy())));
         }
         if plan.len() > NAMED {
-            printer.talk(&format!("  and {} more", plan.len() - NAMED));
+            ctx.printer
+                .talk(&format!("  and {} more", plan.len() - NAMED));
         }
-        if !printer.ask("rewind?") {
+        if !ctx.printer.ask("rewind?") {
             return Err(CliError::refused(
                 "nothing was changed",
                 "to do it without being asked: --yes",
@@ -68,7 +72,7 @@ pub fn run(args: &RewindArgs, ctx: &CommandContext, printer: &Printer) -> Result
         }
     }
     let done = rewind(&found, &mut tree, &to, &name)?;
-    tell(&done, &name, &found, args, printer);
+    tell(&done, &name, &found, args, &ctx.printer);
     Ok(0)
 }
 
@@ -157,7 +161,7 @@ fn goal(target: &str, found: &LoopHandle, tree: &Tree) -> Result<(Snapshot, Stri
 fn copies(tree: &Tree, args: &RewindArgs, printer: &Printer) -> i32 {
     let names = tree.safety_copies();
     match args.json {
-        true => printer.json(&json!(names).to_string()),
+        true => printer.json(&json!(names)),
         false if names.is_empty() => printer.talk("no safety copy"),
         false => names.iter().for_each(|name| printer.line(name)),
     }
@@ -177,7 +181,7 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
             "removed": texts(&rewound.removed), "skipped": texts(&rewound.skipped),
             "kept": texts(&rewound.kept), "nested": texts(&rewound.nested),
         });
-        return printer.json(&value.to_string());
+        return printer.json(&value);
     }
     let count = |paths: &[PathBuf]| plural(paths.len() as u64, "file");
     let exact = [&rewound.skipped, &rewound.kept, &rewound.nested];
@@ -190,23 +194,22 @@ fn tell(done: &RewindReport, name: &str, found: &LoopHandle, args: &RewindArgs, 
         count(&rewound.restored),
         count(&rewound.removed)
     ));
-    for path in &rewound.kept {
-        printer.warning(&format!(
-            "left as it is, because it was ignored then: {}",
-            path.display()
-        ));
-    }
-    for path in &rewound.nested {
-        printer.warning(&format!(
-            "not restored, because it is a separate repository: {}",
-            path.display()
-        ));
-    }
-    for path in &rewound.skipped {
-        printer.warning(&format!(
-            "left as it is, because something ignored is in the way: {}",
-            one_line(&path.to_string_lossy())
-        ));
+    let left = [
+        (&rewound.kept, "left as it is, because it was ignored then"),
+        (
+            &rewound.nested,
+            "not restored, because it is a separate repository",
+        ),
+        (
+            &rewound.skipped,
+            "left as it is, because something ignored is in the way",
+        ),
+    ];
+    for (paths, why) in left {
+        for path in paths {
+            let path = one_line(&path.to_string_lossy());
+            printer.warning(&format!("{why}: {path}"));
+        }
     }
     printer.hint(&format!("to undo: {back}"));
 }

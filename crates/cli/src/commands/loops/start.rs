@@ -8,7 +8,6 @@ use descartes_store::layout::{PROJECT_FOLDER, STATE_FILE};
 use super::dry_run;
 use crate::args::start::StartArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
@@ -17,22 +16,22 @@ use crate::settings::tasks;
 use crate::trust::{self};
 use crate::within;
 
-pub fn run(args: &StartArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &StartArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let dir = working_dir(args, ctx);
     let scud = tasks::uses_scud_gates(args, ctx, &dir)?;
-    let ctx = &trust::settle_start(&dir, scud, args, ctx, printer)?;
+    let ctx = &trust::settle_start(&dir, scud, args, ctx)?;
     let start = resolve(args, ctx)?;
     for warning in &start.warnings {
-        printer.warning(warning);
+        ctx.printer.warning(warning);
     }
     let existing = args.place.existing();
     if args.show.dry_run {
         let settings = order(&start, existing).host_settings(ctx)?;
-        dry_run::run(&start, existing, &settings, printer)?;
+        dry_run::run(&start, existing, &settings, &ctx.printer)?;
         return Ok(host::examine(&settings, &start.config).map(|()| 0)?);
     }
     within::refuse_start(args.place.nested, &state_file(&start), ctx)?;
-    session::run(order(&start, existing), args.show, ctx, printer)
+    session::run(order(&start, existing), args.show, ctx)
 }
 
 /// Where the loop will keep its state.

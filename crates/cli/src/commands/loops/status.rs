@@ -26,18 +26,18 @@ use crate::view::width::cut_end;
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs it. A loop that has ended is no error.
-pub fn run(args: &StatusArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
+pub fn run(args: &StatusArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
     if args.watch && found.has_journal() {
-        return watch(&found, args, ctx, printer);
+        return watch(&found, args, ctx);
     }
     let look = found.look()?;
     for notice in &look.notices {
-        printer.note(notice);
+        ctx.printer.note(notice);
     }
     match args.json {
-        true => printer.json(&as_json(&found, &look).to_string()),
-        false => printer.data(&block(&look, &ctx.here)),
+        true => ctx.printer.json(&as_json(&found, &look)),
+        false => ctx.printer.data(&block(&look, &ctx.here)),
     }
     Ok(0)
 }
@@ -101,12 +101,7 @@ enum Shown {
     Lines(String),
 }
 
-fn watch(
-    found: &LoopHandle,
-    args: &StatusArgs,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+fn watch(found: &LoopHandle, args: &StatusArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let terminal = Stream::of(&io::stdout()) == Stream::Terminal;
     let mut shown = match terminal && !args.json && !ctx.environment.is_dumb() {
         true => Shown::Terminal(Screen::default()),
@@ -119,16 +114,16 @@ fn watch(
         notices: Vec::new(),
     };
     loop {
-        printer.tell_polling();
+        ctx.printer.tell_polling();
         let text = match args.json {
             true => as_json(found, &look).to_string() + "\n",
             false => block(&look, &ctx.here),
         };
-        if shown.show(&text, printer).is_err() {
+        if shown.show(&text, &ctx.printer).is_err() {
             return Ok(0); // nobody reads any more
         }
         if look.life == Life::Gone {
-            shown.end(printer);
+            shown.end(&ctx.printer);
             return Ok(0);
         }
         let ticks = matches!(shown, Shown::Terminal(_)) && passes(&look);
@@ -172,7 +167,7 @@ impl Shown {
                 };
                 text.clone_into(last);
                 match text.starts_with('{') {
-                    true => printer.try_json(text),
+                    true => printer.json_text(text),
                     false => printer.try_data(&format!("{apart}{text}")),
                 }
             }

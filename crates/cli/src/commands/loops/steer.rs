@@ -24,26 +24,20 @@ const MAYBE: Duration = Duration::from_millis(50);
 const PIECE: Duration = Duration::from_secs(60);
 
 /// Runs `loop pause`.
-pub fn pause(args: &PauseArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
-    deliver(&found, &Command::Pause, &args.which, args.answer, printer)
+/// Pauses a loop, or ends the pause.
+pub fn pause(args: &PauseArgs, command: &Command, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
+    deliver(&found, command, &args.which, args.answer, &ctx.printer)
 }
 
-/// Runs `loop unpause`.
-pub fn unpause(args: &PauseArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
-    deliver(&found, &Command::Unpause, &args.which, args.answer, printer)
-}
-
-/// Runs `loop say`.
-pub fn say(args: &SayArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn say(args: &SayArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     if args.text.trim().is_empty() {
         return Err(CliError::usage(
             "the note is empty",
             "for example: descartes loop say \"use the jiff crate for dates\"",
         ));
     }
-    let found = find(&args.which, ctx, printer).map_err(|error| match (error, &args.which.id) {
+    let found = find(&args.which, ctx).map_err(|error| match (error, &args.which.id) {
         (CliError::Client(error), Some(name)) if error.exit_code() == 65 => CliError::refused(
             error.to_string(),
             format!(
@@ -59,12 +53,12 @@ pub fn say(args: &SayArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
         &Command::Say { text },
         &args.which,
         args.answer,
-        printer,
+        &ctx.printer,
     )
 }
 
 /// Runs `loop set`.
-pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn set(args: &SetArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let change = super::resume::change(&args.change, ctx)?;
     if change.is_empty() && !args.retry_now {
         return Err(CliError::usage(
@@ -72,7 +66,7 @@ pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
             "for example: descartes loop set --max-iterations 50",
         ));
     }
-    let found = find(&args.which, ctx, printer)?;
+    let found = find(&args.which, ctx)?;
     if let Some(model) = &change.model
         && let Some(message) = found.model_not_told(model)?
     {
@@ -82,7 +76,7 @@ pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
     if !change.is_empty() {
         let change = Box::new(change);
         let command = Command::Set { change };
-        deliver(&found, &command, &args.which, args.answer, printer)?;
+        deliver(&found, &command, &args.which, args.answer, &ctx.printer)?;
     }
     if args.retry_now {
         deliver(
@@ -90,7 +84,7 @@ pub fn set(args: &SetArgs, ctx: &CommandContext, printer: &Printer) -> Result<i3
             &Command::RetryNow,
             &args.which,
             args.answer,
-            printer,
+            &ctx.printer,
         )?;
     }
     Ok(0)
@@ -168,7 +162,7 @@ fn tell(found: &LoopHandle, (word, text): (&str, &str), answer: AnswerArgs, prin
     match answer.json {
         true => {
             let value = json!({ "loop_id": found.id(), "answer": word, "message": text });
-            printer.json(&value.to_string());
+            printer.json(&value);
         }
         false => printer.line(text),
     }

@@ -9,21 +9,20 @@ use descartes_store::layout::PROJECT_FOLDER;
 use crate::args::loops::IterationOf;
 use crate::args::resume::WhichLoop;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session::order::prices;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::trust;
 
 /// All loops, as seen from `dir`.
-pub fn loops(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Loops, CliError> {
-    Ok(Loops::at(ctx.root(dir), known(ctx, dir, printer)?))
+pub fn loops(ctx: &CommandContext, dir: &Path) -> Result<Loops, CliError> {
+    Ok(Loops::at(ctx.root(dir), known(ctx, dir)?))
 }
 
 /// The agents and prices that are known in `dir`.
-pub fn known(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Known, CliError> {
+pub fn known(ctx: &CommandContext, dir: &Path) -> Result<Known, CliError> {
     if let Some(notice) = trust::notice(dir, ctx) {
-        printer.note(&notice);
+        ctx.printer.note(&notice);
     }
     // Profiles tell how output is read; nothing is started.
     let written = ctx.with(ProjectConfig::AsWritten);
@@ -37,18 +36,15 @@ pub fn known(ctx: &CommandContext, dir: &Path, printer: &Printer) -> Result<Know
         Ok(known) => Ok(known),
         // A slip in a config file must not keep anybody from looking at a loop or ending it.
         Err(error) => {
-            printer.warning(&format!("{error}: built-in agents only"));
+            ctx.printer
+                .warning(&format!("{error}: built-in agents only"));
             Ok(Known::builtin()?)
         }
     }
 }
 
 /// The loop that is meant.
-pub fn find(
-    which: &WhichLoop,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<LoopHandle, CliError> {
+pub fn find(which: &WhichLoop, ctx: &CommandContext) -> Result<LoopHandle, CliError> {
     let (query, dir) = match (&which.id, &which.state_file) {
         (Some(name), _) => (Query::Named(name.clone()), ctx.here.clone()),
         (None, Some(file)) => {
@@ -58,7 +54,7 @@ pub fn find(
         }
         (None, None) => (Query::Here(ctx.here.clone()), ctx.here.clone()),
     };
-    Ok(loops(ctx, &dir, printer)?.find(&query)?)
+    Ok(loops(ctx, &dir)?.find(&query)?)
 }
 
 /// An all-digit beginning of an id that is shorter than this fits every loop of a year.
@@ -69,7 +65,6 @@ const SHORTEST_ID: usize = 6;
 pub fn find_iteration(
     of: &IterationOf,
     ctx: &CommandContext,
-    printer: &Printer,
 ) -> Result<(LoopHandle, Option<u32>), CliError> {
     let (mut iteration, mut id) = (None, None);
     for word in &of.words {
@@ -90,7 +85,7 @@ pub fn find_iteration(
         id,
         state_file: of.state_file.clone(),
     };
-    Ok((find(&which, ctx, printer)?, iteration))
+    Ok((find(&which, ctx)?, iteration))
 }
 
 /// What is said of a task loop where an iteration of it is asked for.

@@ -8,25 +8,24 @@ use descartes_query::{Index, QueryError, SCHEMA};
 
 use crate::args::query::QueryArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-pub fn run(args: &QueryArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &QueryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     if args.schema {
-        drop(printer.exact(SCHEMA.as_bytes()));
+        drop(ctx.printer.exact(SCHEMA.as_bytes()));
         return Ok(0);
     }
     let sql = question(args)?;
     let root = ctx.root(&ctx.here);
     let (index, trouble) = Index::open(&root).map_err(|error| told(error, &sql))?;
     for words in trouble {
-        printer.warning(&words);
+        ctx.printer.warning(&words);
     }
     let answer = index.ask(&sql).map_err(|error| told(error, &sql))?;
     match (args.json, args.csv) {
-        (true, _) => printer.json(&shape::json(&answer)),
-        (_, true) => printer.data(&shape::csv(&answer)),
-        _ => printer.data(&shape::table(&answer)),
+        (true, _) => drop(ctx.printer.json_text(&shape::json(&answer))),
+        (_, true) => ctx.printer.data(&shape::csv(&answer)),
+        _ => ctx.printer.data(&shape::table(&answer)),
     }
     Ok(0)
 }
@@ -59,7 +58,7 @@ fn told(error: QueryError, sql: &str) -> CliError {
             CliError::usage(format!("cannot run the SQL: {message}{place}"), schema)
         }
         error @ (QueryError::Changes | QueryError::NoQuestion) => {
-            CliError::usage(error.to_string(), "ask with: select … from loops")
+            CliError::usage(error.to_string(), "for example: select … from loops")
         }
         QueryError::Disk(error) => error.into(),
         error @ QueryError::Index { .. } => CliError::failed(

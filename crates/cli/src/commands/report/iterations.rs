@@ -60,7 +60,10 @@ const COLUMNS: [&[Column]; 2] = [
 
 fn titles() -> String {
     let [before, behind] = COLUMNS.map(|columns| columns.iter().map(|column| column.title()));
-    let all = before.chain(["lines"]).chain(behind).chain(["words"]);
+    let all = before
+        .chain(["lines"])
+        .chain(behind)
+        .chain([Column::Preview.title()]);
     let all: String = all.map(|title| format!("<span>{title}</span>")).collect();
     format!("<div class=\"heads\">{all}</div>\n")
 }
@@ -128,8 +131,8 @@ fn body(row: &HistoryRow, lines: Option<Lines>, gathered: &Gathered, clock: &Clo
         out.push_str(&block(&note.text, "note"));
     }
     if !row.preview.trim().is_empty() {
-        out.push_str("<h3>Beginning of its answer</h3>\n");
-        out.push_str(&block(&row.preview, "words"));
+        out.push_str("<h3>First lines of its answer</h3>\n");
+        out.push_str(&block(&row.preview, "answer"));
     }
     out
 }
@@ -161,6 +164,6 @@ pub fn gate_run(gate: &GateRow) -> String {
     );
     match gate.tail.trim().is_empty() {
         true => head,
-        false => head + &block(&gate.tail, "the last of its output"),
+        false => head + &block(&gate.tail, "end of its output"),
     }
 }

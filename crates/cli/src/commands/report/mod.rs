@@ -20,21 +20,20 @@ use self::gather::Gathered;
 use super::loops::which::{find, loops};
 use crate::args::report::ReportArgs;
 use crate::error::{CliError, at};
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
 const FILE: &str = "report.html";
 
-pub fn run(args: &ReportArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let found = find(&args.which, ctx, printer)?;
+pub fn run(args: &ReportArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let found = find(&args.which, ctx)?;
     let mut gathered = Gathered::of(&found);
     // A page without them is better than none.
-    if let Ok(loops) = loops(ctx, &found.meta().working_dir, printer) {
+    if let Ok(loops) = loops(ctx, &found.meta().working_dir) {
         gathered.lines = lines::measure(&gathered.story, &found, &loops);
     }
     let page = page::page(&gathered, Timestamp::now(), &TimeZone::system());
     if args.output.as_deref() == Some(Path::new("-")) {
-        drop(printer.exact(page.as_bytes()));
+        drop(ctx.printer.exact(page.as_bytes()));
         return Ok(0);
     }
     let path = match &args.output {
@@ -43,11 +42,12 @@ pub fn run(args: &ReportArgs, ctx: &CommandContext, printer: &Printer) -> Result
     };
     fs_err::write(&path, page).map_err(at("write", &path))?;
     for trouble in &gathered.troubles {
-        printer.warning(trouble);
+        ctx.printer.warning(trouble);
     }
-    printer.line(&path.display().to_string());
+    ctx.printer.line(&path.display().to_string());
     if args.open && !opened(&path, ctx) {
-        printer.note("no browser was found: open the file yourself");
+        ctx.printer
+            .note("no browser was found: open the file yourself");
     }
     Ok(0)
 }

@@ -31,11 +31,8 @@ pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
         body.push_str(&section("What was asked", &asked(state)));
     }
     body.push_str(&pictures::pictures(gathered, &clock));
-    if let Some(tasks) = gathered
-        .state
-        .as_ref()
-        .and_then(|state| state.tasks.as_deref())
-    {
+    let state = gathered.state.as_ref();
+    if let Some(tasks) = state.and_then(|state| state.tasks.as_deref()) {
         body.push_str(&tasks::tasks(tasks));
     }
     body.push_str(&iterations::iterations(gathered, &clock));
@@ -83,7 +80,7 @@ fn header(gathered: &Gathered, clock: &Clock) -> String {
         Some(end) => rows.push(("ended", at(end, clock))),
         None => rows.push(("age", words::seconds(head.elapsed(clock.now)))),
     }
-    rows.push(("time of agents and gates", words::millis(spent.ms)));
+    rows.push(("time used by agents and gates", words::millis(spent.ms)));
     rows.push(("tokens", show_tokens(spent.tokens)));
     rows.push(("cost", show_cost(spent.cost())));
     format!(
@@ -138,36 +135,38 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
     }
     rows.push(("agent", code(&config.command_line())));
     rows.extend(config.model.as_ref().map(|model| ("model", code(model))));
-    rows.extend(
-        config
-            .fallback
-            .iter()
-            .map(|agent| ("fallback", code(agent))),
-    );
-    rows.push(match &config.completion_promise {
-        Some(promise) => ("promise", code(promise)),
-        None => ("promise", "none".to_owned()),
-    });
+    let fallback = config.fallback.iter();
+    rows.extend(fallback.map(|agent| ("fallback", code(agent))));
+    let promise = config.completion_promise.as_deref();
+    rows.push(("promise", promise.map_or("none".to_owned(), code)));
     rows.extend(config.verify.iter().map(|gate| ("gate", code(gate))));
     if config.verify.is_empty() {
         rows.push(("gates", "none: only the agent's word".to_owned()));
     }
-    rows.push((
-        "limit",
-        text(&match config.max_iterations {
-            Some(limit) => plural(u64::from(limit), "iteration"),
-            None => "unlimited iterations".to_owned(),
-        }),
-    ));
-    if let Some(limit) = config.max_duration_secs {
-        rows.push(("time budget", limit.to_string()));
-    }
-    if let Some(limit) = config.max_cost_usd {
-        rows.push(("cost budget", format!("${limit:.2}")));
-    }
-    if let Some(limit) = config.max_tokens {
-        rows.push(("token budget", limit.to_string()));
-    }
+    let limit = match config.max_iterations {
+        Some(limit) => plural(u64::from(limit), "iteration"),
+        None => "unlimited iterations".to_owned(),
+    };
+    rows.push(("limit", limit));
+    let budgets = [
+        (
+            "time budget",
+            config.max_duration_secs.map(|limit| limit.to_string()),
+        ),
+        (
+            "cost budget",
+            config.max_cost_usd.map(|limit| format!("${limit:.2}")),
+        ),
+        (
+            "token budget",
+            config.max_tokens.map(|limit| limit.to_string()),
+        ),
+    ];
+    rows.extend(
+        budgets
+            .into_iter()
+            .filter_map(|(name, limit)| Some((name, limit?))),
+    );
     rows
 }
 

@@ -8,10 +8,9 @@ use descartes_views::picture::plan_svg;
 use super::tasks_of;
 use crate::args::tasks::{GraphFormat, GraphShowArgs};
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-pub fn run(args: &GraphShowArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &GraphShowArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let tasks = tasks_of(&args.which, ctx)?;
     let loaded = open_source(&tasks, &ctx.here)?
         .load()
@@ -22,6 +21,6 @@ pub fn run(args: &GraphShowArgs, ctx: &CommandContext, printer: &Printer) -> Res
         GraphFormat::Mermaid => render::mermaid(plan, &statuses),
         GraphFormat::Svg => plan_svg(plan, &statuses),
     };
-    printer.data(&picture);
+    ctx.printer.data(&picture);
     Ok(0)
 }

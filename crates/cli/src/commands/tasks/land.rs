@@ -14,24 +14,23 @@ use descartes_views::view::Life;
 use crate::args::start::ShowArgs;
 use crate::args::tasks::LandArgs;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
 use crate::within;
 
-pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &LandArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let root = ctx.root(&ctx.here);
     let waiting = waiting(args, ctx, &root)?;
     if waiting.is_empty() {
-        return nothing(args, ctx, &root, printer);
+        return nothing(args, ctx, &root);
     }
     let mut code = 0;
     for found in waiting {
         within::refuse_steering_of(found.meta())?;
         wait_for_leaving(&root, found.state_file())?;
         if found.life()? == Life::Alive {
-            printer.talk(&format!(
+            ctx.printer.talk(&format!(
                 "the loop {} is running: it lands its own work",
                 found.name()
             ));
@@ -48,7 +47,7 @@ pub fn run(args: &LandArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             ..ShowArgs::default()
         };
         let order = Order::new(job, dir, BTreeMap::new());
-        code = code.max(session::run(order, show, ctx, printer)?);
+        code = code.max(session::run(order, show, ctx)?);
     }
     Ok(code)
 }
@@ -92,12 +91,7 @@ fn top_of(here: &std::path::Path) -> PathBuf {
 }
 
 /// What is said where no loop has work that waits.
-fn nothing(
-    args: &LandArgs,
-    ctx: &CommandContext,
-    root: &StateRoot,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+fn nothing(args: &LandArgs, ctx: &CommandContext, root: &StateRoot) -> Result<i32, CliError> {
     let pieces = survey(&ctx.here, root).map_err(HostError::from)?;
     let left = pieces.iter().find_map(|piece| match &piece.at {
         WorkLocation::Ready { name, commits } if *commits > 0 => {
@@ -120,7 +114,7 @@ fn nothing(
             "see what is waiting: descartes work",
         )));
     }
-    printer.line("no finished work is waiting to land here");
+    ctx.printer.line("no finished work is waiting to land here");
     Ok(0)
 }
 

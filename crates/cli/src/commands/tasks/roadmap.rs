@@ -23,7 +23,6 @@ use crate::args::start::{FlagGroup, GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
@@ -33,19 +32,19 @@ use crate::trust::{self, ScudGates};
 use crate::within;
 
 /// Runs a verb and gives its exit code.
-pub fn run(verb: RoadmapVerb, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(verb: RoadmapVerb, ctx: &CommandContext) -> Result<i32, CliError> {
     match verb {
-        RoadmapVerb::Run(args) => start(&args, ctx, printer),
-        RoadmapVerb::Status(args) => roadmap_status::run(&args, ctx, printer),
-        RoadmapVerb::Reset(args) => reset(&args, ctx, printer),
-        RoadmapVerb::Check(args) => check(&args, ctx, printer),
+        RoadmapVerb::Run(args) => start(&args, ctx),
+        RoadmapVerb::Status(args) => roadmap_status::run(&args, ctx),
+        RoadmapVerb::Reset(args) => reset(&args, ctx),
+        RoadmapVerb::Check(args) => check(&args, ctx),
     }
 }
 
 /// A roadmap that grows without end is nobody's plan.
 const MOST_GROWTH: u32 = 50;
 
-fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let file = ctx.absolute(&args.file);
     read_text("the roadmap", &file)?;
     if args.growth > MOST_GROWTH {
@@ -93,7 +92,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
         show: args.show,
         ..StartArgs::default()
     };
-    let ctx = &trust::settle_start(&dir, ScudGates::Unused, &args, ctx, printer)?;
+    let ctx = &trust::settle_start(&dir, ScudGates::Unused, &args, ctx)?;
     let promise = run.ralph_default_promise.clone();
     let source = TaskFile::Roadmap {
         file: file.clone(),
@@ -109,23 +108,23 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
     };
     let start = resolve_for(&args, Some(source), ctx)?;
     for warning in &start.warnings {
-        printer.warning(warning);
+        ctx.printer.warning(warning);
     }
     if args.show.dry_run {
-        return task_plan::run(&start.config, &start.dir, printer);
+        return task_plan::run(&start.config, &start.dir, &ctx.printer);
     }
     within::refuse_start(args.place.nested, &state_file, ctx)?;
     let environment = start.config.backend.environment.clone().into_values();
     let job = match state_file::load(&state_file) {
         // A run that was cut short goes on.
         Ok(loaded) if !args.place.force && goes_on(&loaded.state, retry_blocked) => {
-            printer.note(match loaded.state.completed {
+            ctx.printer.note(match loaded.state.completed {
                 true => "continuing the run that ended with blocked tasks",
                 false => "continuing the run that was interrupted (--force starts over)",
             });
             let trust = args.scud.tasks.trust_marks;
             if let Some(warning) = for_new_runs(run) {
-                printer.warning(&warning);
+                ctx.printer.warning(&warning);
             }
             Job::Resume {
                 here: None,
@@ -146,7 +145,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext, printer: &Printer) -> Resu
         },
     };
     let order = Order::new(job, start.dir, environment);
-    session::run(order, args.show, ctx, printer)
+    session::run(order, args.show, ctx)
 }
 
 /// Flags that other loops have and that mean nothing to a roadmap.
@@ -194,21 +193,9 @@ fn changes(args: &StartArgs) -> ConfigChange {
 }
 
 /// Flags that hold for a run that is taken up, too.
-const FOR_ANY_RUN: [&str; 13] = [
-    "--env",
-    "--idle-timeout",
-    "--max-cost",
-    "--max-duration",
-    "--max-failures",
-    "--max-iterations",
-    "--max-tokens",
-    "--model",
-    "--stall-after",
-    "--timeout",
-    "--trust-marks",
-    "--verify",
-    "--verify-timeout",
-];
+const FOR_ANY_RUN: &str = "--env --idle-timeout --max-cost --max-duration --max-failures \
+    --max-iterations --max-tokens --model --stall-after --timeout --trust-marks --verify \
+    --verify-timeout";
 
 /// Flags that hold only for a run that starts anew, where one is taken up.
 fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
@@ -228,7 +215,7 @@ fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
     names.extend(run.branch.then(|| "--branch".to_owned()));
     let template = run.branch_template.as_ref();
     names.extend(template.map(|_| "--branch-template".to_owned()));
-    names.retain(|flag| !FOR_ANY_RUN.contains(&flag.as_str()));
+    names.retain(|flag| FOR_ANY_RUN.split_whitespace().all(|any| any != flag));
     (!names.is_empty()).then(|| {
         format!(
             "the run continues as it was started: {} would only apply to a new one (--force)",
@@ -244,22 +231,24 @@ fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
     !state.completed || (blocked && retry_blocked)
 }
 
-fn check(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+fn check(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let text = read_text("the roadmap", &ctx.absolute(&args.file))?;
     let findings = roadmap::check(&text);
     let bad = findings
         .iter()
         .any(|finding| finding.severity != Severity::Note);
     if args.json {
-        printer.json(&json!({"file": encode(&args.file), "findings": findings}).to_string());
+        ctx.printer
+            .json(&json!({"file": encode(&args.file), "findings": findings}));
         return Ok(i32::from(bad));
     }
     for finding in &findings {
-        printer.line(&format!("{}:{finding}", args.file.display()));
+        ctx.printer
+            .line(&format!("{}:{finding}", args.file.display()));
     }
     if findings.is_empty() {
         let tasks = roadmap::parse(&text).tasks.len();
-        printer.line(&format!(
+        ctx.printer.line(&format!(
             "{}: {}, no problems found",
             args.file.display(),
             plural(tasks as u64, "task")
@@ -268,7 +257,7 @@ fn check(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
     Ok(i32::from(bad))
 }
 
-fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+fn reset(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let file = ctx.absolute(&args.file);
     read_text("the roadmap", &file)?;
     let path = state_path(&file, &ctx.here);
@@ -285,18 +274,21 @@ fn reset(args: &RoadmapFileArgs, ctx: &CommandContext, printer: &Printer) -> Res
     }
     if !path.exists() {
         match args.json {
-            true => printer.json(&json!({"forgotten": false}).to_string()),
-            false => printer.line("there is nothing to forget: it has never run here"),
+            true => ctx.printer.json(&json!({"forgotten": false})),
+            false => ctx
+                .printer
+                .line("there is nothing to forget: it has never run here"),
         }
         return Ok(0);
     }
     within::refuse_state_file(&path, ctx)?;
     let kept = StateFile::at(&path)?.set_aside(jiff::Timestamp::now())?;
     if args.json {
-        printer.json(&json!({"forgotten": true, "kept": encode(&kept)}).to_string());
+        ctx.printer
+            .json(&json!({"forgotten": true, "kept": encode(&kept)}));
         return Ok(0);
     }
-    printer.line(&format!(
+    ctx.printer.line(&format!(
         "forgotten; the old state is kept as {}",
         kept.display()
     ));

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, Query};
-use descartes_kernel::event::Cost;
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
 use descartes_plans::graph::TaskId;
 use descartes_plans::roadmap::{self, CheckMark, Roadmap, RoadmapTask};
@@ -18,15 +17,10 @@ use super::state_path;
 use crate::args::tasks::RoadmapFileArgs;
 use crate::commands::loops::which;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
 
-pub fn run(
-    args: &RoadmapFileArgs,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let file = ctx.absolute(&args.file);
     let text = read_text("the roadmap", &file)?;
     let roadmap = roadmap::parse(&text);
@@ -35,14 +29,15 @@ pub fn run(
     let state = state_file::load(&path).ok().map(|loaded| loaded.state);
     let rows = StatusTable {
         state: state.as_ref(),
-        journal: state.as_ref().and_then(|_| look(&path, ctx, printer)),
+        journal: state.as_ref().and_then(|_| look(&path, ctx)),
         alive,
     };
     let rows = rows.all(&roadmap);
     if args.json {
         let reason = state.as_ref().map(|state| &state.exit_reason);
         let tasks: Vec<Value> = rows.iter().map(StatusRow::json).collect();
-        printer.json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}).to_string());
+        ctx.printer
+            .json(&json!({"running": alive, "exit_reason": reason, "tasks": tasks}));
         return Ok(0);
     }
     let done = rows.iter().filter(|row| row.status == "done").count();
@@ -56,7 +51,7 @@ pub fn run(
         (None, _) => "not run yet".to_owned(),
     };
     let iterations = state.as_ref().map_or(0, |state| state.iteration);
-    printer.line(&format!(
+    ctx.printer.line(&format!(
         "{}: {done} of {} done, {}, {now}",
         args.file.display(),
         plural(rows.len() as u64, "task"),
@@ -64,14 +59,14 @@ pub fn run(
     ));
     let width = rows.iter().map(|row| row.id.chars().count()).max();
     for row in &rows {
-        printer.line(&row.line(width.unwrap_or(0)));
+        ctx.printer.line(&row.line(width.unwrap_or(0)));
     }
     Ok(0)
 }
 
 /// The run's journal, where it is on this machine.
-fn look(path: &Path, ctx: &CommandContext, printer: &Printer) -> Option<(LoopHandle, Look)> {
-    let loops = which::loops(ctx, &ctx.here, printer).ok()?;
+fn look(path: &Path, ctx: &CommandContext) -> Option<(LoopHandle, Look)> {
+    let loops = which::loops(ctx, &ctx.here).ok()?;
     let found = loops.find(&Query::StateFile(path.to_owned())).ok()?;
     let look = found.look().ok()?;
     Some((found, look))
@@ -99,14 +94,9 @@ impl Took {
         format!(
             "{iterations}, {}, {}",
             show_duration(time),
-            show_cost(cost(&self.spent))
+            show_cost(self.spent.cost())
         )
     }
-}
-
-fn cost(spent: &Spent) -> Option<Cost> {
-    let estimated = spent.estimated;
-    spent.cost_micros.map(|micros| Cost { micros, estimated })
 }
 
 struct StatusRow {
@@ -138,15 +128,10 @@ impl StatusRow {
             true => self.id.clone(),
             false => format!("{:<width$}", self.id),
         };
-        let mut line = format!("  {:<12}{id}", self.status);
-        for part in [&took, &self.note]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-        {
-            line.push_str("  ");
-            line.push_str(part);
-        }
-        line
+        let line = format!("  {:<12}{id}", self.status);
+        let parts = [line, took, self.note.clone()].into_iter();
+        let parts: Vec<String> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join("  ")
     }
 }
 

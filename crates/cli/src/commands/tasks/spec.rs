@@ -13,12 +13,11 @@ use serde_json::json;
 use super::tasks_of;
 use crate::args::tasks::{SpecArgs, WhichTasks};
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::{CommandContext, ProjectConfig};
 use crate::settings::start::promise;
 use crate::settings::tasks::template;
 
-pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &SpecArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let mut tasks = tasks_of(&args.which, ctx)?;
     // As the loop would have it; nothing of it is run here.
     let written = ctx.with(ProjectConfig::AsWritten).layers(&ctx.here)?;
@@ -73,10 +72,10 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
         let value = json!({
             "text": spec.text, "tokens": spec.tokens, "parts": spec.parts, "warnings": spec.warnings,
         });
-        printer.json(&value.to_string());
+        ctx.printer.json(&value);
         return Ok(0);
     }
-    printer.line(&spec.text);
+    ctx.printer.line(&spec.text);
     for part in &spec.parts {
         let name = match &part.part {
             Part::Task => "task",
@@ -89,11 +88,13 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
             true => String::new(),
             false => format!(" of {}", part.tokens),
         };
-        printer.note(&format!("{name}: {}{cut} tokens", part.kept));
+        ctx.printer
+            .note(&format!("{name}: {}{cut} tokens", part.kept));
     }
-    printer.note(&format!("{} tokens in total", spec.tokens));
+    ctx.printer
+        .note(&format!("{} tokens in total", spec.tokens));
     for warning in &spec.warnings {
-        printer.warning(warning);
+        ctx.printer.warning(warning);
     }
     Ok(0)
 }

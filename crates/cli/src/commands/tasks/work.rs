@@ -6,27 +6,25 @@ use descartes_text::units::{plural, show_size};
 
 use crate::args::tasks::{WorkArgs, WorkVerb};
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::settings::command_context::CommandContext;
 
-pub fn run(args: &WorkArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
+pub fn run(args: &WorkArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let root = ctx.root(&ctx.here);
     if let Some(WorkVerb::Land(land)) = &args.verb {
-        return super::land::run(land, ctx, printer);
+        return super::land::run(land, ctx);
     }
     let pieces = survey(&ctx.here, &root).map_err(HostError::from)?;
     if args.json {
-        let value = serde_json::to_string(&pieces)
-            .map_err(|error| CliError::system("write JSON", error.into()))?;
-        printer.json(&value);
+        ctx.printer.json(&pieces);
         return Ok(0);
     }
     if pieces.is_empty() {
-        printer.line("no work of task loops is waiting here: everything has landed");
+        ctx.printer
+            .line("no work of task loops is waiting here: everything has landed");
         return Ok(0);
     }
     for piece in &pieces {
-        printer.line(&line(piece));
+        ctx.printer.line(&line(piece));
     }
     Ok(0)
 }

@@ -144,10 +144,10 @@ fn short(folder: &Path, context: &Context) -> String {
 pub fn tabs(app: &App, context: &Context, area: Rect) -> (Line<'static>, Vec<(Tab, u16, u16)>) {
     let (mut spans, mut spots, mut at) = (Vec::new(), Vec::new(), area.x);
     let short = area.width < 66;
-    for (number, tab) in app.tabs().iter().enumerate() {
+    for (number, (tab, title)) in app.tabs().iter().enumerate() {
         let text = match short {
-            true => format!("{} {}", number + 1, tab.title()),
-            false => format!(" {} {} ", number + 1, tab.title()),
+            true => format!("{} {title}", number + 1),
+            false => format!(" {} {title} ", number + 1),
         };
         let columns = width(&text) as u16;
         let style = match (*tab == app.tab, app.focus) {

@@ -398,7 +398,7 @@ fn help_dialogs_and_messages() {
 #[test]
 fn every_size_is_drawn_and_a_small_one_says_so() {
     let mut app = app();
-    for tab in Tab::ALL {
+    for (tab, _) in Tab::ALL {
         app.tab = tab;
         for (wide, high) in [
             (1, 1),

@@ -58,14 +58,11 @@ impl Reader {
             screen: Arc::clone(screen),
         };
         let (call, want) = (Signal::new()?, Arc::new(Mutex::new(Want::default())));
-        let list = fleet::Lister::new(loops.clone(), post(sender.clone()));
-        std::thread::Builder::new()
-            .name("list".into())
-            .spawn(move || list.run())?;
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let (all, list) = (loops.clone(), post(sender.clone()));
+        thread("list").spawn(move || fleet::list(all, &list))?;
         let one = one::One::new(loops, Arc::clone(&want), Arc::clone(&call), post(sender));
-        std::thread::Builder::new()
-            .name("reader".into())
-            .spawn(move || one.run())?;
+        thread("reader").spawn(move || one.run())?;
         Ok(Self { want, call, told })
     }
 

@@ -18,7 +18,6 @@ use super::installed::{look_for, show_version};
 use crate::args::agents::TestArgs;
 use crate::args::values;
 use crate::error::CliError;
-use crate::printer::Printer;
 use crate::session::foreground::Format;
 use crate::session::order::{Job, Order};
 use crate::session::signals::Switchboard;
@@ -34,12 +33,7 @@ const FILE: &str = "hello.txt";
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Runs it; exits with 0 when everything worked, else with 1.
-pub fn run(
-    args: &TestArgs,
-    profiles: &Profiles,
-    ctx: &CommandContext,
-    printer: &Printer,
-) -> Result<i32, CliError> {
+pub fn run(args: &TestArgs, profiles: &Profiles, ctx: &CommandContext) -> Result<i32, CliError> {
     let profile = super::known(&args.name, profiles)?;
     let Some(installed) = look_for(profile, ctx) else {
         return Err(CliError::usage(
@@ -52,7 +46,7 @@ pub fn run(
     };
     if !args.json {
         let version = show_version(profile, installed.version.as_ref());
-        printer.line(&format!(
+        ctx.printer.line(&format!(
             "{} {version}, {}",
             profile.name,
             installed.program.display()
@@ -74,12 +68,12 @@ pub fn run(
         wrote: scratch.work().join(FILE).is_file(),
         installed: &installed,
     });
-    report.show(Format::of_story(args.json), printer);
+    report.show(Format::of_story(args.json), &ctx.printer);
     if report.is_good() {
         scratch.remove();
         return Ok(0);
     }
-    printer.hint(&format!(
+    ctx.printer.hint(&format!(
         "what it printed is in {}",
         scratch.dir().join("state/loops").display()
     ));

@@ -6,9 +6,9 @@ use descartes_text::units::plural;
 use serde::Serialize;
 
 use super::super::installed::Installed;
+use crate::commands::doctor::finding::{Level, tell};
 use crate::printer::Printer;
 use crate::session::foreground::Format;
-use crate::style::Tone;
 use crate::view::width::{cut_end, one_line};
 use crate::view::words;
 
@@ -21,14 +21,6 @@ pub struct TrialFindings<'a> {
     /// Whether the file that was asked for is there.
     pub wrote: bool,
     pub installed: &'a Installed,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Level {
-    Ok,
-    Note,
-    Problem,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,19 +66,16 @@ impl Report {
 
     pub fn show(&self, format: Format, printer: &Printer) {
         if format == Format::Json {
-            return printer.json(&serde_json::to_string(self).unwrap_or_default());
+            return printer.json(self);
         }
         for line in &self.0 {
-            let (tone, word) = match line.level {
-                Level::Ok => (Tone::Good, "ok     "),
-                Level::Note => (Tone::Warn, "note   "),
-                Level::Problem => (Tone::Bad, "problem"),
-            };
-            let word = printer.out.text(tone, word);
-            printer.line(&format!("{word}  {:<8}  {}", line.what, line.told));
-            if let Some(hint) = &line.hint {
-                printer.line(&format!("{:19}hint: {hint}", ""));
-            }
+            tell(
+                line.level,
+                (line.what, 8),
+                &line.told,
+                line.hint.as_ref(),
+                printer,
+            );
         }
     }
 }

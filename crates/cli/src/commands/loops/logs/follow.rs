@@ -21,13 +21,8 @@ struct Following<'a> {
     after: u64,
     /// The run that is being shown.
     run: Option<u64>,
-    next: FollowState,
-}
-
-#[derive(PartialEq)]
-enum FollowState {
-    More,
-    Over,
+    /// Whether nothing more is to be shown.
+    over: bool,
 }
 
 pub(super) fn run(
@@ -37,15 +32,7 @@ pub(super) fn run(
     show: Box<dyn ShowOutput>,
 ) -> Result<(), StopShowing> {
     let (state, mut follower) = found.follow(Output::All)?;
-    let mut following = Following {
-        found: found.clone(),
-        iteration,
-        args,
-        show,
-        after: 0,
-        run: None,
-        next: FollowState::More,
-    };
+    let mut following = Following::new(found.clone(), iteration, args, show);
     following.begin(&state, follower.life())?;
     following.catch_up(&mut follower)?;
     following.show.caught_up()?;
@@ -78,15 +65,8 @@ impl<'a> Beside<'a> {
         show: Box<dyn ShowOutput>,
     ) -> Result<Self, StopShowing> {
         let follower = found.follow_from_first(Output::All)?;
-        let following = Following {
-            found,
-            iteration: None,
-            args,
-            show,
-            after,
-            run: None,
-            next: FollowState::More,
-        };
+        let mut following = Following::new(found, None, args, show);
+        following.after = after;
         Ok(Self {
             following,
             follower,
@@ -123,7 +103,24 @@ impl<'a> Beside<'a> {
     }
 }
 
-impl Following<'_> {
+impl<'a> Following<'a> {
+    fn new(
+        found: LoopHandle,
+        iteration: Option<u32>,
+        args: &'a LogsArgs,
+        show: Box<dyn ShowOutput>,
+    ) -> Self {
+        Self {
+            found,
+            iteration,
+            args,
+            show,
+            after: 0,
+            run: None,
+            over: false,
+        }
+    }
+
     /// What there is already: a run under way is followed, one that is over shown whole.
     fn begin(&mut self, state: &LoopState, life: Life) -> Result<(), StopShowing> {
         if let Phase::Running(run) = &state.phase
@@ -140,14 +137,14 @@ impl Following<'_> {
         log.check()?;
         whole(&log, self.args, self.show.as_mut())?;
         if self.iteration.is_some() {
-            self.next = FollowState::Over;
+            self.over = true;
         }
         Ok(())
     }
 
     fn go_on(&mut self, mut follower: Follower, printer: &Printer) -> Result<(), StopShowing> {
         let mut life = follower.life();
-        while self.next == FollowState::More {
+        while !self.over {
             // A loop that is gone has written its last; all of that is still to be told.
             let patience = match life {
                 Life::Alive => None,
@@ -193,7 +190,7 @@ impl Following<'_> {
                 }
                 LoopUpdate::Skipped { .. } | LoopUpdate::Life(_) => {}
             }
-            if self.next == FollowState::Over {
+            if self.over {
                 break;
             }
         }
@@ -212,14 +209,14 @@ impl Following<'_> {
                 if *run <= self.after {
                     self.end_run()?;
                 } else if *iteration > wanted {
-                    self.next = FollowState::Over;
+                    self.over = true;
                 } else if *iteration == wanted {
                     self.show_run(*run, *iteration, *agent)?;
                 }
             }
             Event::AgentEnded { .. } | Event::IterationInterrupted { .. } => self.end_run()?,
             Event::IterationFinished { iteration, .. } if self.iteration == Some(*iteration) => {
-                self.next = FollowState::Over;
+                self.over = true;
             }
             _ => {}
         }

@@ -4,7 +4,7 @@
 use std::io;
 
 use descartes_agents::reader::Source;
-use descartes_client::logs::{Prose, RunLog, Thoughts, Tools, Transcript};
+use descartes_client::logs::{RunLog, Thoughts, Tools};
 use descartes_text::display::{Clean, Colours, Shown, one_line};
 
 use super::lines::WholeLines;
@@ -13,19 +13,16 @@ use super::{ShowOutput, write};
 use crate::args::loops::LogsArgs;
 use crate::printer::{Out, Printer};
 use crate::style::{Paint, Tone};
+use crate::view::voice::Speech;
 
 pub(super) struct Human {
     /// What stands in front of an iteration's number in its heading.
     task: String,
     /// Where others speak as well.
     lines: Option<WholeLines>,
-    thoughts: Thoughts,
-    tools: Tools,
     paint: Paint,
     colours: Colours,
-    /// Reads standard output of this run; `None` for plain text.
-    speech: Option<(Transcript, Prose)>,
-    clean: [Clean; 2],
+    speech: Speech,
     /// The stream that the last line came from, and whether that line is open.
     at: Option<Source>,
     open: bool,
@@ -37,21 +34,21 @@ pub(super) struct Human {
 impl Human {
     pub(super) fn new(args: &LogsArgs, printer: &Printer) -> Self {
         let colours = printer.out.colours();
+        let thoughts = match args.thinking {
+            true => Thoughts::Shown,
+            false => Thoughts::Hidden,
+        };
+        let tools = match args.follow {
+            true => Tools::WhenCalled,
+            false => Tools::WhenDone,
+        };
+        let clean = [Clean::new(colours), Clean::new(colours)];
         Self {
             task: String::new(),
             lines: None,
-            thoughts: match args.thinking {
-                true => Thoughts::Shown,
-                false => Thoughts::Hidden,
-            },
-            tools: match args.follow {
-                true => Tools::WhenCalled,
-                false => Tools::WhenDone,
-            },
             paint: printer.out,
             colours,
-            speech: None,
-            clean: [Clean::new(colours), Clean::new(colours)],
+            speech: Speech::new(clean, thoughts, tools),
             at: None,
             open: false,
             runs: 0,
@@ -81,12 +78,6 @@ impl Human {
     }
 
     /// Text of a stream; where the stream changes, a line is ended and its name told.
-    fn text(&mut self, source: Source, text: &[u8]) -> io::Result<()> {
-        let mut safe = Shown::default();
-        self.clean[source as usize].push(text, &mut safe);
-        self.safe(source, &safe)
-    }
-
     fn safe(&mut self, source: Source, safe: &Shown) -> io::Result<()> {
         if safe.is_empty() {
             return Ok(());
@@ -94,11 +85,12 @@ impl Human {
         let mut out = Vec::new();
         if self.at != Some(source) {
             self.end_line(&mut out);
-            if source == Source::Stderr {
-                out.extend_from_slice(self.paint.text(Tone::Dim, "[standard error]").as_bytes());
-                out.push(b'\n');
-            } else if self.at.is_some() {
-                out.extend_from_slice(self.paint.text(Tone::Dim, "[standard output]").as_bytes());
+            let name = match (source, self.at) {
+                (Source::Stderr, _) => Some("[standard error]"),
+                (Source::Stdout, at) => at.map(|_| "[standard output]"),
+            };
+            if let Some(name) = name {
+                out.extend_from_slice(self.paint.text(Tone::Dim, name).as_bytes());
                 out.push(b'\n');
             }
             self.at = Some(source);
@@ -130,9 +122,7 @@ impl ShowOutput for Human {
     }
 
     fn begin(&mut self, log: &RunLog) -> io::Result<()> {
-        let prose = Prose::new(self.thoughts, self.tools);
-        self.speech = log.transcript().map(|transcript| (transcript, prose));
-        self.clean = [Clean::new(self.colours), Clean::new(self.colours)];
+        self.speech.begin(log.transcript());
         self.at = None;
         self.runs += 1;
         if !self.follow {
@@ -148,17 +138,8 @@ impl ShowOutput for Human {
     }
 
     fn output(&mut self, source: Source, bytes: &[u8]) -> io::Result<()> {
-        match (&mut self.speech, source) {
-            (Some((transcript, prose)), Source::Stdout) => {
-                let (mut said, mut text) = (Vec::new(), String::new());
-                transcript.push(bytes, &mut said);
-                for one in &said {
-                    prose.write(one, &mut text);
-                }
-                self.text(source, text.as_bytes())
-            }
-            _ => self.text(source, bytes),
-        }
+        let safe = self.speech.push(source, bytes, None);
+        self.safe(source, &safe)
     }
 
     fn caught_up(&mut self) -> io::Result<()> {
@@ -167,19 +148,8 @@ impl ShowOutput for Human {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        if let Some((mut transcript, mut prose)) = self.speech.take() {
-            let (mut said, mut text) = (Vec::new(), String::new());
-            transcript.finish(&mut said);
-            for one in &said {
-                prose.write(one, &mut text);
-            }
-            prose.finish(&mut text);
-            self.text(Source::Stdout, text.as_bytes())?;
-        }
-        for source in [Source::Stdout, Source::Stderr] {
-            let mut safe = Shown::default();
-            self.clean[source as usize].finish(&mut safe);
-            self.safe(source, &safe)?;
+        for (source, rest) in self.speech.finish() {
+            self.safe(source, &rest)?;
         }
         let mut out = Vec::new();
         self.end_line(&mut out);

@@ -16,7 +16,7 @@ use crate::printer::Out;
 const LONGEST: usize = 1 << 20;
 
 #[derive(Default)]
-pub(super) struct Json {
+pub(super) struct JsonOutput {
     task: Option<String>,
     run: u64,
     iteration: u32,
@@ -24,7 +24,7 @@ pub(super) struct Json {
     held: [Vec<u8>; 2],
 }
 
-impl Json {
+impl JsonOutput {
     pub(super) fn new() -> Self {
         Self::default()
     }
@@ -64,7 +64,7 @@ fn name(source: Source) -> &'static str {
     }
 }
 
-impl ShowOutput for Json {
+impl ShowOutput for JsonOutput {
     fn task(&mut self, task: &str) {
         self.task = Some(task.to_owned());
     }

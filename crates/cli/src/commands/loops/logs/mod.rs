@@ -15,7 +15,7 @@ use descartes_client::{ClientError, LoopHandle};
 use descartes_store::logs::GapMarks;
 
 use self::human::Human;
-use self::json::Json;
+use self::json::JsonOutput;
 use self::raw::Raw;
 use super::which::{find_iteration, has_no_iterations};
 use crate::args::loops::LogsArgs;
@@ -40,17 +40,22 @@ trait ShowOutput {
     fn end(&mut self) -> io::Result<()>;
 }
 
-pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i32, CliError> {
-    let (found, iteration) = find_iteration(&args.of, ctx, printer)?;
+pub fn run(args: &LogsArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let (found, iteration) = find_iteration(&args.of, ctx)?;
     let of_tasks = found.state()?.config.tasks.is_some();
     if of_tasks && iteration.is_some() {
         return Err(has_no_iterations(&found, "then: descartes loop logs ID"));
     }
-    let mut show = shown_as(args, printer);
+    let mut show = shown_as(args, &ctx.printer);
     let shown = match (args.follow, of_tasks) {
-        (true, true) => tasks::follow(&found, args, printer),
-        (true, false) => follow::run(&found, iteration, (args, printer), show),
-        (false, true) => newest(&tasks::newest(&found, printer)?, None, args, show.as_mut()),
+        (true, true) => tasks::follow(&found, args, &ctx.printer),
+        (true, false) => follow::run(&found, iteration, (args, &ctx.printer), show),
+        (false, true) => newest(
+            &tasks::newest(&found, &ctx.printer)?,
+            None,
+            args,
+            show.as_mut(),
+        ),
         (false, false) => newest(&found, iteration, args, show.as_mut()),
     };
     match shown {
@@ -63,7 +68,7 @@ pub fn run(args: &LogsArgs, ctx: &CommandContext, printer: &Printer) -> Result<i
 fn shown_as(args: &LogsArgs, printer: &Printer) -> Box<dyn ShowOutput> {
     match (args.raw, args.json) {
         (true, _) => Box::new(Raw::new(args)),
-        (false, true) => Box::new(Json::new()),
+        (false, true) => Box::new(JsonOutput::new()),
         (false, false) => Box::new(Human::new(args, printer)),
     }
 }
