@@ -121,6 +121,9 @@ pub enum Priority {
 }
 
 impl Priority {
+    /// All of them, the most urgent first.
+    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
+
     /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {

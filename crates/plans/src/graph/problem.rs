@@ -1,14 +1,15 @@
 //! What can be wrong with a graph, in words.
 
-use std::fmt;
+use thiserror::Error;
 
 use super::TaskId;
 use descartes_text::finding::{Place, Severity};
 
 /// One thing that is wrong with a graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     /// Tasks that wait for each other: each for the next, the last for the first.
+    #[error("dependency cycle: {}", cycle(.path, *.tangled))]
     Cycle {
         /// The shortest ring through its first task.
         path: Vec<TaskId>,
@@ -18,6 +19,7 @@ pub enum Problem {
         place: Place,
     },
     /// A task that depends on one that is not there.
+    #[error("task `{task}` depends on `{dependency}`, which does not exist")]
     UnknownDependency {
         /// The task that waits.
         task: TaskId,
@@ -27,12 +29,14 @@ pub enum Problem {
         place: Place,
     },
     /// A task that depends on itself.
+    #[error("task `{task}` depends on itself")]
     SelfDependency {
         task: TaskId,
         /// Where the dependency was written.
         place: Place,
     },
     /// Two tasks of one name.
+    #[error("the id `{task}` is already used on line {}", .first.line)]
     DuplicateId {
         task: TaskId,
         /// Where it was written first.
@@ -41,6 +45,7 @@ pub enum Problem {
         place: Place,
     },
     /// A subtask of a task that is not there.
+    #[error("task `{task}` is a subtask of `{parent}`, which does not exist")]
     UnknownParent {
         task: TaskId,
         /// The name that means nothing.
@@ -49,6 +54,7 @@ pub enum Problem {
         place: Place,
     },
     /// A task said to be done by its subtasks, of which there are none.
+    #[error("task `{task}` is expanded but has no subtasks, so it would never be worked on")]
     ExpandedWithoutSubtasks {
         task: TaskId,
         /// Where it was written.
@@ -78,44 +84,17 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cycle { path, tangled, .. } => {
-                f.write_str("dependency cycle: ")?;
-                for id in path {
-                    write!(f, "{id} → ")?;
-                }
-                write!(f, "{}", path.first().map_or("", TaskId::as_str))?;
-                match tangled - path.len() {
-                    0 => Ok(()),
-                    more => write!(f, " ({more} more tasks in overlapping cycles)"),
-                }
-            }
-            Self::UnknownDependency {
-                task, dependency, ..
-            } => {
-                write!(
-                    f,
-                    "task `{task}` depends on `{dependency}`, which does not exist"
-                )
-            }
-            Self::SelfDependency { task, .. } => write!(f, "task `{task}` depends on itself"),
-            Self::DuplicateId { task, first, .. } => {
-                write!(f, "the id `{task}` is already used on line {}", first.line)
-            }
-            Self::UnknownParent { task, parent, .. } => {
-                write!(
-                    f,
-                    "task `{task}` is a subtask of `{parent}`, which does not exist"
-                )
-            }
-            Self::ExpandedWithoutSubtasks { task, .. } => {
-                write!(
-                    f,
-                    "task `{task}` is expanded but has no subtasks, so it would never be worked on"
-                )
-            }
-        }
+fn cycle(path: &[TaskId], tangled: usize) -> String {
+    let ring: Vec<&str> = path
+        .iter()
+        .chain(path.first())
+        .map(TaskId::as_str)
+        .collect();
+    match tangled - path.len() {
+        0 => ring.join(" → "),
+        more => format!(
+            "{} ({more} more tasks in overlapping cycles)",
+            ring.join(" → ")
+        ),
     }
 }

@@ -147,6 +147,26 @@ pub(super) struct Cell<'a> {
     pub(super) parent: Option<usize>,
 }
 
+/// The task that is to be changed.
+pub(super) fn find_task(cells: &[Cell<'_>], wish: &Wish<'_>) -> Result<usize, EditError> {
+    let mut all = (0..cells.len()).filter(|slot| cells[*slot].id == wish.id);
+    match (all.next(), all.next()) {
+        (Some(task), None) => Ok(task),
+        (Some(one), Some(two)) => {
+            let (first, second) = (cells[one].line, cells[two].line);
+            Err(EditError::Twice {
+                id: wish.id.to_owned(),
+                first,
+                second,
+            })
+        }
+        (None, _) => {
+            let ids = cells.iter().map(|cell| &*cell.id);
+            Err(EditError::unknown_task(wish.tag, wish.id, ids))
+        }
+    }
+}
+
 /// Changes the task, and the parents that it completes, innermost first; answers with what differs.
 pub(super) fn cascade(
     cells: &mut [Cell<'_>],

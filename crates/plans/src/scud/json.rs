@@ -1,99 +1,63 @@
 //! Reads the older task files, which are JSON.
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::json_span::{Broken, Item, JsonScan, string};
+use super::json_span::{Members, span, string};
 use super::model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 use crate::graph::hash::{NameMap, NameSet};
 use crate::graph::{Priority, TaskStatus, natural_cmp};
 use descartes_text::finding::{self, Finding, Place};
 
 /// Where the tasks of a tag stand in a JSON file.
-pub(super) struct TagSpan {
+pub(super) struct TagSpan<'a> {
     pub(super) name: String,
     pub(super) start: usize,
-    pub(super) tasks: Vec<Item>,
+    pub(super) tasks: Vec<&'a RawValue>,
 }
 
 /// `tasks.json`: an object of tags, each an object with `tasks`.
-pub(super) fn tags_of_map(text: &str) -> Result<Vec<TagSpan>, ScudError> {
-    let mut scan = JsonScan::new(text);
-    let mut tags = Vec::new();
-    let mut without = None;
-    let whole = scan.object(|scan, key| {
-        let start = scan.here();
-        match list_in(scan)? {
-            Some(tasks) => tags.push(TagSpan {
-                name: string(text, &key).unwrap_or_default(),
-                start: key.start,
-                tasks,
-            }),
-            None => without = without.or(Some(start)),
-        }
-        Ok(())
-    });
-    whole
-        .and_then(|()| scan.end())
-        .map_err(|broken| not_whole(text, broken))?;
-    match without {
-        Some(start) => Err(no_list(text, start)),
-        None => Ok(tags),
-    }
+pub(super) fn tags_of_map(text: &str) -> Result<Vec<TagSpan<'_>>, ScudError> {
+    let Members(tags) = serde_json::from_str(text).map_err(|error| not_whole(&error))?;
+    let tag = |(key, value): (&'_ RawValue, _)| {
+        Ok(TagSpan {
+            name: string(key).into_owned(),
+            start: span(text, key).start,
+            tasks: tasks_in(text, value)?,
+        })
+    };
+    tags.into_iter().map(tag).collect()
 }
 
 /// `{tag}.json`: an object with `tasks`, or the list alone.
-pub(super) fn tag_of_file(text: &str, tag: &str) -> Result<TagSpan, ScudError> {
-    let mut scan = JsonScan::new(text);
-    let start = scan.here();
-    let read = list_in(&mut scan).and_then(|tasks| scan.end().map(|()| tasks));
-    let tasks = read.map_err(|broken| not_whole(text, broken))?;
+pub(super) fn tag_of_file<'a>(text: &'a str, tag: &str) -> Result<TagSpan<'a>, ScudError> {
+    let whole = serde_json::from_str(text).map_err(|error| not_whole(&error))?;
     Ok(TagSpan {
         name: tag.to_owned(),
-        start,
-        tasks: tasks.ok_or_else(|| no_list(text, start))?,
+        start: span(text, whole).start,
+        tasks: tasks_in(text, whole)?,
     })
 }
 
-/// The tasks in the next value: it is their list, or an object that holds it.
-fn list_in(scan: &mut JsonScan<'_>) -> Result<Option<Vec<Item>>, Broken> {
-    match scan.peek() {
-        Some(b'[') => scan.list().map(Some),
-        Some(b'{') => {
-            let mut tasks = None;
-            scan.object(|scan, key| {
-                // The last member of a name counts, as for other readers.
-                let is_tasks = scan.is_named(&key, "tasks");
-                if is_tasks && scan.peek() == Some(b'[') {
-                    tasks = Some(scan.list()?);
-                    return Ok(());
-                }
-                if is_tasks {
-                    tasks = None;
-                }
-                scan.value().map(|_| ())
-            })?;
-            Ok(tasks)
-        }
-        _ => scan.value().map(|_| None),
-    }
+/// The tasks in a value: it is their list, or an object that holds it.
+fn tasks_in<'a>(text: &str, value: &'a RawValue) -> Result<Vec<&'a RawValue>, ScudError> {
+    let list = match Members::of(value) {
+        Some(members) => members.get("tasks"),
+        None => Some(value),
+    };
+    let tasks = list.and_then(|list| serde_json::from_str(list.get()).ok());
+    tasks.ok_or_else(|| ScudError {
+        line: LineCounter::new(text).line_at(span(text, value).start),
+        message: "expected a tag with a list `tasks`".to_owned(),
+    })
 }
 
-fn not_whole(text: &str, broken: Broken) -> ScudError {
-    let line = line_at(text, broken.at.min(text.len()));
+fn not_whole(error: &serde_json::Error) -> ScudError {
     let message = "not valid JSON: the file is truncated or was edited by mistake".to_owned();
-    ScudError { line, message }
-}
-
-fn no_list(text: &str, at: usize) -> ScudError {
-    let message = "expected a tag with a list `tasks`".to_owned();
     ScudError {
-        line: line_at(text, at),
+        line: error.line().max(1) as u32,
         message,
     }
-}
-
-fn line_at(text: &str, at: usize) -> u32 {
-    memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count() as u32 + 1
 }
 
 pub(super) fn parse_tag_map(text: &str) -> Result<ScudFile, ScudError> {
@@ -115,25 +79,21 @@ pub(super) fn parse_one_tag(text: &str, tag: &str) -> Result<ScudFile, ScudError
     Ok(file)
 }
 
-fn read_file(text: &str, spans: Vec<TagSpan>) -> ScudFile {
+fn read_file(text: &str, spans: Vec<TagSpan<'_>>) -> ScudFile {
     let mut file = ScudFile::default();
-    let mut counter = LineCounter {
-        text,
-        at: 0,
-        line: 1,
-    };
-    for span in spans {
-        let line = counter.line_at(span.start);
-        let mut tasks = Vec::with_capacity(span.tasks.len());
-        for task in span.tasks {
-            let line = counter.line_at(task.span.start);
-            let json = serde_json::from_str(&text[task.span]).unwrap_or(Value::Null);
+    let mut counter = LineCounter::new(text);
+    for tag in spans {
+        let line = counter.line_at(tag.start);
+        let mut tasks = Vec::with_capacity(tag.tasks.len());
+        for task in tag.tasks {
+            let line = counter.line_at(span(text, task).start);
+            let json = serde_json::from_str(task.get()).unwrap_or(Value::Null);
             tasks.extend(read_task(&json, line, &mut file.findings));
         }
         link_families(&mut tasks);
         tasks.sort_by(|a, b| natural_cmp(&a.id, &b.id));
         file.tags.push(ScudTag {
-            name: span.name,
+            name: tag.name,
             line,
             tasks,
             is_pipeline: false,
@@ -144,14 +104,22 @@ fn read_file(text: &str, spans: Vec<TagSpan>) -> ScudFile {
 }
 
 /// Counts lines while moving forward, so that a long file is read once.
-struct LineCounter<'a> {
+pub(super) struct LineCounter<'a> {
     text: &'a str,
     at: usize,
     line: u32,
 }
 
-impl LineCounter<'_> {
-    fn line_at(&mut self, at: usize) -> u32 {
+impl<'a> LineCounter<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            line: 1,
+        }
+    }
+
+    pub(super) fn line_at(&mut self, at: usize) -> u32 {
         let between = self.text.as_bytes().get(self.at..at).unwrap_or_default();
         self.line += memchr::memchr_iter(b'\n', between).count() as u32;
         self.at = self.at.max(at);
@@ -271,12 +239,6 @@ fn text_of(json: &Value, name: &str) -> Option<String> {
 }
 
 fn priority_of(word: &str) -> Option<Priority> {
-    let all = [
-        Priority::Critical,
-        Priority::High,
-        Priority::Medium,
-        Priority::Low,
-    ];
-    all.into_iter()
-        .find(|priority| priority.word().eq_ignore_ascii_case(word.trim()))
+    let mut all = Priority::ALL.into_iter();
+    all.find(|priority| priority.word().eq_ignore_ascii_case(word.trim()))
 }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Form;
-use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, splice};
-use super::json::{TagSpan, id_of, tag_of_file, tags_of_map};
-use super::json_span::{Member, Span, key_text};
+use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, find_task, splice};
+use super::json::{LineCounter, TagSpan, id_of, tag_of_file, tags_of_map};
+use super::json_span::{Members, span};
 use super::model::ScudError;
 use crate::graph::TaskStatus;
 use crate::graph::hash::NameMap;
@@ -16,12 +17,12 @@ use crate::graph::hash::NameMap;
 /// Where a task's status and time stand.
 struct StatusPlaces {
     status: ValuePlace,
-    updated: Option<Span>,
+    updated: Option<Range<usize>>,
 }
 
 /// The place of a value, or the place where it can be added.
 enum ValuePlace {
-    Value(Span),
+    Value(Range<usize>),
     /// Just behind the brace that opens the task.
     Missing(usize),
 }
@@ -52,7 +53,7 @@ pub(super) fn set_status(text: &str, form: &Form, wish: &Wish<'_>) -> Result<Scu
     })
 }
 
-fn find_tag(text: &str, form: &Form, tag: &str) -> Result<TagSpan, EditError> {
+fn find_tag<'a>(text: &'a str, form: &Form, tag: &str) -> Result<TagSpan<'a>, EditError> {
     let unreadable = |ScudError { line, message }| EditError::Unreadable { line, message };
     let tags = match form {
         Form::OneTag { tag } => vec![tag_of_file(text, tag).map_err(unreadable)?],
@@ -68,51 +69,41 @@ fn find_tag(text: &str, form: &Form, tag: &str) -> Result<TagSpan, EditError> {
 
 type Cells<'a> = (Vec<Cell<'a>>, Vec<StatusPlaces>);
 
-fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> {
+fn read_cells<'a>(text: &'a str, tag: &TagSpan<'a>) -> Result<Cells<'a>, EditError> {
     let mut cells = Vec::with_capacity(tag.tasks.len());
     let mut places = Vec::with_capacity(tag.tasks.len());
     let mut family = Vec::new();
-    let mut lines = (0_usize, 1_u32);
+    let mut counter = LineCounter::new(text);
     for task in &tag.tasks {
-        let span = &task.span;
-        let between = &text.as_bytes()[lines.0..span.start];
-        let line = lines.1 + memchr::memchr_iter(b'\n', between).count() as u32;
-        lines = (span.start, line);
-        let broken = || EditError::Unreadable {
+        let start = span(text, task).start;
+        let line = counter.line_at(start);
+        let members = Members::of(task).ok_or_else(|| EditError::Unreadable {
             line,
             message: "expected a task".to_owned(),
-        };
-        let entries = task.members.as_deref().ok_or_else(broken)?;
-        let found = TaskMembers::of(text, entries);
-        let raw = |span: &Option<Span>| span.clone().map(|span| &text[span]);
-        let Some(id) = raw(&found.id).and_then(plain) else {
+        })?;
+        let plain = |name| members.get(name).and_then(plain);
+        let Some(id) = plain("id") else {
             continue;
         };
-        let status = raw(&found.status)
-            .and_then(plain)
-            .and_then(|word| TaskStatus::from_word(&word));
-        let whole = raw(&found.parent).and_then(plain);
+        let whole = plain("parent_id");
         family.extend(whole.map(|whole| (id.to_string(), whole.into_owned())));
-        let parts = raw(&found.subtasks).and_then(|list| serde_json::from_str::<Value>(list).ok());
-        let parts = parts
-            .iter()
-            .filter_map(Value::as_array)
-            .flatten()
-            .filter_map(id_of);
+        let parts: Vec<Value> = members
+            .get("subtasks")
+            .and_then(|list| serde_json::from_str(list.get()).ok())
+            .unwrap_or_default();
+        let parts = parts.iter().filter_map(id_of);
         family.extend(parts.map(|part| (part, id.to_string())));
+        let status = plain("status").and_then(|word| TaskStatus::from_word(&word));
         cells.push(Cell {
             id,
             line,
             status: status.unwrap_or_default(),
             parent: None,
         });
+        let place = |name| members.get(name).map(|value| span(text, value));
         places.push(StatusPlaces {
-            status: found
-                .status
-                .map_or(ValuePlace::Missing(span.start + 1), ValuePlace::Value),
-            updated: found
-                .updated
-                .filter(|span| text.as_bytes()[span.start] == b'"'),
+            status: place("status").map_or(ValuePlace::Missing(start + 1), ValuePlace::Value),
+            updated: place("updated_at").filter(|place| text[place.start..].starts_with('"')),
         });
     }
     if !family.is_empty() {
@@ -121,37 +112,9 @@ fn read_cells<'a>(text: &'a str, tag: &TagSpan) -> Result<Cells<'a>, EditError> 
     Ok((cells, places))
 }
 
-/// The members of a task that an edit needs; of two with one name the last, as JSON readers take
-/// it.
-#[derive(Default)]
-struct TaskMembers {
-    id: Option<Span>,
-    status: Option<Span>,
-    parent: Option<Span>,
-    subtasks: Option<Span>,
-    updated: Option<Span>,
-}
-
-impl TaskMembers {
-    fn of(text: &str, members: &[Member]) -> Self {
-        let mut found = Self::default();
-        for (key, value) in members {
-            let slot = match &*key_text(text, key) {
-                "id" => &mut found.id,
-                "status" => &mut found.status,
-                "parent_id" => &mut found.parent,
-                "subtasks" => &mut found.subtasks,
-                "updated_at" => &mut found.updated,
-                _ => continue,
-            };
-            *slot = Some(value.clone());
-        }
-        found
-    }
-}
-
 /// A string or number as text; most are as they stand in the file.
-fn plain(raw: &str) -> Option<Cow<'_, str>> {
+fn plain(value: &RawValue) -> Option<Cow<'_, str>> {
+    let raw = value.get();
     let inner = raw
         .strip_prefix('"')
         .and_then(|inner| inner.strip_suffix('"'));
@@ -176,25 +139,6 @@ fn link(cells: &mut [Cell<'_>], family: &[(String, String)]) {
     for (part, whole) in family {
         if let (Some(part), Some(whole)) = (slots.get(part), slots.get(whole)) {
             cells[*part].parent.get_or_insert(*whole);
-        }
-    }
-}
-
-fn find_task(cells: &[Cell<'_>], wish: &Wish<'_>) -> Result<usize, EditError> {
-    let mut all = (0..cells.len()).filter(|slot| cells[*slot].id == wish.id);
-    match (all.next(), all.next()) {
-        (Some(task), None) => Ok(task),
-        (Some(one), Some(two)) => {
-            let (first, second) = (cells[one].line, cells[two].line);
-            Err(EditError::Twice {
-                id: wish.id.to_owned(),
-                first,
-                second,
-            })
-        }
-        (None, _) => {
-            let ids = cells.iter().map(|cell| &*cell.id);
-            Err(EditError::unknown_task(wish.tag, wish.id, ids))
         }
     }
 }

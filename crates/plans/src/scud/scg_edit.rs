@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, splice};
+use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, find_task, splice};
 use super::rows::{status_letter, status_of_cell};
 use super::scan::{Scanner, ScgItem, Section, cells, split_parent};
 use crate::graph::hash::NameMap;
@@ -20,7 +20,7 @@ struct TagPart<'a> {
 
 pub(super) fn set_status(text: &str, wish: &Wish<'_>) -> Result<ScudEdit, EditError> {
     let mut part = find_tag(text, wish.tag)?;
-    let task = find_task(&part, wish)?;
+    let task = find_task(&part.cells, wish)?;
     wish.check(part.cells[task].status)?;
     let family = std::mem::take(&mut part.parents);
     if !family.is_empty() {
@@ -124,25 +124,6 @@ impl<'a> TagPart<'a> {
             parent: None,
         });
         self.places.push(start + place.start..start + place.end);
-    }
-}
-
-fn find_task(part: &TagPart<'_>, wish: &Wish<'_>) -> Result<usize, EditError> {
-    let mut all = (0..part.cells.len()).filter(|slot| part.cells[*slot].id == wish.id);
-    match (all.next(), all.next()) {
-        (Some(task), None) => Ok(task),
-        (Some(one), Some(two)) => {
-            let (first, second) = (part.cells[one].line, part.cells[two].line);
-            Err(EditError::Twice {
-                id: wish.id.to_owned(),
-                first,
-                second,
-            })
-        }
-        (None, _) => {
-            let ids = part.cells.iter().map(|cell| &*cell.id);
-            Err(EditError::unknown_task(wish.tag, wish.id, ids))
-        }
     }
 }
 
