@@ -90,38 +90,8 @@ fn is_timestamp(word: &str) -> bool {
             .all(|b| b.is_ascii_digit() || b"-:.tz+".contains(&b))
 }
 
-const MARKERS: [&str; 27] = [
-    "error:",
-    "error (",
-    "error -",
-    "[error]",
-    "api error",
-    "[api error",
-    "fatal:",
-    "fatal error",
-    "panic:",
-    "exceeded retry limit",
-    "unexpected status",
-    "unexpected error",
-    "unexpected critical error",
-    "an unexpected critical error",
-    "stream error",
-    "stream disconnected",
-    "stream closed",
-    "request rejected",
-    "request failed",
-    "reconnecting...",
-    "failed to get response",
-    "failed to authenticate",
-    "failed to connect",
-    "failed to send request",
-    "error when talking to",
-    "error sending request",
-    "http error",
-];
-
 fn is_error(norm: &str) -> bool {
-    MARKERS.iter().any(|marker| norm.starts_with(marker))
+    phrases::begins(norm, &phrases::PHRASES.error_lines)
         || is_attempt(norm)
         || is_named_error(norm)
         || is_status_line(norm)

@@ -69,13 +69,6 @@ pub enum LimitKind {
     Login,
 }
 
-impl LimitKind {
-    /// Whether waiting can help.
-    pub fn is_passing(self) -> bool {
-        self != Self::Login
-    }
-}
-
 /// Whether free text says that the provider hinders the agent, and until when.
 ///
 /// Prose about limits is not taken for a limit: a line must begin like an error message, or

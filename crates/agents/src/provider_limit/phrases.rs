@@ -1,153 +1,47 @@
-//! The words by which limits, overloads, broken networks and wrong logins are told.
-//!
-//! All of them are compared with normalized text: lower case, plain apostrophes.
+//! Whether a text tells of a limit, an overload, a broken network or a wrong login, by the words
+//! in `phrases.toml`. Texts are normalized.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::LimitKind;
 
-const LOGIN: &[&str] = &[
-    "invalid api key",
-    "incorrect api key",
-    "api key not valid",
-    "api_key_invalid",
-    "invalid x-api-key",
-    "invalid_api_key",
-    "authentication_error",
-    "authentication_failed",
-    "authentication failed",
-    "failed to authenticate",
-    "please run /login",
-    "run /login",
-    "not logged in",
-    "not authenticated",
-    "unauthorized",
-    "unauthenticated",
-    "oauth token has expired",
-    "oauth token revoked",
-    "oauth session expired",
-    "token has expired",
-    "invalid bearer token",
-    "invalid credentials",
-    "no credentials found",
-    "invalid auth method",
-    "please set an auth method",
-    "no api key",
-    "missing api key",
-    "api key is required",
-    "api key required",
-    "missing environment variable: `",
-    "login required",
-    "please log in",
-    "please sign in",
-    "must be logged in",
-    "organization has been disabled",
-    "account has been disabled",
-];
+/// Lists of words, as `phrases.toml` has them.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Phrases {
+    login: Vec<String>,
+    usage: Vec<String>,
+    rate: Vec<String>,
+    overload: Vec<String>,
+    network: Vec<String>,
+    addresses: Vec<String>,
+    addresses_whole: Vec<String>,
+    qualifiers: Vec<String>,
+    goes_on: Vec<String>,
+    status_before: Vec<String>,
+    pub error_lines: Vec<String>,
+}
 
-const USAGE: &[&str] = &[
-    "usage limit reached",
-    "usage limit has been reached",
-    "usage_limit_reached",
-    "usage limit exceeded",
-    "insufficient_quota",
-    "insufficient quota",
-    "quota exceeded",
-    "quota_exceeded",
-    "exceeded your current quota",
-    "exhausted your daily quota",
-    "exhausted your capacity",
-    "hit your limit",
-    "hit your usage limit",
-    "hit your session limit",
-    "hit your weekly limit",
-    "reached your usage limit",
-    "5-hour limit reached",
-    "weekly limit reached",
-    "session limit reached",
-    "out of extra usage",
-    "out of credits",
-    "credit balance is too low",
-    "billing_hard_limit_reached",
-    "spending limit",
-    "terminalquotaerror",
-];
+pub(super) static PHRASES: LazyLock<Phrases> =
+    LazyLock::new(|| toml::from_str(include_str!("phrases.toml")).unwrap_or_default());
 
-const RATE: &[&str] = &[
-    "rate limit",
-    "rate_limit",
-    "rate-limit",
-    "ratelimit",
-    "rate limited",
-    "too many requests",
-    "too_many_requests",
-    "resource has been exhausted",
-    "resource_exhausted",
-    "retryablequotaerror",
-    "throttlingexception",
-];
-
-const OVERLOAD: &[&str] = &[
-    "overloaded",
-    "overloaded_error",
-    "internal server error",
-    "internal_server_error",
-    "server_error",
-    "bad gateway",
-    "service unavailable",
-    "gateway timeout",
-    "experiencing high demand",
-    "the server had an error",
-    "an internal error has occurred",
-    "temporarily unavailable",
-    "server is busy",
-    "no capacity available",
-    "at capacity",
-];
-
-const NETWORK: &[&str] = &[
-    "econnrefused",
-    "econnreset",
-    "enotfound",
-    "etimedout",
-    "epipe",
-    "eai_again",
-    "enetunreach",
-    "ehostunreach",
-    "connection error",
-    "connection refused",
-    "connection reset",
-    "connection closed",
-    "connection timed out",
-    "connect error",
-    "fetch failed",
-    "network error",
-    "socket hang up",
-    "stream disconnected",
-    "stream closed before",
-    "stream ended without",
-    "model stream ended",
-    "error sending request",
-    "error trying to connect",
-    "unable to connect",
-    "could not connect",
-    "dns error",
-    "getaddrinfo",
-    "request timed out",
-    "timed out waiting",
-    "operation timed out",
-    "idle timeout",
-    "connection dropped",
-    "malformed response",
-    "incomplete json segment",
-];
-
-/// In the order of what they say when several stand in one message.
-const INSIDE: [(LimitKind, &[&str]); 5] = [
-    (LimitKind::Login, LOGIN),
-    (LimitKind::Usage, USAGE),
-    (LimitKind::Rate, RATE),
-    (LimitKind::Overload, OVERLOAD),
-    (LimitKind::Network, NETWORK),
-];
+impl Phrases {
+    /// The first kind with a phrase that is found, in the order of what they say when several stand
+    /// in one message.
+    fn kind(&self, is_found: impl Fn(&str) -> bool) -> Option<LimitKind> {
+        let kinds = [
+            (LimitKind::Login, &self.login),
+            (LimitKind::Usage, &self.usage),
+            (LimitKind::Rate, &self.rate),
+            (LimitKind::Overload, &self.overload),
+            (LimitKind::Network, &self.network),
+        ];
+        let found = |(_, phrases): &(_, &Vec<String>)| phrases.iter().any(|one| is_found(one));
+        kinds.into_iter().find(found).map(|(kind, _)| kind)
+    }
+}
 
 /// What an error's line tells of: the words may stand anywhere in it, as whole words.
 pub(super) fn inside(norm: &str) -> Option<LimitKind> {
@@ -155,12 +49,7 @@ pub(super) fn inside(norm: &str) -> Option<LimitKind> {
     if norm.contains("disk quota") || norm.contains("edquot") {
         return None;
     }
-    INSIDE.iter().find_map(|(kind, phrases)| {
-        phrases
-            .iter()
-            .any(|phrase| has_words(norm, phrase))
-            .then_some(*kind)
-    })
+    PHRASES.kind(|phrase| has_words(norm, phrase))
 }
 
 fn has_words(text: &str, phrase: &str) -> bool {
@@ -175,41 +64,11 @@ fn has_words(text: &str, phrase: &str) -> bool {
 /// or goes on as such statements do. "Rate limit reached handler added" is none.
 pub(super) fn statement(norm: &str) -> Option<LimitKind> {
     let norm = norm.trim_start();
-    addressed(norm).or_else(|| limit_reached(norm)).or_else(|| {
-        INSIDE.iter().find_map(|(kind, phrases)| {
-            phrases
-                .iter()
-                .any(|phrase| norm.strip_prefix(phrase).is_some_and(ends_or_goes_on))
-                .then_some(*kind)
-        })
-    })
+    let states = |phrase: &str| norm.strip_prefix(phrase).is_some_and(ends_or_goes_on);
+    addressed(norm)
+        .or_else(|| limit_reached(norm))
+        .or_else(|| PHRASES.kind(states))
 }
-
-const ADDRESSES: [&str; 12] = [
-    "you've hit your",
-    "you have hit your",
-    "you've reached your",
-    "you have reached your",
-    "you've exceeded your",
-    "you have exceeded your",
-    "you exceeded your",
-    "you've exhausted your",
-    "you have exhausted your",
-    "you've used up your",
-    "you've used all your",
-    "your account has reached",
-];
-
-const ADDRESSES_WHOLE: [&str; 8] = [
-    "you're out of extra usage",
-    "you are out of extra usage",
-    "you're out of credits",
-    "your limit will reset",
-    "your quota will reset",
-    "your credit balance is too low",
-    "you are being rate limited",
-    "you have been rate limited",
-];
 
 pub(super) fn is_second_person(norm: &str) -> bool {
     addressed(norm).is_some()
@@ -224,12 +83,9 @@ fn addressed(norm: &str) -> Option<LimitKind> {
             .unwrap_or(rest);
         clause.len() <= 60 && what.iter().any(|word| has_words(clause, word))
     };
-    let by_name = ADDRESSES
-        .iter()
-        .filter_map(|start| norm.strip_prefix(start))
-        .any(near);
-    let whole = ADDRESSES_WHOLE.iter().any(|start| norm.starts_with(start));
-    if !(by_name || whole) {
+    let mut addresses = PHRASES.addresses.iter();
+    let by_name = addresses.any(|start| norm.strip_prefix(&**start).is_some_and(near));
+    if !by_name && !begins(norm, &PHRASES.addresses_whole) {
         return None;
     }
     let head = norm.split(['.', '·']).next().unwrap_or(norm);
@@ -240,45 +96,6 @@ fn addressed(norm: &str) -> Option<LimitKind> {
     };
     Some(kind)
 }
-
-const QUALIFIERS: [&str; 36] = [
-    "claude",
-    "ai",
-    "usage",
-    "session",
-    "weekly",
-    "daily",
-    "monthly",
-    "hourly",
-    "5-hour",
-    "five-hour",
-    "5h",
-    "7-day",
-    "opus",
-    "sonnet",
-    "haiku",
-    "pro",
-    "max",
-    "plan",
-    "api",
-    "rate",
-    "request",
-    "requests",
-    "token",
-    "tokens",
-    "your",
-    "the",
-    "model",
-    "credit",
-    "spending",
-    "message",
-    "account",
-    "organization",
-    "free",
-    "team",
-    "codex",
-    "gemini",
-];
 
 /// `5-hour limit reached …`, `Claude AI usage limit reached|…`, `the quota has been exceeded`.
 fn limit_reached(norm: &str) -> Option<LimitKind> {
@@ -297,7 +114,7 @@ fn limit_reached(norm: &str) -> Option<LimitKind> {
             let ended = reached.iter().filter_map(|verb| after.strip_prefix(verb));
             return ended.into_iter().any(ends_or_goes_on).then_some(kind);
         }
-        if !QUALIFIERS.contains(&word) {
+        if !PHRASES.qualifiers.iter().any(|known| known == word) {
             return None;
         }
         if ["rate", "request", "requests", "token", "tokens"].contains(&word) {
@@ -308,10 +125,6 @@ fn limit_reached(norm: &str) -> Option<LimitKind> {
     None
 }
 
-const GOES_ON: [&str; 10] = [
-    "for ", "resets", "reset ", "until ", "please ", "try ", "upgrade ", "or try ", "in ", "at ",
-];
-
 fn ends_or_goes_on(rest: &str) -> bool {
     let rest = match rest.strip_prefix(' ') {
         Some(rest) => rest,
@@ -320,26 +133,13 @@ fn ends_or_goes_on(rest: &str) -> bool {
     };
     rest.is_empty()
         || rest.starts_with(['·', '∙', '•', '|', '—', '–', '-', '(', '['])
-        || GOES_ON.iter().any(|next| rest.starts_with(next))
+        || begins(rest, &PHRASES.goes_on)
 }
 
-const STATUS_BEFORE: [&str; 15] = [
-    "api error: ",
-    "api error ",
-    "status ",
-    "status: ",
-    "status code ",
-    "status code: ",
-    "statuscode: ",
-    "\"code\":",
-    "\"code\": ",
-    "code: ",
-    "error ",
-    "error: ",
-    "http ",
-    "rejected (",
-    "last error: ",
-];
+/// Whether a text begins with one of these.
+pub(super) fn begins(text: &str, starts: &[String]) -> bool {
+    starts.iter().any(|start| text.starts_with(start))
+}
 
 /// An HTTP status of 400 or above that an error message names.
 pub(super) fn http_status(norm: &str) -> Option<u16> {
@@ -350,8 +150,8 @@ pub(super) fn http_status(norm: &str) -> Option<u16> {
         (whole && (400..600).contains(&status)).then_some(status)
     };
     number(norm).or_else(|| {
-        STATUS_BEFORE.iter().find_map(|before| {
-            norm.match_indices(before)
+        PHRASES.status_before.iter().find_map(|before| {
+            norm.match_indices(&**before)
                 .find_map(|(at, _)| number(&norm[at + before.len()..]))
         })
     })
