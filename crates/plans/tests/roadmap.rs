@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use descartes_plans::graph::{OnFail, Proof, TaskStatus};
 use descartes_plans::roadmap::{
-    self, CheckMark, Defaults, EditError, KNOWN_KEYS, NewTask, Roadmap, append_task, mark_of,
+    self, CheckMark, Defaults, EditError, NewTask, Roadmap, append_task, known_keys, mark_of,
     set_mark, tick,
 };
 use descartes_text::finding::{Severity, has_errors};
@@ -175,7 +175,7 @@ fn each_of_the_older_dialects_keys_is_known() {
         ("sync_github", "true"),
     ];
     for (key, value) in upstream {
-        assert!(KNOWN_KEYS.contains(&key), "{key}");
+        assert!(known_keys().any(|known| known == key), "{key}");
         let text = format!("## Tasks\n- [ ] **a**: b\n  - {key}: {value}\n");
         let findings = roadmap::check(&text);
         assert!(
@@ -187,8 +187,8 @@ fn each_of_the_older_dialects_keys_is_known() {
         let keys = format!("{:?}", roadmap::parse(&text).tasks[0].keys);
         assert_ne!(
             keys == format!("{:?}", roadmap::Keys::default()),
-            key != "depends",
-            "{key} is stored"
+            key != "depends" && findings.is_empty(),
+            "{key} is stored where it has an effect"
         );
     }
 }

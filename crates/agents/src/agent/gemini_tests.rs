@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::agent::testing::{call, events, read, summary, text};
+use crate::agent::testing::{call, events, failed_tools, read, summary, text};
 use crate::agent::{ResultState, StreamKind};
 use crate::provider_limit::LimitKind;
 
@@ -138,7 +138,7 @@ fn denied_tools_are_told() {
     let stream = r#"{"type":"tool_use","tool_name":"write_file","tool_id":"c1","parameters":{"file_path":"a"}}
 {"type":"tool_result","tool_id":"c1","status":"error","error":{"type":"x","message":"Tool execution denied by policy."}}"#;
     let got = summary(GEMINI, stream);
-    assert_eq!((got.denied, got.tool_failures), (1, 1));
+    assert_eq!((got.denials.len(), failed_tools(GEMINI, stream)), (1, 1));
     assert_eq!(got.denials[0].rule, "write_file");
 }
 

@@ -1,7 +1,5 @@
 //! The message that an agent is writing, its end kept in bounded memory.
 
-use serde::{Deserialize, Serialize};
-
 use super::Piece;
 use super::search::MessageSearch;
 
@@ -11,12 +9,11 @@ const KEPT: usize = 256 * 1024;
 const CUT: &str = "[cut] ";
 
 /// A message joined from its pieces.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Message {
     text: String,
     /// A block was ended: what comes next begins a line.
     ended: bool,
-    #[serde(skip)]
     search: OptionalSearch,
 }
 

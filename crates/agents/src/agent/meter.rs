@@ -1,13 +1,10 @@
 //! What a run has used, from what its agent told.
 
-use serde::{Deserialize, Serialize};
-
 use super::event::{AgentEvent, UsageScope};
 use super::usage::{MicroUsd, Usage};
 
 /// Adds up what a run tells of its use, on the way and at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Meter {
     steps_usage: Usage,
     steps_cost: Option<MicroUsd>,

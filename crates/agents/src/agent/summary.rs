@@ -1,10 +1,8 @@
 //! What a run comes to: a fold over the events of its stream.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
-use serde::{Deserialize, Serialize};
 
 use super::message::Message;
 use super::search::MessageSearch;
@@ -17,8 +15,7 @@ const DENIALS_KEPT: usize = 32;
 const STATEMENT_BYTES: usize = 300;
 
 /// How the agent itself says that its run ended.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ResultState {
     /// It said that all went well.
     Ok,
@@ -29,53 +26,30 @@ pub enum ResultState {
 }
 
 /// All that a loop has to know of one run of an agent. Memory is bounded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSummary {
-    /// The agent's own name for its session.
-    pub session: Option<String>,
     /// The model it says it uses.
     pub model: Option<String>,
-    /// The agent's version.
-    pub version: Option<String>,
     /// Tool calls made.
     pub tool_calls: u64,
-    /// Tool calls that failed.
-    pub tool_failures: u64,
-    /// The last tool call that has not answered, as one line.
-    pub running_tool: Option<String>,
-    /// Retries that the agent made by itself.
-    pub retries: u64,
-    /// How long the agent said it waits before its next try, until it goes on.
-    pub waiting: Option<Duration>,
     /// Requests in a row that brought neither text nor a tool call.
     pub empty_steps: u32,
     /// Requests in a row that brought the same words again, and no tool call.
     pub same_steps: u32,
     /// How often the conversation was too long since the last tool call.
     pub overflows: u32,
-    /// Turns, as the agent counts them.
-    pub turns: Option<u64>,
     /// Denied tool calls, the first of them.
     pub denials: Vec<Denial>,
-    /// How many tool calls were denied.
-    pub denied: u64,
-    /// A limit that is near.
-    pub limit_warning: Option<LimitTold>,
     /// What could not be read.
     pub trouble: Trouble,
     final_message: Message,
     message: Option<u32>,
-    running: Option<String>,
     spoke: bool,
-    result: Option<Ending>,
+    result: Option<Result<(), Failure>>,
     failure: Option<Failure>,
     limit: Option<LimitTold>,
-    #[serde(flatten)]
     meter: Meter,
-    #[serde(skip)]
     step_hash: StepHash,
-    #[serde(skip)]
     last_step: Option<u64>,
 }
 
@@ -103,12 +77,6 @@ impl PartialEq for StepHash {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Ending {
-    Ok,
-    Error(Failure),
-}
-
 impl RunSummary {
     /// An empty one that searches the final message for the promises of `spec`.
     pub fn searching(spec: &PromiseSpec) -> Self {
@@ -127,10 +95,8 @@ impl RunSummary {
     pub fn push(&mut self, event: &AgentEvent) {
         self.meter.push(event);
         match event {
-            AgentEvent::Session { id, model, version } => {
-                keep_newer(&mut self.session, id);
-                keep_newer(&mut self.model, model);
-                keep_newer(&mut self.version, version);
+            AgentEvent::Session { model, .. } => {
+                self.model = model.clone().or(self.model.take());
             }
             AgentEvent::Step => {
                 self.empty_steps = self.empty_steps.saturating_add(1);
@@ -148,31 +114,15 @@ impl RunSummary {
                 self.step_hash.write(text);
                 self.spoke |= !text.trim().is_empty();
             }
-            AgentEvent::ToolCall { id, summary, .. } => {
+            AgentEvent::ToolCall { .. } => {
                 self.goes_on();
                 (self.same_steps, self.overflows) = (0, 0);
                 (self.step_hash, self.last_step) = (StepHash::default(), None);
                 self.tool_calls += 1;
-                self.running = Some(id.clone());
-                self.running_tool = Some(summary.clone());
             }
-            AgentEvent::ToolResult { id, outcome, .. } => {
-                self.tool_failures += u64::from(!outcome.is_ok());
-                if self.running.as_ref() == Some(id) {
-                    (self.running, self.running_tool) = (None, None);
-                }
-            }
-            AgentEvent::Retry { after, .. } => {
-                self.retries += 1;
-                self.waiting = *after;
-            }
-            AgentEvent::LimitWarning { told, .. } => self.limit_warning = Some(told.clone()),
             AgentEvent::Limit { told } => self.limit = Some(told.clone()),
-            AgentEvent::Denied(denial) => {
-                self.denied += 1;
-                if self.denials.len() < DENIALS_KEPT {
-                    self.denials.push(denial.clone());
-                }
+            AgentEvent::Denied(denial) if self.denials.len() < DENIALS_KEPT => {
+                self.denials.push(denial.clone());
             }
             AgentEvent::Failed(failure) => {
                 let overflow = failure.kind == FailureKind::ContextTooLong;
@@ -181,12 +131,7 @@ impl RunSummary {
                 self.result = None;
             }
             AgentEvent::Result(result) => self.end(result),
-            AgentEvent::Usage { .. }
-            | AgentEvent::Thinking { .. }
-            | AgentEvent::Subagent { .. }
-            | AgentEvent::Warning { .. }
-            | AgentEvent::Noise { .. }
-            | AgentEvent::Unknown { .. } => {}
+            _ => {}
         }
     }
 
@@ -220,10 +165,8 @@ impl RunSummary {
     /// result where it told no other.
     pub fn result(&self) -> ResultState {
         match (&self.result, &self.failure) {
-            (Some(Ending::Ok), _) => ResultState::Ok,
-            (Some(Ending::Error(failure)), _) | (None, Some(failure)) => {
-                ResultState::Error(failure.clone())
-            }
+            (Some(Ok(())), _) => ResultState::Ok,
+            (Some(Err(failure)), _) | (None, Some(failure)) => ResultState::Error(failure.clone()),
             (None, None) => ResultState::Missing,
         }
     }
@@ -278,7 +221,6 @@ impl RunSummary {
     /// The agent works: what was told before as failed or ended is no longer the last word.
     fn goes_on(&mut self) {
         self.empty_steps = 0;
-        self.waiting = None;
         self.result = None;
         self.failure = None;
         self.limit = None;
@@ -304,10 +246,9 @@ impl RunSummary {
     }
 
     fn end(&mut self, result: &RunResult) {
-        self.turns = result.turns.or(self.turns);
         self.result = Some(match (&result.error, &self.failure) {
-            (None, _) => Ending::Ok,
-            (Some(error), told) => Ending::Error(fuller(error, told.as_ref())),
+            (None, _) => Ok(()),
+            (Some(error), told) => Err(fuller(error, told.as_ref())),
         });
         if let (None, Some(text)) = (&result.error, &result.text) {
             self.take_final(text);
@@ -327,12 +268,6 @@ impl RunSummary {
             self.final_message.replace(text);
             self.message = None;
         }
-    }
-}
-
-fn keep_newer(known: &mut Option<String>, told: &Option<String>) {
-    if told.is_some() {
-        known.clone_from(told);
     }
 }
 

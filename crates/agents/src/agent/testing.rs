@@ -27,6 +27,13 @@ pub(super) fn summary(kind: StreamKind, stream: &str) -> RunSummary {
     summary
 }
 
+/// How many tools failed.
+pub(super) fn failed_tools(kind: StreamKind, stream: &str) -> usize {
+    let (events, _) = read(kind, stream);
+    let failed = |event: &&AgentEvent| matches!(event, AgentEvent::ToolResult { outcome, .. } if !outcome.is_ok());
+    events.iter().filter(failed).count()
+}
+
 pub(super) fn text(message: u32, piece: Piece, text: &str) -> AgentEvent {
     AgentEvent::Text {
         message,

@@ -1,12 +1,9 @@
 //! What a parser could not read, counted.
 
-use serde::{Deserialize, Serialize};
-
 const KINDS_KEPT: usize = 8;
 
 /// Counts of what a stream held beyond what its parser knows. It goes on all the same.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Trouble {
     /// Lines that begin like JSON and are none (torn, truncated, wrong shape).
     pub bad_lines: u64,

@@ -107,11 +107,6 @@ impl Plan {
         &self.graph
     }
 
-    /// The graph again, to be changed and planned anew.
-    pub fn into_graph(self) -> TaskGraph {
-        self.graph
-    }
-
     /// The waves, first one first; each holds work alone, no groups.
     pub fn waves(&self) -> &[Vec<TaskIx>] {
         &self.waves

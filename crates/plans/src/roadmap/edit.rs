@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::keys::known_keys;
 use super::lines::lines;
 use super::model::{CheckMark, Roadmap, RoadmapTask};
 use super::parse::{heads, parse};
@@ -200,7 +201,7 @@ fn refuse_bad(task: &NewTask) -> Result<(), EditError> {
     match task
         .keys
         .iter()
-        .find(|(key, value)| !one_line(value) || !super::KNOWN_KEYS.contains(&key.as_str()))
+        .find(|(key, value)| !one_line(value) || !known_keys().any(|known| known == key))
     {
         Some((key, value)) => bad(&format!("{key}: {value}"), "a property"),
         None => Ok(()),

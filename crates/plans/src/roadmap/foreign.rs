@@ -1,7 +1,7 @@
 //! Task lists of other tools: recognised, so that none of them is run as a roadmap of ours.
 
 use super::foreign_format::ForeignFormat;
-use super::keys::KNOWN_KEYS;
+use super::keys::known_keys;
 use super::lines::{LineKind, RoadmapLine};
 use super::task_line::item;
 use descartes_text::finding::Place;
@@ -112,11 +112,7 @@ impl FormatHints {
         let text = text.trim_start_matches(['-', '*', '+']).trim_start();
         self.has_requirements |= text.starts_with("_Requirements:");
         let key = text.split_once(':').map(|(key, _)| key.trim());
-        let is_known = |key: &str| {
-            KNOWN_KEYS
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(key))
-        };
+        let is_known = |key: &str| known_keys().any(|known| known.eq_ignore_ascii_case(key));
         self.has_properties |= self.first_box.is_some() && key.is_some_and(is_known);
     }
 

@@ -7,152 +7,12 @@ use crate::graph::OnFail;
 use descartes_text::finding::{Finding, Place};
 use descartes_text::units::parse_usd;
 
-/// Every key that means something.
-pub const KNOWN_KEYS: [&str; 34] = [
-    "abort_promise",
-    "agent",
-    "auto_merge",
-    "check",
-    "cli",
-    "completion_promise",
-    "cwd",
-    "daemon_url",
-    "depends",
-    "files",
-    "goal_threshold",
-    "goal_validate",
-    "idle_timeout",
-    "inject_checklist",
-    "issue",
-    "max_cost",
-    "max_iterations",
-    "max_time",
-    "model",
-    "on_fail",
-    "oscillation_detection",
-    "ralph",
-    "require_tests",
-    "require_xml_format",
-    "retries",
-    "scoring_interval",
-    "stuck_after",
-    "success",
-    "sync_github",
-    "test_path",
-    "timeout",
-    "verify_timeout",
-    "worktree",
-    "worktree_base",
-];
-
-/// Keys of upstream that are read and have nothing to do here, with the reason.
-const IDLE_KEYS: [(&str, &str); 10] = [
-    ("auto_merge", "work that passes its gates is always merged"),
-    ("daemon_url", "there is no judge; a gate (`check:`) decides"),
-    (
-        "goal_threshold",
-        "there is no judge; a gate (`check:`) decides",
-    ),
-    (
-        "goal_validate",
-        "there is no judge; a gate (`check:`) decides",
-    ),
-    (
-        "inject_checklist",
-        "the success criteria are always in the prompt",
-    ),
-    ("oscillation_detection", "stalls are always detected"),
-    (
-        "scoring_interval",
-        "there is no judge; a gate (`check:`) decides",
-    ),
-    ("sync_github", "descartes changes nothing on GitHub"),
-    ("worktree", "every task has a worktree"),
-    (
-        "worktree_base",
-        "a task always starts with its dependencies merged",
-    ),
-];
-
 /// A task that has to be done first, and where that is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Depends {
     pub id: String,
     /// Where it stands.
     pub place: Place,
-}
-
-/// The properties of a task, each `None` or empty where the file does not say.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Keys {
-    /// Time for one attempt.
-    pub timeout: Option<Duration>,
-    /// Tasks to be done first.
-    pub depends: Vec<Depends>,
-    /// When it is reached, in words, for the prompt.
-    pub success: Option<String>,
-    /// Where it is worked on.
-    pub cwd: Option<String>,
-    /// Agents by name; the second takes over where the first is limited or failing.
-    pub cli: Vec<String>,
-    /// The model of the agent.
-    pub model: Option<String>,
-    /// Whether it loops until its promise.
-    pub ralph: Option<bool>,
-    /// At most so many attempts.
-    pub max_iterations: Option<u32>,
-    /// What the agent prints when it is done.
-    pub completion_promise: Option<String>,
-    /// Whether the tests under `test_path` are a gate.
-    pub require_tests: Option<bool>,
-    /// Whether its promise counts in tags alone, or also alone on a line.
-    pub require_xml_format: Option<bool>,
-    /// Where those tests are.
-    pub test_path: Option<String>,
-    /// Asked for a judge.
-    pub goal_validate: Option<bool>,
-    /// The judge's mark.
-    pub goal_threshold: Option<f64>,
-    /// The judge's address.
-    pub daemon_url: Option<String>,
-    /// How often to ask the judge.
-    pub scoring_interval: Option<u32>,
-    /// Asked for the criteria in the prompt.
-    pub inject_checklist: Option<bool>,
-    /// Asked to notice turning in circles.
-    pub oscillation_detection: Option<bool>,
-    /// Asked for a worktree.
-    pub worktree: Option<bool>,
-    /// What the worktree should start from.
-    pub worktree_base: Option<String>,
-    /// Asked to merge when done.
-    pub auto_merge: Option<bool>,
-    /// The issue that it belongs to.
-    pub issue: Option<String>,
-    /// Asked to tell GitHub.
-    pub sync_github: Option<bool>,
-    /// Gates, in order.
-    pub check: Vec<String>,
-    /// Time for one gate.
-    pub verify_timeout: Option<Duration>,
-    /// Time for all attempts together.
-    pub max_time: Option<Duration>,
-    /// Dollars for all attempts together.
-    pub max_cost: Option<f64>,
-    /// How long an agent may be silent.
-    pub idle_timeout: Option<Duration>,
-    /// What the agent prints when it cannot be done.
-    pub abort_promise: Option<String>,
-    /// How often it is tried again after a failure.
-    pub retries: Option<u32>,
-    /// What follows when it is not reached.
-    pub on_fail: Option<OnFail>,
-    /// The agent as a command.
-    pub agent: Option<String>,
-    /// Attempts without progress before it counts as stalled.
-    pub stuck_after: Option<u32>,
-    /// Files that it may touch.
-    pub files: Vec<String>,
 }
 
 /// A value that means nothing for its key.
@@ -175,9 +35,152 @@ const FROM_ONE: BadValue = BadValue {
 const TEXT: BadValue = BadValue {
     wanted: "some text",
 };
+const DOLLARS: BadValue = BadValue {
+    wanted: "dollars, for example $6",
+};
+const ON_FAIL: BadValue = BadValue {
+    wanted: "stop, skip or block",
+};
 const PROMISE: BadValue = BadValue {
     wanted: "at most 256 bytes of text without `<`",
 };
+
+/// Keys with one value: where it is kept, what reads it, and what is said of a wrong one.
+macro_rules! keys {
+    ($($(#[$doc:meta])* $key:ident: $type:ty, $read:expr, $bad:expr;)*) => {
+        /// The properties of a task, each `None` or empty where the file does not say.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Keys {
+            $($(#[$doc])* pub $key: Option<$type>,)*
+            /// Tasks to be done first.
+            pub depends: Vec<Depends>,
+            /// Agents by name; the second takes over where the first is limited or failing.
+            pub cli: Vec<String>,
+            /// Gates, in order.
+            pub check: Vec<String>,
+            /// Files that it may touch.
+            pub files: Vec<String>,
+        }
+
+        const VALUES: &[&str] = &[$(stringify!($key)),*];
+
+        impl Keys {
+            fn set_value<'a>(&mut self, key: &str, value: &'a str) -> Result<&'a str, BadValue> {
+                match key {
+                    $(stringify!($key) => put(&mut self.$key, $read(value), $bad),)*
+                    _ => Ok(value),
+                }
+            }
+        }
+    };
+}
+
+keys! {
+    /// Time for one attempt.
+    timeout: Duration, duration, TIME;
+    /// Time for one gate.
+    verify_timeout: Duration, duration, TIME;
+    /// How long an agent may be silent.
+    idle_timeout: Duration, duration, TIME;
+    /// Time for all attempts together.
+    max_time: Duration, duration, TIME;
+    /// Dollars for all attempts together.
+    max_cost: f64, dollars, DOLLARS;
+    /// At most so many attempts.
+    max_iterations: u32, from_one, FROM_ONE;
+    /// How often it is tried again after a failure.
+    retries: u32, count, COUNT;
+    /// Attempts without progress before it counts as stalled.
+    stuck_after: u32, count, COUNT;
+    /// What follows when it is not reached.
+    on_fail: OnFail, on_fail, ON_FAIL;
+    /// Whether it loops until its promise.
+    ralph: bool, flag, FLAG;
+    /// Whether its promise counts in tags alone, or also alone on a line.
+    require_xml_format: bool, flag, FLAG;
+    /// Whether the tests under `test_path` are a gate.
+    require_tests: bool, flag, FLAG;
+    /// Where those tests are.
+    test_path: String, quoted, TEXT;
+    /// What the agent prints when it is done.
+    completion_promise: String, promise, PROMISE;
+    /// What the agent prints when it cannot be done.
+    abort_promise: String, promise, PROMISE;
+    /// When it is reached, in words, for the prompt.
+    success: String, text, TEXT;
+    /// Where it is worked on.
+    cwd: String, quoted, TEXT;
+    /// The model of the agent.
+    model: String, quoted, TEXT;
+    /// The issue that it belongs to.
+    issue: String, quoted, TEXT;
+    /// The agent as a command.
+    agent: String, ticked, TEXT;
+}
+
+const LISTS: [&str; 4] = ["depends", "cli", "check", "files"];
+
+const NO_JUDGE: &str = "there is no judge; a gate (`check:`) decides";
+
+/// Keys of upstream that are read and have nothing to do here, with the reason.
+const IDLE_KEYS: [(&str, IdleValue, &str); 10] = [
+    (
+        "auto_merge",
+        IdleValue::Flag,
+        "work that passes its gates is always merged",
+    ),
+    ("daemon_url", IdleValue::Text, NO_JUDGE),
+    ("goal_threshold", IdleValue::Real, NO_JUDGE),
+    ("goal_validate", IdleValue::Flag, NO_JUDGE),
+    (
+        "inject_checklist",
+        IdleValue::Flag,
+        "the success criteria are always in the prompt",
+    ),
+    (
+        "oscillation_detection",
+        IdleValue::Flag,
+        "stalls are always detected",
+    ),
+    ("scoring_interval", IdleValue::Count, NO_JUDGE),
+    (
+        "sync_github",
+        IdleValue::Flag,
+        "descartes changes nothing on GitHub",
+    ),
+    ("worktree", IdleValue::Flag, "every task has a worktree"),
+    (
+        "worktree_base",
+        IdleValue::Text,
+        "a task always starts with its dependencies merged",
+    ),
+];
+
+/// What the value of a key without effect has to be all the same.
+#[derive(Clone, Copy)]
+enum IdleValue {
+    Flag,
+    Count,
+    Real,
+    Text,
+}
+
+impl IdleValue {
+    fn check(self, value: &str) -> Result<&str, BadValue> {
+        match self {
+            Self::Flag => put(&mut None, flag(value), FLAG),
+            Self::Count => put(&mut None, count(value), COUNT),
+            Self::Real => put(&mut None, real(value), COUNT),
+            Self::Text => put(&mut None, quoted(value), TEXT),
+        }
+    }
+}
+
+/// Every key that means something.
+pub fn known_keys() -> impl Iterator<Item = &'static str> {
+    let idle = IDLE_KEYS.iter().map(|(key, ..)| *key);
+    VALUES.iter().copied().chain(LISTS).chain(idle)
+}
 
 impl Keys {
     /// Takes a property; answers with what is left over of its value.
@@ -190,55 +193,6 @@ impl Keys {
         place: impl Fn(usize) -> Place,
     ) -> Result<&'a str, BadValue> {
         match key {
-            "timeout" => put(&mut self.timeout, duration(value), TIME),
-            "verify_timeout" => put(&mut self.verify_timeout, duration(value), TIME),
-            "idle_timeout" => put(&mut self.idle_timeout, duration(value), TIME),
-            "max_time" => put(&mut self.max_time, duration(value), TIME),
-            "max_iterations" => put(
-                &mut self.max_iterations,
-                count(value).filter(|(n, _)| *n > 0),
-                FROM_ONE,
-            ),
-            "scoring_interval" => put(&mut self.scoring_interval, count(value), COUNT),
-            "stuck_after" => put(&mut self.stuck_after, count(value), COUNT),
-            "retries" => put(&mut self.retries, count(value), COUNT),
-            "ralph" => put(&mut self.ralph, flag(value), FLAG),
-            "require_xml_format" => put(&mut self.require_xml_format, flag(value), FLAG),
-            "require_tests" => put(&mut self.require_tests, flag(value), FLAG),
-            "goal_validate" => put(&mut self.goal_validate, flag(value), FLAG),
-            "inject_checklist" => put(&mut self.inject_checklist, flag(value), FLAG),
-            "oscillation_detection" => put(&mut self.oscillation_detection, flag(value), FLAG),
-            "worktree" => put(&mut self.worktree, flag(value), FLAG),
-            "auto_merge" => put(&mut self.auto_merge, flag(value), FLAG),
-            "sync_github" => put(&mut self.sync_github, flag(value), FLAG),
-            "goal_threshold" => put(&mut self.goal_threshold, real(value), COUNT),
-            "max_cost" => {
-                let dollars = parse_usd(value).ok().map(|dollars| (dollars, ""));
-                put(
-                    &mut self.max_cost,
-                    dollars,
-                    BadValue {
-                        wanted: "dollars, for example $6",
-                    },
-                )
-            }
-            "on_fail" => put(
-                &mut self.on_fail,
-                on_fail(value),
-                BadValue {
-                    wanted: "stop, skip or block",
-                },
-            ),
-            "completion_promise" => put(&mut self.completion_promise, promise(value), PROMISE),
-            "abort_promise" => put(&mut self.abort_promise, promise(value), PROMISE),
-            "success" => put(&mut self.success, text(value), TEXT),
-            "cwd" => put(&mut self.cwd, quoted(value), TEXT),
-            "model" => put(&mut self.model, quoted(value), TEXT),
-            "test_path" => put(&mut self.test_path, quoted(value), TEXT),
-            "daemon_url" => put(&mut self.daemon_url, quoted(value), TEXT),
-            "worktree_base" => put(&mut self.worktree_base, quoted(value), TEXT),
-            "issue" => put(&mut self.issue, quoted(value), TEXT),
-            "agent" => put(&mut self.agent, ticked(value), TEXT),
             "check" => {
                 let (command, rest) = ticked(value).ok_or(BadValue {
                     wanted: "a command",
@@ -248,10 +202,8 @@ impl Keys {
             }
             "cli" => self.cli(value),
             "files" => {
-                self.files = list(value)
-                    .into_iter()
-                    .map(|(_, file)| file.to_owned())
-                    .collect();
+                let files = list(value).into_iter();
+                self.files = files.map(|(_, file)| file.to_owned()).collect();
                 Ok("")
             }
             "depends" => {
@@ -262,7 +214,10 @@ impl Keys {
                 self.depends = list(value).into_iter().map(depends).collect();
                 Ok("")
             }
-            _ => Ok(value),
+            key => match IDLE_KEYS.iter().find(|(idle, ..)| *idle == key) {
+                Some((_, wanted, _)) => wanted.check(value),
+                None => self.set_value(key, value),
+            },
         }
     }
 
@@ -281,24 +236,18 @@ impl Keys {
 
     /// Takes more of a text that was wrapped onto the next line.
     pub(super) fn wrap(&mut self, key: &str, more: &str) -> bool {
-        let text = match key {
-            "success" => &mut self.success,
-            _ => return false,
+        let Some(text) = self.success.as_mut().filter(|_| key == "success") else {
+            return false;
         };
-        match text {
-            Some(text) => {
-                text.push(' ');
-                text.push_str(more);
-                true
-            }
-            None => false,
-        }
+        text.push(' ');
+        text.push_str(more);
+        true
     }
 }
 
 /// What to say about a key that is read and does nothing.
 pub(super) fn idle(key: &str, place: Place) -> Option<Finding> {
-    let (_, reason) = IDLE_KEYS.iter().find(|(idle, _)| *idle == key)?;
+    let (.., reason) = IDLE_KEYS.iter().find(|(idle, ..)| *idle == key)?;
     Some(Finding::note(
         place,
         format!("`{key}` has no effect ({reason})"),
@@ -313,6 +262,14 @@ fn put<'a, T>(
     let (value, rest) = read.ok_or(bad)?;
     *slot = Some(value);
     Ok(rest)
+}
+
+fn from_one(value: &str) -> Option<(u32, &str)> {
+    count(value).filter(|(n, _)| *n > 0)
+}
+
+fn dollars(value: &str) -> Option<(f64, &str)> {
+    Some((parse_usd(value).ok()?, ""))
 }
 
 fn text(value: &str) -> Option<(String, &str)> {
@@ -346,10 +303,11 @@ fn promise(value: &str) -> Option<(String, &str)> {
 }
 
 fn on_fail(value: &str) -> Option<(OnFail, &str)> {
-    match value.trim().to_ascii_lowercase().as_str() {
-        "stop" => Some((OnFail::Stop, "")),
-        "skip" => Some((OnFail::Skip, "")),
-        "block" => Some((OnFail::Block, "")),
-        _ => None,
-    }
+    let what = match value.trim().to_ascii_lowercase().as_str() {
+        "stop" => OnFail::Stop,
+        "skip" => OnFail::Skip,
+        "block" => OnFail::Block,
+        _ => return None,
+    };
+    Some((what, ""))
 }

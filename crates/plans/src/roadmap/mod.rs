@@ -34,7 +34,7 @@ mod value;
 pub use edit::{Edit, EditError, NewTask, append_task, mark_of, set_mark, tick};
 pub use foreign_format::ForeignFormat;
 pub use growth::{growth_prompt, growth_reply};
-pub use keys::{Depends, KNOWN_KEYS, Keys};
+pub use keys::{Depends, Keys, known_keys};
 pub use model::{CheckMark, Constraints, Criterion, Phase, Roadmap, RoadmapTask};
 pub use parse::{check, parse};
 pub use settings::{Defaults, TaskSettings};

@@ -1,6 +1,6 @@
 //! A line under a task that says something about it: `- key: value`.
 
-use super::keys::{KNOWN_KEYS, idle};
+use super::keys::{idle, known_keys};
 use super::lines::RoadmapLine;
 use super::open_task::Open;
 use super::value::offset_in;
@@ -72,7 +72,7 @@ fn key_value(text: &str) -> Option<(&str, &str)> {
 /// The key that a spelling means: `max-iterations`, `Max iterations`.
 fn known(raw: &str) -> Option<&'static str> {
     let key = raw.to_ascii_lowercase().replace(['-', ' '], "_");
-    KNOWN_KEYS.into_iter().find(|known| *known == key)
+    known_keys().find(|known| *known == key)
 }
 
 /// A single word in small letters is meant as a key; anything else is a sentence.
@@ -89,7 +89,7 @@ fn unknown_key(raw: &str, place: Place, findings: &mut Vec<Finding>) {
         "promise" => Some("completion_promise"),
         "command" => Some("agent"),
         "goal" => return,
-        other => nearest(other, KNOWN_KEYS),
+        other => nearest(other, known_keys()),
     };
     let finding = Finding::warning(
         place,

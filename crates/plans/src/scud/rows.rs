@@ -37,154 +37,121 @@ impl<'a> Index<'a> {
     }
 }
 
-pub(super) fn take_edge(
-    row: &str,
-    line: u32,
-    index: &Index<'_>,
-    tasks: &mut [ScudTask],
-    findings: &mut Vec<Finding>,
-) {
-    let place = Place::line(line);
-    let Some((dependent, dependency)) = row.split_once("->") else {
+/// The tasks of a tag, while the rows that say more about them are read.
+pub(super) struct Rows<'r, 'a> {
+    pub(super) index: &'r Index<'a>,
+    pub(super) tasks: &'r mut [ScudTask],
+    pub(super) findings: &'r mut Vec<Finding>,
+}
+
+impl Rows<'_, '_> {
+    fn warn(&mut self, line: u32, message: String) {
+        let finding = Finding::warning(Place::line(line), message);
+        self.findings.push(finding);
+    }
+
+    /// The task of that id, or a warning that SCUD drops what is said about it.
+    fn find(&mut self, id: &str, what: &str, line: u32) -> Option<usize> {
+        let found = self.index.get(id);
+        if found.is_none() {
+            let message = format!("SCUD drops this {what}: there is no task `{id}`");
+            self.warn(line, message);
+        }
+        found
+    }
+
+    pub(super) fn take_edge(&mut self, row: &str, line: u32) {
+        let Some((dependent, dependency)) = row.split_once("->") else {
+            return self.no_edge(row, Place::line(line));
+        };
+        if let Some(task) = self.find(dependent.trim(), "edge", line) {
+            let id = dependency.trim().to_owned();
+            let dependencies = &mut self.tasks[task].dependencies;
+            dependencies.push(ScudDependency { id, line });
+        }
+    }
+
+    fn no_edge(&mut self, row: &str, place: Place) {
         let behaviour = ["~~", ">>", "!="].iter().any(|mark| row.contains(mark));
-        findings.push(match behaviour {
+        self.findings.push(match behaviour {
             true => Finding::note(
                 place,
                 "SCUD drops this edge when it writes the file, and it does not affect the order",
             ),
-            false => Finding::warning(
-                place,
-                format!("SCUD drops this row: `{row}` is not an edge"),
-            )
-            .hint("write dependent -> dependency"),
+            false => {
+                let message = format!("SCUD drops this row: `{row}` is not an edge");
+                Finding::warning(place, message).hint("write dependent -> dependency")
+            }
         });
-        return;
-    };
-    match index.get(dependent.trim()) {
-        Some(task) => {
-            let id = dependency.trim().to_owned();
-            tasks[task].dependencies.push(ScudDependency { id, line });
-        }
-        None => findings.push(Finding::warning(
-            place,
-            format!(
-                "SCUD drops this edge: there is no task `{}`",
-                dependent.trim()
-            ),
-        )),
     }
-}
 
-pub(super) fn take_parent(
-    row: &str,
-    line: u32,
-    index: &Index<'_>,
-    tasks: &mut [ScudTask],
-    findings: &mut Vec<Finding>,
-) {
-    let place = Place::line(line);
-    let Some((parent, children)) = split_parent(row, |id| index.get(id).is_some()) else {
-        findings.push(
-            Finding::warning(
-                place,
-                format!("SCUD drops this row: `{row}` does not name a parent"),
-            )
-            .hint("write parent: subtask, subtask"),
-        );
-        return;
-    };
-    let Some(whole) = index.get(parent) else {
-        findings.push(Finding::warning(
-            place,
-            format!("SCUD drops this row: there is no task `{parent}`"),
-        ));
-        return;
-    };
-    if parent.contains(':') {
-        findings.push(Finding::warning(
-            place,
-            format!(
-                "SCUD loses these subtasks: it cuts off the parent `{parent}` at its first colon"
-            ),
-        ));
-    }
-    for child in children
-        .split(',')
-        .map(str::trim)
-        .filter(|child| !child.is_empty())
-    {
-        let Some(part) = index.get(child) else {
-            findings.push(Finding::warning(
-                place,
-                format!("there is no subtask `{child}`"),
-            ));
-            continue;
+    pub(super) fn take_parent(&mut self, row: &str, line: u32) {
+        let index = self.index;
+        let Some((parent, children)) = split_parent(row, |id| index.get(id).is_some()) else {
+            let message = format!("SCUD drops this row: `{row}` does not name a parent");
+            let finding = Finding::warning(Place::line(line), message);
+            return self
+                .findings
+                .push(finding.hint("write parent: subtask, subtask"));
         };
-        match &tasks[part].parent {
+        let Some(whole) = self.find(parent, "row", line) else {
+            return;
+        };
+        if parent.contains(':') {
+            let message = format!(
+                "SCUD loses these subtasks: it cuts off the parent `{parent}` at its first colon"
+            );
+            self.warn(line, message);
+        }
+        let children = children.split(',').map(str::trim);
+        for child in children.filter(|child| !child.is_empty()) {
+            self.take_child((parent, whole), child, line);
+        }
+    }
+
+    fn take_child(&mut self, (parent, whole): (&str, usize), child: &str, line: u32) {
+        let Some(part) = self.index.get(child) else {
+            return self.warn(line, format!("there is no subtask `{child}`"));
+        };
+        match &self.tasks[part].parent {
             Some(other) if other != parent => {
-                findings.push(Finding::error(
-                    place,
-                    format!("`{child}` is already a subtask of `{other}`"),
-                ));
+                let message = format!("`{child}` is already a subtask of `{other}`");
+                self.findings
+                    .push(Finding::error(Place::line(line), message));
             }
             _ => {
-                tasks[part].parent = Some(parent.to_owned());
-                tasks[whole].subtasks.push(child.to_owned());
+                self.tasks[part].parent = Some(parent.to_owned());
+                self.tasks[whole].subtasks.push(child.to_owned());
             }
         }
     }
-}
 
-pub(super) fn take_text(
-    text: ScgText<'_>,
-    index: &Index<'_>,
-    tasks: &mut [ScudTask],
-    findings: &mut Vec<Finding>,
-) {
-    let place = Place::line(text.line);
-    let Some(task) = index.get(text.id) else {
-        findings.push(Finding::warning(
-            place,
-            format!("SCUD drops this text: there is no task `{}`", text.id),
-        ));
-        return;
-    };
-    let task = &mut tasks[task];
-    let whole = text.lines.join("\n");
-    match text.field {
-        "description" => task.description = whole,
-        "details" => task.details = Some(whole),
-        "test_strategy" => task.test_strategy = Some(whole),
-        other => {
-            findings.push(Finding::warning(
-                place,
-                format!("SCUD drops the text `{other}` when it writes the file"),
-            ));
-            task.notes.push((other.to_owned(), whole));
+    pub(super) fn take_text(&mut self, text: ScgText<'_>) {
+        let Some(task) = self.find(text.id, "text", text.line) else {
+            return;
+        };
+        let whole = text.lines.join("\n");
+        let task = &mut self.tasks[task];
+        match text.field {
+            "description" => task.description = whole,
+            "details" => task.details = Some(whole),
+            "test_strategy" => task.test_strategy = Some(whole),
+            other => {
+                task.notes.push((other.to_owned(), whole));
+                let message = format!("SCUD drops the text `{other}` when it writes the file");
+                self.warn(text.line, message);
+            }
         }
     }
-}
 
-pub(super) fn take_name(
-    row: &str,
-    line: u32,
-    index: &Index<'_>,
-    tasks: &mut [ScudTask],
-    findings: &mut Vec<Finding>,
-    set: impl Fn(&mut ScudTask, String),
-) {
-    let mut found = cells(row).map(|(cell, _)| cell);
-    let (id, name) = (
-        found.next().unwrap_or_default(),
-        found.next().unwrap_or_default(),
-    );
-    match index.get(id) {
-        Some(task) if !name.is_empty() => set(&mut tasks[task], name.to_owned()),
-        Some(_) => {}
-        None => findings.push(Finding::warning(
-            Place::line(line),
-            format!("SCUD drops this row: there is no task `{id}`"),
-        )),
+    pub(super) fn take_name(&mut self, row: &str, line: u32, set: fn(&mut ScudTask, String)) {
+        let mut found = cells(row).map(|(cell, _)| cell);
+        let (id, name) = (found.next().unwrap_or_default(), found.next());
+        if let Some(task) = self.find(id, "row", line)
+            && let Some(name) = name.filter(|name| !name.is_empty())
+        {
+            set(&mut self.tasks[task], name.to_owned());
+        }
     }
 }
 

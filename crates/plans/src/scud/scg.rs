@@ -1,10 +1,7 @@
 //! Reads a graph file into tags and tasks, and tells what SCUD would make of it.
 
 use super::model::{ScudError, ScudFile, ScudTag, ScudTask};
-use super::rows::{
-    Index, read_complexity, read_priority, read_status, take_edge, take_name, take_parent,
-    take_text,
-};
+use super::rows::{Index, Rows, read_complexity, read_priority, read_status};
 use super::scan::{HEADER, Scanner, ScgItem, ScgLine, Section, cells, unescape};
 use super::scg_text::ScgText;
 use crate::graph::natural_cmp;
@@ -142,21 +139,8 @@ impl<'a> TagReader<'a> {
 
     fn node(&mut self, row: &'a str, line: u32, findings: &mut Vec<Finding>) {
         let mut found = cells(row).map(|(cell, _)| cell);
-        let five = [
-            found.next(),
-            found.next(),
-            found.next(),
-            found.next(),
-            found.next(),
-        ];
-        let [
-            Some(id),
-            Some(title),
-            Some(status),
-            Some(complexity),
-            Some(priority),
-        ] = five
-        else {
+        let five: Vec<&str> = found.by_ref().take(5).collect();
+        let [id, title, status, complexity, priority] = five[..] else {
             let message = "SCUD drops this row: it has fewer than five cells";
             findings.push(
                 Finding::error(Place::line(line), message)
@@ -186,14 +170,11 @@ impl<'a> TagReader<'a> {
     fn text_head(&mut self, row: &'a str, line: u32, findings: &mut Vec<Finding>) {
         let mut found = cells(row).map(|(cell, _)| cell);
         if let (Some(id), Some(field)) = (found.next(), found.next()) {
-            let (lines, blanks, warned) = (Vec::new(), 0, false);
             self.texts.push(ScgText {
                 line,
                 id,
                 field,
-                lines,
-                blanks,
-                warned,
+                ..ScgText::default()
             });
             return;
         }
@@ -228,28 +209,26 @@ impl<'a> TagReader<'a> {
     }
 
     fn finish(self, file: &mut ScudFile) {
-        let findings = &mut file.findings;
-        let Self {
-            mut tasks, index, ..
-        } = self;
-        for (line, row) in &self.edges {
-            take_edge(row, *line, &index, &mut tasks, findings);
+        let mut tasks = self.tasks;
+        let mut rows = Rows {
+            index: &self.index,
+            tasks: &mut tasks,
+            findings: &mut file.findings,
+        };
+        for (line, row) in self.edges {
+            rows.take_edge(row, line);
         }
-        for (line, row) in &self.parents {
-            take_parent(row, *line, &index, &mut tasks, findings);
+        for (line, row) in self.parents {
+            rows.take_parent(row, line);
         }
         for text in self.texts {
-            take_text(text, &index, &mut tasks, findings);
+            rows.take_text(text);
         }
         for (line, row) in self.assignments {
-            take_name(row, line, &index, &mut tasks, findings, |task, name| {
-                task.assigned_to = Some(name)
-            });
+            rows.take_name(row, line, |task, name| task.assigned_to = Some(name));
         }
         for (line, row) in self.agents {
-            take_name(row, line, &index, &mut tasks, findings, |task, name| {
-                task.agent_type = Some(name)
-            });
+            rows.take_name(row, line, |task, name| task.agent_type = Some(name));
         }
         tasks.sort_by(|a, b| natural_cmp(&a.id, &b.id));
         let name = self.tag.unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
 //! A text under `@details`.
 
-/// A text under `@details`.
+#[derive(Default)]
 pub(super) struct ScgText<'a> {
     pub(super) line: u32,
     pub(super) id: &'a str,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::budget::fit;
-use super::plan::{PlanSection, find_section};
+use super::plan::find_section;
 use super::task::TaskText;
 use super::template::assemble;
 use super::tokens::{estimate_tokens, quarters};
@@ -160,7 +160,7 @@ fn plan_text(
         return String::new();
     };
     match find_section(plan, &task.id, &task.title) {
-        Some(PlanSection { text, .. }) => format!("# From the plan\n\n{text}"),
+        Some(text) => format!("# From the plan\n\n{text}"),
         None => {
             let message = "the plan has no section for task `{}`: no heading contains its id or \
                 resembles its title";

@@ -22,7 +22,7 @@ mod template;
 mod tokens;
 
 pub use build::{LoopSpecConfig, Part, PartSize, Spec, SpecFile, SpecSources, build};
-pub use plan::{FoundBy, PlanSection, find_section};
+pub use plan::find_section;
 pub use task::{Delivered, TaskText};
 pub use template::{TemplateError, check_template};
 pub use tokens::estimate_tokens;

@@ -4,60 +4,23 @@ use std::collections::BTreeSet;
 
 use crate::roadmap::lines::lines;
 
-/// How a section was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoundBy {
-    /// Its heading names the task's id.
-    Id,
-    /// Its heading is the task's title, or holds it.
-    Title,
-    /// Its heading has most words in common with the title.
-    Closest,
-}
-
-/// A section of a plan: its heading and everything under it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanSection<'a> {
-    /// The heading's text.
-    pub heading: &'a str,
-    /// The section with its heading and its subsections.
-    pub text: &'a str,
-    /// The line of the heading, from 1.
-    pub line: u32,
-    /// How it was found.
-    pub found_by: FoundBy,
-}
-
-/// Finds the section for a task: by its id, then its title, then the closest heading; `None` where
-/// no heading comes near.
-pub fn find_section<'a>(plan: &'a str, id: &str, title: &str) -> Option<PlanSection<'a>> {
+/// The section for a task, with its heading and all under it: found by its id, then its title, then
+/// the closest heading; `None` where no heading comes near.
+pub fn find_section<'a>(plan: &'a str, id: &str, title: &str) -> Option<&'a str> {
     let heads = headings(plan);
-    let first = |test: &dyn Fn(&Heading<'a>) -> bool| heads.iter().find(|head| test(head));
+    let first = |test: &dyn Fn(&str) -> bool| heads.iter().find(|head| test(head.text));
     let wanted = words(title);
-    let found = first(&|head| names_id(head.text, id))
-        .map(|head| (head, FoundBy::Id))
-        .or_else(|| {
-            first(&|head| same_words(head.text, &wanted)).map(|head| (head, FoundBy::Title))
-        })
-        .or_else(|| first(&|head| is_numbered(head.text, id)).map(|head| (head, FoundBy::Id)))
-        .or_else(|| {
-            first(&|head| holds_words(head.text, &wanted)).map(|head| (head, FoundBy::Title))
-        })
-        .or_else(|| closest(&heads, &wanted).map(|head| (head, FoundBy::Closest)));
-    let (head, found_by) = found?;
-    let text = plan[head.start..head.end].trim_end();
-    Some(PlanSection {
-        heading: head.text,
-        text,
-        line: head.line,
-        found_by,
-    })
+    let head = first(&|text| names_id(text, id))
+        .or_else(|| first(&|text| same_words(text, &wanted)))
+        .or_else(|| first(&|text| is_numbered(text, id)))
+        .or_else(|| first(&|text| holds_words(text, &wanted)))
+        .or_else(|| closest(&heads, &wanted))?;
+    Some(plan[head.start..head.end].trim_end())
 }
 
 struct Heading<'a> {
     level: usize,
     text: &'a str,
-    line: u32,
     start: usize,
     end: usize,
 }
@@ -72,7 +35,6 @@ fn headings(plan: &str) -> Vec<Heading<'_>> {
         .map(|(line, (level, text))| Heading {
             level,
             text,
-            line: line.number,
             start: line.start,
             end: plan.len(),
         })
@@ -183,33 +145,25 @@ mod tests {
         ## Task 2.1: axes\nscale\n```\n## Task 9\n```\n\n## Task 2.10: ticks\nten\n\n## 3. Draw the daily curve\ncurve\n\n\
         ## Warn about high spring tides early\nwarn\n\n## print-lines (output)\nfour\n\n## Phase 7\nlast\n";
 
-    fn find(id: &str, title: &str) -> Option<(&'static str, FoundBy)> {
-        find_section(PLAN, id, title).map(|section| (section.heading, section.found_by))
+    fn find(id: &str, title: &str) -> Option<&'static str> {
+        let heading = find_section(PLAN, id, title)?.lines().next()?;
+        heading.strip_prefix("## ")
     }
 
     #[test]
     fn sections_are_found_by_id_then_title_then_the_closest_heading() {
-        assert_eq!(find("2.1", "x"), Some(("Task 2.1: axes", FoundBy::Id)));
-        assert_eq!(find("2.10", "x"), Some(("Task 2.10: ticks", FoundBy::Id)));
-        assert_eq!(
-            find("print-lines", "x"),
-            Some(("print-lines (output)", FoundBy::Id))
-        );
-        assert_eq!(
-            find("3", "x"),
-            Some(("3. Draw the daily curve", FoundBy::Id))
-        );
-        assert_eq!(
-            find("8", "Data model"),
-            Some(("Data model", FoundBy::Title))
-        );
+        assert_eq!(find("2.1", "x"), Some("Task 2.1: axes"));
+        assert_eq!(find("2.10", "x"), Some("Task 2.10: ticks"));
+        assert_eq!(find("print-lines", "x"), Some("print-lines (output)"));
+        assert_eq!(find("3", "x"), Some("3. Draw the daily curve"));
+        assert_eq!(find("8", "Data model"), Some("Data model"));
         assert_eq!(
             find("8", "Draw the daily curve of Brest"),
-            Some(("3. Draw the daily curve", FoundBy::Title))
+            Some("3. Draw the daily curve")
         );
         assert_eq!(
             find("8", "Warn early of spring tides"),
-            Some(("Warn about high spring tides early", FoundBy::Closest))
+            Some("Warn about high spring tides early")
         );
     }
 
@@ -217,7 +171,7 @@ mod tests {
     fn a_number_is_not_mistaken_for_an_id() {
         assert_eq!(
             find("1", "Data model"),
-            Some(("Data model", FoundBy::Title)),
+            Some("Data model"),
             "headings may count themselves"
         );
         assert_eq!(find("7", "zzz"), None, "a phase is no task");
@@ -233,9 +187,8 @@ mod tests {
     #[test]
     fn a_section_has_its_subsections_and_ends_before_the_next() {
         let section = find_section(PLAN, "8", "Data model").unwrap();
-        assert_eq!(section.text, "## Data model\nrows\n### Tables\nmore");
-        assert_eq!(section.line, 6);
+        assert_eq!(section, "## Data model\nrows\n### Tables\nmore");
         let last = find_section(PLAN, "8", "phase lines print output").unwrap();
-        assert_eq!(last.text, "## print-lines (output)\nfour");
+        assert_eq!(last, "## print-lines (output)\nfour");
     }
 }

@@ -100,10 +100,7 @@ fn a_run_is_told_event_by_event() {
         "All done. <promise>COMPLETE</promise>"
     );
     assert_eq!(summary.usage().total(), Some(40));
-    assert_eq!(
-        (summary.cost(), summary.turns),
-        (Some(MicroUsd(12_500)), Some(2))
-    );
+    assert_eq!(summary.cost(), Some(MicroUsd(12_500)));
 }
 
 #[test]
@@ -112,7 +109,6 @@ fn the_result_alone_is_a_run_too() {
     assert_eq!((one.result(), one.did_nothing()), (ResultState::Ok, false));
     let list = summary(CLAUDE, &format!("[{INIT},{}]", ended(DONE)));
     assert_eq!(list.final_text(), "All done. <promise>COMPLETE</promise>");
-    assert_eq!(list.session.as_deref(), Some("s1"));
 }
 
 #[test]
@@ -335,7 +331,6 @@ fn denials_are_told_once_with_the_rule_that_helps() {
             denial("Write", "Write")
         ]
     );
-    assert_eq!(got.denied, 2);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::agent::ResultState;
 use crate::agent::StreamKind;
-use crate::agent::testing::{call, events, read, summary, text};
+use crate::agent::testing::{call, events, failed_tools, read, summary, text};
 
 const OPENCODE: StreamKind = StreamKind::OpenCode;
 
@@ -194,7 +194,10 @@ fn rejected_tools_are_denials() {
         r#","error":"The user rejected permission to use this specific tool call.""#,
     );
     let got = summary(OPENCODE, &rejected);
-    assert_eq!((got.denied, got.tool_failures), (1, 1));
+    assert_eq!(
+        (got.denials.len(), failed_tools(OPENCODE, &rejected)),
+        (1, 1)
+    );
     assert_eq!(got.denials[0].rule, "bash(cargo test)");
 }
 

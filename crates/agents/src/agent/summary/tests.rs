@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::{Piece, ToolOutcome, UsageScope};
+use crate::agent::{Piece, UsageScope};
 
 fn text(message: u32, text: &str) -> AgentEvent {
     AgentEvent::Text {
@@ -14,15 +14,6 @@ fn call(id: &str) -> AgentEvent {
         id: id.into(),
         name: "Bash".into(),
         summary: format!("$ {id}"),
-    }
-}
-
-fn answer(id: &str, outcome: ToolOutcome) -> AgentEvent {
-    AgentEvent::ToolResult {
-        id: id.into(),
-        outcome,
-        duration: None,
-        preview: String::new(),
     }
 }
 
@@ -170,15 +161,6 @@ fn a_run_without_words_and_tools_did_nothing() {
 }
 
 #[test]
-fn the_tool_that_runs_is_known_until_it_answers() {
-    let summary = fold(&[call("a"), call("b"), answer("a", ToolOutcome::Exit(1))]);
-    assert_eq!(summary.running_tool.as_deref(), Some("$ b"));
-    assert_eq!((summary.tool_calls, summary.tool_failures), (2, 1));
-    let idle = fold(&[call("a"), answer("a", ToolOutcome::Ok)]);
-    assert_eq!(idle.running_tool, None);
-}
-
-#[test]
 fn tokens_add_up_by_step_and_give_way_to_the_total() {
     let usage = |input| Usage {
         input: Some(input),
@@ -256,19 +238,6 @@ fn limits_come_from_structure_first_then_from_the_error() {
 }
 
 #[test]
-fn a_wait_is_known_until_the_agent_goes_on() {
-    let hour = Duration::from_secs(3600);
-    let retry = AgentEvent::Retry {
-        attempt: Some(1),
-        max: None,
-        after: Some(hour),
-        why: String::new(),
-    };
-    assert_eq!(fold(std::slice::from_ref(&retry)).waiting, Some(hour));
-    assert_eq!(fold(&[retry, text(0, "x")]).waiting, None);
-}
-
-#[test]
 fn requests_that_bring_nothing_are_counted() {
     let steps = vec![AgentEvent::Step; 40];
     assert_eq!(fold(&steps).empty_steps, 40);
@@ -307,11 +276,4 @@ fn a_conversation_that_stays_too_long_is_counted_until_there_is_work() {
     assert_eq!(fold(&events).overflows, 5);
     events.push(call("a"));
     assert_eq!(fold(&events).overflows, 0);
-}
-
-#[test]
-fn a_summary_survives_being_written_and_read() {
-    let summary = fold(&[text(0, "x"), call("a"), ok("x")]);
-    let json = serde_json::to_string(&summary).unwrap();
-    assert_eq!(serde_json::from_str::<RunSummary>(&json).unwrap(), summary);
 }
