@@ -85,15 +85,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         let end = rest
             .find(|c: char| !c.is_ascii_alphabetic())
             .unwrap_or(rest.len());
-        let scale = match rest[..end].to_ascii_lowercase().as_str() {
-            "ms" => 0.001,
-            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
-            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
-            "d" | "day" | "days" => 86_400.0,
-            "w" | "week" | "weeks" => 604_800.0,
-            _ => return Err(fail()),
-        };
+        let scale = unit_secs(&rest[..end].to_ascii_lowercase()).ok_or_else(fail)?;
         total += number * scale;
         rest = rest[end..].trim_start();
     }
@@ -104,36 +96,36 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Duration::try_from_secs_f64((total * 1000.0).round() / 1000.0).map_err(|_| fail())
 }
 
+/// The seconds of a unit: `h`, `min`, `seconds`.
+pub fn unit_secs(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ms" | "millisecond" | "milliseconds" => 0.001,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        "w" | "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
 /// Writes a duration the way `parse_duration` reads it: `1h30m`, `45s`, `500ms`.
 pub fn show_duration(duration: Duration) -> String {
-    let ms = duration.as_millis();
-    if ms < 1000 {
-        return if ms == 0 {
-            "0s".to_owned()
-        } else {
-            format!("{ms}ms")
-        };
-    }
-    let secs = duration.as_secs();
-    if secs < 60 {
-        let tenths = duration.subsec_millis() / 100;
-        return if tenths == 0 {
-            format!("{secs}s")
-        } else {
-            format!("{secs}.{tenths}s")
-        };
+    let (secs, ms) = (duration.as_secs(), duration.subsec_millis());
+    match (secs, ms / 100) {
+        (0, _) if ms == 0 => return "0s".to_owned(),
+        (0, _) => return format!("{ms}ms"),
+        (..60, 0) => return format!("{secs}s"),
+        (..60, tenths) => return format!("{secs}.{tenths}s"),
+        _ => {}
     }
     let mut out = String::new();
+    let mut left = secs;
     for (unit, size) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] {
-        let n = match unit {
-            "d" => secs / size,
-            "h" => secs % 86_400 / size,
-            "m" => secs % 3_600 / size,
-            _ => secs % 60,
-        };
-        if n > 0 {
-            out.push_str(&format!("{n}{unit}"));
+        if left >= size {
+            out.push_str(&format!("{}{unit}", left / size));
         }
+        left %= size;
     }
     out
 }

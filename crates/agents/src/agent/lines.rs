@@ -1,7 +1,7 @@
 //! Bytes cut into lines, in bounded memory.
 
 /// The longest line that is parsed. Tools' results of some megabytes stand on one line.
-pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+const LONGEST: usize = 16 * 1024 * 1024;
 /// A buffer that grew for one long line is given back.
 const HELD: usize = 1024 * 1024;
 
@@ -41,7 +41,8 @@ impl StreamLines {
         }
     }
 
-    fn hold(&mut self, bytes: &[u8]) {
+    /// More of the present line, whatever it holds.
+    pub fn hold(&mut self, bytes: &[u8]) {
         if self.over || self.held.len() + bytes.len() > LONGEST {
             self.over = true;
             self.held = Vec::new();

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::jsonl::PathError;
 use super::profile::{Profile, StreamKind};
 use super::words::{self, Program};
 
@@ -48,7 +47,7 @@ pub enum ProfileError {
     /// Profiles that begin from one another.
     #[error("agents {names} are based on each other: one of them needs a profile of its own")]
     Circle { names: String },
-    /// A key is unknown, missing or of the wrong type.
+    /// A key is unknown, missing or of the wrong type, or its field path cannot be read.
     #[error("agent `{name}`: {message}")]
     Key {
         /// The profile's name.
@@ -64,14 +63,6 @@ pub enum ProfileError {
         /// The profile's name.
         name: String,
     },
-    /// A field path cannot be read.
-    #[error("agent `{name}`: {source}")]
-    Path {
-        /// The profile's name.
-        name: String,
-        /// What is wrong with it.
-        source: PathError,
-    },
 }
 
 impl ProfileError {
@@ -83,8 +74,7 @@ impl ProfileError {
             | Self::Name { name }
             | Self::Like { name, .. }
             | Self::Key { name, .. }
-            | Self::NoPaths { name }
-            | Self::Path { name, .. } => Some(name),
+            | Self::NoPaths { name } => Some(name),
         }
     }
 }
@@ -256,36 +246,32 @@ fn read(name: &str, table: &Table) -> Result<Profile, ProfileError> {
 
 fn check_streams(profile: &Profile) -> Result<(), ProfileError> {
     let name = || profile.name.clone();
+    let wrong = |message: String| ProfileError::Key {
+        name: name(),
+        message,
+    };
     let formats = profile
         .format
         .iter()
         .flat_map(|format| format.values.values());
     let streams = formats.map(|value| (value.stream, value.jsonl.as_ref()));
     for (stream, jsonl) in streams.chain([(profile.stream, None)]) {
-        let map = jsonl.or(profile.jsonl.as_ref());
-        match map {
-            Some(map) => map.check().map_err(|source| ProfileError::Path {
-                name: name(),
-                source,
-            })?,
+        match jsonl.or(profile.jsonl.as_ref()) {
+            Some(map) => map.check().map_err(|error| wrong(error.to_string()))?,
             None if stream == StreamKind::Jsonl => {
                 return Err(ProfileError::NoPaths { name: name() });
             }
             None => {}
         }
     }
-    if let Some(format) = &profile.format
-        && !format.values.contains_key(&format.default)
-    {
-        return Err(ProfileError::Key {
-            name: name(),
-            message: format!(
-                "format.default `{}` is not one of format.values",
-                format.default
-            ),
-        });
+    let mut formats = profile.format.iter();
+    match formats.find(|format| !format.values.contains_key(&format.default)) {
+        None => Ok(()),
+        Some(format) => Err(wrong(format!(
+            "format.default `{}` is not one of format.values",
+            format.default
+        ))),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use super::clock;
 use super::normalize::normalize;
+use descartes_text::units::unit_secs;
 
 /// No provider's window is longer; anything beyond is a misreading.
 const FARTHEST: SignedDuration = SignedDuration::from_hours(40 * 24);
@@ -172,16 +173,8 @@ fn duration_part(text: &str) -> Option<(f64, &str)> {
     let end = rest
         .find(|c: char| !c.is_ascii_alphabetic())
         .unwrap_or(rest.len());
-    let unit = match &rest[..end] {
-        "ms" | "millisecond" | "milliseconds" => 1.0,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1e3,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60e3,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600e3,
-        "d" | "day" | "days" => 86_400e3,
-        "w" | "week" | "weeks" => 604_800e3,
-        _ => return None,
-    };
-    Some((amount * unit, &rest[end..]))
+    let millis = unit_secs(&rest[..end])? * 1e3;
+    Some((amount * millis, &rest[end..]))
 }
 
 fn amount(text: &str) -> Option<(f64, &str)> {

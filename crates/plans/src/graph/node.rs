@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::TaskId;
@@ -66,26 +68,7 @@ impl TaskStatus {
 
     /// Reads the word, with the spellings of older files.
     pub fn from_word(word: &str) -> Option<Self> {
-        let is = |known: &str| {
-            let dashed = word
-                .trim()
-                .bytes()
-                .map(|byte| if byte == b'_' { b'-' } else { byte });
-            dashed
-                .map(|byte| byte.to_ascii_lowercase())
-                .eq(known.bytes())
-        };
-        let older = [
-            ("completed", Self::Done),
-            ("complete", Self::Done),
-            ("canceled", Self::Cancelled),
-        ];
-        let known = Self::ALL.map(|status| (status.word(), status));
-        known
-            .into_iter()
-            .chain(older)
-            .find(|(known, _)| is(known))
-            .map(|(_, status)| status)
+        from_serde(&word.trim().to_ascii_lowercase().replace('_', "-"))
     }
 
     /// Whether a person took the task out of the work on purpose.
@@ -97,6 +80,12 @@ impl TaskStatus {
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Review | Self::Blocked | Self::Failed)
     }
+}
+
+/// A value by the word that stands for it in files.
+fn from_serde<'a, T: Deserialize<'a>>(word: &'a str) -> Option<T> {
+    let from: StrDeserializer<'a, ValueError> = word.into_deserializer();
+    T::deserialize(from).ok()
 }
 
 impl fmt::Display for TaskStatus {
@@ -121,8 +110,10 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// All of them, the most urgent first.
-    pub const ALL: [Self; 4] = [Self::Critical, Self::High, Self::Medium, Self::Low];
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        from_serde(&word.trim().to_ascii_lowercase())
+    }
 
     /// The word for it.
     pub const fn word(self) -> &'static str {

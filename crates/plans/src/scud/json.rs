@@ -143,7 +143,7 @@ fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<Scu
         })
     });
     let priority = text_of(json, "priority").map_or(Priority::Medium, |word| {
-        priority_of(&word).unwrap_or_else(|| {
+        Priority::from_word(&word).unwrap_or_else(|| {
             bad(format!(
                 "`{word}` is not a priority: task `{id}` is read as medium"
             ));
@@ -236,9 +236,4 @@ fn ids(json: &Value, name: &str) -> Vec<String> {
 
 fn text_of(json: &Value, name: &str) -> Option<String> {
     json.get(name).and_then(Value::as_str).map(str::to_owned)
-}
-
-fn priority_of(word: &str) -> Option<Priority> {
-    let mut all = Priority::ALL.into_iter();
-    all.find(|priority| priority.word().eq_ignore_ascii_case(word.trim()))
 }

@@ -48,11 +48,7 @@ impl TaskText {
             ("How to test it", &self.test_strategy),
         ];
         for (name, text) in named {
-            let text = text
-                .as_deref()
-                .map(str::trim)
-                .filter(|text| !text.is_empty());
-            parts.extend(text.map(|text| format!("## {name}\n\n{text}")));
+            parts.extend(said(text).map(|text| format!("## {name}\n\n{text}")));
         }
         for (name, text) in &self.notes {
             parts.push(format!("## {name}\n\n{}", text.trim()));
@@ -73,17 +69,18 @@ impl TaskText {
     }
 }
 
+fn said(text: &Option<String>) -> Option<&str> {
+    let text = text.as_deref().map(str::trim);
+    text.filter(|text| !text.is_empty())
+}
+
 fn delivered_line(dependency: &Delivered) -> String {
     let Delivered {
         id,
         title,
         delivered,
     } = dependency;
-    let told = delivered
-        .as_deref()
-        .map(str::trim)
-        .filter(|told| !told.is_empty());
-    match told {
+    match said(delivered) {
         // Lines of what was delivered stay inside the item.
         Some(told) => format!("- {id}: {title}\n  {}", told.replace('\n', "\n  ")),
         None => format!("- {id}: {title}"),

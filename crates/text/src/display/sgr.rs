@@ -7,6 +7,12 @@ enum Colour {
     Parts(u16, u16, u16),
 }
 
+impl From<u16> for Colour {
+    fn from(index: u16) -> Self {
+        Self::Index(index)
+    }
+}
+
 /// What is drawn on what, as far as it was told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sgr {
@@ -47,30 +53,10 @@ impl Sgr {
                     add(&mut kept, kind.map_or(first, |_| word));
                 }
                 22..=25 | 27..=29 | 55 | 59 => add(&mut kept, first),
-                30..=37 => self.set(
-                    ColourTarget::Front,
-                    Colour::Index(code - 30),
-                    &mut kept,
-                    first,
-                ),
-                40..=47 => self.set(
-                    ColourTarget::Back,
-                    Colour::Index(code - 40),
-                    &mut kept,
-                    first,
-                ),
-                90..=97 => self.set(
-                    ColourTarget::Front,
-                    Colour::Index(code - 82),
-                    &mut kept,
-                    first,
-                ),
-                100..=107 => self.set(
-                    ColourTarget::Back,
-                    Colour::Index(code - 92),
-                    &mut kept,
-                    first,
-                ),
+                30..=37 => self.set(ColourTarget::Front, code - 30, &mut kept, first),
+                40..=47 => self.set(ColourTarget::Back, code - 40, &mut kept, first),
+                90..=97 => self.set(ColourTarget::Front, code - 82, &mut kept, first),
+                100..=107 => self.set(ColourTarget::Back, code - 92, &mut kept, first),
                 39 => {
                     self.front = None;
                     add(&mut kept, first);
@@ -110,7 +96,14 @@ impl Sgr {
         kept
     }
 
-    fn set(&mut self, ground: ColourTarget, colour: Colour, kept: &mut Vec<u8>, word: &[u8]) {
+    fn set(
+        &mut self,
+        ground: ColourTarget,
+        colour: impl Into<Colour>,
+        kept: &mut Vec<u8>,
+        word: &[u8],
+    ) {
+        let colour = colour.into();
         let other = match ground {
             ColourTarget::Front => self.back,
             ColourTarget::Back => self.front,

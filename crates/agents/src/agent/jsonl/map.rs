@@ -281,7 +281,7 @@ rule! {
         cost,
     }
     words {
-        /// `run` for totals of the run; else they add up.
+        /// `run` for totals of the run, `result` for those of its result; else they add up.
         scope: Option<String>,
     }
 }

@@ -17,13 +17,16 @@ pub use self::path::PathError;
 use super::dialect::{Dialect, JsonLines, Out, StreamParser, read_json};
 use super::failure::failure;
 use super::json::{Json, head};
-use super::lines::LONGEST;
+use super::lines::{Line, StreamLines};
 use super::recent::Recent;
 use super::{
     AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Trouble,
     Usage, UsageScope, tool,
 };
 use crate::provider_limit::{self, LimitKind, LimitTold};
+
+/// The scope of tokens that are told as a part of the result.
+const IN_RESULT: &str = "result";
 
 /// The reader of one value by field paths.
 pub(super) struct JsonlParser {
@@ -51,8 +54,7 @@ impl JsonlParser {
             Framing::Lines => Box::new(JsonLines::new(parser)),
             Framing::Document => Box::new(Document {
                 parser,
-                held: Vec::new(),
-                over: false,
+                held: StreamLines::default(),
                 trouble: Trouble::default(),
             }),
         })
@@ -215,15 +217,15 @@ fn tool_results(
     }
 }
 
-/// Totals of the run are a part of the result that comes with them.
 fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
-    let has_result = event.results(map).next().is_some();
     for rule in event.matching(&map.usage) {
-        let usage = usage(event, rule);
-        let cost = cost(event, rule);
-        let scope = scope(rule);
-        let is_told = !usage.is_unknown() || cost.is_some();
-        if is_told && !(has_result && scope == UsageScope::Run) {
+        let (usage, cost) = (usage(event, rule), cost(event, rule));
+        let scope = match rule.scope.as_deref() {
+            Some(IN_RESULT) => continue,
+            Some("run") => UsageScope::Run,
+            _ => UsageScope::Step,
+        };
+        if !usage.is_unknown() || cost.is_some() {
             out.push(AgentEvent::Usage { scope, usage, cost });
         }
     }
@@ -243,13 +245,6 @@ fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
                 told: limit(instant(&until), words),
             });
         }
-    }
-}
-
-fn scope(rule: &UsageRule) -> UsageScope {
-    match rule.scope.as_deref() {
-        Some("run") => UsageScope::Run,
-        _ => UsageScope::Step,
     }
 }
 
@@ -300,7 +295,7 @@ fn ends(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
     for rule in event.results(map) {
         let totals = event
             .matching(&map.usage)
-            .find(|usage| scope(usage) == UsageScope::Run);
+            .find(|usage| usage.scope.as_deref() == Some(IN_RESULT));
         out.push(AgentEvent::Result(RunResult {
             error: error(event, rule),
             text: event.text(&rule.text),
@@ -329,50 +324,41 @@ fn error(event: &Event<'_>, rule: &ResultRule) -> Option<Failure> {
 /// Output that is one JSON value in all, maybe behind lines that are none.
 struct Document {
     parser: JsonlParser,
-    held: Vec<u8>,
-    over: bool,
+    held: StreamLines,
     trouble: Trouble,
 }
 
 impl StreamParser for Document {
     fn push(&mut self, bytes: &[u8], _: &mut Vec<AgentEvent>) {
-        if self.over || self.held.len() + bytes.len() > LONGEST {
-            self.over = true;
-            self.held = Vec::new();
-        } else {
-            self.held.extend_from_slice(bytes);
-        }
+        self.held.hold(bytes);
     }
 
-    fn finish(&mut self, out: &mut Vec<AgentEvent>) {
-        self.trouble.cut_lines += u64::from(std::mem::take(&mut self.over));
-        let held = std::mem::take(&mut self.held);
-        let begins =
-            |at: &usize| matches!(held[*at], b'{' | b'[') && (*at == 0 || held[*at - 1] == b'\n');
-        let json = match (0..held.len()).find(begins) {
-            Some(at) => &held[at..],
-            None if held.trim_ascii().is_empty() => return,
-            None => {
-                self.trouble.noise_lines += 1;
-                return;
-            }
-        };
+    fn finish(&mut self, events: &mut Vec<AgentEvent>) {
         let Self {
-            parser, trouble, ..
-        } = self;
-        read_json(
             parser,
-            json.trim_ascii(),
-            &mut Out {
-                events: out,
-                trouble,
+            held,
+            trouble,
+        } = self;
+        held.finish(|whole| match whole {
+            Line::Cut => trouble.cut_lines += 1,
+            Line::Whole(text) => match document_in(text) {
+                Some(json) => read_json(parser, json, &mut Out { events, trouble }),
+                None => trouble.noise_lines += u64::from(!text.trim_ascii().is_empty()),
             },
-        );
+        });
     }
 
     fn trouble(&self) -> &Trouble {
         &self.trouble
     }
+}
+
+/// From the first line on that begins like JSON.
+fn document_in(text: &[u8]) -> Option<&[u8]> {
+    let begins =
+        |at: &usize| matches!(text[*at], b'{' | b'[') && (*at == 0 || text[*at - 1] == b'\n');
+    let start = (0..text.len()).find(begins)?;
+    Some(text[start..].trim_ascii())
 }
 
 #[cfg(test)]

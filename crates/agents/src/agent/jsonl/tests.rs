@@ -187,7 +187,7 @@ fn tools_are_timed_and_denials_are_told() {
         tool_result = { kind = "tool/end", id = "id", output = "out", exit_after = "exit ", error = "why", denied = "not allowed", at = "ms" }
         warning = { kind = "note", unless = { level = "debug" }, message = "text" }
         result = { kind = "end", outcome = "failed" }
-        usage = { kind = "end", input = "tokens", scope = "run" }
+        usage = { kind = "end", input = "tokens", scope = "result" }
     "#);
     let stream = r#"{"type":"tool","what":"begin","id":"a","name":"shell","input":{"command":"ls"},"ms":1794706358000}
 {"type":"tool","what":"end","id":"a","out":"exit 3 at once","ms":1794706358250}

@@ -76,12 +76,14 @@ impl MaskVerdict {
         }
     }
 
+    /// A secret of so many bytes, and what holds behind them.
     fn hide(from: usize, length: usize, holds: fn(u8) -> bool) -> Self {
-        Self::Secret(Hidden {
-            from,
-            to: from + length,
-            then: MaskMode::Swallow(holds),
-        })
+        Self::hide_then(from, length, MaskMode::Swallow(holds))
+    }
+
+    fn hide_then(from: usize, length: usize, then: MaskMode) -> Self {
+        let to = from + length;
+        Self::Secret(Hidden { from, to, then })
     }
 }
 
@@ -189,15 +191,15 @@ impl Mask {
                 };
             }
             _ if !self.begins_word(at) => return MaskVerdict::None,
-            b'b' | b'B' => match of_bearer(&self.buffer, at, at_end) {
-                MaskVerdict::None => {}
-                verdict => return verdict,
-            },
-            b'e' => match of_jwt(&self.buffer, at, at_end) {
-                MaskVerdict::None => {}
-                verdict => return verdict,
-            },
             _ => {}
+        }
+        let known = match byte {
+            b'b' | b'B' => of_bearer(&self.buffer, at, at_end),
+            b'e' => of_jwt(&self.buffer, at, at_end),
+            _ => MaskVerdict::None,
+        };
+        if !matches!(known, MaskVerdict::None) {
+            return known;
         }
         match fit(&self.buffer[at..], at_end) {
             Fit::None => MaskVerdict::None,
@@ -263,11 +265,7 @@ impl Mask {
             return MaskVerdict::None;
         }
         let from = at + BEGIN.len() + length + 5;
-        MaskVerdict::Secret(Hidden {
-            from,
-            to: from,
-            then: MaskMode::Key(0),
-        })
+        MaskVerdict::hide_then(from, 0, MaskMode::Key(0))
     }
 
     /// Goes on in a private key.

@@ -1,7 +1,7 @@
 //! Secrets that are known by what stands before them: `password=…`, `Authorization: …`,
 //! `https://user:…@host`.
 
-use super::{Hidden, MaskMode, MaskVerdict};
+use super::{MaskMode, MaskVerdict};
 
 /// How far a name is looked for before its value.
 pub(super) const LOOK_BACK: usize = 64;
@@ -182,11 +182,7 @@ fn of_user(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
             let text = &buffer[colon + 1..colon + 1 + length];
             let is_id = text.iter().all(u8::is_ascii_digit);
             match length >= 4 && !is_id && !is_stand_in(text) {
-                true => MaskVerdict::Secret(Hidden {
-                    from: colon + 1,
-                    to: colon + 1 + length,
-                    then: MaskMode::Text,
-                }),
+                true => MaskVerdict::hide_then(colon + 1, length, MaskMode::Text),
                 false => MaskVerdict::None,
             }
         }
@@ -278,11 +274,7 @@ fn value(buffer: &[u8], begin: usize, (name, spaced): (Name, bool), at_end: bool
         }),
         _ => MaskMode::Text,
     };
-    MaskVerdict::Secret(Hidden {
-        from,
-        to: from + length,
-        then,
-    })
+    MaskVerdict::hide_then(from, length, then)
 }
 
 fn is_secret(text: &[u8], name: Name, spaced: bool, quoted: bool, end: Option<u8>) -> bool {
@@ -354,12 +346,7 @@ fn of_token(byte: u8) -> bool {
 
 /// Behind `Authorization:`: a scheme and what belongs to it, or that alone.
 fn of_header(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
-    let rest = &buffer[begin..];
-    let quote = rest
-        .iter()
-        .take(4)
-        .take_while(|byte| b"\"'\\".contains(byte));
-    let from = begin + quote.count();
+    let from = behind_quote(buffer, begin);
     let Some(word) = run(buffer, from, of_token, at_end) else {
         return MaskVerdict::Open;
     };
@@ -379,14 +366,14 @@ fn of_header(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
     }
 }
 
+fn behind_quote(buffer: &[u8], begin: usize) -> usize {
+    let quote = buffer[begin..].iter().take(4);
+    begin + quote.take_while(|byte| b"\"'\\".contains(byte)).count()
+}
+
 /// Behind `Cookie:`: everything behind the first name.
 fn of_cookie(buffer: &[u8], begin: usize, at_end: bool) -> MaskVerdict {
-    let rest = &buffer[begin..];
-    let quote = rest
-        .iter()
-        .take(4)
-        .take_while(|byte| b"\"'\\".contains(byte));
-    let from = begin + quote.count();
+    let from = behind_quote(buffer, begin);
     let of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.%".contains(&byte);
     let Some(name) = run(buffer, from, of_name, at_end) else {
         return MaskVerdict::Open;
@@ -446,18 +433,12 @@ fn in_address(before: &[u8], rest: &[u8], at: usize, at_end: bool) -> MaskVerdic
     };
     let from = at + 2;
     match host[..user].iter().position(|byte| *byte == b':') {
-        Some(sign) if !is_stand_in(&host[sign + 1..user]) => MaskVerdict::Secret(Hidden {
-            from: from + sign + 1,
-            to: from + user,
-            then: MaskMode::Text,
-        }),
+        Some(sign) if !is_stand_in(&host[sign + 1..user]) => {
+            MaskVerdict::hide_then(from + sign + 1, user - sign - 1, MaskMode::Text)
+        }
         // A key in place of a name.
         None if user >= 20 && host[..user].iter().any(u8::is_ascii_digit) => {
-            MaskVerdict::Secret(Hidden {
-                from,
-                to: from + user,
-                then: MaskMode::Text,
-            })
+            MaskVerdict::hide_then(from, user, MaskMode::Text)
         }
         _ => MaskVerdict::None,
     }
