@@ -2,7 +2,7 @@
 
 use super::dialect::{Dialect, Out};
 use super::failure::failure;
-use super::json::Json;
+use super::json::JsonValue;
 use super::recent::Recent;
 use super::{AgentEvent, Denial, Piece, RunResult, ToolOutcome, Usage, tool};
 
@@ -15,7 +15,7 @@ pub(super) struct Codex {
 }
 
 impl Dialect for Codex {
-    fn take(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         match line["type"].or_empty() {
             "thread.started" => out.push(AgentEvent::Session {
                 id: line["thread_id"].owned(),
@@ -41,7 +41,7 @@ impl Dialect for Codex {
 }
 
 impl Codex {
-    fn item(&mut self, item: &Json<'_>, stage: Stage, out: &mut Out<'_>) {
+    fn item(&mut self, item: &JsonValue<'_>, stage: Stage, out: &mut Out<'_>) {
         if !item.is_object() {
             return;
         }
@@ -67,7 +67,7 @@ impl Codex {
         }
     }
 
-    fn tool(&mut self, item: &Json<'_>, stage: Stage, out: &mut Out<'_>) {
+    fn tool(&mut self, item: &JsonValue<'_>, stage: Stage, out: &mut Out<'_>) {
         let id = item["id"].or_empty();
         let told = self.begun.find(|begun| begun == id).is_some();
         if !told {
@@ -91,7 +91,7 @@ enum Stage {
 }
 
 /// Codex counts what came from a cache as input too.
-fn usage(tokens: &Json<'_>) -> Option<Usage> {
+fn usage(tokens: &JsonValue<'_>) -> Option<Usage> {
     let cache_read = tokens["cached_input_tokens"].count();
     let cache_write = tokens["cache_write_input_tokens"].count();
     let cached = cache_read.unwrap_or(0) + cache_write.unwrap_or(0);
@@ -105,7 +105,7 @@ fn usage(tokens: &Json<'_>) -> Option<Usage> {
     })
 }
 
-fn call(item: &Json<'_>) -> AgentEvent {
+fn call(item: &JsonValue<'_>) -> AgentEvent {
     let kind = item["type"].or_empty();
     let line = |verb: &str, what: &str| tool::one_line(&format!("{verb} {what}"), 160);
     let (name, summary) = match kind {
@@ -136,7 +136,7 @@ fn call(item: &Json<'_>) -> AgentEvent {
     AgentEvent::ToolCall { id, name, summary }
 }
 
-fn answer(item: &Json<'_>, out: &mut Out<'_>) {
+fn answer(item: &JsonValue<'_>, out: &mut Out<'_>) {
     let declined = item["status"].is("declined");
     if declined {
         out.push(AgentEvent::Denied(Denial {

@@ -2,7 +2,7 @@
 
 use serde::de::Error as _;
 
-use super::json::{self, Json, head};
+use super::json::{self, JsonValue, head};
 use super::lines::{Line, StreamLines};
 use super::{AgentEvent, Trouble};
 
@@ -44,7 +44,7 @@ pub(super) trait Dialect: Send {
     const MANY_OBJECTS: bool = true;
 
     /// Reads one value.
-    fn take(&mut self, value: &Json<'_>, out: &mut Out<'_>);
+    fn take(&mut self, value: &JsonValue<'_>, out: &mut Out<'_>);
 }
 
 /// Cuts bytes into lines and gives the ones that are JSON to a dialect.
@@ -121,12 +121,12 @@ pub(super) fn read_json<D: Dialect>(dialect: &mut D, json: &[u8], out: &mut Out<
     }
 }
 
-fn values<D: Dialect>(json: &[u8]) -> Result<Vec<Json<'_>>, serde_json::Error> {
-    let values = Json::read(json)?;
+fn values<D: Dialect>(json: &[u8]) -> Result<Vec<JsonValue<'_>>, serde_json::Error> {
+    let values = JsonValue::read(json)?;
     match (D::MANY_OBJECTS, values.len()) {
         (false, 1) => Ok(values),
         (false, _) => Err(serde_json::Error::custom("more than one value")),
-        (true, _) => Json::objects(values),
+        (true, _) => JsonValue::objects(values),
     }
 }
 

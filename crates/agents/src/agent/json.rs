@@ -19,29 +19,29 @@ const DEEPEST: usize = 100;
 const PREVIEW_BYTES: usize = 400;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Json<'a> {
+pub(super) enum JsonValue<'a> {
     #[default]
     Null,
     Flag(bool),
     Number(f64),
     Text(Cow<'a, str>),
-    List(Vec<Json<'a>>),
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    List(Vec<JsonValue<'a>>),
+    Object(Vec<(Cow<'a, str>, JsonValue<'a>)>),
 }
 
 /// A field of an object; `Null` where there is none.
-impl<'a> Index<&str> for Json<'a> {
-    type Output = Json<'a>;
+impl<'a> Index<&str> for JsonValue<'a> {
+    type Output = JsonValue<'a>;
 
-    fn index(&self, key: &str) -> &Json<'a> {
+    fn index(&self, key: &str) -> &JsonValue<'a> {
         let mut entries = self.entries().iter();
         entries
             .find(|(name, _)| name == key)
-            .map_or(&Json::Null, |(_, value)| value)
+            .map_or(&JsonValue::Null, |(_, value)| value)
     }
 }
 
-impl<'a> Json<'a> {
+impl<'a> JsonValue<'a> {
     /// The values on a line, of which there should be one: all must be well formed before any is
     /// taken.
     pub fn read(line: &'a [u8]) -> Result<Vec<Self>, serde_json::Error> {
@@ -49,7 +49,7 @@ impl<'a> Json<'a> {
         let mut left = MOST_VALUES;
         let mut values = Vec::new();
         while values.is_empty() || from.end().is_err() {
-            let tree = Tree {
+            let tree = ValueReader {
                 left: &mut left,
                 depth: 0,
             };
@@ -209,77 +209,79 @@ pub(super) fn mended(line: &[u8]) -> String {
 }
 
 /// Reads a value as far as there is room for it.
-struct Tree<'l> {
+struct ValueReader<'l> {
     left: &'l mut usize,
     depth: usize,
 }
 
-impl Tree<'_> {
-    fn child(&mut self) -> Tree<'_> {
-        Tree {
+impl ValueReader<'_> {
+    fn child(&mut self) -> ValueReader<'_> {
+        ValueReader {
             left: self.left,
             depth: self.depth + 1,
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Tree<'_> {
-    type Value = Json<'de>;
+impl<'de> DeserializeSeed<'de> for ValueReader<'_> {
+    type Value = JsonValue<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Json<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<JsonValue<'de>, D::Error> {
         if *self.left == 0 || self.depth > DEEPEST {
-            return from.deserialize_ignored_any(IgnoredAny).map(|_| Json::Null);
+            return from
+                .deserialize_ignored_any(IgnoredAny)
+                .map(|_| JsonValue::Null);
         }
         *self.left -= 1;
         from.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Tree<'_> {
-    type Value = Json<'de>;
+impl<'de> Visitor<'de> for ValueReader<'_> {
+    type Value = JsonValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
-    fn visit_bool<E>(self, value: bool) -> Result<Json<'de>, E> {
-        Ok(Json::Flag(value))
+    fn visit_bool<E>(self, value: bool) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Flag(value))
     }
-    fn visit_i64<E>(self, value: i64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(value as f64))
+    fn visit_i64<E>(self, value: i64) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Number(value as f64))
     }
-    fn visit_u64<E>(self, value: u64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(value as f64))
+    fn visit_u64<E>(self, value: u64) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Number(value as f64))
     }
-    fn visit_f64<E>(self, value: f64) -> Result<Json<'de>, E> {
-        Ok(Json::Number(value))
+    fn visit_f64<E>(self, value: f64) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Number(value))
     }
-    fn visit_str<E>(self, value: &str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(Cow::Owned(value.to_owned())))
+    fn visit_str<E>(self, value: &str) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Text(Cow::Owned(value.to_owned())))
     }
-    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(Cow::Borrowed(value)))
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Text(Cow::Borrowed(value)))
     }
-    fn visit_unit<E>(self) -> Result<Json<'de>, E> {
-        Ok(Json::Null)
+    fn visit_unit<E>(self) -> Result<JsonValue<'de>, E> {
+        Ok(JsonValue::Null)
     }
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Json<'de>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<JsonValue<'de>, A::Error> {
         let mut entries = Vec::new();
         while let Some(Key(key)) = map.next_key()? {
             let value = map.next_value_seed(self.child())?;
-            if value != Json::Null {
+            if value != JsonValue::Null {
                 entries.push((key, value));
             }
         }
-        Ok(Json::Object(entries))
+        Ok(JsonValue::Object(entries))
     }
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Json<'de>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<JsonValue<'de>, A::Error> {
         let mut list = Vec::new();
         while let Some(value) = seq.next_element_seed(self.child())? {
             if *self.left > 0 {
                 list.push(value);
             }
         }
-        Ok(Json::List(list))
+        Ok(JsonValue::List(list))
     }
 }
 
@@ -290,8 +292,8 @@ struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Json<'_> {
-        Json::read(json.as_bytes()).unwrap().remove(0)
+    fn read(json: &str) -> JsonValue<'_> {
+        JsonValue::read(json.as_bytes()).unwrap().remove(0)
     }
 
     #[test]
@@ -313,7 +315,7 @@ mod tests {
             assert_eq!(got.flag().is_some(), value == "true");
             assert_eq!(got.is_object(), value.starts_with('{'));
             assert_eq!(got.list().len(), if value.starts_with('[') { 2 } else { 0 });
-            assert_eq!(got["none"]["at all"], Json::Null);
+            assert_eq!(got["none"]["at all"], JsonValue::Null);
         }
     }
 

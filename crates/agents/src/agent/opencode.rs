@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::dialect::{Dialect, Out};
 use super::failure::failure;
-use super::json::Json;
+use super::json::JsonValue;
 use super::{
     AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Usage,
     UsageScope, tool,
@@ -22,7 +22,7 @@ pub(super) struct OpenCode {
 }
 
 impl Dialect for OpenCode {
-    fn take(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         self.begin(line, out);
         let part = &line["part"];
         match (line["type"].or_empty(), part.is_object()) {
@@ -40,7 +40,7 @@ impl Dialect for OpenCode {
 }
 
 impl OpenCode {
-    fn begin(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn begin(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         let id = line["sessionID"].owned();
         if id.is_some() && id != self.session {
             self.session.clone_from(&id);
@@ -52,7 +52,7 @@ impl OpenCode {
         }
     }
 
-    fn say(&mut self, part: &Json<'_>, out: &mut Out<'_>) {
+    fn say(&mut self, part: &JsonValue<'_>, out: &mut Out<'_>) {
         let id = part["messageID"].text();
         if id.is_none() || id != self.id.as_deref() {
             self.id = part["messageID"].owned();
@@ -67,7 +67,7 @@ impl OpenCode {
 }
 
 /// Opencode counts thoughts beside the output.
-fn usage(tokens: &Json<'_>) -> Usage {
+fn usage(tokens: &JsonValue<'_>) -> Usage {
     let reasoning = tokens["reasoning"].count();
     let said = tokens["output"].count();
     Usage {
@@ -80,7 +80,7 @@ fn usage(tokens: &Json<'_>) -> Usage {
 }
 
 /// A tool is told when it has ended: call and result at once.
-fn tool_use(part: &Json<'_>, out: &mut Out<'_>) {
+fn tool_use(part: &JsonValue<'_>, out: &mut Out<'_>) {
     let name = part["tool"].or_empty();
     let id = part["callID"].or_empty();
     let state = &part["state"];
@@ -114,7 +114,7 @@ fn tool_use(part: &Json<'_>, out: &mut Out<'_>) {
     });
 }
 
-fn step_finish(part: &Json<'_>, out: &mut Out<'_>) {
+fn step_finish(part: &JsonValue<'_>, out: &mut Out<'_>) {
     out.push(AgentEvent::Usage {
         scope: UsageScope::Step,
         usage: usage(&part["tokens"]),
@@ -141,7 +141,7 @@ fn step_finish(part: &Json<'_>, out: &mut Out<'_>) {
     }));
 }
 
-fn failed(line: &Json<'_>, out: &mut Out<'_>) {
+fn failed(line: &JsonValue<'_>, out: &mut Out<'_>) {
     if !line["error"].is_object() {
         return;
     }
@@ -170,7 +170,7 @@ fn failed(line: &Json<'_>, out: &mut Out<'_>) {
 }
 
 /// The provider's headers, else the body of its answer, counted from the event's own time.
-fn reset(data: &Json<'_>, line: &Json<'_>) -> Option<Timestamp> {
+fn reset(data: &JsonValue<'_>, line: &JsonValue<'_>) -> Option<Timestamp> {
     let at = Timestamp::from_millisecond(line["timestamp"].int()?).ok()?;
     let headers = data["responseHeaders"].entries().iter();
     let headers = headers.filter_map(|(key, value)| Some((&**key, value.text()?)));

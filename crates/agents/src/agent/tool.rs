@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::json::{Json, head};
+use super::json::{JsonValue, head};
 
 const LINE_BYTES: usize = 160;
 
@@ -17,16 +17,16 @@ const FILES: [&str; 6] = [
 ];
 const SUBJECTS: [&str; 5] = ["pattern", "query", "url", "description", "prompt"];
 
-fn command<'j>(input: &'j Json<'_>) -> Option<Cow<'j, str>> {
+fn command<'j>(input: &'j JsonValue<'_>) -> Option<Cow<'j, str>> {
     input["command"].words().or_else(|| input["cmd"].words())
 }
 
-fn first<'j>(input: &'j Json<'_>, names: &[&str]) -> Option<&'j str> {
+fn first<'j>(input: &'j JsonValue<'_>, names: &[&str]) -> Option<&'j str> {
     names.iter().find_map(|name| input[*name].text())
 }
 
 /// `$ cargo test`, `edit src/lib.rs`, `search "fn main"`. Paths are shown from `cwd` on.
-pub(super) fn summary(name: &str, input: &Json<'_>, cwd: Option<&str>) -> String {
+pub(super) fn summary(name: &str, input: &JsonValue<'_>, cwd: Option<&str>) -> String {
     if let Some(command) = command(input) {
         return shell(&command);
     }
@@ -61,7 +61,7 @@ pub(super) fn shell(command: &str) -> String {
 }
 
 /// The rule by which the agent would have let the call through.
-pub(super) fn rule(name: &str, input: &Json<'_>) -> String {
+pub(super) fn rule(name: &str, input: &JsonValue<'_>) -> String {
     match command(input) {
         Some(command) => format!("{name}({})", one_line(&command, LINE_BYTES)),
         None => name.to_owned(),
@@ -154,7 +154,7 @@ mod tests {
             ("odd", r#"{"command":{"a":1}}"#, "odd"),
         ];
         for (name, input, want) in table {
-            let input = Json::read(input.as_bytes()).unwrap();
+            let input = JsonValue::read(input.as_bytes()).unwrap();
             assert_eq!(summary(name, &input[0], Some("/home/me/p")), want);
         }
     }

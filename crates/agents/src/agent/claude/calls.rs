@@ -1,7 +1,7 @@
 //! Tool calls of a run, and which of them were denied.
 
 use crate::agent::dialect::Out;
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 use crate::agent::recent::Recent;
 use crate::agent::{AgentEvent, Denial, tool};
 
@@ -13,12 +13,12 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub fn note(&mut self, id: &str, name: &str, input: &Json<'_>) {
+    pub fn note(&mut self, id: &str, name: &str, input: &JsonValue<'_>) {
         self.last.add((id.to_owned(), denial(name, input)));
     }
 
     /// An answer that says that permission was not given.
-    pub fn denied_in_answer(&mut self, block: &Json<'_>, out: &mut Out<'_>) {
+    pub fn denied_in_answer(&mut self, block: &JsonValue<'_>, out: &mut Out<'_>) {
         let words = block["content"].preview();
         let refused = block["is_error"].flag() == Some(true)
             && words.contains("requested permissions to ")
@@ -30,14 +30,14 @@ impl Calls {
     }
 
     /// An event that says so.
-    pub fn denied_now(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    pub fn denied_now(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         let id = line["tool_use_id"].or_empty();
         let denial = self.known(id).unwrap_or_else(|| told(line));
         self.tell(id, denial, out);
     }
 
     /// The result lists all of them: those not told yet are told now.
-    pub fn denied_in_result(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    pub fn denied_in_result(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         let denials = line["permission_denials"].list().iter();
         for denied in denials.filter(|denied| denied.is_object()) {
             self.tell(denied["tool_use_id"].or_empty(), told(denied), out);
@@ -57,11 +57,11 @@ impl Calls {
     }
 }
 
-fn told(of: &Json<'_>) -> Denial {
+fn told(of: &JsonValue<'_>) -> Denial {
     denial(of["tool_name"].or_empty(), &of["tool_input"])
 }
 
-fn denial(name: &str, input: &Json<'_>) -> Denial {
+fn denial(name: &str, input: &JsonValue<'_>) -> Denial {
     Denial {
         tool: name.to_owned(),
         rule: tool::rule(name, input),

@@ -11,7 +11,7 @@ use self::streamed::Streamed;
 use self::tell::{answer, blocks, rate_limit, retry, step_usage, subagent, synthetic, think};
 use self::tokens::tokens;
 use super::dialect::{Dialect, Out};
-use super::json::Json;
+use super::json::JsonValue;
 use super::recent::Recent;
 use super::{AgentEvent, Failure, FailureKind, Piece, ToolOutcome, Usage, tool};
 
@@ -49,7 +49,7 @@ pub(super) struct Claude {
 }
 
 impl Dialect for Claude {
-    fn take(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         match line["type"].or_empty() {
             "system" => self.system(line, out),
             "assistant" => self.assistant(line, out),
@@ -69,7 +69,7 @@ impl Dialect for Claude {
 }
 
 impl Claude {
-    fn system(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn system(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         match line["subtype"].or_empty() {
             "init" => {
                 self.cwd = line["cwd"].owned();
@@ -87,7 +87,7 @@ impl Claude {
         }
     }
 
-    fn assistant(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn assistant(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         let message = &line["message"];
         if !message.is_object() {
             return;
@@ -114,7 +114,7 @@ impl Claude {
         }
     }
 
-    fn user(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn user(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         for block in blocks(&line["message"]) {
             let text = block["text"].or_empty();
             if block["type"].is("tool_result") {
@@ -130,7 +130,7 @@ impl Claude {
     }
 
     /// A message comes in pieces, and then once more in whole.
-    fn partial(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn partial(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         if line["parent_tool_use_id"].text().is_some() {
             return;
         }
@@ -162,7 +162,7 @@ impl Claude {
         }
     }
 
-    fn open(&mut self, id: &Json<'_>) {
+    fn open(&mut self, id: &JsonValue<'_>) {
         if id.text().is_none() || id.text() != self.id.as_deref() {
             self.id = id.owned();
             self.number = Some(self.number.map_or(0, |number| number + 1));
@@ -185,7 +185,7 @@ impl Claude {
     }
 
     /// Tokens stand on every block of a message; while it is written its output is unknown.
-    fn count(&mut self, message: &Json<'_>, out: &mut Out<'_>) {
+    fn count(&mut self, message: &JsonValue<'_>, out: &mut Out<'_>) {
         if !message["usage"].is_object() {
             return;
         }
@@ -201,7 +201,7 @@ impl Claude {
         step_usage(Usage { output, ..usage }, out);
     }
 
-    fn call(&mut self, block: &Json<'_>, out: &mut Out<'_>) {
+    fn call(&mut self, block: &JsonValue<'_>, out: &mut Out<'_>) {
         let (id, name) = (block["id"].or_empty(), block["name"].or_empty());
         self.calls.note(id, name, &block["input"]);
         out.push(AgentEvent::ToolCall {
@@ -212,7 +212,7 @@ impl Claude {
     }
 
     /// A tool call under its own name: `{"shellToolCall":{"args":{…},"result":{…}}}`.
-    fn named_call(&mut self, line: &Json<'_>, out: &mut Out<'_>) {
+    fn named_call(&mut self, line: &JsonValue<'_>, out: &mut Out<'_>) {
         let calls = line["tool_call"].entries().iter();
         let Some((name, call)) = calls.rev().find(|(_, call)| call.is_object()) else {
             return;

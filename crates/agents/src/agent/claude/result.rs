@@ -2,10 +2,10 @@
 
 use super::tokens::tokens;
 use crate::agent::failure::failure;
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 use crate::agent::{Failure, FailureKind, MicroUsd, RunResult, Usage};
 
-pub(super) fn result(line: &Json<'_>) -> RunResult {
+pub(super) fn result(line: &JsonValue<'_>) -> RunResult {
     RunResult {
         error: error(line),
         text: line["result"].owned(),
@@ -15,7 +15,7 @@ pub(super) fn result(line: &Json<'_>) -> RunResult {
     }
 }
 
-fn error(line: &Json<'_>) -> Option<Failure> {
+fn error(line: &JsonValue<'_>) -> Option<Failure> {
     let (subtype, failed) = (line["subtype"].or_empty(), line["is_error"].flag());
     let status = &line["api_error_status"];
     let good = subtype == "success" || failed == Some(false);
@@ -32,11 +32,11 @@ fn error(line: &Json<'_>) -> Option<Failure> {
     Some(Failure { kind, ..told })
 }
 
-fn message(line: &Json<'_>) -> String {
+fn message(line: &JsonValue<'_>) -> String {
     if let Some(text) = line["result"].owned() {
         return text;
     }
-    let errors = line["errors"].list().iter().filter_map(Json::text);
+    let errors = line["errors"].list().iter().filter_map(JsonValue::text);
     let plain: Vec<&str> = errors
         .filter(|error| !error.starts_with("[ede_diagnostic]"))
         .collect();
@@ -48,7 +48,7 @@ fn message(line: &Json<'_>) -> String {
 }
 
 /// By model where told: that counts side calls and agents of the agent too.
-fn usage(line: &Json<'_>) -> Option<Usage> {
+fn usage(line: &JsonValue<'_>) -> Option<Usage> {
     let own = line["usage"].is_object().then(|| tokens(&line["usage"]));
     let models = line["modelUsage"].entries().iter();
     let all = models.fold(Usage::default(), |sum, (_, of)| sum.plus(&tokens(of)));

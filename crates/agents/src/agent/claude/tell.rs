@@ -6,12 +6,14 @@ use jiff::Timestamp;
 
 use crate::agent::dialect::Out;
 use crate::agent::failure::failure;
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 use crate::agent::{AgentEvent, Failure, FailureKind, ToolOutcome, Usage, UsageScope};
 use crate::provider_limit::{LimitKind, LimitTold};
 
 /// The blocks of a message's content.
-pub(super) fn blocks<'j, 'a>(message: &'j Json<'a>) -> impl Iterator<Item = &'j Json<'a>> {
+pub(super) fn blocks<'j, 'a>(
+    message: &'j JsonValue<'a>,
+) -> impl Iterator<Item = &'j JsonValue<'a>> {
     let content = message["content"].list().iter();
     content.filter(|block| block.is_object())
 }
@@ -26,20 +28,20 @@ pub(super) fn step_usage(usage: Usage, out: &mut Out<'_>) {
     }
 }
 
-pub(super) fn think(text: &Json<'_>, out: &mut Out<'_>) {
+pub(super) fn think(text: &JsonValue<'_>, out: &mut Out<'_>) {
     if let Some(text) = text.owned() {
         out.push(AgentEvent::Thinking { text });
     }
 }
 
-pub(super) fn subagent(text: &Json<'_>, out: &mut Out<'_>) {
+pub(super) fn subagent(text: &JsonValue<'_>, out: &mut Out<'_>) {
     if let Some(text) = text.owned() {
         out.push(AgentEvent::Subagent { text });
     }
 }
 
 /// Words that claude puts in the model's mouth: an error, or a remark.
-pub(super) fn synthetic(line: &Json<'_>, out: &mut Out<'_>) {
+pub(super) fn synthetic(line: &JsonValue<'_>, out: &mut Out<'_>) {
     let words: Vec<&str> = blocks(&line["message"])
         .filter_map(|block| block["text"].text())
         .collect();
@@ -57,7 +59,7 @@ pub(super) fn synthetic(line: &Json<'_>, out: &mut Out<'_>) {
     out.push(event);
 }
 
-pub(super) fn answer(block: &Json<'_>, out: &mut Out<'_>) {
+pub(super) fn answer(block: &JsonValue<'_>, out: &mut Out<'_>) {
     let failed = block["is_error"].flag() == Some(true);
     let preview = block["content"].preview();
     let exit = preview
@@ -72,7 +74,7 @@ pub(super) fn answer(block: &Json<'_>, out: &mut Out<'_>) {
     });
 }
 
-pub(super) fn retry(line: &Json<'_>) -> AgentEvent {
+pub(super) fn retry(line: &JsonValue<'_>) -> AgentEvent {
     let why = match (line["error_status"].count(), line["error"].text()) {
         (Some(status), Some(error)) => format!("{status} {error}"),
         (Some(status), None) => status.to_string(),
@@ -86,7 +88,7 @@ pub(super) fn retry(line: &Json<'_>) -> AgentEvent {
     }
 }
 
-pub(super) fn rate_limit(info: &Json<'_>, out: &mut Out<'_>) {
+pub(super) fn rate_limit(info: &JsonValue<'_>, out: &mut Out<'_>) {
     let window = info["rateLimitType"].text().unwrap_or("usage");
     let window = window.replace('_', " ");
     let resets_at = info["resetsAt"].int();

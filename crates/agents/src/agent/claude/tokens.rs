@@ -1,10 +1,10 @@
 //! Tokens, in the spellings of claude and of those that took its stream over.
 
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 use crate::agent::usage::Usage;
 
 /// Qwen counts what came from a cache as input too, which shows in its total.
-pub(super) fn tokens(of: &Json<'_>) -> Usage {
+pub(super) fn tokens(of: &JsonValue<'_>) -> Usage {
     let first = |names: &[&str]| names.iter().find_map(|name| of[*name].count());
     let input = first(&["input_tokens", "inputTokens"]);
     let output = first(&["output_tokens", "outputTokens"]);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::map::{Condition, JsonlMap, ResultRule, Rule, Rules};
 use super::path;
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 
 const WORDS_FOR_SUCCESS: [&str; 7] = [
     "success",
@@ -18,20 +18,20 @@ const WORDS_FOR_SUCCESS: [&str; 7] = [
     "true",
 ];
 
-pub(super) struct Event<'v> {
-    value: &'v Json<'v>,
+pub(super) struct JsonlEvent<'v> {
+    value: &'v JsonValue<'v>,
     pub kind: Option<Cow<'v, str>>,
 }
 
-impl<'v> Event<'v> {
-    pub fn new(map: &JsonlMap, value: &'v Json<'v>) -> Self {
+impl<'v> JsonlEvent<'v> {
+    pub fn new(map: &JsonlMap, value: &'v JsonValue<'v>) -> Self {
         let kind = match map.kind.0.as_slice() {
             [] => value["type"].text().map(Cow::Borrowed),
             paths => {
                 let parts = paths
                     .iter()
                     .filter_map(|path| match path::plain(value, path) {
-                        Json::Text(part) => Some(part),
+                        JsonValue::Text(part) => Some(part),
                         _ => None,
                     });
                 parts.reduce(|kind, part| Cow::Owned(format!("{kind}/{part}")))
@@ -66,7 +66,7 @@ impl<'v> Event<'v> {
 
     fn has_any(&self, paths: &[&str]) -> bool {
         let mut values = paths.iter().map(|path| path::plain(self.value, path));
-        values.any(|value| value != Json::Null)
+        values.any(|value| value != JsonValue::Null)
     }
 
     /// Whether the kind is one that a rule names or that is known to say nothing.
@@ -81,16 +81,22 @@ impl<'v> Event<'v> {
     }
 
     /// The plain value at a path.
-    pub fn plain(&self, path: &Option<String>) -> Json<'v> {
+    pub fn plain(&self, path: &Option<String>) -> JsonValue<'v> {
         path.as_ref()
-            .map_or(Json::Null, |path| path::plain(self.value, path))
+            .map_or(JsonValue::Null, |path| path::plain(self.value, path))
     }
 
     /// The first object at a path.
-    pub fn object(&self, path: &Option<String>) -> &'v Json<'v> {
+    pub fn object(&self, path: &Option<String>) -> &'v JsonValue<'v> {
         let found = path.iter().flat_map(|path| path::all(self.value, path));
         let mut objects = found.filter(|value| value.is_object());
-        objects.next().unwrap_or(&Json::Null)
+        objects.next().unwrap_or(&JsonValue::Null)
+    }
+
+    /// The beginning of what stands at a path, where that is no plain value.
+    pub fn preview(&self, path: &Option<String>) -> String {
+        let mut found = path.iter().flat_map(|path| path::all(self.value, path));
+        found.next().map(JsonValue::preview).unwrap_or_default()
     }
 
     pub fn text(&self, path: &Option<String>) -> Option<String> {
@@ -99,42 +105,42 @@ impl<'v> Event<'v> {
 
     pub fn number(&self, path: &Option<String>) -> Option<f64> {
         match self.plain(path) {
-            Json::Text(text) => text.trim().parse().ok(),
+            JsonValue::Text(text) => text.trim().parse().ok(),
             value => value.number(),
         }
     }
 
     pub fn count(&self, path: &Option<String>) -> Option<u64> {
-        Json::Number(self.number(path)?).count()
+        JsonValue::Number(self.number(path)?).count()
     }
 }
 
 /// A value as text that is not empty.
-pub(super) fn text(value: Json<'_>) -> Option<Cow<'_, str>> {
+pub(super) fn text(value: JsonValue<'_>) -> Option<Cow<'_, str>> {
     match value {
-        Json::Text(text) => Some(text).filter(|text| !text.is_empty()),
-        Json::Number(number) => Some(Cow::Owned(number.to_string())),
-        Json::Flag(flag) => Some(Cow::Owned(flag.to_string())),
+        JsonValue::Text(text) => Some(text).filter(|text| !text.is_empty()),
+        JsonValue::Number(number) => Some(Cow::Owned(number.to_string())),
+        JsonValue::Flag(flag) => Some(Cow::Owned(flag.to_string())),
         _ => None,
     }
 }
 
 /// True, 0 as an exit code has it, or a word for success.
-pub(super) fn is_good(value: &Json<'_>) -> Option<bool> {
+pub(super) fn is_good(value: &JsonValue<'_>) -> Option<bool> {
     match value {
-        Json::Flag(flag) => Some(*flag),
-        Json::Number(number) => Some(*number == 0.0),
-        Json::Text(text) => Some(WORDS_FOR_SUCCESS.contains(&&**text)),
+        JsonValue::Flag(flag) => Some(*flag),
+        JsonValue::Number(number) => Some(*number == 0.0),
+        JsonValue::Text(text) => Some(WORDS_FOR_SUCCESS.contains(&&**text)),
         _ => None,
     }
 }
 
 /// Seconds or milliseconds since 1970, or a date.
-pub(super) fn instant(value: &Json<'_>) -> Option<Timestamp> {
+pub(super) fn instant(value: &JsonValue<'_>) -> Option<Timestamp> {
     match value {
-        Json::Number(n) if *n > 1e12 => Timestamp::from_millisecond(*n as i64).ok(),
-        Json::Number(n) if *n > 1e9 => Timestamp::from_second(*n as i64).ok(),
-        Json::Text(text) => text.parse().ok(),
+        JsonValue::Number(n) if *n > 1e12 => Timestamp::from_millisecond(*n as i64).ok(),
+        JsonValue::Number(n) if *n > 1e9 => Timestamp::from_second(*n as i64).ok(),
+        JsonValue::Text(text) => text.parse().ok(),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use self::event::{Event, instant, is_good};
+use self::event::{JsonlEvent, instant, is_good};
 pub use self::map::{
     ErrorRule, EventRule, Framing, JsonlMap, LimitRule, ResultRule, RetryRule, Rules, SessionRule,
     TextRule, ToolResultRule, ToolRule, UsageRule,
@@ -16,7 +16,7 @@ pub use self::map::{
 pub use self::path::PathError;
 use super::dialect::{Dialect, JsonLines, Out, StreamParser, read_json};
 use super::failure::failure;
-use super::json::{Json, head};
+use super::json::{JsonValue, head};
 use super::lines::{Line, StreamLines};
 use super::recent::Recent;
 use super::{
@@ -64,9 +64,9 @@ impl JsonlParser {
 impl Dialect for JsonlParser {
     const MANY_OBJECTS: bool = false;
 
-    fn take(&mut self, value: &Json<'_>, out: &mut Out<'_>) {
+    fn take(&mut self, value: &JsonValue<'_>, out: &mut Out<'_>) {
         let map = &self.map;
-        let event = Event::new(map, value);
+        let event = JsonlEvent::new(map, value);
         let before = out.events.len();
         begins(map, &event, out);
         self.voice.tell(map, &event, out);
@@ -94,7 +94,7 @@ struct MessageInProgress {
 }
 
 impl MessageInProgress {
-    fn tell(&mut self, map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+    fn tell(&mut self, map: &JsonlMap, event: &JsonlEvent<'_>, out: &mut Out<'_>) {
         for (rules, piece) in [(&map.delta, Piece::Delta), (&map.text, Piece::Block)] {
             for rule in event.matching(rules) {
                 if let Some(text) = event.text(&rule.path) {
@@ -139,7 +139,7 @@ impl MessageInProgress {
     }
 }
 
-fn begins(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+fn begins(map: &JsonlMap, event: &JsonlEvent<'_>, out: &mut Out<'_>) {
     for rule in event.matching(&map.session) {
         let [id, model, version] =
             [&rule.id, &rule.model, &rule.version].map(|path| event.text(path));
@@ -157,7 +157,12 @@ fn begins(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn tool_calls(calls: &mut Recent<OpenCall>, map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+fn tool_calls(
+    calls: &mut Recent<OpenCall>,
+    map: &JsonlMap,
+    event: &JsonlEvent<'_>,
+    out: &mut Out<'_>,
+) {
     for rule in event.matching(&map.tool) {
         let Some(name) = event.text(&rule.name) else {
             continue;
@@ -183,7 +188,7 @@ fn tool_calls(calls: &mut Recent<OpenCall>, map: &JsonlMap, event: &Event<'_>, o
 fn tool_results(
     calls: &mut Recent<OpenCall>,
     map: &JsonlMap,
-    event: &Event<'_>,
+    event: &JsonlEvent<'_>,
     out: &mut Out<'_>,
 ) {
     for rule in event.matching(&map.tool_result) {
@@ -203,7 +208,9 @@ fn tool_results(
         let exit = event.number(&rule.exit).map(|code| code as i64);
         let preview = match event::text(output.clone()) {
             Some(output) => head(&output, 400).to_owned(),
-            None => tool::one_line(&error, 400),
+            None => Some(event.preview(&rule.output))
+                .filter(|preview| !preview.is_empty())
+                .unwrap_or_else(|| tool::one_line(&error, 400)),
         };
         out.push(AgentEvent::ToolResult {
             id,
@@ -217,7 +224,7 @@ fn tool_results(
     }
 }
 
-fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+fn accounts(map: &JsonlMap, event: &JsonlEvent<'_>, out: &mut Out<'_>) {
     for rule in event.matching(&map.usage) {
         let (usage, cost) = (usage(event, rule), cost(event, rule));
         let scope = match rule.scope.as_deref() {
@@ -240,7 +247,7 @@ fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
     }
     for rule in event.matching(&map.limit) {
         let (until, words) = (event.plain(&rule.until), event.text(&rule.words));
-        if until != Json::Null || words.is_some() {
+        if until != JsonValue::Null || words.is_some() {
             out.push(AgentEvent::Limit {
                 told: limit(instant(&until), words),
             });
@@ -248,11 +255,11 @@ fn accounts(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn cost(event: &Event<'_>, rule: &UsageRule) -> Option<MicroUsd> {
+fn cost(event: &JsonlEvent<'_>, rule: &UsageRule) -> Option<MicroUsd> {
     event.number(&rule.cost).and_then(MicroUsd::from_usd)
 }
 
-fn usage(event: &Event<'_>, rule: &UsageRule) -> Usage {
+fn usage(event: &JsonlEvent<'_>, rule: &UsageRule) -> Usage {
     let cache_read = event.count(&rule.cache_read);
     let (all, output) = (event.count(&rule.input_all), event.count(&rule.output));
     let apart = event
@@ -279,7 +286,7 @@ fn limit(until: Option<Timestamp>, words: Option<String>) -> LimitTold {
     }
 }
 
-fn ends(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
+fn ends(map: &JsonlMap, event: &JsonlEvent<'_>, out: &mut Out<'_>) {
     for rule in event.matching(&map.error) {
         if let Some(message) = event.text(&rule.message) {
             let status = event.count(&rule.status);
@@ -308,7 +315,7 @@ fn ends(map: &JsonlMap, event: &Event<'_>, out: &mut Out<'_>) {
     }
 }
 
-fn error(event: &Event<'_>, rule: &ResultRule) -> Option<Failure> {
+fn error(event: &JsonlEvent<'_>, rule: &ResultRule) -> Option<Failure> {
     let is_bad = rule.outcome.as_deref() == Some("failed")
         || event.plain(&rule.failed).flag() == Some(true)
         || is_good(&event.plain(&rule.ok)) == Some(false);

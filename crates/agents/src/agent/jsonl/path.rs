@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::agent::json::Json;
+use crate::agent::json::JsonValue;
 
 /// A field path that cannot be read.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub(super) fn check(path: &str) -> Result<(), PathError> {
 }
 
 /// The values at a path.
-pub(super) fn all<'j, 'a>(value: &'j Json<'a>, path: &str) -> Vec<&'j Json<'a>> {
+pub(super) fn all<'j, 'a>(value: &'j JsonValue<'a>, path: &str) -> Vec<&'j JsonValue<'a>> {
     let mut found = vec![value];
     for part in path.split('.') {
         let name = part.trim_end_matches("[]");
@@ -41,39 +41,39 @@ pub(super) fn all<'j, 'a>(value: &'j Json<'a>, path: &str) -> Vec<&'j Json<'a>> 
             name => found = found.into_iter().map(|value| &value[name]).collect(),
         }
         for _ in 0..(part.len() - name.len()) / 2 {
-            found = found.into_iter().flat_map(Json::list).collect();
+            found = found.into_iter().flat_map(JsonValue::list).collect();
         }
     }
     found
 }
 
-fn fields<'j, 'a>(value: &'j Json<'a>) -> impl Iterator<Item = &'j Json<'a>> {
+fn fields<'j, 'a>(value: &'j JsonValue<'a>) -> impl Iterator<Item = &'j JsonValue<'a>> {
     value.entries().iter().map(|(_, value)| value)
 }
 
 /// The plain value at a path. Of several, texts are joined by lines and numbers are added.
-pub(super) fn plain<'j>(value: &'j Json<'_>, path: &str) -> Json<'j> {
+pub(super) fn plain<'j>(value: &'j JsonValue<'_>, path: &str) -> JsonValue<'j> {
     if !path.contains(['[', '*']) {
         let found = path.split('.').fold(value, |value, name| &value[name]);
         return borrowed(found);
     }
     let values = all(value, path).into_iter().map(borrowed);
-    values.fold(Json::Null, |before, more| match (before, more) {
-        (before, Json::Null) => before,
-        (Json::Text(before), Json::Text(more)) => {
-            Json::Text(Cow::Owned(format!("{before}\n{more}")))
+    values.fold(JsonValue::Null, |before, more| match (before, more) {
+        (before, JsonValue::Null) => before,
+        (JsonValue::Text(before), JsonValue::Text(more)) => {
+            JsonValue::Text(Cow::Owned(format!("{before}\n{more}")))
         }
-        (Json::Number(before), Json::Number(more)) => Json::Number(before + more),
+        (JsonValue::Number(before), JsonValue::Number(more)) => JsonValue::Number(before + more),
         (_, more) => more,
     })
 }
 
-fn borrowed<'j>(value: &'j Json<'_>) -> Json<'j> {
+fn borrowed<'j>(value: &'j JsonValue<'_>) -> JsonValue<'j> {
     match value {
-        Json::Text(text) => Json::Text(Cow::Borrowed(text)),
-        Json::Number(number) => Json::Number(*number),
-        Json::Flag(flag) => Json::Flag(*flag),
-        Json::Null | Json::List(_) | Json::Object(_) => Json::Null,
+        JsonValue::Text(text) => JsonValue::Text(Cow::Borrowed(text)),
+        JsonValue::Number(number) => JsonValue::Number(*number),
+        JsonValue::Flag(flag) => JsonValue::Flag(*flag),
+        JsonValue::Null | JsonValue::List(_) | JsonValue::Object(_) => JsonValue::Null,
     }
 }
 
@@ -84,17 +84,17 @@ mod tests {
     #[test]
     fn paths_find_their_values_and_pass_over_the_rest() {
         let json = r#"{"type":"x","a":{"b":1.5,"c":[{"t":"one"},{"u":2},{"t":"two"}]},"m":{"p":{"n":2},"q":{"n":3}},"ok":true,"deep":[[["z"]]],"null":null}"#;
-        let values = Json::read(json.as_bytes()).unwrap();
-        let text = |text: &'static str| Json::Text(text.into());
+        let values = JsonValue::read(json.as_bytes()).unwrap();
+        let text = |text: &'static str| JsonValue::Text(text.into());
         let table = [
             ("type", text("x")),
-            ("a.b", Json::Number(1.5)),
+            ("a.b", JsonValue::Number(1.5)),
             ("a.c[].t", text("one\ntwo")),
-            ("m.*.n", Json::Number(5.0)),
-            ("ok", Json::Flag(true)),
+            ("m.*.n", JsonValue::Number(5.0)),
+            ("ok", JsonValue::Flag(true)),
             ("deep[][][]", text("z")),
-            ("none.at.all", Json::Null),
-            ("null", Json::Null),
+            ("none.at.all", JsonValue::Null),
+            ("null", JsonValue::Null),
         ];
         for (path, want) in table {
             check(path).unwrap();
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn a_wrong_shape_reads_as_absent() {
         for json in ["[]", r#"{"a":[{"b":1}]}"#, r#"{"a":"b"}"#] {
-            let values = Json::read(json.as_bytes()).unwrap();
-            assert_eq!(plain(&values[0], "a.b"), Json::Null, "{json}");
+            let values = JsonValue::read(json.as_bytes()).unwrap();
+            assert_eq!(plain(&values[0], "a.b"), JsonValue::Null, "{json}");
         }
     }
 
