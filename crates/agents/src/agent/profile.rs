@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use descartes_text::units::parse_duration;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::jsonl::JsonlMap;
 
 /// How an agent is started and read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// The profile's name: what `--backend` takes.
@@ -21,25 +22,25 @@ pub struct Profile {
     /// The command that is run where the user names none, by shell quoting rules.
     pub command: String,
     /// Package names by which `npx` and the like start the same agent.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub packages: Vec<String>,
     /// The subcommand for headless runs, and other words that already are one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub subcommand: Vec<String>,
     /// Arguments for headless runs; a flag that the user's command has is not given again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub args: Vec<String>,
     /// Groups of flags that mean the same.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub same: Vec<Vec<String>>,
     /// The flag that chooses the output format, and what reads each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub format: Option<Format>,
     /// How the output is read where no format decides.
     #[serde(default)]
     pub stream: StreamKind,
     /// Where things stand in the stream, for `stream = "jsonl"`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub jsonl: Option<JsonlMap>,
     /// How the prompt is passed to the agent.
     #[serde(default)]
@@ -48,32 +49,28 @@ pub struct Profile {
     #[serde(default = "prompt_word")]
     pub prompt_arg: Vec<String>,
     /// Arguments that tell the agent to read its standard input.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub prompt_stdin: Vec<String>,
     /// Arguments that name the prompt's file in mode `file`.
     #[serde(default = "file_word")]
     pub prompt_file: Vec<String>,
     /// The longest prompt that the agent takes from its standard input.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub prompt_limit: Option<PromptLimit>,
     /// Arguments that choose the model.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub model: Vec<String>,
     /// What the agent is allowed to do, and how it is told.
     #[serde(default)]
     pub permissions: PermissionRules,
     /// Variables set for the agent where the user has not set them.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Time between asking it to end and killing it, where the user gives none.
-    #[serde(
-        default,
-        with = "duration_text",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, deserialize_with = "duration")]
     pub kill_grace: Option<Duration>,
     /// Percent of a core that it uses while it merely waits: with less than this, silence is a hang.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub idle_cpu: Option<f64>,
     /// What the agent tells of its tokens and cost.
     #[serde(default)]
@@ -82,10 +79,10 @@ pub struct Profile {
     #[serde(default = "version_flag")]
     pub version_args: Vec<String>,
     /// The newest version that was run with this profile.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub known_version: Option<String>,
     /// What to do about a wrong login.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub login: Option<String>,
     /// Whether a test of ours has run this agent.
     #[serde(default)]
@@ -93,7 +90,7 @@ pub struct Profile {
 }
 
 /// The flag that chooses an output format.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Format {
     pub flag: String,
@@ -104,21 +101,21 @@ pub struct Format {
 }
 
 /// What one output format means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FormatValue {
     /// How it is read.
     pub stream: StreamKind,
     /// Arguments without which it does not work.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub args: Vec<String>,
     /// Where things stand in it, where that differs from the profile's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub jsonl: Option<JsonlMap>,
 }
 
 /// Which parser reads an agent.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamKind {
     /// Claude's events, and those of agents that took them over.
@@ -166,7 +163,7 @@ impl PromptMode {
 }
 
 /// The longest prompt that an agent takes, and what it does with a longer one.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptLimit {
     /// In bytes.
@@ -193,59 +190,51 @@ impl Permissions {
 }
 
 /// How an agent is told what it may do, and what happens when it is not.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PermissionRules {
     /// For `--permissions edit`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Grant>,
     /// For `--permissions all`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Grant>,
     /// Flags by which a user's command already grants something.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
     /// Without a grant the agent cannot work headless; why, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub needed: Option<String>,
     /// Files of the agent's own in which a grant may stand.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingsFile>,
     /// What the agent refuses as root.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<RootRule>,
 }
 
 /// Arguments and variables that grant a permission.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grant {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
 
 /// A settings file of an agent in which permissions may be granted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SettingsFile {
     /// The folder: `~/…` in the home directory, else in the working directory.
     pub dir: String,
     /// The variable that names another folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub dir_env: Option<String>,
     /// The file's name; `.toml` files are read as TOML, all others as JSON.
     pub file: String,
     /// Keys that grant something when they hold anything but the values in `not`.
     pub keys: Vec<String>,
     /// Values that grant nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub not: Vec<String>,
 }
 
 /// Flags that an agent refuses as root unless a variable says that it is contained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RootRule {
     pub flags: Vec<String>,
@@ -254,7 +243,7 @@ pub struct RootRule {
 }
 
 /// What an agent tells of its tokens and cost.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reports {
     /// Tokens and dollars.
@@ -266,29 +255,10 @@ pub enum Reports {
 }
 
 /// A duration as people write it: `1s`.
-mod duration_text {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use descartes_text::units::{parse_duration, show_duration};
-
-    #[expect(clippy::ref_option, reason = "serde asks for this form")]
-    pub(super) fn serialize<S: Serializer>(
-        duration: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        duration.map(show_duration).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        parse_duration(&text)
-            .map(Some)
-            .map_err(serde::de::Error::custom)
-    }
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    let duration = parse_duration(&text).map_err(serde::de::Error::custom)?;
+    Ok(Some(duration))
 }
 
 fn prompt_word() -> Vec<String> {

@@ -4,64 +4,48 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
 
 use super::path::{self, PathError};
 
 /// Field paths of a JSON stream. A rule applies to events of its `kind` (all, where none is
 /// named) in which the values of `when` stand and those of `unless` do not, and which hold what it
 /// is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct JsonlMap {
     /// One value a line, or one in all.
     pub framing: Framing,
     /// Where an event's kind stands; of several paths what is there is joined by `/`.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub kind: Rules<String>,
     /// Kinds that are known and say nothing; `*` at the end stands for anything.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
     /// The session's id, model and version.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub session: Rules<SessionRule>,
     /// A request to the model begins.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub step: Rules<EventRule>,
     /// Whole blocks of the agent's own words.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub text: Rules<TextRule>,
     /// Pieces of the agent's own words.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub delta: Rules<TextRule>,
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub thinking: Rules<TextRule>,
     /// Somebody else speaks: what the agent says after it is another message.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub other: Rules<EventRule>,
     /// Tool calls.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub tool: Rules<ToolRule>,
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub tool_result: Rules<ToolResultRule>,
     /// Tokens and cost.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub usage: Rules<UsageRule>,
     /// The agent tries again by itself.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub retry: Rules<RetryRule>,
     /// A provider's limit.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub limit: Rules<LimitRule>,
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub error: Rules<ErrorRule>,
     /// Something is amiss, and the run goes on.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub warning: Rules<ErrorRule>,
     /// The agent's final word.
-    #[serde(skip_serializing_if = "Rules::is_empty")]
     pub result: Rules<ResultRule>,
 }
 
@@ -108,7 +92,7 @@ impl JsonlMap {
 }
 
 /// How JSON values are laid out.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Framing {
     /// One value a line.
@@ -144,10 +128,6 @@ impl FromText for String {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
 /// A rule's struct: fields that hold paths, the first of which a text alone stands for, and fields
 /// that hold words.
 macro_rules! rule {
@@ -159,24 +139,18 @@ macro_rules! rule {
         $(words { $($(#[$word_doc:meta])* $word:ident: $type:ty,)* })?
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct $name {
             /// The event's kind.
-            #[serde(skip_serializing_if = "is_default")]
             pub kind: Option<String>,
             /// Values at other paths, as text.
-            #[serde(skip_serializing_if = "is_default")]
             pub when: BTreeMap<String, String>,
             /// Values that must not stand there.
-            #[serde(skip_serializing_if = "is_default")]
             pub unless: BTreeMap<String, String>,
-            $(#[$first_doc])* #[serde(skip_serializing_if = "is_default")]
-            pub $first: Option<String>,
-            $($(#[$path_doc])* #[serde(skip_serializing_if = "is_default")]
-            pub $path: Option<String>,)*
-            $($($(#[$word_doc])* #[serde(skip_serializing_if = "is_default")]
-            pub $word: $type,)*)?
+            $(#[$first_doc])* pub $first: Option<String>,
+            $($(#[$path_doc])* pub $path: Option<String>,)*
+            $($($(#[$word_doc])* pub $word: $type,)*)?
         }
 
         impl FromText for $name {
@@ -333,19 +307,12 @@ rule! {
 }
 
 /// One rule or several: a path, a table, or a list of them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rules<T>(pub Vec<T>);
 
 impl<T> Default for Rules<T> {
     fn default() -> Self {
         Self(Vec::new())
-    }
-}
-
-impl<T> Rules<T> {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
