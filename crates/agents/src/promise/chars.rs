@@ -9,23 +9,54 @@ pub(super) fn is_nothing(c: char) -> bool {
             | '\u{2066}'..='\u{2069}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | char::REPLACEMENT_CHARACTER)
 }
 
-const MARKS: [char; 16] = [
-    '*', '_', '`', '~', '#', '-', '+', '=', '–', '—', '•', '◦', '‣', '▪', '●', '○',
-];
-
 /// A mark of Markdown, or a bullet or rule that stands for one.
 pub(super) fn is_mark(c: char) -> bool {
-    MARKS.contains(&c)
+    matches!(
+        c,
+        '*' | '_'
+            | '`'
+            | '~'
+            | '#'
+            | '-'
+            | '+'
+            | '='
+            | '–'
+            | '—'
+            | '•'
+            | '◦'
+            | '‣'
+            | '▪'
+            | '●'
+            | '○'
+    )
 }
-
-const STOPS: [char; 21] = [
-    '!', '?', '\u{037E}', '\u{055C}', '\u{055E}', '\u{061E}', '\u{061F}', '\u{1367}', '\u{1945}',
-    '‼', '‽', '⁇', '⁈', '⁉', '⸮', '\u{FE15}', '\u{FE16}', '\u{FE56}', '\u{FE57}', '！', '？',
-];
 
 /// Ends a sentence, in any script. `…` and `...` leave it open.
 pub(super) fn is_stop(c: char) -> bool {
-    is_full_stop(c) || STOPS.contains(&c)
+    is_full_stop(c)
+        || matches!(
+            c,
+            '!' | '?'
+                | '\u{037E}'
+                | '\u{055C}'
+                | '\u{055E}'
+                | '\u{061E}'
+                | '\u{061F}'
+                | '\u{1367}'
+                | '\u{1945}'
+                | '‼'
+                | '‽'
+                | '⁇'
+                | '⁈'
+                | '⁉'
+                | '⸮'
+                | '\u{FE15}'
+                | '\u{FE16}'
+                | '\u{FE56}'
+                | '\u{FE57}'
+                | '！'
+                | '？'
+        )
 }
 
 /// The full stops of all scripts.
@@ -62,13 +93,25 @@ pub(super) fn is_ornament(c: char) -> bool {
             | '\u{2605}' | '\u{2606}' | '\u{2720}'..='\u{274B}' | '\u{2B24}' | '\u{FF5C}')
 }
 
-const CLOSERS: [char; 15] = [
-    ')', ']', '}', '"', '\'', '”', '’', '“', '»', '«', '›', '」', '』', '）', '】',
-];
-
 /// Closes a bracket or a quotation; may stand between a full stop and the next sentence.
 pub(super) fn is_closer(c: char) -> bool {
-    CLOSERS.contains(&c)
+    matches!(
+        c,
+        ')' | ']'
+            | '}'
+            | '"'
+            | '\''
+            | '”'
+            | '’'
+            | '“'
+            | '»'
+            | '«'
+            | '›'
+            | '」'
+            | '』'
+            | '）'
+            | '】'
+    )
 }
 
 /// Punctuation of any script; may stand behind a claim.
