@@ -351,6 +351,7 @@ impl Event {
             Self::Tasks { event } => match **event {
                 sched::Event::AttemptEnded { .. }
                 | sched::Event::MergeEnded { .. }
+                | sched::Event::TrainGated { .. }
                 | sched::Event::WaveCommitEnded { .. }
                 | sched::Event::Stopping { .. } => Durability::Power,
                 _ => Durability::Process,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::{
     AttemptEnd, Barrier, CommitEnd, Effect, Ended, Event, Grouping, Input, MarkEnd, MergeEnd,
-    Outcome, SchedConfig, Scheduler, TaskState,
+    Outcome, SchedConfig, Scheduler, TaskState, TrainEnd,
 };
 use descartes_kernel::tasks::{PlannedTask, TasksState};
 use descartes_plans::graph::{
@@ -23,6 +23,8 @@ struct World {
     journal: Vec<Event>,
     running: BTreeMap<TaskId, u32>,
     merging: Option<TaskId>,
+    /// The train, its members, and how many of them are being gated.
+    train: Option<(u32, Vec<TaskId>, Option<u32>)>,
     committing: Option<u32>,
     merged: BTreeSet<String>,
     /// The same, with those that a person opened again.
@@ -56,6 +58,7 @@ impl World {
             journal: Vec::new(),
             running: BTreeMap::new(),
             merging: None,
+            train: None,
             committing: None,
             merged: BTreeSet::new(),
             ever_merged: BTreeSet::new(),
@@ -117,6 +120,20 @@ impl World {
                 );
                 self.merging = Some(task);
             }
+            Effect::StackTrain { train, tasks } => {
+                assert!(self.is_quiet(), "one train at a time");
+                assert!(tasks.len() > 1 && tasks.len() <= self.config.merge_batch as usize);
+                self.train = Some((train, tasks, None));
+            }
+            Effect::GateTrain {
+                train,
+                tasks,
+                members,
+            } => {
+                assert!(self.is_quiet(), "one stack at a time");
+                assert!(members > 0 && members as usize <= tasks.len());
+                self.train = Some((train, tasks, Some(members)));
+            }
             Effect::CommitWave { wave, tasks } => {
                 assert!(self.committing.is_none() && !tasks.is_empty());
                 assert!(
@@ -134,7 +151,7 @@ impl World {
                 );
             }
             Effect::CheckMark { task } => {
-                assert!(self.checking.is_none() && self.merging.is_none());
+                assert!(self.is_quiet());
                 assert!(self.committing.is_none());
                 assert!(!self.config.shared_tree || self.running.is_empty());
                 self.checking = Some(task);
@@ -148,7 +165,7 @@ impl World {
             Effect::Wait { .. } => self.waiting = true,
             Effect::Finish(ended) => {
                 assert!(
-                    self.running.is_empty() && self.merging.is_none() && self.checking.is_none(),
+                    self.running.is_empty() && self.is_quiet(),
                     "nothing runs at the end"
                 );
                 assert!(
@@ -180,6 +197,12 @@ impl World {
         }
         assert!(!self.merged.contains(id.as_str()), "{id} is not done again");
         assert_ne!(self.merging.as_ref(), Some(id));
+        let train = self.train.iter().flat_map(|(_, tasks, _)| tasks);
+        assert!(
+            !train
+                .into_iter()
+                .any(|task| task == id && !self.merged.contains(id.as_str()))
+        );
     }
 
     fn is_in(&self, task: TaskIx) -> bool {
@@ -267,7 +290,57 @@ impl World {
         }
     }
 
+    fn is_quiet(&self) -> bool {
+        self.merging.is_none() && self.train.is_none() && self.checking.is_none()
+    }
+
+    /// A step of the train ends as a merge would.
+    fn train_step(&mut self, end: MergeEnd) {
+        let Some((train, tasks, members)) = self.train.take() else {
+            return;
+        };
+        let Some(members) = members else {
+            let (mut out, mut held) = (Vec::new(), Vec::new());
+            match end {
+                MergeEnd::Merged | MergeEnd::Interrupted => {}
+                MergeEnd::Red { .. } => held.extend(tasks.last().cloned()),
+                end => out.push((tasks[0].clone(), end)),
+            }
+            return self.put(Input::TrainStacked { train, out, held });
+        };
+        let last = tasks[members as usize - 1].clone();
+        let end = match end {
+            MergeEnd::Merged => {
+                let landed = tasks[..members as usize]
+                    .iter()
+                    .map(|task| task.to_string());
+                self.merged.extend(landed.clone());
+                self.ever_merged.extend(landed);
+                TrainEnd::Green { flaky: false }
+            }
+            MergeEnd::Red { tail } => TrainEnd::Red {
+                tail,
+                check_of: None,
+            },
+            MergeEnd::Conflict { tail } => TrainEnd::Red {
+                tail,
+                check_of: Some(last),
+            },
+            MergeEnd::Failed { message } => TrainEnd::Failed { message },
+            MergeEnd::Interrupted => TrainEnd::Interrupted,
+        };
+        self.put(Input::TrainGated {
+            train,
+            members,
+            end,
+            gate_ms: 1,
+        });
+    }
+
     fn merge(&mut self, end: MergeEnd) {
+        if self.train.is_some() {
+            return self.train_step(end);
+        }
         if let Some(task) = self.merging.take() {
             if end == MergeEnd::Merged {
                 self.merged.insert(task.to_string());
@@ -348,6 +421,7 @@ impl World {
         self.scheduler = recovered;
         self.running.clear();
         (self.merging, self.committing, self.checking) = (None, None, None);
+        self.train = None;
         self.ended = None;
         self.away = false;
         self.put(Input::Begin);
@@ -386,6 +460,7 @@ impl World {
             if self.ended.is_some() {
                 return;
             }
+            self.finish(0, green.clone());
             self.finish(0, green.clone());
             self.merge(MergeEnd::Merged);
             self.check(MarkEnd::Green);
@@ -445,9 +520,11 @@ fn any_config() -> impl Strategy<Value = SchedConfig> {
         0_u8..5,
         prop::option::of(1_u32..30),
         0_u8..6,
+        1_u32..5,
     )
         .prop_map(
-            |(slots, barrier, grouping, max_iterations, marks)| SchedConfig {
+            |(slots, barrier, grouping, max_iterations, marks, merge_batch)| SchedConfig {
+                merge_batch,
                 trust_marks: marks == 0,
                 shared_tree: marks % 3 == 1,
                 slots,

@@ -1,5 +1,6 @@
 //! What an event asks of the world.
 
+use super::train::Step;
 use super::{
     AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason, TaskState,
 };
@@ -10,6 +11,9 @@ impl Scheduler {
     pub(super) fn acts_of(&self, event: &Event) -> Vec<Effect> {
         match event {
             Event::MergeStarted { task } => vec![Effect::Merge { task: task.clone() }],
+            Event::TrainStarted { .. } | Event::TrainStacked { .. } | Event::TrainGated { .. } => {
+                self.train_step().into_iter().collect()
+            }
             Event::MarkCheckStarted { task } => vec![Effect::CheckMark { task: task.clone() }],
             Event::MarkChecked {
                 task,
@@ -63,6 +67,25 @@ impl Scheduler {
             }],
             Next::Pass { .. } => vec![Effect::Release { task }],
             Next::Land | Next::Retry { .. } | Next::Again | Next::Yield { .. } => Vec::new(),
+        }
+    }
+
+    /// The next step of the train.
+    fn train_step(&self) -> Option<Effect> {
+        let train = self.train.as_ref()?;
+        let number = train.number;
+        let tasks = || train.members.iter().map(|task| self.id(*task)).collect();
+        match train.step() {
+            Step::Stack => Some(Effect::StackTrain {
+                train: number,
+                tasks: tasks(),
+            }),
+            Step::Gate(members) => Some(Effect::GateTrain {
+                train: number,
+                tasks: tasks(),
+                members: members as u32,
+            }),
+            Step::Culprit(_) | Step::Over => None,
         }
     }
 
@@ -124,7 +147,8 @@ impl Scheduler {
                 wave: wave + 1,
                 tasks: tasks.iter().map(|task| self.id(*task)).collect(),
             });
-        let work = merge.into_iter().chain(check).chain(commit);
+        let train = self.train_step();
+        let work = merge.into_iter().chain(train).chain(check).chain(commit);
         work.chain(self.wait()).collect()
     }
 }

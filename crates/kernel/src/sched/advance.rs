@@ -80,6 +80,13 @@ impl Scheduler {
                 },
                 effects,
             ),
+            Decision::Train(tasks) => self.take(
+                Event::TrainStarted {
+                    train: self.trains + 1,
+                    tasks: tasks.iter().map(|task| self.id(*task)).collect(),
+                },
+                effects,
+            ),
             Decision::CheckMark(task) => self.take(
                 Event::MarkCheckStarted {
                     task: self.id(task),

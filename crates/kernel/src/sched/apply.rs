@@ -2,9 +2,10 @@
 
 use super::record::{Slot, Stop, TaskState};
 use super::state::Scheduler;
+use super::train::Train;
 use super::{
-    AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkCheck, MarkEnd, Next,
-    Seen,
+    AttemptEnd, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkCheck, MarkEnd,
+    MergeEnd, Next, Seen, TrainEnd,
 };
 use descartes_plans::graph::hash::NameSet;
 use descartes_plans::graph::{Mark, TaskId, TaskIx, TaskStatus};
@@ -66,8 +67,8 @@ impl Scheduler {
                 self.with(task, |this, ix| this.attempt_ended(ix, end, next))
             }
             Event::MergeStarted { task } => self.with(task, Self::merge_started),
-            Event::MergeEnded { task, next, .. } => {
-                self.with(task, |this, ix| this.merge_ended(ix, next))
+            Event::MergeEnded { task, end, next } => {
+                self.with(task, |this, ix| this.merge_ended(ix, end, next))
             }
             Event::StatusSeen { task, status, seen } => {
                 self.with(task, |this, ix| this.status_seen(ix, *status, *seen))
@@ -89,6 +90,10 @@ impl Scheduler {
                 self.committing = wave.checked_sub(1).map(|wave| (wave, tasks));
             }
             Event::WaveCommitEnded { wave, end } => self.wave_committed(*wave, end),
+            Event::TrainStarted { train, tasks } => self.train_started(*train, tasks),
+            Event::TrainStacked { tasks, held, .. } => self.train_stacked(tasks, held),
+            Event::TrainGated { members, end, .. } => self.train_gated(*members, end),
+            Event::TrainEnded { back, .. } => self.train_ended(back),
             Event::LimitOver { agent } => {
                 let lanes = self.lanes.iter_mut().filter(|lane| lane.agent == *agent);
                 lanes.for_each(|lane| lane.held_until = None);
@@ -144,6 +149,7 @@ impl Scheduler {
         room.tasks += 1;
         self.running += 1;
         let record = self.record_mut(task);
+        record.failed_merge = false;
         record.last_slot = Some(slot);
         record.claimed = true;
         self.set_state(task, TaskState::Running { slot });
@@ -205,13 +211,98 @@ impl Scheduler {
         Ok(())
     }
 
-    fn merge_ended(&mut self, task: TaskIx, next: &Next) -> Applied {
-        if self.merging != Some(task) {
+    fn merge_ended(&mut self, task: TaskIx, end: &MergeEnd, next: &Next) -> Applied {
+        let alone = self.merging == Some(task);
+        let together = self.record(task).state == TaskState::Landing;
+        if !alone && !together {
             return Err(self.illegal(task, "merge_ended"));
         }
-        self.merging = None;
+        let failed = matches!(end, MergeEnd::Red { .. });
+        if alone {
+            self.merging = None;
+            self.record_mut(task).failed_merge = failed && *next == Next::Land;
+            match end {
+                MergeEnd::Merged => self.lengthen(),
+                MergeEnd::Red { .. } if *next != Next::Land => self.shorten(self.batch),
+                _ => {}
+            }
+        }
+        self.queue.retain(|waiting| *waiting != task);
+        if *next == Next::Land {
+            // Its turn comes before that of work which was proven later.
+            self.queue.push_front(task);
+            self.set_state(task, TaskState::Landing);
+            return Ok(());
+        }
         self.take_next(task, next);
         Ok(())
+    }
+
+    /// The next train may be longer.
+    fn lengthen(&mut self) {
+        let most = self.config.merge_batch.max(1);
+        self.batch = self.batch.saturating_mul(2).min(most);
+    }
+
+    /// The next train is half as long as this one.
+    fn shorten(&mut self, length: u32) {
+        self.batch = (length / 2).max(1);
+    }
+
+    fn train_started(&mut self, train: u32, tasks: &[TaskId]) {
+        let members = self.known(tasks);
+        self.trains = train;
+        // Where one is no longer in the file, the others wait as they did before.
+        if members.len() == tasks.len() {
+            self.queue.retain(|task| !members.contains(task));
+            self.train = Some(Train::new(train, members));
+        }
+    }
+
+    fn train_stacked(&mut self, tasks: &[TaskId], held: &[TaskId]) {
+        let (members, held) = (self.known(tasks), self.known(held));
+        held.into_iter()
+            .rev()
+            .for_each(|task| self.queue.push_front(task));
+        match &mut self.train {
+            Some(train) if members.len() == tasks.len() => train.stacked(members),
+            _ => self.train_ended(tasks),
+        }
+    }
+
+    fn train_gated(&mut self, members: u32, end: &TrainEnd) {
+        if *end == TrainEnd::Interrupted {
+            return;
+        }
+        let Some(mut train) = self.train.take() else {
+            return;
+        };
+        match self.gated_as(&train, end) {
+            Some(gated) => train.gated(members as usize, gated),
+            // What is wrong with one of them shows when each is merged alone.
+            None => self.batch = 1,
+        }
+        self.train = Some(train);
+    }
+
+    fn train_ended(&mut self, back: &[TaskId]) {
+        let Some(train) = self.train.take() else {
+            return;
+        };
+        let back = self.known(back);
+        match (train.has_failed(), back.is_empty()) {
+            (true, _) => self.shorten(train.members.len() as u32),
+            (false, true) => self.lengthen(),
+            (false, false) => {}
+        }
+        back.into_iter()
+            .rev()
+            .for_each(|task| self.queue.push_front(task));
+    }
+
+    fn known(&self, ids: &[TaskId]) -> Vec<TaskIx> {
+        let known = ids.iter().filter_map(|id| self.plan.graph().find(id));
+        known.collect()
     }
 
     fn take_next(&mut self, task: TaskIx, next: &Next) {

@@ -36,6 +36,8 @@ pub struct SchedConfig {
     pub slots: u32,
     /// Whether waves are kept apart.
     pub barrier: Barrier,
+    /// Tasks whose work is merged and gated together, at the most; 1 is each alone.
+    pub merge_batch: u32,
     /// Attempts at a task that does not say otherwise.
     pub max_attempts: u32,
     /// Attempts over all tasks; `None` is no limit.
@@ -56,6 +58,7 @@ impl Default for SchedConfig {
         Self {
             slots: 1,
             barrier: Barrier::On,
+            merge_batch: 1,
             max_attempts: 3,
             max_iterations: Some(100),
             gates: Gates::Some,

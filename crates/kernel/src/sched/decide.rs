@@ -8,6 +8,7 @@ use descartes_plans::graph::TaskIx;
 pub(super) enum Decision {
     Start { slot: u32, tasks: Vec<TaskIx> },
     Merge(TaskIx),
+    Train(Vec<TaskIx>),
     CheckMark(TaskIx),
     Commit(u32),
     Finish(Outcome, Account),
@@ -26,9 +27,8 @@ impl Scheduler {
         if !killed {
             // Merges, commits of waves and checks of marks move the same refs and use the same
             // tree: one at a time.
-            let merge = self.queue.front().filter(|_| !self.is_integrating());
-            if let Some(task) = merge {
-                return Some(Decision::Merge(*task));
+            if let Some(merge) = self.next_merge() {
+                return Some(merge);
             }
             if let Some(wave) = self.wave_to_commit() {
                 return Some(Decision::Commit(wave));
@@ -38,6 +38,23 @@ impl Scheduler {
             }
         }
         self.next_start().or_else(|| self.end())
+    }
+
+    /// What is merged next: everything that waits, or as much of it as a train may hold.
+    fn next_merge(&self) -> Option<Decision> {
+        let first = *self.queue.front().filter(|_| !self.is_integrating())?;
+        let alone = self.config.shared_tree
+            || self.config.grouping == Grouping::Wave
+            || self.record(first).failed_merge;
+        let length = if alone { 1 } else { self.batch as usize };
+        let tasks = self.queue.iter().copied().take(length);
+        let tasks: Vec<TaskIx> = tasks
+            .take_while(|task| *task == first || !self.record(*task).failed_merge)
+            .collect();
+        Some(match tasks.len() {
+            1 => Decision::Merge(first),
+            _ => Decision::Train(tasks),
+        })
     }
 
     /// The first wave with work in no commit, once neither it nor one before it has open tasks.
@@ -57,7 +74,10 @@ impl Scheduler {
 
     /// Whether something uses the tree in which work comes together.
     fn is_integrating(&self) -> bool {
-        self.merging.is_some() || self.committing.is_some() || self.checking.is_some()
+        self.merging.is_some()
+            || self.train.is_some()
+            || self.committing.is_some()
+            || self.checking.is_some()
     }
 
     /// The next task whose mark the gates are asked about. They run on the merged tree, so nothing
@@ -112,25 +132,25 @@ impl Scheduler {
     /// With one slot tasks build on each other: the next starts from a tree that holds the one
     /// before, or after that was sent back.
     fn waits_for_merge(&self) -> bool {
-        self.config.slots == 1 && (self.merging.is_some() || !self.queue.is_empty())
+        self.config.slots == 1 && self.landing().next().is_some()
     }
 
     /// Whether all free slots are better kept for tasks that a merge is about to set free: those
     /// that are more urgent, or have more work hanging on them. A merge is short beside an attempt,
     /// and an attempt that took the slot would keep the longest chain waiting to its end.
     fn is_worth_waiting(&self, task: TaskIx) -> bool {
-        let landing = self.merging.iter().chain(&self.queue);
-        // Merges come one at a time: what is far behind in the queue is not worth a free slot.
-        let landing = landing.take(self.config.slots as usize);
-        if self.config.barrier == Barrier::On || (self.merging.is_none() && self.queue.is_empty()) {
+        if self.config.barrier == Barrier::On || self.landing().next().is_none() {
             return false;
         }
+        // What is far behind in the queue is not worth a free slot.
+        let next = self.config.slots.max(self.batch) as usize;
+        let landing = self.landing().take(next);
         let key = |task: TaskIx| {
             let priority = self.plan.graph().node(task).priority;
             (priority, std::cmp::Reverse(self.plan.tail(task)))
         };
-        let better = |landing: &&TaskIx| {
-            let mut next = self.frontier.released_by(&self.plan, **landing);
+        let better = |landing: &TaskIx| {
+            let mut next = self.frontier.released_by(&self.plan, *landing);
             next.any(|next| key(next) < key(task))
         };
         let kept = landing.filter(better).count();
@@ -138,6 +158,13 @@ impl Scheduler {
             .filter(|slot| self.is_free(*slot))
             .count();
         kept >= free
+    }
+
+    /// Tasks that are being merged or wait for it.
+    fn landing(&self) -> impl Iterator<Item = TaskIx> {
+        let train = self.train.iter().flat_map(|train| train.left());
+        let merging = self.merging.iter().chain(&self.queue).copied();
+        train.chain(merging)
     }
 
     fn is_free(&self, slot: u32) -> bool {
@@ -164,6 +191,7 @@ impl Scheduler {
             .is_some_and(|stop| stop.how == StopKind::Kill);
         let busy = self.running > 0
             || self.merging.is_some()
+            || self.train.is_some()
             || self.committing.is_some()
             || self.checking.is_some()
             || (self.file_away && self.stop.is_none())

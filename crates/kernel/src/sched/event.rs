@@ -79,6 +79,33 @@ pub enum MergeEnd {
     },
 }
 
+/// What the gates said about a stack of tasks' work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum TrainEnd {
+    /// Every gate was green.
+    Green {
+        /// Whether one failed on the same tree before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        flaky: bool,
+    },
+    /// A gate was red.
+    Red {
+        /// The gate and the end of its output.
+        tail: String,
+        /// The task whose own check it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        check_of: Option<TaskId>,
+    },
+    /// It was stopped before it was decided.
+    Interrupted,
+    /// The work could not be put together at all.
+    Failed {
+        /// Git's words.
+        message: String,
+    },
+}
+
 /// How the commit of a wave ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
@@ -307,6 +334,37 @@ pub enum Event {
         end: MergeEnd,
         /// What becomes of the task.
         next: Next,
+    },
+    /// Proven work of several tasks is about to be merged together.
+    TrainStarted {
+        /// The train, from 1.
+        train: u32,
+        tasks: Vec<TaskId>,
+    },
+    /// The work was stacked.
+    TrainStacked {
+        train: u32,
+        /// What fits onto each other, in that order.
+        tasks: Vec<TaskId>,
+        /// What fits onto the merged work, but not onto the work of these: it waits for them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held: Vec<TaskId>,
+    },
+    /// The gates were run on a stack; a green one is merged.
+    TrainGated {
+        train: u32,
+        /// So many tasks of the train from the first on.
+        members: u32,
+        end: TrainEnd,
+        /// What the gates took.
+        gate_ms: u64,
+    },
+    /// The train is over.
+    TrainEnded {
+        train: u32,
+        /// What is merged with a later one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        back: Vec<TaskId>,
     },
     /// Somebody else changed a status in the file.
     StatusSeen {

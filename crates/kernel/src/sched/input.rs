@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Evidence, MarkEnd, MergeEnd};
+use super::{AttemptEnd, BlockReason, CommitEnd, Ended, Evidence, MarkEnd, MergeEnd, TrainEnd};
 use crate::event::Decided;
 use crate::outcome::Budget;
 use descartes_plans::graph::{TaskId, TaskStatus};
@@ -22,6 +22,23 @@ pub enum Input {
     Merged {
         task: TaskId,
         end: MergeEnd,
+    },
+    /// The work of a train was stacked.
+    TrainStacked {
+        train: u32,
+        /// What does not fit onto the merged work, or could not be committed.
+        out: Vec<(TaskId, MergeEnd)>,
+        /// What does not fit onto the work of another member.
+        held: Vec<TaskId>,
+    },
+    /// The gates were run on a stack of a train. Where they were green, it is merged.
+    TrainGated {
+        train: u32,
+        /// So many members from the first on.
+        members: u32,
+        end: TrainEnd,
+        /// What the gates took.
+        gate_ms: u64,
     },
     /// The commit of a wave ended.
     WaveCommitted {
@@ -115,6 +132,16 @@ pub enum Effect {
     Abandon { task: TaskId },
     /// Merge a task's work and prove it; answer with [`Input::Merged`].
     Merge { task: TaskId },
+    /// Stack the work of these tasks in order; answer with [`Input::TrainStacked`].
+    StackTrain { train: u32, tasks: Vec<TaskId> },
+    /// Run the gates on the work of the first of these tasks, stacked, and merge it where they are
+    /// green; answer with [`Input::TrainGated`].
+    GateTrain {
+        train: u32,
+        tasks: Vec<TaskId>,
+        /// So many of them.
+        members: u32,
+    },
     /// Set the task to done in the file.
     MarkDone { task: TaskId },
     /// Set the task to blocked in the file.

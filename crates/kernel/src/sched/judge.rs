@@ -2,9 +2,10 @@
 
 use super::record::TaskState;
 use super::state::Scheduler;
+use super::train::{Gated, Step, Train};
 use super::{
     AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, Gates, Input, MarkEnd,
-    MergeEnd, Next, Seen, StopKind, StopReason,
+    MergeEnd, Next, Seen, StopKind, StopReason, TrainEnd,
 };
 use descartes_plans::graph::{OnFail, Proof, TaskId, TaskIx, TaskStatus};
 
@@ -19,6 +20,13 @@ impl Scheduler {
             Input::Begin => self.begin(),
             Input::Finished { task, end } => self.finished(task, end),
             Input::Merged { task, end } => self.merged(task, end),
+            Input::TrainStacked { train, out, held } => self.stacked(*train, out, held),
+            Input::TrainGated {
+                train,
+                members,
+                end,
+                gate_ms,
+            } => self.gated(*train, *members, end, *gate_ms),
             Input::WaveCommitted { wave, end } => self.committed(*wave, end),
             Input::ClaimRefused { task, found } => match self.state(task) {
                 Some(TaskState::Running { .. }) => {
@@ -150,9 +158,18 @@ impl Scheduler {
         else {
             return Vec::new();
         };
+        self.merge_over(task, end)
+    }
+
+    /// What a merge means for its task.
+    fn merge_over(&self, task: TaskIx, end: &MergeEnd) -> Vec<Event> {
         let next = match end {
             // What is merged is merged, whatever a person wished meanwhile.
             MergeEnd::Merged => Next::Done,
+            // Gates may be flaky: alone on merged work it is asked once more.
+            MergeEnd::Red { .. } if self.is_asked_again(task) => {
+                self.unless_wished(task, Next::Land)
+            }
             MergeEnd::Conflict { tail } => self.unless_wished(
                 task,
                 self.failed(task, evidence(EvidenceKind::Conflict, tail)),
@@ -171,11 +188,107 @@ impl Scheduler {
         };
         let stop = self.stop_after(task, &next);
         let ended = Event::MergeEnded {
-            task: id.clone(),
+            task: self.id(task),
             end: end.clone(),
             next,
         };
         std::iter::once(ended).chain(stop).collect()
+    }
+
+    /// Whether a failed gate on the merged work of this task alone is run again before it counts.
+    fn is_asked_again(&self, task: TaskIx) -> bool {
+        let batched = self.config.merge_batch > 1 && !self.config.shared_tree;
+        batched && self.merging == Some(task) && !self.record(task).failed_merge
+    }
+
+    fn stacked(&self, number: u32, out: &[(TaskId, MergeEnd)], held: &[TaskId]) -> Vec<Event> {
+        let Some(train) = self.train_of(number).filter(|t| t.step() == Step::Stack) else {
+            return Vec::new();
+        };
+        let is_out = |id: &TaskId| held.contains(id) || out.iter().any(|(task, _)| task == id);
+        let tasks = train.members.iter().map(|task| self.id(*task));
+        let tasks: Vec<TaskId> = tasks.filter(|id| !is_out(id)).collect();
+        let is_empty = tasks.is_empty();
+        let mut events = vec![Event::TrainStacked {
+            train: number,
+            tasks,
+            held: held.to_vec(),
+        }];
+        let member = |id: &TaskId| {
+            let task = self.plan.graph().find(id)?;
+            train.members.contains(&task).then_some(task)
+        };
+        for (id, end) in out {
+            events.extend(
+                member(id)
+                    .into_iter()
+                    .flat_map(|task| self.merge_over(task, end)),
+            );
+        }
+        events.extend(is_empty.then(|| Event::TrainEnded {
+            train: number,
+            back: Vec::new(),
+        }));
+        events
+    }
+
+    fn gated(&self, number: u32, members: u32, end: &TrainEnd, gate_ms: u64) -> Vec<Event> {
+        let step = Step::Gate(members as usize);
+        let Some(train) = self.train_of(number).filter(|t| t.step() == step) else {
+            return Vec::new();
+        };
+        let mut after = train.clone();
+        let gated = self.gated_as(train, end);
+        let end = match (end, gated) {
+            (TrainEnd::Green { .. }, Some(gated)) => TrainEnd::Green {
+                flaky: train.is_flaky(members as usize, gated),
+            },
+            (end, _) => end.clone(),
+        };
+        let mut events = vec![Event::TrainGated {
+            train: number,
+            members,
+            end: end.clone(),
+            gate_ms,
+        }];
+        if let Some(gated) = gated {
+            after.gated(members as usize, gated);
+        }
+        for task in after.merged().iter().skip(train.merged().len()) {
+            events.extend(self.merge_over(*task, &MergeEnd::Merged));
+        }
+        let step = after.step();
+        if let (Step::Culprit(at), TrainEnd::Red { tail, .. }) = (step, &end) {
+            let end = MergeEnd::Red { tail: tail.clone() };
+            events.extend(self.merge_over(after.members[at], &end));
+        }
+        if gated.is_none() || matches!(step, Step::Culprit(_) | Step::Over) {
+            events.push(Event::TrainEnded {
+                train: number,
+                back: after.left().map(|task| self.id(task)).collect(),
+            });
+        }
+        events
+    }
+
+    fn train_of(&self, number: u32) -> Option<&Train> {
+        self.train.as_ref().filter(|train| train.number == number)
+    }
+
+    /// What the gates said, where they said anything.
+    pub(super) fn gated_as(&self, train: &Train, end: &TrainEnd) -> Option<Gated> {
+        match end {
+            TrainEnd::Green { .. } => Some(Gated::Green),
+            TrainEnd::Red { check_of, .. } => {
+                let task = check_of.as_ref().and_then(|id| self.plan.graph().find(id));
+                let suspect = train
+                    .members
+                    .iter()
+                    .position(|member| Some(*member) == task);
+                Some(Gated::Red { suspect })
+            }
+            TrainEnd::Interrupted | TrainEnd::Failed { .. } => None,
+        }
     }
 
     /// A mark that the gates contradict is taken back, once.

@@ -28,12 +28,13 @@ mod outcome;
 mod record;
 mod replan;
 mod state;
+mod train;
 mod view;
 
 pub use config::{Barrier, Gates, Grouping, SchedConfig};
 pub use event::{
     AttemptEnd, BlockReason, CommitEnd, Event, Evidence, EvidenceKind, IllegalEvent, MarkEnd,
-    MergeEnd, Next, Outcome, Seen, StopKind, StopReason,
+    MergeEnd, Next, Outcome, Seen, StopKind, StopReason, TrainEnd,
 };
 pub use input::{Attempt, Effect, Input};
 pub use outcome::{Account, BlockedTask, Ended, HeldTask, MarkedTask};

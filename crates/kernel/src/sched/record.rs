@@ -139,6 +139,8 @@ pub(super) struct Record {
     pub(super) claimed: bool,
     /// Whether a mark of it was taken back because a gate was red; that is done once.
     pub(super) set_back: bool,
+    /// Whether a gate failed on its merged work; it is asked once more before that counts.
+    pub(super) failed_merge: bool,
     pub(super) is_ready: bool,
     pub(super) is_open: bool,
 }
@@ -155,6 +157,7 @@ impl Record {
             wish: None,
             claimed: false,
             set_back: false,
+            failed_merge: false,
             is_ready: false,
             is_open: false,
         }

@@ -87,6 +87,19 @@ impl Scheduler {
         let find = |task: &TaskIx| self.plan.graph().find(&old.id(*task));
         self.queue = old.queue.iter().filter_map(find).collect();
         self.merging = old.merging.as_ref().and_then(find);
+        (self.trains, self.batch) = (old.trains, old.batch);
+        if let Some(train) = &old.train {
+            let members: Vec<TaskIx> = train.members.iter().filter_map(find).collect();
+            match members.len() == train.members.len() {
+                true => self.train = Some(train.with_members(members)),
+                // One was taken out of the file: what is left is stacked anew.
+                false => train
+                    .left()
+                    .filter_map(|task| find(&task))
+                    .rev()
+                    .for_each(|task| self.queue.push_front(task)),
+            }
+        }
         self.checks = old.checks.iter().filter_map(find).collect();
         self.checking = old.checking.as_ref().and_then(find);
         self.removed = old.removed.clone();

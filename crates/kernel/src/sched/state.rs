@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::config::Barrier;
 use super::record::{Lane, Record, Slot, Stop, TaskState};
+use super::train::Train;
 use super::{Event, IllegalEvent, Outcome, SchedConfig};
 use descartes_plans::graph::{Frontier, Mark, Origin, Plan, TaskId, TaskIx};
 
@@ -27,6 +28,12 @@ pub struct Scheduler {
     pub(super) landed_waves: BTreeSet<u32>,
     pub(super) queue: VecDeque<TaskIx>,
     pub(super) merging: Option<TaskIx>,
+    /// Work that is merged together.
+    pub(super) train: Option<Train>,
+    /// Trains so far.
+    pub(super) trains: u32,
+    /// How long the next may be: shorter after a failed gate, longer after green.
+    pub(super) batch: u32,
     /// Tasks that others marked done and whose gates are still to be run.
     pub(super) checks: VecDeque<TaskIx>,
     /// The task whose mark the gates are run for.
@@ -78,6 +85,9 @@ impl Scheduler {
             landed_waves: BTreeSet::new(),
             queue: VecDeque::new(),
             merging: None,
+            train: None,
+            trains: 0,
+            batch: config.merge_batch.max(1),
             checks: VecDeque::new(),
             checking: None,
             removed: BTreeSet::new(),
@@ -118,6 +128,9 @@ impl Scheduler {
         let slots = config.slots.max(1);
         if self.slots.len() < slots as usize {
             self.slots.resize(slots as usize, Slot::default());
+        }
+        if self.config.merge_batch != config.merge_batch {
+            self.batch = config.merge_batch.max(1);
         }
         self.config = SchedConfig { slots, ..config };
     }

@@ -125,6 +125,9 @@ pub struct TasksConfig {
     /// Tasks at the same time.
     #[serde(default = "one")]
     pub parallel: u32,
+    /// Finished tasks that are merged and gated together, at the most; 1 is each alone.
+    #[serde(default = "merge_batch")]
+    pub merge_batch: u32,
     /// Where they are worked on.
     #[serde(default)]
     pub place: WorkPlace,
@@ -161,6 +164,12 @@ fn three() -> u32 {
     3
 }
 
+/// Long enough that gates of minutes keep up with many agents, short enough that a failure is found in
+/// a few runs.
+pub fn merge_batch() -> u32 {
+    16
+}
+
 fn one() -> u32 {
     1
 }
@@ -181,6 +190,7 @@ impl TasksConfig {
             auto_commit_waves: true,
             wave_barrier: true,
             parallel: one(),
+            merge_batch: merge_batch(),
             place: WorkPlace::Worktrees,
             spec: LoopSpecConfig::default(),
             worktree_copy: Vec::new(),
@@ -203,6 +213,7 @@ impl TasksConfig {
             } else {
                 Barrier::Off
             },
+            merge_batch: self.merge_batch.max(1),
             max_attempts: self.max_iterations_per_task,
             max_iterations,
             gates,

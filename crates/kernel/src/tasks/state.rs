@@ -266,6 +266,9 @@ pub struct TasksState {
     pub running: Vec<RunningTask>,
     /// The task that is being merged.
     pub merging: Option<TaskId>,
+    /// Tasks that are merged together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub train: Vec<TaskId>,
     /// Commits of waves.
     pub wave_commits: Vec<WaveCommit>,
     /// Tasks that could not be done.
@@ -395,8 +398,12 @@ impl TasksState {
                 }
             }
             Event::MergeStarted { task } => self.merging = Some(task.clone()),
+            Event::TrainStarted { tasks, .. } => self.train.clone_from(tasks),
+            Event::TrainStacked { tasks, .. } => self.train.clone_from(tasks),
+            Event::TrainEnded { .. } => self.train.clear(),
             Event::MergeEnded { task, next, .. } => {
                 self.merging = None;
+                self.train.retain(|member| member != task);
                 self.next(task, next, at);
             }
             Event::StatusSeen { task, status, seen } if *seen != Seen::Note => {

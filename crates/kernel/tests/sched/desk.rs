@@ -71,6 +71,10 @@ impl Desk {
             Effect::EndRuns { .. } => "end runs".to_owned(),
             Effect::Abandon { task } => format!("abandon {task}"),
             Effect::Merge { task } => format!("merge {task}"),
+            Effect::StackTrain { tasks, .. } => format!("stack {}", tasks.join("+")),
+            Effect::GateTrain { tasks, members, .. } => {
+                format!("gate {}", tasks[..members as usize].join("+"))
+            }
             Effect::MarkDone { task } => format!("done {task}"),
             Effect::MarkBlocked { task, .. } => format!("blocked {task}"),
             Effect::Release { task } => format!("release {task}"),

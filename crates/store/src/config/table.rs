@@ -169,6 +169,9 @@ macro_rules! settings_table {
                     /// Number of tasks to run in parallel, each in its own worktree [default: 1; without N: 4]
                     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = BARE_PARALLEL, value_parser = values::number)]
                     parallel: Option<u32> = Never -> parallel;
+                    /// Finished tasks to merge and verify together, at most; 1 merges each alone [default: 16]
+                    #[arg(long, value_name = "N", value_parser = values::number)]
+                    merge_batch: Option<u32> = Never, not 0 -> merge_batch;
                     /// Accept the marks that others set on tasks while the loop runs
                     #[arg(long)]
                     trust_marks: bool;
