@@ -316,7 +316,7 @@ impl World {
                     .map(|task| task.to_string());
                 self.merged.extend(landed.clone());
                 self.ever_merged.extend(landed);
-                TrainEnd::Green { flaky: false }
+                TrainEnd::Green
             }
             MergeEnd::Red { tail } => TrainEnd::Red {
                 tail,

@@ -173,6 +173,7 @@ fn every_key_is_known_to_need_trust_or_not() {
         "max_spec_tokens",
         "max_tokens",
         "max_total_iterations",
+        "merge_batch",
         "no_promise",
         "notify",
         "on_event_timeout",

@@ -72,6 +72,7 @@ pub const SECTIONS: [Section; 13] = [
             "task-schedule",
             "task-kills",
             "task-runs",
+            "merge-queue",
             "task-attempts",
             "landing-kills",
             "scud",

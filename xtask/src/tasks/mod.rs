@@ -6,6 +6,7 @@ mod landing;
 mod scale;
 mod schedule;
 mod scud;
+mod trains;
 
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Measure};
@@ -32,6 +33,11 @@ const MEASURES: &[Measure] = &[
         name: "task-runs",
         about: "quick agents, eight at a time, with and without wave barrier: none blocked by ourselves",
         take: landing::runs,
+    },
+    Measure {
+        name: "merge-queue",
+        about: "tasks that wait to be merged: together and one by one",
+        take: trains::take,
     },
     Measure {
         name: "task-attempts",

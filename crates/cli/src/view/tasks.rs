@@ -1,9 +1,10 @@
 //! What the records of a task loop are to a person.
 
-use descartes_kernel::sched::{CommitEnd, Event, MarkEnd, MergeEnd, Next, Seen};
+use descartes_kernel::sched::{CommitEnd, Event, MarkEnd, MergeEnd, Next, Seen, TrainEnd};
 use descartes_kernel::state::LoopState;
 use descartes_kernel::tasks::KeptTree;
 use descartes_plans::graph::TaskStatus;
+use descartes_text::units::plural;
 use descartes_views::view::{Evidence, TaskEnd, attempt_end, merge_end};
 
 use super::status_message::{StatusMessage, bad, good, warn};
@@ -28,6 +29,14 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
             lines.extend(becomes(task, next));
             return lines;
         }
+        Event::MergeEnded {
+            task,
+            end: MergeEnd::Red { tail },
+            next: Next::Land,
+        } => {
+            let head = format!("task {task}: red after the merge, verifying again");
+            return StatusMessage::quoting(head, tail);
+        }
         Event::MergeEnded { task, end, next } => {
             let mut lines = match end {
                 MergeEnd::Merged => Vec::new(),
@@ -36,6 +45,14 @@ pub fn talk(event: &Event, state: &LoopState) -> Vec<StatusMessage> {
             lines.extend(becomes(task, next));
             return lines;
         }
+        Event::TrainStarted { tasks, .. } => {
+            let (count, list) = (tasks.len(), tasks.join(", "));
+            StatusMessage::new(Tone::Dim, format!("merging {count} tasks together: {list}"))
+        }
+        Event::FlakyGate { task } => warn(format!(
+            "task {task}: a gate is flaky: it failed and then passed on the same tree"
+        )),
+        Event::TrainGated { members, end, .. } => return gated(*members, end),
         Event::WaveCommitEnded { wave, end } => committed(*wave, end, state),
         Event::StatusSeen {
             task,
@@ -99,6 +116,22 @@ fn ended(task: &str, end: &TaskEnd<'_>) -> Vec<StatusMessage> {
         Evidence::None => vec![StatusMessage::new(end.line.tone, head)],
         Evidence::Output(output) => StatusMessage::quoting(head, output),
         Evidence::Message(message) => vec![bad(format!("{head}: {}", one_line(message)))],
+    }
+}
+
+/// What the gates said about the work of several tasks; what is green is told task by task.
+fn gated(members: u32, end: &TrainEnd) -> Vec<StatusMessage> {
+    let what = plural(u64::from(members), "merged task");
+    match end {
+        TrainEnd::Green => Vec::new(),
+        TrainEnd::Red { tail, .. } => {
+            StatusMessage::quoting(format!("{what}: red, looking for the cause"), tail)
+        }
+        TrainEnd::Interrupted => vec![warn(format!("{what}: interrupted"))],
+        TrainEnd::Failed { message } => {
+            let why = one_line(message);
+            vec![warn(format!("{what} are merged one by one: {why}"))]
+        }
     }
 }
 

@@ -36,6 +36,7 @@ mod landing_stashes;
 mod landing_statuses;
 mod landing_yours;
 mod lost_directory;
+mod merge_trains;
 mod moved_projects;
 mod near_miss;
 mod no_inotify;

@@ -53,7 +53,9 @@ impl Runner<'_> {
                 | TaskEvent::LockNotice
                 | TaskEvent::Prepared(_) => {}
                 TaskEvent::Attempt(news) => drop(self.live.remove(&news.slot)),
-                TaskEvent::Merged(..) => self.merging.retain(|(busy, _)| *busy != Busy::Merge),
+                TaskEvent::Merged(..) | TaskEvent::Stacked(..) | TaskEvent::TrainGated { .. } => {
+                    self.merging.retain(|(busy, _)| *busy != Busy::Merge)
+                }
                 TaskEvent::WaveCommitted(..) => {
                     self.merging.retain(|(busy, _)| *busy != Busy::Wave)
                 }

@@ -6,7 +6,7 @@ use descartes_kernel::state::{IterationSummary, Spent};
 use descartes_plans::graph::TaskId;
 
 use super::git_error::GitError;
-use super::place::{LandDone, MergeDone, WaveDone};
+use super::place::{LandDone, MergeDone, StackDone, TrainDone, WaveDone};
 
 /// Something became of a task.
 #[derive(Debug)]
@@ -34,6 +34,15 @@ pub(crate) enum TaskEvent {
     LockNotice,
     /// A merge is over.
     Merged(TaskId, MergeDone),
+    /// The work of a train was stacked.
+    Stacked(u32, StackDone),
+    /// The gates were run on a stack of a train: the train, its members, what they said, how long.
+    TrainGated {
+        train: u32,
+        members: u32,
+        done: TrainDone,
+        gate_ms: u64,
+    },
     /// The gates were run for a task that somebody else marked done.
     MarkChecked(TaskId, MarkEnd),
     /// The commit of a wave is over.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::GateEnd;
-use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState};
+use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState, TrainEnd};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
     AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words,
@@ -382,6 +382,10 @@ struct GateRunner {
     gates: Vec<TreeGate>,
     labels: Vec<String>,
     logs: PathBuf,
+    /// The last that was not green.
+    failed: Option<TreeGate>,
+    /// What all of them took.
+    took: Duration,
 }
 
 impl GateRunner {
@@ -395,6 +399,8 @@ impl GateRunner {
             labels: gates.iter().map(TreeGate::label).collect(),
             gates,
             logs: d.dir.path().join("tasks").join("merge"),
+            failed: None,
+            took: Duration::ZERO,
         })
     }
 }
@@ -411,12 +417,15 @@ impl RunGates for GateRunner {
                 Some(cwd) => dir.join(cwd),
                 None => dir.to_owned(),
             };
+            let began = Instant::now();
             let ran = self.shell.run(&dir, &gate.command, gate.limit, log);
+            self.took += began.elapsed();
             info!(gate = index + 1, end = ?ran.end, "gate on the merged tree ended");
             if ran.end == GateEnd::Cancelled {
                 return Err(GateFailure::Stopped);
             }
             if !ran.is_green() {
+                self.failed = Some(gate.clone());
                 return Err(GateFailure::Red(gate_words(
                     &gate.label(),
                     ran.end,
@@ -479,6 +488,81 @@ pub(super) fn merge(runner: &mut Runner<'_>, task: &TaskId) -> Result<(), HostEr
     spawn("merge", move || {
         tell(place.merge(&work, &mut gates, &marks));
     })
+}
+
+/// Stacks the work of several tasks.
+pub(super) fn stack_train(
+    runner: &mut Runner<'_>,
+    train: u32,
+    tasks: &[TaskId],
+) -> Result<(), HostError> {
+    let tx = runner.d.tx.clone();
+    let mut failed = Vec::new();
+    let mut works = Vec::new();
+    for task in tasks {
+        match runner.no_commit.remove(task) {
+            Some(message) => failed.push((task.to_string(), MergeEnd::Failed { message })),
+            None => works.push(work_of(runner, std::slice::from_ref(task))),
+        }
+    }
+    let place = runner.place.clone();
+    spawn("stack", move || {
+        let mut done = place.stack(&works);
+        done.out.extend(failed);
+        drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Stacked(train, done)))));
+    })
+}
+
+/// Runs the gates on the work of the first `members` of a train: their own and the loop's.
+pub(super) fn gate_train(
+    runner: &mut Runner<'_>,
+    train: u32,
+    tasks: &[TaskId],
+    members: u32,
+) -> Result<(), HostError> {
+    let tx = runner.d.tx.clone();
+    let works = tasks
+        .iter()
+        .map(|task| work_of(runner, std::slice::from_ref(task)));
+    let works: Vec<Work> = works.collect();
+    let gated = &tasks[..(members as usize).min(tasks.len())];
+    let briefs: Vec<TaskBrief> = gated
+        .iter()
+        .filter_map(|task| brief_of(runner, task))
+        .collect();
+    let loop_gates = runner.d.state.config.verify.clone();
+    let mut gates = GateRunner::new(runner, &briefs)?;
+    runner.merging.push((Busy::Merge, gates.shell.stopper()));
+    let marks = marks_of(runner, gated);
+    let place = runner.place.clone();
+    spawn("train", move || {
+        let mut done = place.gate_train(&works, members as usize, &mut gates, &marks);
+        if let TrainEnd::Red { check_of, .. } = &mut done.end {
+            *check_of = gates
+                .failed
+                .as_ref()
+                .and_then(|gate| owner_of(gate, &briefs, &loop_gates));
+        }
+        let gate_ms = u64::try_from(gates.took.as_millis()).unwrap_or(u64::MAX);
+        let event = TaskEvent::TrainGated {
+            train,
+            members,
+            done,
+            gate_ms,
+        };
+        drop(tx.send(HostMessage::Task(Box::new(event))));
+    })
+}
+
+/// The task whose own check a gate is, where it is no gate of the loop or of another task.
+fn owner_of(gate: &TreeGate, briefs: &[TaskBrief], loop_gates: &[String]) -> Option<TaskId> {
+    if loop_gates.contains(&gate.command) {
+        return None;
+    }
+    let is_own = |brief: &&TaskBrief| brief.cwd == gate.cwd && brief.gates.contains(&gate.command);
+    let mut owners = briefs.iter().filter(is_own);
+    let owner = owners.next()?;
+    (owners.next().is_none()).then(|| owner.text.id.as_str().into())
 }
 
 /// Runs the gates of a task that somebody else marked done: its own and the loop's, on the merged

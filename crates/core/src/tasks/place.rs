@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_kernel::sched::{CommitEnd, MergeEnd};
+use descartes_kernel::sched::{CommitEnd, MergeEnd, TrainEnd};
 use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
 
 use super::git_error::GitError;
@@ -70,6 +70,24 @@ pub(super) type Gates<'a> = &'a mut dyn RunGates;
 #[derive(Debug)]
 pub(crate) struct MergeDone {
     pub(super) end: MergeEnd,
+    pub(super) landing: Option<Landing>,
+    /// Trees that were proven on the way.
+    pub(super) proven: Vec<ProvenTree>,
+}
+
+/// What became of stacking the work of several tasks; the rest of it fits.
+#[derive(Debug, Default)]
+pub(crate) struct StackDone {
+    /// What does not fit onto the merged work, or cannot be committed.
+    pub(super) out: Vec<(String, MergeEnd)>,
+    /// What does not fit onto the work of another.
+    pub(super) held: Vec<String>,
+}
+
+/// What the gates said about a stack.
+#[derive(Debug)]
+pub(crate) struct TrainDone {
+    pub(super) end: TrainEnd,
     pub(super) landing: Option<Landing>,
     /// Trees that were proven on the way.
     pub(super) proven: Vec<ProvenTree>,
@@ -163,6 +181,28 @@ pub(super) trait Workplace: Send + Sync {
     }
     /// Puts proven work together with what was merged before.
     fn merge(&self, work: &Work, gates: Gates<'_>, marks: &TaskMarks) -> MergeDone;
+    /// Stacks proven work of several tasks in order.
+    fn stack(&self, works: &[Work]) -> StackDone {
+        StackDone {
+            out: Vec::new(),
+            held: works.iter().map(|work| work.id.clone()).collect(),
+        }
+    }
+    /// Runs the gates on the work of the first `members`, stacked; merges it where they are green.
+    fn gate_train(
+        &self,
+        works: &[Work],
+        members: usize,
+        gates: Gates<'_>,
+        marks: &TaskMarks,
+    ) -> TrainDone {
+        let _ = (works, members, gates, marks);
+        TrainDone {
+            end: TrainEnd::Interrupted,
+            landing: None,
+            proven: Vec::new(),
+        }
+    }
     /// Runs the gates on the merged tree as it is; the evidence of the first red one. An error is
     /// git's words where there is no such tree.
     fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, GitError>;

@@ -344,6 +344,12 @@ impl<'d> Runner<'d> {
                     .for_each(|live| live.control.stop());
             }
             Effect::Merge { task } => launch::merge(self, &task)?,
+            Effect::StackTrain { train, tasks } => launch::stack_train(self, train, &tasks)?,
+            Effect::GateTrain {
+                train,
+                tasks,
+                members,
+            } => launch::gate_train(self, train, &tasks, members)?,
             Effect::CheckMark { task } => launch::check_mark(self, task)?,
             Effect::SetBack { task, tail } => {
                 self.write(&task, Write::Reopen)?;
@@ -533,6 +539,41 @@ impl<'d> Runner<'d> {
                 let end = done.end;
                 info!(%task, end = %variant(&end), "task merged");
                 self.inputs.push_back(Input::Merged { task, end });
+                Ok(())
+            }
+            TaskEvent::Stacked(train, done) => {
+                self.free_integration(Busy::Merge);
+                info!(
+                    train,
+                    out = done.out.len(),
+                    held = done.held.len(),
+                    "work stacked"
+                );
+                let out = done.out.into_iter();
+                self.inputs.push_back(Input::TrainStacked {
+                    train,
+                    out: out.map(|(task, end)| (task.as_str().into(), end)).collect(),
+                    held: done.held.iter().map(|task| task.as_str().into()).collect(),
+                });
+                Ok(())
+            }
+            TaskEvent::TrainGated {
+                train,
+                members,
+                done,
+                gate_ms,
+            } => {
+                self.free_integration(Busy::Merge);
+                self.append_proofs(done.proven)?;
+                self.append_landing(done.landing)?;
+                let end = done.end;
+                info!(train, members, end = %variant(&end), gate_ms, "train gated");
+                self.inputs.push_back(Input::TrainGated {
+                    train,
+                    members,
+                    end,
+                    gate_ms,
+                });
                 Ok(())
             }
             TaskEvent::MarkChecked(task, end) => {

@@ -84,11 +84,7 @@ pub enum MergeEnd {
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum TrainEnd {
     /// Every gate was green.
-    Green {
-        /// Whether one failed on the same tree before.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        flaky: bool,
-    },
+    Green,
     /// A gate was red.
     Red {
         /// The gate and the end of its output.
@@ -358,6 +354,11 @@ pub enum Event {
         end: TrainEnd,
         /// What the gates took.
         gate_ms: u64,
+    },
+    /// A gate failed and then passed on the same tree; the pass counts.
+    FlakyGate {
+        /// The task that was merged last on that tree.
+        task: TaskId,
     },
     /// The train is over.
     TrainEnded {

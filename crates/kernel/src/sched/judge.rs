@@ -158,7 +158,12 @@ impl Scheduler {
         else {
             return Vec::new();
         };
-        self.merge_over(task, end)
+        let flaky = *end == MergeEnd::Merged && self.record(task).failed_merge;
+        let flaky = flaky.then(|| Event::FlakyGate { task: id.clone() });
+        flaky
+            .into_iter()
+            .chain(self.merge_over(task, end))
+            .collect()
     }
 
     /// What a merge means for its task.
@@ -239,12 +244,6 @@ impl Scheduler {
         };
         let mut after = train.clone();
         let gated = self.gated_as(train, end);
-        let end = match (end, gated) {
-            (TrainEnd::Green { .. }, Some(gated)) => TrainEnd::Green {
-                flaky: train.is_flaky(members as usize, gated),
-            },
-            (end, _) => end.clone(),
-        };
         let mut events = vec![Event::TrainGated {
             train: number,
             members,
@@ -252,13 +251,18 @@ impl Scheduler {
             gate_ms,
         }];
         if let Some(gated) = gated {
+            let last = after.members[members as usize - 1];
+            let is_flaky = after.is_flaky(members as usize, gated);
+            events.extend(is_flaky.then(|| Event::FlakyGate {
+                task: self.id(last),
+            }));
             after.gated(members as usize, gated);
         }
         for task in after.merged().iter().skip(train.merged().len()) {
             events.extend(self.merge_over(*task, &MergeEnd::Merged));
         }
         let step = after.step();
-        if let (Step::Culprit(at), TrainEnd::Red { tail, .. }) = (step, &end) {
+        if let (Step::Culprit(at), TrainEnd::Red { tail, .. }) = (step, end) {
             let end = MergeEnd::Red { tail: tail.clone() };
             events.extend(self.merge_over(after.members[at], &end));
         }
@@ -278,7 +282,7 @@ impl Scheduler {
     /// What the gates said, where they said anything.
     pub(super) fn gated_as(&self, train: &Train, end: &TrainEnd) -> Option<Gated> {
         match end {
-            TrainEnd::Green { .. } => Some(Gated::Green),
+            TrainEnd::Green => Some(Gated::Green),
             TrainEnd::Red { check_of, .. } => {
                 let task = check_of.as_ref().and_then(|id| self.plan.graph().find(id));
                 let suspect = train

@@ -398,12 +398,17 @@ impl TasksState {
                 }
             }
             Event::MergeStarted { task } => self.merging = Some(task.clone()),
-            Event::TrainStarted { tasks, .. } => self.train.clone_from(tasks),
-            Event::TrainStacked { tasks, .. } => self.train.clone_from(tasks),
-            Event::TrainEnded { .. } => self.train.clear(),
-            Event::MergeEnded { task, next, .. } => {
+            Event::TrainStarted { tasks, .. } | Event::TrainStacked { tasks, .. } => {
+                self.train.clone_from(tasks);
+                self.merging = self.train.first().cloned();
+            }
+            Event::TrainEnded { .. } => {
+                self.train.clear();
                 self.merging = None;
+            }
+            Event::MergeEnded { task, next, .. } => {
                 self.train.retain(|member| member != task);
+                self.merging = self.train.first().cloned();
                 self.next(task, next, at);
             }
             Event::StatusSeen { task, status, seen } if *seen != Seen::Note => {

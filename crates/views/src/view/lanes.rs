@@ -72,6 +72,16 @@ impl TaskLanes {
                 self.end(task, at, &attempt_end(end));
             }
             sched::Event::MergeStarted { task } => self.open(task, at, "merge".to_owned()),
+            sched::Event::TrainStarted { tasks, .. } => {
+                let tip = format!("merge of {} tasks", tasks.len());
+                tasks
+                    .iter()
+                    .for_each(|task| self.open(task, at, tip.clone()));
+            }
+            sched::Event::TrainEnded { back, .. } => {
+                back.iter()
+                    .for_each(|task| self.close(task, at, Tone::Dim, "merged later"));
+            }
             sched::Event::MergeEnded { task, end, .. } => self.end(task, at, &merge_end(end)),
             _ => {}
         }

@@ -253,9 +253,12 @@ impl Trees {
             }
             Err(GateFailure::Stopped) => Ok(Proof::Stopped),
             Err(GateFailure::Red(tail)) => {
+                // Where another agent works by now, its files are no cause.
                 let only = match slot {
-                    Some(slot) => self.only_in(place, commit, slot)?,
-                    None => Vec::new(),
+                    Some(slot) if tasks.len() == 1 && !self.is_at_work(slot) => {
+                        self.only_in(place, commit, slot)?
+                    }
+                    _ => Vec::new(),
                 };
                 Ok(Proof::Red(match only.is_empty() {
                     true => tail,
@@ -263,6 +266,11 @@ impl Trees {
                 }))
             }
         }
+    }
+
+    fn is_at_work(&self, slot: &Path) -> bool {
+        let name = slot.file_name().unwrap_or_default();
+        self.at_work_mark(&name.to_string_lossy()).exists()
     }
 
     /// Everything that git ignores in a slot, folders as one.

@@ -7,6 +7,7 @@ use descartes_kernel::tasks::{ByHand, Landing, TaskMarks, git_reason};
 use tracing::{debug, info};
 
 use super::integration::{Hooks, Integration, Proof, Squashed, Theirs};
+use super::train::Placed;
 use super::{Done, GitError, Trees};
 use crate::tasks::locks::Passed;
 use crate::tasks::place::{Gates, Wave, Work};
@@ -90,41 +91,11 @@ impl Trees {
     }
 
     pub(super) fn bring_together(&self, work: &Work, gates: Gates<'_>) -> Done<MergeEnd> {
-        let branch = self.branch_of(work);
-        // What the attempt left there: commits that a person made since are not part of it.
-        let theirs = match self.put_by_us(&branch)? {
-            Some(commit) => Some(commit),
-            None => self.user.commit_of(&format!("refs/heads/{branch}"))?,
-        };
-        let Some(theirs) = theirs else {
-            return Err(format!("the branch {branch} is gone").into());
-        };
         let merged = self.caught_up()?;
         let place = self.integration()?;
-        let from = self.built_on(&merged, &theirs)?;
-        let theirs = Theirs {
-            commit: &theirs,
-            from: from.as_deref(),
-        };
-        let squashed = place.squash(self, &merged, theirs, &work.title, Hooks::Run)?;
-        let commit = match squashed {
-            Squashed::Commit(commit) => commit,
-            // Merged before a host died, or a task that changed nothing.
-            Squashed::Nothing => merged.clone(),
-            Squashed::Conflict { message, files } => {
-                let tail = match files.is_empty() {
-                    true => message,
-                    false => format!("{message}\nconflicts in: {}", files.join(", ")),
-                };
-                return Ok(MergeEnd::Conflict { tail });
-            }
-            // Ended with everything else, while a hook was at it.
-            Squashed::Refused(_) if self.is_stopped() => return Ok(MergeEnd::Interrupted),
-            Squashed::Refused(error) => {
-                error.log("commit of merged work");
-                let message = error.to_string();
-                return Ok(MergeEnd::Failed { message });
-            }
+        let commit = match self.place_work(&place, &merged, &merged, work)? {
+            Placed::Commit(commit) => commit,
+            Placed::Not(end) => return Ok(end),
         };
         let slot = self.slot_of(work);
         let tasks = [work.id.clone()];

@@ -25,13 +25,14 @@ mod stash_watch;
 mod stashes;
 mod statuses;
 mod target;
+mod train;
 mod unsaved;
 mod workplace;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::tasks::{
@@ -74,6 +75,8 @@ pub(in crate::tasks) struct Trees {
     /// Where in the repository the loop works.
     prefix: PathBuf,
     folder: PathBuf,
+    /// The folder that all worktrees share, once git was asked.
+    common: OnceLock<PathBuf>,
     tag: String,
     ref_tag: String,
     /// The tasks, and their file within the repository, where its statuses are committed.
@@ -109,6 +112,8 @@ pub(in crate::tasks) struct Trees {
     /// Ends the commands that make worktrees ready.
     setups: Mutex<Vec<Stopper>>,
     stashes: Stashes,
+    /// Work that was stacked last.
+    stack: Mutex<Option<train::Stack>>,
 }
 
 impl Trees {
@@ -191,6 +196,8 @@ impl Trees {
         Ok(Self {
             branch: Mutex::new(user.branch().map_err(refuse)?),
             stashes: Stashes::new(&user, &folder, &ref_tag),
+            stack: Mutex::default(),
+            common: OnceLock::new(),
             base: Mutex::default(),
             earlier: Mutex::default(),
             user,
@@ -254,9 +261,13 @@ impl Trees {
 
     /// The folder that all worktrees of the repository share.
     pub(super) fn common_dir(&self) -> Done<PathBuf> {
+        if let Some(known) = self.common.get() {
+            return Ok(known.clone());
+        }
         let common = self.user.path(&["rev-parse", "--git-common-dir"])?;
         let common = self.user.dir.join(common);
-        Ok(fs_err::canonicalize(&common).unwrap_or(common))
+        let common = fs_err::canonicalize(&common).unwrap_or(common);
+        Ok(self.common.get_or_init(|| common).clone())
     }
 
     /// Waits a little; false where somebody wants the loop to end.

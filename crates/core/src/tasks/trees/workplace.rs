@@ -11,8 +11,8 @@ use descartes_proc::Ending;
 use super::{Done, Trees};
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{
-    Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, Wave,
-    WaveDone, Work, Workplace,
+    Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, StackDone,
+    TrainDone, Wave, WaveDone, Work, Workplace,
 };
 
 /// How a git under way is ended when somebody wants the end.
@@ -142,12 +142,7 @@ impl Workplace for Trees {
         let _one = self.integrating();
         let end = match self.bring_together(work, gates) {
             Ok(end) => end,
-            Err(_) if self.is_stopped() => MergeEnd::Interrupted,
-            Err(error) => {
-                error.log("merge");
-                let message = error.to_string();
-                MergeEnd::Failed { message }
-            }
+            Err(error) => self.failed_merge(&error),
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
@@ -158,6 +153,22 @@ impl Workplace for Trees {
             landing,
             proven: self.new_proofs(),
         }
+    }
+
+    fn stack(&self, works: &[Work]) -> StackDone {
+        let _one = self.integrating();
+        self.stack_now(works)
+    }
+
+    fn gate_train(
+        &self,
+        works: &[Work],
+        members: usize,
+        gates: Gates<'_>,
+        marks: &TaskMarks,
+    ) -> TrainDone {
+        let _one = self.integrating();
+        self.gate_train_now(works, members, gates, marks)
     }
 
     fn gate_merged(&self, gates: Gates<'_>) -> Done<Result<(), GateFailure>> {
