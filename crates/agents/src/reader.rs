@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use crate::agent::{AgentEvent, Meter, Piece, ResultState, RunSummary, StderrReader, StreamParser};
 use crate::promise::{Claim, ClaimKind, Detector, NearMisses, PromiseSpec};
 use crate::provider_limit;
-use crate::provider_limit::{LimitKind, LimitTold};
+use crate::provider_limit::{LimitKind, ReportedLimit};
 use crate::run::{Cost, EndedBy, ExitStatus, NearMissFacts, Tokens};
 use descartes_text::display::{self, Colours};
 
@@ -99,7 +99,7 @@ pub struct RunReport {
     /// An error that it told.
     pub error: Option<String>,
     /// A provider's limit.
-    pub limit: Option<LimitTold>,
+    pub limit: Option<ReportedLimit>,
     /// An understood agent that neither said nor did anything.
     pub did_nothing: bool,
     pub tokens: Option<Tokens>,
@@ -444,7 +444,7 @@ fn hopeless_retry(after: Option<Duration>, why: &str) -> Option<Hopeless> {
 }
 
 impl Hopeless {
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Runaway => "it kept retrying and got no answer".to_owned(),
             Self::Circles => "it kept retrying and got the same answer".to_owned(),
@@ -458,15 +458,15 @@ impl Hopeless {
         }
     }
 
-    fn limit(&self, now: Timestamp) -> Option<LimitTold> {
+    fn limit(&self, now: Timestamp) -> Option<ReportedLimit> {
         match self {
             Self::Runaway | Self::Circles | Self::TooLong => None,
-            Self::Waits(after, why) => Some(LimitTold {
+            Self::Waits(after, why) => Some(ReportedLimit {
                 kind: LimitKind::Rate,
                 until: now.checked_add(*after).ok(),
                 words: why.clone(),
             }),
-            Self::Login(why) => Some(LimitTold {
+            Self::Login(why) => Some(ReportedLimit {
                 kind: LimitKind::Login,
                 until: None,
                 words: why.clone(),
@@ -530,10 +530,10 @@ impl Understood {
 
     /// An agent that was ended while it waited in silence for its next try: why the last one
     /// failed is what hindered it.
-    fn stuck(&self, by: EndedBy, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    fn stuck(&self, by: EndedBy, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
         let waited = matches!(by, EndedBy::Idle | EndedBy::Timeout | EndedBy::GaveUp);
         let why = self.retrying.as_ref().filter(|_| waited)?;
-        Some(LimitTold {
+        Some(ReportedLimit {
             kind: provider_limit::kind_in_error(why)?,
             until: provider_limit::reset_in(why, now, local),
             words: provider_limit::shorten(why),
@@ -562,7 +562,7 @@ impl Understood {
         let summary = &self.summary;
         let error = match summary.result() {
             ResultState::Error(failure) => Some(failure.message),
-            _ => self.hopeless.as_ref().map(Hopeless::words),
+            _ => self.hopeless.as_ref().map(Hopeless::describe),
         };
         // An agent that says its run failed claims nothing, whatever stands in its text.
         let (found, near_miss) = match (error.is_some(), found) {

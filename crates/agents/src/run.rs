@@ -129,7 +129,7 @@ pub struct NearMissFacts {
 
 impl NearMissFacts {
     /// One line for a person.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let times = match self.count {
             0 | 1 => String::new(),
             count => format!(" ({count} times)"),

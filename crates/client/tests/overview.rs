@@ -20,7 +20,7 @@ const SOON: Option<Duration> = Some(Duration::from_secs(10));
 
 fn label(brief: &Brief) -> String {
     match &brief.standing {
-        Ok(standing) => standing.status.label(),
+        Ok(standing) => standing.status.label().to_owned(),
         Err(error) => format!("! {error}"),
     }
 }

@@ -13,7 +13,7 @@ use iced::widget::text_editor;
 use jiff::Timestamp;
 
 use crate::model::form::{Field, Permissions};
-use crate::model::{Agent, Area, Page, Stands, Tab};
+use crate::model::{Agent, Area, KnownLoop, Page, Tab};
 
 #[derive(Clone, Debug)]
 pub enum Message {
@@ -105,7 +105,7 @@ pub enum Button {
 #[derive(Clone, Debug)]
 pub enum Followed {
     /// How it stands, and what happened of late.
-    Stands(Box<Stands>),
+    KnownLoop(Box<KnownLoop>),
     /// A run printed something.
     Output(u64),
     /// It cannot be followed now.

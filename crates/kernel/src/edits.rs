@@ -49,7 +49,7 @@ impl Edit {
     /// What the next resume will do, a line each.
     pub fn foretold(&self) -> Vec<String> {
         let names = |changes: &[FieldChange]| {
-            let words: Vec<String> = changes.iter().map(FieldChange::words).collect();
+            let words: Vec<String> = changes.iter().map(FieldChange::describe).collect();
             words.join("; ")
         };
         let mut out = Vec::new();
@@ -72,7 +72,7 @@ impl Edit {
     /// What a person is told, a line each.
     pub fn notices(&self) -> Vec<String> {
         let list = |changes: &[FieldChange]| {
-            let words: Vec<String> = changes.iter().map(FieldChange::words).collect();
+            let words: Vec<String> = changes.iter().map(FieldChange::describe).collect();
             words.join("; ")
         };
         let mut out = Vec::new();

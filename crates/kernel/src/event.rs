@@ -24,7 +24,7 @@ use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, WorkBase};
 use descartes_plans::graph::TaskId;
 
 pub use decided::Decided;
-pub use descartes_agents::provider_limit::{LimitKind, LimitTold};
+pub use descartes_agents::provider_limit::{LimitKind, ReportedLimit};
 pub use facts::*;
 
 /// The version of the journal's format.
@@ -171,7 +171,7 @@ pub enum Event {
         run: u64,
         /// Which iteration it would have been.
         iteration: u32,
-        limit: LimitTold,
+        limit: ReportedLimit,
         /// When its agent may be tried again.
         retry_at: Timestamp,
     },

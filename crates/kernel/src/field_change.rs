@@ -26,7 +26,7 @@ impl FieldChange {
     }
 
     /// For a person: `verify: ["make test"] -> ["true"]`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("{}: {} -> {}", self.field, self.from, self.to)
     }
 }

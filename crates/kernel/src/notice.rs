@@ -28,7 +28,7 @@ pub enum NoticeKind {
 
 impl NoticeKind {
     /// Its word in JSON and in the environment.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ended => "ended",
             Self::Stalled => "stalled",
@@ -84,7 +84,7 @@ impl Notice {
             )),
             Event::WaitStarted { until, reason } => {
                 let long = until.duration_since(record.at).as_secs() >= LONG_WAIT_SECS;
-                let why = reason.words();
+                let why = reason.describe();
                 long.then(|| Self {
                     until: Some(*until),
                     ..plain(NoticeKind::Waiting, format!("waiting: {why}"))
@@ -103,7 +103,7 @@ impl Notice {
                         task: Some(task.to_string()),
                         ..plain(
                             NoticeKind::NeedsPerson,
-                            format!("task {task} is blocked: {}", reason.words()),
+                            format!("task {task} is blocked: {}", reason.describe()),
                         )
                     }),
                     _ => None,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(wait("2026-01-02T03:04:20Z"), None);
         let told = wait("2026-01-02T05:00:00Z").unwrap();
         assert_eq!(
-            (told.event.word(), told.message.as_str()),
+            (told.event.as_str(), told.message.as_str()),
             ("waiting", "waiting: 3 failures in a row")
         );
         assert_eq!(notice(Event::Nudged { iterations: 5 }), None);

@@ -91,7 +91,7 @@ pub struct Wait {
 impl Wait {
     /// Why, for a person.
     pub fn why(&self) -> String {
-        self.reason.words()
+        self.reason.describe()
     }
 }
 
@@ -135,11 +135,11 @@ pub struct Change {
 
 impl Change {
     /// For a person, without the time: `verify: ["a"] -> ["b"], by set: descartes (pid 7) …`.
-    pub fn words(&self) -> String {
-        let fields: Vec<String> = self.fields.iter().map(FieldChange::words).collect();
+    pub fn describe(&self) -> String {
+        let fields: Vec<String> = self.fields.iter().map(FieldChange::describe).collect();
         let mut out = format!("{}, by {}", fields.join("; "), self.by);
         if let Some(from) = &self.from {
-            out.push_str(&format!(": {}", from.words()));
+            out.push_str(&format!(": {}", from.describe()));
         }
         out
     }
@@ -331,7 +331,7 @@ pub struct ChangedGateFile {
 
 impl ChangedGateFile {
     /// `check.sh (task 2)`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match (&self.task, self.iteration) {
             (Some(task), _) => format!("{} (task {task})", self.file),
             (None, Some(iteration)) => format!("{} (iteration {iteration})", self.file),

@@ -136,7 +136,7 @@ impl Standing {
                 message: format!(
                     "refused: this command comes from inside {}; only a person may change a \
                      loop, its gates and its limits",
-                    tree.words()
+                    tree.describe()
                 ),
                 hint: "continue with your task and say in your output what you would change; a \
                     person has to type it in their own terminal"
@@ -154,7 +154,7 @@ impl Standing {
         match self {
             Self::Outside => Ok(()),
             Self::Within(tree) => Err(NotAllowed {
-                message: format!("refused: {what} from inside {}", tree.words()),
+                message: format!("refused: {what} from inside {}", tree.describe()),
                 hint: "only a person may do this, in their own terminal".to_owned(),
             }),
             Self::Unknown(why) => Err(NotAllowed {
@@ -168,7 +168,10 @@ impl Standing {
     pub fn may_start(&self, nested: bool) -> Result<(), NotAllowed> {
         match self {
             Self::Within(tree) if !nested => Err(NotAllowed {
-                message: format!("refused: this would start a loop inside {}", tree.words()),
+                message: format!(
+                    "refused: this would start a loop inside {}",
+                    tree.describe()
+                ),
                 hint: "to start a loop inside a loop on purpose, use --nested (or \
                      DESCARTES_NESTED=1) and a --state-file of its own; it ends with the \
                      iteration that started it"
@@ -195,7 +198,7 @@ impl Enclosure {
         }
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match &self.loop_id {
             Some(id) => format!("loop {id}"),
             None => "a loop".to_owned(),
@@ -223,7 +226,7 @@ pub struct Sender {
 
 impl Sender {
     /// For a person: `descartes (pid 4711) from bash on pts/3, user ann`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut out = match self.program.is_empty() {
             true => format!("process {}", self.pid),
             false => format!("{} (pid {})", self.program, self.pid),
@@ -498,11 +501,11 @@ mod tests {
             within: None,
         };
         let words = "descartes (pid 4711) from bash on pts/3, user ann";
-        assert_eq!(sender.words(), words);
+        assert_eq!(sender.describe(), words);
         let bare = Sender {
             pid: 7,
             ..Sender::default()
         };
-        assert_eq!(bare.words(), "process 7 without a terminal");
+        assert_eq!(bare.describe(), "process 7 without a terminal");
     }
 }

@@ -320,7 +320,7 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
             ..
         } => {
             let tasks = state.tasks.get_or_insert_default();
-            tasks.told.insert(task.clone(), *iterations);
+            tasks.reported_iterations.insert(task.clone(), *iterations);
             tasks.spend(task, spent);
             task_spent(state, spent, wall_ms.unwrap_or(spent.ms));
             task_run(state, task, summary);

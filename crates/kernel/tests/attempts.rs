@@ -232,7 +232,7 @@ fn a_limit_gives_the_loop_back_at_once_and_costs_no_attempt() {
     let mut sim = Sim::new(Proof::Work, Gate::Green);
     let until: Timestamp = "2026-03-01T14:00:00Z".parse().unwrap();
     let limited = RunFacts {
-        limit: Some(LimitTold {
+        limit: Some(ReportedLimit {
             kind: LimitKind::Usage,
             until: Some(until),
             words: "limit".into(),

@@ -271,7 +271,7 @@ fn without_a_stated_reset_waits_grow_from_a_minute_to_an_hour() {
             before: TreeFacts::default(),
             notes: vec![],
         });
-        let limit = LimitTold {
+        let limit = ReportedLimit {
             kind: LimitKind::Overload,
             until: None,
             words: "overloaded".into(),
@@ -309,7 +309,7 @@ fn a_reset_in_the_year_3000_is_backed_off_from_instead() {
         assert_eq!(asked, at("2026-11-15T03:01:00Z"), "{words}");
     }
     // Told as a value.
-    let limit = LimitTold {
+    let limit = ReportedLimit {
         kind: LimitKind::Usage,
         until: Some(at("3000-01-01T00:00:00Z")),
         words: "five hour limit reached".into(),

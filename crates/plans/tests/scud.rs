@@ -577,7 +577,7 @@ proptest! {
     ) {
         let list: Vec<serde_json::Value> = tasks.iter().enumerate().map(|(i, (title, number, status))| {
             let id = if *number { serde_json::json!(i) } else { serde_json::json!(i.to_string()) };
-            serde_json::json!({"id": id, "title": title, "status": TaskStatus::ALL[*status].word(), "extra": [title, null]})
+            serde_json::json!({"id": id, "title": title, "status": TaskStatus::ALL[*status].as_str(), "extra": [title, null]})
         }).collect();
         let json = serde_json::json!({"other": {"tasks": []}, "t": {"name": "t", "tasks": list}});
         let text = if pretty { serde_json::to_string_pretty(&json).unwrap() } else { json.to_string() };
@@ -585,7 +585,7 @@ proptest! {
         let new = TaskStatus::ALL[new];
         let edit = scud::set_status(&text, &Form::TagMap, "t", &slot.to_string(), None, new, now()).unwrap();
         let mut wanted = json;
-        wanted["t"]["tasks"][slot]["status"] = new.word().into();
+        wanted["t"]["tasks"][slot]["status"] = new.as_str().into();
         let text = if pretty { serde_json::to_string_pretty(&wanted).unwrap() } else { wanted.to_string() };
         prop_assert_eq!(edit.new_text, text);
     }

@@ -96,7 +96,7 @@ impl<'c> Fold<'c> {
                     WaitReason::Limit(_) => "limit",
                     WaitReason::Failures(_) => "failures",
                 };
-                let words = reason.words();
+                let words = reason.describe();
                 self.run(
                     "insert into waits (loop_id, started_at, until, why, words) \
                      values (?1, ?2, ?3, ?4, ?5)",
@@ -448,7 +448,7 @@ impl<'c> Fold<'c> {
 
     fn next(&self, task: &str, next: &Next, at: &str) -> SqlResult {
         let reason = match next {
-            Next::Block { reason } => Some(reason.words()),
+            Next::Block { reason } => Some(reason.describe()),
             _ => None,
         };
         let over = matches!(next, Next::Done | Next::Block { .. } | Next::Pass { .. });

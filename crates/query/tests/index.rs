@@ -250,7 +250,7 @@ fn a_task_has_the_status_that_every_view_tells() {
     let reason = BlockReason::Agent {
         message: message.clone(),
     };
-    let words = reason.words();
+    let words = reason.describe();
     // What happens to the task; its status and its attempts from then on, and why it is blocked.
     let table = [
         (started(1), ("in-progress", 1), SqlValue::Null),

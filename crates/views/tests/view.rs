@@ -6,7 +6,7 @@ use std::time::Duration;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
-    Event, FORMAT, LimitKind, LimitTold, Record, TreeFacts, Verdict, WaitEnd, WaitReason,
+    Event, FORMAT, LimitKind, Record, ReportedLimit, TreeFacts, Verdict, WaitEnd, WaitReason,
 };
 use descartes_kernel::sched::{self, AttemptEnd, BlockReason, Next};
 use descartes_kernel::state::{GateSummary, IterationSummary, LoopState, Spent};
@@ -83,7 +83,7 @@ fn a_limit_is_no_goal_and_none_has_no_bar() {
 
 #[test]
 fn waits_count_down_and_are_remembered_with_their_end() {
-    let limit = LimitTold {
+    let limit = ReportedLimit {
         kind: LimitKind::Usage,
         words: "usage limit".into(),
         until: None,

@@ -110,7 +110,7 @@ fn call(item: &JsonValue<'_>) -> AgentEvent {
     let line = |verb: &str, what: &str| tool::one_line(&format!("{verb} {what}"), 160);
     let (name, summary) = match kind {
         "command_execution" => {
-            let command = item["command"].words().unwrap_or_default();
+            let command = item["command"].describe().unwrap_or_default();
             ("shell".to_owned(), tool::shell(&command))
         }
         "file_change" => {
@@ -141,7 +141,7 @@ fn answer(item: &JsonValue<'_>, out: &mut Out<'_>) {
     if declined {
         out.push(AgentEvent::Denied(Denial {
             tool: "shell".to_owned(),
-            rule: item["command"].words().unwrap_or_default().into_owned(),
+            rule: item["command"].describe().unwrap_or_default().into_owned(),
         }));
     }
     let ok = !declined && !item["status"].is("failed");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::usage::{MicroUsd, Usage};
-use crate::provider_limit::{LimitKind, LimitTold};
+use crate::provider_limit::{LimitKind, ReportedLimit};
 
 /// One thing that an agent's stream said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,14 +76,14 @@ pub enum AgentEvent {
     /// A provider's limit is near, not reached.
     LimitWarning {
         /// What the limit is and when it resets.
-        told: LimitTold,
+        told: ReportedLimit,
         /// The used share in percent.
         used_percent: Option<u8>,
     },
     /// A provider's limit is reached, told by the stream's structure and not by wording.
     Limit {
         /// What the limit is and when it resets.
-        told: LimitTold,
+        told: ReportedLimit,
     },
     /// A tool was denied for want of permission.
     Denied(Denial),

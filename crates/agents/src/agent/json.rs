@@ -143,7 +143,7 @@ impl<'a> JsonValue<'a> {
     }
 
     /// A text, or a list of texts as one command line.
-    pub fn words(&self) -> Option<Cow<'_, str>> {
+    pub fn describe(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text(text) => Some(Cow::Borrowed(text)),
             Self::List(list) => {
@@ -327,7 +327,7 @@ mod tests {
         assert!(preview.starts_with("one\ntwo\nä"));
         assert!(preview.len() <= PREVIEW_BYTES);
         assert_eq!(
-            read(r#"["sh","-c","a b"]"#).words().as_deref(),
+            read(r#"["sh","-c","a b"]"#).describe().as_deref(),
             Some("sh -c 'a b'")
         );
     }

@@ -10,7 +10,7 @@ use super::{
     AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Usage,
     UsageScope, tool,
 };
-use crate::provider_limit::{self, LimitKind, LimitTold};
+use crate::provider_limit::{self, LimitKind, ReportedLimit};
 use jiff::Timestamp;
 
 /// What has to be remembered from line to line.
@@ -163,7 +163,7 @@ fn failed(line: &JsonValue<'_>, out: &mut Out<'_>) {
         let words = provider_limit::shorten(&told.message);
         let until = reset(data, line);
         out.push(AgentEvent::Limit {
-            told: LimitTold { kind, until, words },
+            told: ReportedLimit { kind, until, words },
         });
     }
     out.push(AgentEvent::Failed(told));

@@ -8,7 +8,7 @@ use super::message::Message;
 use super::search::MessageSearch;
 use super::{AgentEvent, Denial, Failure, FailureKind, Meter, MicroUsd, RunResult, Trouble, Usage};
 use crate::promise::PromiseSpec;
-use crate::provider_limit::{self, LimitKind, LimitTold};
+use crate::provider_limit::{self, LimitKind, ReportedLimit};
 
 const DENIALS_KEPT: usize = 32;
 /// A statement of a limit that comes as a good answer is no longer than this.
@@ -47,7 +47,7 @@ pub struct RunSummary {
     spoke: bool,
     result: Option<Result<(), Failure>>,
     failure: Option<Failure>,
-    limit: Option<LimitTold>,
+    limit: Option<ReportedLimit>,
     meter: Meter,
     step_hash: StepHash,
     last_step: Option<u64>,
@@ -193,7 +193,7 @@ impl RunSummary {
 
     /// Whether the provider hindered this run, and until when: told by the stream's
     /// structure first, by the words of its error else. What stands on stderr is not in here.
-    pub fn limit(&self, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    pub fn limit(&self, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
         let failure = match self.result() {
             ResultState::Ok => return self.limit_as_answer(now, local),
             ResultState::Error(failure) => Some(failure),
@@ -201,7 +201,7 @@ impl RunSummary {
         };
         let by_words = failure.and_then(|failure| limit_of(&failure, now, local));
         match (&self.limit, by_words) {
-            (Some(told), by_words) => Some(LimitTold {
+            (Some(told), by_words) => Some(ReportedLimit {
                 until: told.until.or(by_words.and_then(|told| told.until)),
                 ..told.clone()
             }),
@@ -210,7 +210,7 @@ impl RunSummary {
     }
 
     /// Some providers send their limit as if it were the model's answer.
-    fn limit_as_answer(&self, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+    fn limit_as_answer(&self, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
         let text = self.final_text().trim();
         if text.len() > STATEMENT_BYTES || text.lines().count() > 1 {
             return None;
@@ -283,10 +283,10 @@ fn fuller(error: &Failure, told: Option<&Failure>) -> Failure {
     }
 }
 
-fn limit_of(failure: &Failure, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+fn limit_of(failure: &Failure, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
     let told = provider_limit::told_in_error(&failure.message, now, local);
     match failure.kind {
-        FailureKind::Provider(kind) => Some(LimitTold {
+        FailureKind::Provider(kind) => Some(ReportedLimit {
             kind,
             until: provider_limit::reset_in(&failure.message, now, local),
             words: told.map_or_else(

@@ -18,7 +18,9 @@ const FILES: [&str; 6] = [
 const SUBJECTS: [&str; 5] = ["pattern", "query", "url", "description", "prompt"];
 
 fn command<'j>(input: &'j JsonValue<'_>) -> Option<Cow<'j, str>> {
-    input["command"].words().or_else(|| input["cmd"].words())
+    input["command"]
+        .describe()
+        .or_else(|| input["cmd"].describe())
 }
 
 fn first<'j>(input: &'j JsonValue<'_>, names: &[&str]) -> Option<&'j str> {

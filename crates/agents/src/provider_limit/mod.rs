@@ -25,7 +25,7 @@ pub const FARTHEST: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// What a provider lets an agent know: wait, or mend your login.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
-pub struct LimitTold {
+pub struct ReportedLimit {
     /// What kind of hindrance it is.
     pub kind: LimitKind,
     /// When it ends, where that was told.
@@ -34,7 +34,7 @@ pub struct LimitTold {
     pub words: String,
 }
 
-impl LimitTold {
+impl ReportedLimit {
     /// What of it is believed at this time: a reset that is too far away is not, however it was
     /// told, and the words say so.
     #[must_use]
@@ -73,7 +73,7 @@ pub enum LimitKind {
 ///
 /// Prose about limits is not taken for a limit: a line must begin like an error message, or
 /// be such a statement itself. In long text only the last lines count.
-pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
+pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
     let lines = line::candidates(text);
     let (index, kind) = lines.iter().enumerate().rev().find_map(|(index, found)| {
         let after = lines.get(index + 1).map_or("", |next| next.norm.as_str());
@@ -81,7 +81,7 @@ pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
     })?;
     let said = &lines[index..lines.len().min(index + 3)];
     let norm: Vec<&str> = said.iter().map(|line| line.norm.as_str()).collect();
-    Some(LimitTold {
+    Some(ReportedLimit {
         kind,
         until: when::reset_in(&norm.join("\n"), now, local),
         words: shorten(said.first().map_or("", |line| line.raw)),
@@ -89,8 +89,8 @@ pub fn told(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
 }
 
 /// The same for text that is known to be an error message, told by the agent as such.
-pub fn told_in_error(text: &str, now: Timestamp, local: &TimeZone) -> Option<LimitTold> {
-    Some(LimitTold {
+pub fn told_in_error(text: &str, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
+    Some(ReportedLimit {
         kind: kind_in_error(text)?,
         until: reset_in(text, now, local),
         words: shorten(text),

@@ -11,7 +11,7 @@ fn zone(name: &str) -> TimeZone {
 /// A Sunday, 03:00 UTC.
 const NOW: &str = "2026-11-15T03:00:00Z";
 
-fn told_now(text: &str) -> Option<LimitTold> {
+fn told_now(text: &str) -> Option<ReportedLimit> {
     told(text, at(NOW), &zone("Europe/Berlin"))
 }
 
@@ -364,7 +364,7 @@ proptest::proptest! {
 #[test]
 fn a_reset_more_than_eight_days_away_is_not_believed_and_that_is_said() {
     let now: Timestamp = "2026-11-15T03:00:00Z".parse().unwrap();
-    let told = |until: Option<&str>| LimitTold {
+    let told = |until: Option<&str>| ReportedLimit {
         kind: LimitKind::Usage,
         until: until.map(|until| until.parse().unwrap()),
         words: "weekly limit reached".into(),

@@ -34,7 +34,7 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         Event::WaitStarted { until, reason } => {
             let left = words::seconds(words::between(record.at, *until));
             let at = words::clock(*until, record.at, zone);
-            let why = one_line(&reason.words());
+            let why = one_line(&reason.describe());
             warn(format!("waiting {left}, until {at}: {why}"))
         }
         Event::WaitEnded { by: WaitEnd::Retry } => normal("trying again now"),
@@ -98,7 +98,7 @@ fn agent_ended(facts: &RunFacts) -> Vec<StatusMessage> {
         out.push(warn(format!("the agent says it cannot be done: {words}")));
     }
     if let Some(near) = &facts.near_miss {
-        let text = one_line(&near.words());
+        let text = one_line(&near.describe());
         out.push(warn(format!(
             "{text} (a promise only counts alone on a line)"
         )));
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use crate::view::status_message::QUOTED;
     use descartes_kernel::event::{
-        ExitStatus, FORMAT, GateEnd, LimitKind, LimitTold, Progress, TreeFacts, WaitReason,
+        ExitStatus, FORMAT, GateEnd, LimitKind, Progress, ReportedLimit, TreeFacts, WaitReason,
     };
     use descartes_kernel::transition::begin;
 
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(texts(started), ["iteration 2 of at most 20, by codex"]);
         let waiting = Event::WaitStarted {
             until: "2026-01-02T10:04:32Z".parse().unwrap(),
-            reason: WaitReason::Limit(LimitTold {
+            reason: WaitReason::Limit(ReportedLimit {
                 kind: LimitKind::Usage,
                 until: None,
                 words: "limit reached\nresets 3pm".into(),

@@ -55,7 +55,7 @@ pub fn lines(end: &HostEnd, state: &LoopState, next: &[String], paint: Paint) ->
         None => String::new(),
     };
     rows.extend(state.changed_gate_files.iter().map(|changed| {
-        let words = format!("{}: changed since the loop began", changed.words());
+        let words = format!("{}: changed since the loop began", changed.describe());
         ("gate file", one_line(&words))
     }));
     rows.extend(tasks(state));
@@ -166,7 +166,7 @@ fn gates(state: &LoopState) -> Vec<(&'static str, String)> {
 fn changes(state: &LoopState) -> Vec<(&'static str, String)> {
     let row = |change: &Change| {
         let at = change.at.strftime("%Y-%m-%d %H:%M:%SZ");
-        ("changed", one_line(&format!("{}, {at}", change.words())))
+        ("changed", one_line(&format!("{}, {at}", change.describe())))
     };
     state.changes.iter().map(row).collect()
 }

@@ -138,8 +138,8 @@ fn gated(members: u32, end: &TrainEnd) -> Vec<StatusMessage> {
 fn becomes(task: &str, next: &Next) -> Option<StatusMessage> {
     match next {
         Next::Done => Some(good(format!("task {task}: done"))),
-        Next::Block { reason } => Some(bad(format!("task {task}: blocked: {}", reason.words()))),
-        Next::Pass { reason } => Some(warn(format!("task {task}: skipped: {}", reason.words()))),
+        Next::Block { reason } => Some(bad(format!("task {task}: blocked: {}", reason.describe()))),
+        Next::Pass { reason } => Some(warn(format!("task {task}: skipped: {}", reason.describe()))),
         Next::Yield { status } => Some(warn(format!("task {task}: {status}, as you marked it"))),
         Next::Land | Next::Retry { .. } | Next::Again => None,
     }

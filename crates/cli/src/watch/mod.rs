@@ -31,7 +31,7 @@ use self::app::{Act, App, Places};
 use self::draw::Context;
 use self::input::{Key, Keys};
 use self::pager::Paged;
-use self::reader::{Reader, Told};
+use self::reader::{Reader, ReaderEvent};
 pub use self::terminal::MouseUse;
 use self::terminal::Screen;
 pub use self::theme::{Charset, Depth, Theme};
@@ -233,8 +233,8 @@ impl WatchScreen {
         for told in self.reader.news() {
             is_new = true;
             match told {
-                Told::Fleet(fleet) => self.app.take_fleet(fleet),
-                Told::Detail(detail) => self.app.take_detail(*detail),
+                ReaderEvent::Fleet(fleet) => self.app.take_fleet(fleet),
+                ReaderEvent::Detail(detail) => self.app.take_detail(*detail),
             }
         }
         for answer in self.answers.try_iter() {

@@ -222,7 +222,7 @@ impl Made {
         let run = self.start();
         self.end(facts());
         let iteration = self.state.iterations + 1;
-        let limit = LimitTold {
+        let limit = ReportedLimit {
             kind: LimitKind::Usage,
             until: None,
             words: "limit reached".into(),

@@ -344,7 +344,7 @@ fn recover_interrupted_run(
     let taken = TakeUp {
         change,
         from,
-        told: match purpose {
+        reported: match purpose {
             Purpose::Attempt { reported, .. } => Some(*reported),
             Purpose::Loop | Purpose::Land => None,
         },

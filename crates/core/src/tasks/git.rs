@@ -139,7 +139,7 @@ impl Repo {
             let answer = call().run(Deadline::after(limit))?;
             let met = match answer.code {
                 Some(0) => None,
-                _ => named_in(&answer.words(), &self.dir),
+                _ => named_in(&answer.describe(), &self.dir),
             };
             let Some(lock) = met else {
                 return Ok(answer);
@@ -291,7 +291,7 @@ impl Repo {
             Some(1) => Ok(false),
             _ => Err(GitError::SaidNo {
                 command: command_of(args),
-                message: answer.words(),
+                message: answer.describe(),
             }),
         }
     }

@@ -144,7 +144,7 @@ pub(super) fn start(
         .state
         .tasks
         .as_ref()
-        .and_then(|tasks| tasks.told.get(work.id.as_str()).copied());
+        .and_then(|tasks| tasks.reported_iterations.get(work.id.as_str()).copied());
     let known = runner.d.state.tasks.as_ref();
     let known = known.and_then(|tasks| tasks.spent.get(work.id.as_str()).copied());
     let reported_spent = match reported {

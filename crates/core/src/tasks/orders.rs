@@ -195,7 +195,7 @@ mod tests {
         "- [ ] **a**: First\n  - check: test -e proof\n- [ ] **b**: Second\n  - agent: worker\n";
 
     fn words(found: &[FieldChange]) -> Vec<String> {
-        found.iter().map(FieldChange::words).collect()
+        found.iter().map(FieldChange::describe).collect()
     }
 
     #[test]

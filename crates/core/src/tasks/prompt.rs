@@ -84,7 +84,7 @@ pub(super) fn evidence_section(evidence: &Evidence) -> Option<String> {
         EvidenceKind::RedGate | EvidenceKind::NoPromise => return None,
     };
     let text = match evidence.text.trim() {
-        "" => evidence.kind.words(),
+        "" => evidence.kind.describe(),
         text => text,
     };
     let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();

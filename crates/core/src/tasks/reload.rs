@@ -60,7 +60,7 @@ impl Runner<'_> {
         let same = same_shape(&self.loaded.plan, &loaded.plan);
         self.loaded = loaded;
         if !held.is_empty() {
-            let message: Vec<String> = held.iter().map(FieldChange::words).collect();
+            let message: Vec<String> = held.iter().map(FieldChange::describe).collect();
             self.d.warn(format!(
                 "{} was changed while the loop is running; gates, agents and limits of tasks \
                  stay as they were when a person last started it: {}",

@@ -75,7 +75,11 @@ impl<'d> Runner<'d> {
             ours.filter(|(_, task)| task.status == TaskStatus::InProgress)
                 .map(|(id, _)| id.clone())
         });
-        let reported = d.state.tasks.iter().flat_map(|tasks| tasks.told.keys());
+        let reported = d
+            .state
+            .tasks
+            .iter()
+            .flat_map(|tasks| tasks.reported_iterations.keys());
         let reported: Vec<TaskId> = reported.cloned().collect();
         Ok(Self {
             claimed: claimed.collect(),
@@ -369,7 +373,7 @@ impl<'d> Runner<'d> {
             Effect::MarkBlocked { task, reason } => {
                 self.write(&task, Write::Status(TaskStatus::Blocked))?;
                 if self.claimed.remove(&task) {
-                    let message = format!("descartes: blocked: {}", reason.words());
+                    let message = format!("descartes: blocked: {}", reason.describe());
                     self.source.note(&task, &message);
                 }
             }

@@ -68,7 +68,7 @@ impl Repo {
             .run(Deadline::after(GIT_TIMEOUT))
             .map_err(|error| error.to_string())?;
         if asked.code != Some(0) {
-            return Err(why_not(&asked.words()));
+            return Err(why_not(&asked.describe()));
         }
         let lines: Vec<PathBuf> = text::lines(&asked.stdout).map(text::path).collect();
         let [format, root, own, common, theirs, index] = <[PathBuf; 6]>::try_from(lines)

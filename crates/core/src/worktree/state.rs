@@ -131,11 +131,11 @@ impl Repo {
         let author = ask("GIT_AUTHOR_IDENT")?;
         if author.code != Some(0) {
             return Ok(Identity::Missing {
-                message: author.words(),
+                message: author.describe(),
             });
         }
         let committer = ask("GIT_COMMITTER_IDENT")?;
-        let message = committer.words();
+        let message = committer.describe();
         Ok(match committer.code {
             Some(0) => Identity::Known(without_time(&message)),
             _ => Identity::Missing { message },

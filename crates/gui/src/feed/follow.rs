@@ -16,7 +16,7 @@ use super::pace::Pace;
 use super::read::speaker;
 use super::{Desk, words};
 use crate::message::{Followed, Message};
-use crate::model::Stands;
+use crate::model::KnownLoop;
 
 /// What happened is shown at once; what happens again and again, as often as can be read.
 const RECORDS: Pace = Pace::new(
@@ -211,7 +211,7 @@ fn watch(desk: &Desk, post: &FeedSender) -> Result<(), ClientError> {
         // A run that ended shows its last words with its end.
         let due = changed || output.left().is_zero();
         if std::mem::take(&mut changed) {
-            post.send(Followed::Stands(Box::new(Stands {
+            post.send(Followed::KnownLoop(Box::new(KnownLoop {
                 state: state.clone(),
                 life: follower.life(),
                 story: story.clone(),

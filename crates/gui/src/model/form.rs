@@ -89,7 +89,7 @@ impl Permissions {
     pub const ALL: [Self; 3] = [Self::Agent, Self::Edit, Self::All];
 
     /// As the command line writes it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",
             Self::Edit => "edit",
@@ -171,7 +171,7 @@ impl Form {
             words.push(format!("--name={name}"));
         }
         if self.permissions != Permissions::Agent {
-            words.push(format!("--permissions={}", self.permissions.word()));
+            words.push(format!("--permissions={}", self.permissions.as_str()));
         }
         let folder = self.text(Field::Folder).trim().to_owned();
         if folder.is_empty() {

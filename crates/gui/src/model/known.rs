@@ -5,7 +5,7 @@ use descartes_views::view::{Life, Story, TaskLanes};
 
 /// How a loop stands.
 #[derive(Clone, Debug)]
-pub struct Stands {
+pub struct KnownLoop {
     pub state: LoopState,
     /// Whether a process has it.
     pub life: Life,

@@ -11,7 +11,7 @@ use descartes_views::view::{Head, Status};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use self::known::{Agent, Stands};
+pub use self::known::{Agent, KnownLoop};
 use crate::theme::Mode;
 use form::Form;
 use log::LogView;
@@ -76,7 +76,7 @@ impl Model {
     }
 
     /// The chosen loop, once it is known how it stands.
-    pub fn stands(&self) -> Option<&Stands> {
+    pub fn stands(&self) -> Option<&KnownLoop> {
         self.chosen.as_ref()?.stands.as_ref()
     }
 }
@@ -155,7 +155,7 @@ pub enum Agents {
 pub struct Chosen {
     pub id: String,
     /// How it stands, once that is known.
-    pub stands: Option<Stands>,
+    pub stands: Option<KnownLoop>,
     /// Why it cannot be followed.
     pub trouble: Option<String>,
     /// The part of the page.

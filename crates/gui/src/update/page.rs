@@ -4,7 +4,7 @@ use descartes_kernel::control::{Command, Grace};
 use descartes_views::view::{Life, Status};
 
 use crate::message::{Button, Effect, Followed, LogRequest, Message};
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::log::Follow;
 use crate::model::table::CHUNK;
 use crate::model::{Area, Chosen, Dialog, Model, Notice, Page, Tab};
@@ -114,11 +114,11 @@ fn followed(chosen: &mut Chosen, news: Followed) -> Vec<Effect> {
             Vec::new()
         }
         Followed::Output(_) => read_log(chosen.log.grown()),
-        Followed::Stands(stands) => stood(chosen, *stands),
+        Followed::KnownLoop(stands) => stood(chosen, *stands),
     }
 }
 
-fn stood(chosen: &mut Chosen, stands: Stands) -> Vec<Effect> {
+fn stood(chosen: &mut Chosen, stands: KnownLoop) -> Vec<Effect> {
     let first = chosen.stands.is_none();
     let runs_before = chosen.stands.as_ref().map_or(0, |old| old.state.runs);
     let total_before = chosen.total();

@@ -10,7 +10,7 @@ use iced::{Center, Element, Fill};
 use super::{parts, words};
 use crate::font;
 use crate::message::{Button, Message};
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::{Chosen, Model, Tab};
 use crate::style::{self, Choice, Tone};
 use crate::update::{can_cancel, can_pause};
@@ -91,7 +91,7 @@ fn buttons(chosen: &Chosen) -> Element<'_, Message> {
     .into()
 }
 
-fn facts<'a>(model: &Model, stands: &'a Stands, head: &Head) -> Element<'a, Message> {
+fn facts<'a>(model: &Model, stands: &'a KnownLoop, head: &Head) -> Element<'a, Message> {
     let spent = &head.spent;
     let mut facts = vec![
         format!("started {}", words::ago(head.started_at, model.now)),

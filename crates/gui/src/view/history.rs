@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{parts, words};
 use crate::message::Message;
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::{Area, Chosen, Model};
 use crate::style::{self, Choice, Tone};
 
@@ -25,7 +25,11 @@ const COLUMNS: [(Column, Length); 7] = [
     (Column::Cost, Length::Fixed(64.0)),
 ];
 
-pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
+pub fn view<'a>(
+    model: &'a Model,
+    chosen: &'a Chosen,
+    stands: &'a KnownLoop,
+) -> Element<'a, Message> {
     let total = chosen.total();
     let heads = COLUMNS.iter().map(|(column, width)| {
         parts::cell(
@@ -65,7 +69,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Ele
 fn line<'a>(
     model: &Model,
     chosen: &'a Chosen,
-    stands: &'a Stands,
+    stands: &'a KnownLoop,
     place: usize,
 ) -> Element<'a, Message> {
     let number = place as u64;

@@ -9,7 +9,7 @@ use iced::{Center, Element, Fill, Pixels};
 use super::parts;
 use crate::font;
 use crate::message::{Button, Message};
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::log::{Follow, LogView};
 use crate::model::{Area, Chosen, Model};
 use crate::style::{self, Choice, Tone};
@@ -17,7 +17,11 @@ use crate::style::{self, Choice, Tone};
 /// Height of a line.
 pub const LINE: f32 = 18.0;
 
-pub fn view<'a>(_model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
+pub fn view<'a>(
+    _model: &'a Model,
+    chosen: &'a Chosen,
+    stands: &'a KnownLoop,
+) -> Element<'a, Message> {
     let log = &chosen.log;
     let lines = log.visible().iter().map(|line| {
         let words = text(&line.text)
@@ -51,7 +55,7 @@ pub fn view<'a>(_model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> El
         .into()
 }
 
-fn head<'a>(log: &LogView, stands: &Stands) -> Element<'a, Message> {
+fn head<'a>(log: &LogView, stands: &KnownLoop) -> Element<'a, Message> {
     let title = match log.iteration {
         Some(iteration) => format!("Output of iteration {iteration}"),
         None if stands.state.run().is_some() => "Live output".to_owned(),

@@ -10,7 +10,7 @@ use iced::{Color, Element, Fill, Point, Rectangle, Renderer, Size, Theme, alignm
 use super::parts;
 use crate::font;
 use crate::message::Message;
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::{Area, Chosen, Model, Page};
 use crate::style;
 use crate::theme::{Colours, Mode};
@@ -18,7 +18,11 @@ use crate::theme::{Colours, Mode};
 /// Space that a card takes beside its picture.
 const FRAME: f32 = 42.0;
 
-pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Element<'a, Message> {
+pub fn view<'a>(
+    model: &'a Model,
+    chosen: &'a Chosen,
+    stands: &'a KnownLoop,
+) -> Element<'a, Message> {
     let width = (chosen.width - FRAME).max(300.0);
     let cards = all(model, stands, width).into_iter().map(|picture| {
         let title = parts::heading(picture.title.clone());
@@ -55,7 +59,7 @@ pub fn view<'a>(model: &'a Model, chosen: &'a Chosen, stands: &'a Stands) -> Ele
 }
 
 /// What there is to draw of a loop.
-pub fn all(model: &Model, stands: &Stands, width: f32) -> Vec<Picture> {
+pub fn all(model: &Model, stands: &KnownLoop, width: f32) -> Vec<Picture> {
     let clock = Clock {
         now: model.now,
         zone: model.zone.clone(),

@@ -10,11 +10,11 @@ use iced::{Center, Element, Fill};
 use super::parts;
 use crate::font;
 use crate::message::Message;
-use crate::model::Stands;
+use crate::model::KnownLoop;
 use crate::model::{Model, Page};
 use crate::style::{self, Tone};
 
-pub fn view<'a>(model: &'a Model, stands: &'a Stands) -> Element<'a, Message> {
+pub fn view<'a>(model: &'a Model, stands: &'a KnownLoop) -> Element<'a, Message> {
     let Some(tasks) = &stands.state.tasks else {
         return text("").into();
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::Window;
 use descartes_client::{LoopHandle, Loops, Output, Query};
 use descartes_gui::message::{Followed, Message};
-use descartes_gui::model::Stands;
+use descartes_gui::model::KnownLoop;
 use descartes_gui::theme::Mode;
 use descartes_testkit::pty::Size;
 use descartes_testkit::{Pty, World};
@@ -43,11 +43,11 @@ fn handle(world: &World) -> LoopHandle {
 }
 
 /// What the window's thread would tell of it.
-fn stands(handle: &LoopHandle) -> Stands {
+fn stands(handle: &LoopHandle) -> KnownLoop {
     let (state, follower) = handle.follow(Output::No).unwrap();
     let mut story = Story::new(100);
     handle.records(|record| story.push(&record)).unwrap();
-    Stands {
+    KnownLoop {
         life: follower.life(),
         state,
         story,
@@ -73,7 +73,7 @@ fn window_terminal_and_report_say_the_same() {
         let mut window = Window::new(Mode::Light);
         let id = handle.id().to_owned();
         window.tell(Message::Choose(id.clone()));
-        window.tell(Message::Followed(id, Followed::Stands(Box::new(stands))));
+        window.tell(Message::Followed(id, Followed::KnownLoop(Box::new(stands))));
         window.assert_sees(label);
         window.assert_sees(&progress);
 

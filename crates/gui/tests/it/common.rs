@@ -5,8 +5,8 @@ use descartes_client::logs::{LogLine, LogWindow};
 use descartes_client::{Brief, LoopBrief};
 use descartes_gui::font;
 use descartes_gui::message::{Effect, Followed, Message};
+use descartes_gui::model::KnownLoop;
 use descartes_gui::model::Model;
-use descartes_gui::model::Stands;
 use descartes_gui::theme::Mode;
 use descartes_gui::update::update;
 use descartes_gui::view::view;
@@ -165,14 +165,14 @@ impl Tale {
     }
 
     /// As the window is told.
-    pub fn stands(&self) -> Stands {
+    pub fn stands(&self) -> KnownLoop {
         let mut story = Story::new(100);
         let mut lanes = TaskLanes::default();
         for record in &self.records {
             story.push(record);
             lanes.push(record);
         }
-        Stands {
+        KnownLoop {
             lanes,
             state: self.state.clone(),
             life: self.life,
@@ -237,7 +237,7 @@ impl Window {
     }
 
     pub fn stands(&mut self, tale: &Tale) {
-        let news = Followed::Stands(Box::new(tale.stands()));
+        let news = Followed::KnownLoop(Box::new(tale.stands()));
         self.tell(Message::Followed(tale.state.loop_id.clone(), news));
     }
 

@@ -8,7 +8,7 @@ use descartes_gui::model::{Area, Dialog, Page};
 use descartes_gui::theme::Mode;
 use descartes_gui::view::view;
 use descartes_kernel::control::{Command, Grace};
-use descartes_kernel::event::{Event, LimitKind, LimitTold, Verdict, WaitReason};
+use descartes_kernel::event::{Event, LimitKind, ReportedLimit, Verdict, WaitReason};
 use iced::keyboard::key::Named;
 use iced::keyboard::{Key, Modifiers};
 use iced::{Color, Rectangle, Size};
@@ -192,7 +192,7 @@ fn waiting() -> Tale {
     tale.agent_ended("limit").finish(Verdict::Worked);
     tale.add(Event::WaitStarted {
         until: crate::common::now(),
-        reason: WaitReason::Limit(LimitTold {
+        reason: WaitReason::Limit(ReportedLimit {
             kind: LimitKind::Usage,
             until: None,
             words: "5-hour limit reached".into(),

@@ -184,7 +184,7 @@ fn a_wait_counts_down_and_can_be_ended() {
     let until = crate::common::now() + SignedDuration::from_secs(125);
     tale.add(Event::WaitStarted {
         until,
-        reason: WaitReason::Limit(LimitTold {
+        reason: WaitReason::Limit(ReportedLimit {
             kind: LimitKind::Usage,
             until: None,
             words: "5-hour limit reached".into(),

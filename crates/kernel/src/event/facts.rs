@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use descartes_agents::run::{Cost, EndedBy, ExitStatus, NearMissFacts, Tokens};
 
-use descartes_agents::provider_limit::LimitTold;
+use descartes_agents::provider_limit::ReportedLimit;
 use descartes_text::units::plural;
 
 /// What is known of a run once its tree is gone.
@@ -36,7 +36,7 @@ pub struct RunFacts {
     pub error: Option<String>,
     /// A provider's limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<LimitTold>,
+    pub limit: Option<ReportedLimit>,
     /// An understood agent that neither said nor did anything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "idle_hands")]
@@ -211,14 +211,14 @@ impl Verdict {
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
     /// A provider's limit, in the agent's words.
-    Limit(LimitTold),
+    Limit(ReportedLimit),
     /// So many failures in a row.
     Failures(u32),
 }
 
 impl WaitReason {
     /// Why, for a person.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Limit(limit) => limit.words.clone(),
             Self::Failures(count) => {

@@ -9,7 +9,7 @@ use super::{Action, Agents, ClosingFacts, Input, all_away_until, plan, stall_aft
 use crate::config::{ConfigError, check_prompt};
 use crate::control::{Command, CommandId, Grace};
 use crate::event::{
-    Decided, EndedBy, Event, FORMAT, LimitKind, LimitTold, Progress, Record, RunFacts, StopBy,
+    Decided, EndedBy, Event, FORMAT, LimitKind, Progress, Record, ReportedLimit, RunFacts, StopBy,
     Verdict, WaitEnd, WaitReason,
 };
 use crate::limits::{failure_wait, limit_wait};
@@ -97,7 +97,7 @@ fn counts_as_limited(facts: &RunFacts) -> bool {
 fn limit_wait_event(
     state: &LoopState,
     run: &RunInfo,
-    limit: &LimitTold,
+    limit: &ReportedLimit,
     retry_at: Timestamp,
     agents: Agents,
     now: Timestamp,

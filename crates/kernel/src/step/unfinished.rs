@@ -66,7 +66,7 @@ pub struct TakeUp<'a> {
     /// Who asks for it.
     pub from: Option<&'a Sender>,
     /// In the loop of a task: iterations that its task loop has heard of.
-    pub told: Option<u32>,
+    pub reported: Option<u32>,
 }
 
 /// What is written down when a loop is taken up again: an iteration whose agent died with its host is
@@ -81,7 +81,9 @@ pub fn take_up(
     match &state.phase {
         Phase::Running(_) => events.extend(unfinished(state, seen)),
         Phase::Finished { .. } => {
-            let unheard = taken.told.is_some_and(|told| is_unheard_proof(state, told));
+            let unheard = taken
+                .reported
+                .is_some_and(|reported| is_unheard_proof(state, reported));
             events.extend((!unheard).then_some(Event::LoopReopened));
         }
         Phase::Ready { .. } | Phase::Judging { .. } => {}

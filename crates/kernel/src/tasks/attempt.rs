@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::event::{Decided, EndedBy, Event, GateEnd, LimitKind, LimitTold, Verdict, WaitReason};
+use crate::event::{
+    Decided, EndedBy, Event, GateEnd, LimitKind, ReportedLimit, Verdict, WaitReason,
+};
 use crate::outcome::IterativeExitReason;
 use crate::sched::AttemptEnd;
 use crate::state::LoopState;
@@ -85,7 +87,7 @@ pub fn shown_wait(state: &LoopState, until: Timestamp) -> Option<Decided> {
     if state.wait().is_some() {
         return None;
     }
-    let limit = LimitTold {
+    let limit = ReportedLimit {
         kind: LimitKind::Usage,
         until: Some(until),
         words: "the agent's provider reported a limit".to_owned(),

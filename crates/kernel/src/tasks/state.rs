@@ -83,7 +83,7 @@ pub struct MarkedEntry {
 
 impl MarkedEntry {
     /// What became of it, in words: `marked done, its gates pass`.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let check = match self.check {
             None => "",
             Some(MarkCheck::Waiting) => ", its gates have not run",
@@ -282,7 +282,8 @@ pub struct TasksState {
     #[serde(default)]
     pub loops: BTreeMap<TaskId, String>,
     /// By task: iterations of its own loop that this one has heard of.
-    pub told: BTreeMap<TaskId, u32>,
+    #[serde(rename = "told")]
+    pub reported_iterations: BTreeMap<TaskId, u32>,
     /// By task: what its own loop used, as far as this one has heard of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent: BTreeMap<TaskId, Spent>,
@@ -498,7 +499,7 @@ impl TasksState {
             let entry = BlockedEntry {
                 task_id: task.clone(),
                 title: entry.map_or_else(String::new, |entry| entry.title.clone()),
-                reason: reason.words(),
+                reason: reason.describe(),
                 attempts: entry.map_or(0, |entry| entry.attempts),
                 blocked_at: at,
             };
@@ -602,14 +603,14 @@ impl TasksState {
 
 impl BlockReason {
     /// In words, in one line.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let line = |text: &str| {
             let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
             lines.next_back().unwrap_or("").to_owned()
         };
         match self {
             Self::Attempts { last, made, limit } => {
-                let what = last.kind.words();
+                let what = last.kind.describe();
                 let count = match limit {
                     0 => String::new(),
                     limit => format!("{made} of {limit} attempts used: "),
@@ -628,7 +629,7 @@ impl BlockReason {
 
 impl crate::sched::EvidenceKind {
     /// In words.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::RedGate => "verification failed",
             Self::RedMerge => "verification failed after the merge",

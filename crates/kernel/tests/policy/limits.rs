@@ -72,7 +72,7 @@ fn what_a_limited_run_cost_counts_against_the_budget() {
 
 #[test]
 fn a_wrong_login_is_an_error_at_once() {
-    let limit = LimitTold {
+    let limit = ReportedLimit {
         kind: LimitKind::Login,
         until: None,
         words: "run /login".into(),

@@ -111,7 +111,7 @@ fn what_a_person_said_and_held_stands_among_the_changes() {
     sim.input(&from_person(Command::Unpause));
     sim.input(&from_person(Command::Unpause));
     sim.input(&from_person(Command::RetryNow));
-    let told: Vec<String> = sim.state.changes.iter().map(|one| one.words()).collect();
+    let told: Vec<String> = sim.state.changes.iter().map(|one| one.describe()).collect();
     let note = format!("note: none -> {}…, by say", "a".repeat(100));
     assert_eq!(
         told,

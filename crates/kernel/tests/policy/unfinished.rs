@@ -112,9 +112,13 @@ fn a_run_of_which_nothing_is_known_costs_nothing() {
     assert_eq!(sim.state.spent, Default::default());
 }
 
-fn taken_up(sim: &mut Sim, change: &ConfigChange, told: Option<u32>) -> Vec<&'static str> {
+fn taken_up(sim: &mut Sim, change: &ConfigChange, reported: Option<u32>) -> Vec<&'static str> {
     let from = None;
-    let taken = TakeUp { change, from, told };
+    let taken = TakeUp {
+        change,
+        from,
+        reported,
+    };
     let events = take_up(&sim.state, taken, |run| seen(run, 7));
     let kind = |event: &Decided| match **event {
         Event::IterationInterrupted { .. } => "interrupted",

@@ -56,7 +56,7 @@ pub fn fails() -> RunFacts {
 pub fn limited(until: Option<&str>) -> RunFacts {
     let until = until.map(|t| t.parse().unwrap());
     RunFacts {
-        limit: Some(LimitTold {
+        limit: Some(ReportedLimit {
             kind: LimitKind::Usage,
             until,
             words: "limit".into(),

@@ -52,7 +52,7 @@ impl TaskStatus {
     ];
 
     /// The word for it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::InProgress => "in-progress",
@@ -90,7 +90,7 @@ fn from_serde<'a, T: Deserialize<'a>>(word: &'a str) -> Option<T> {
 
 impl fmt::Display for TaskStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -116,7 +116,7 @@ impl Priority {
     }
 
     /// The word for it.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Critical => "critical",
             Self::High => "high",
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn words_of_statuses_read_back_in_every_spelling() {
         for status in TaskStatus::ALL {
-            assert_eq!(TaskStatus::from_word(status.word()), Some(status));
+            assert_eq!(TaskStatus::from_word(status.as_str()), Some(status));
             let json = serde_json::to_string(&status).unwrap();
             assert_eq!(json, format!("\"{status}\""));
         }
@@ -278,7 +278,7 @@ mod tests {
         ];
         order.sort_unstable();
         assert_eq!(
-            order.map(Priority::word),
+            order.map(Priority::as_str),
             ["critical", "high", "medium", "low"]
         );
     }

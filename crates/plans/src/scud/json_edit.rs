@@ -167,7 +167,7 @@ impl Spelling {
         match status {
             TaskStatus::Done if self.completed => "completed",
             TaskStatus::InProgress if self.underscore => "in_progress",
-            other => other.word(),
+            other => other.as_str(),
         }
     }
 }

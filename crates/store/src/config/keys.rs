@@ -107,7 +107,8 @@ impl Kind {
 
     /// The value in its one form, or why it cannot be one.
     fn normalise(self, value: Value) -> Result<Value, String> {
-        let wrong = |found: &Value| format!("expected {}, found {}", self.words(), article(found));
+        let wrong =
+            |found: &Value| format!("expected {}, found {}", self.describe(), article(found));
         match (self, &value) {
             (Self::Switch, Value::Boolean(_))
             | (Self::Text, Value::String(_))
@@ -134,7 +135,7 @@ impl Kind {
                 Ok(value)
             }
             (Self::Choice(_), Value::String(text)) => {
-                Err(format!("expected {}, found {text:?}", self.words()))
+                Err(format!("expected {}, found {text:?}", self.describe()))
             }
             (Self::Texts, Value::String(_)) => Ok(Value::Array(vec![value])),
             (Self::Choices(_) | Self::Hooks, Value::String(_)) => {
@@ -144,7 +145,7 @@ impl Kind {
                 let known = |item: &Value| item.as_str().is_some_and(|word| words.contains(&word));
                 match list.iter().find(|item| !known(item)) {
                     None => Ok(value),
-                    Some(other) => Err(format!("expected {}, found {other}", self.words())),
+                    Some(other) => Err(format!("expected {}, found {other}", self.describe())),
                 }
             }
             (Self::Hooks, Value::Array(list)) if list.iter().all(Value::is_str) => {
@@ -164,7 +165,7 @@ impl Kind {
             _ => false,
         };
         match negative {
-            true => Err(format!("expected {}, found {value}", self.words())),
+            true => Err(format!("expected {}, found {value}", self.describe())),
             false => Ok(value),
         }
     }
@@ -191,7 +192,7 @@ impl Kind {
         Ok(value.unwrap_or_else(|| Value::String(text.to_owned())))
     }
 
-    fn words(self) -> String {
+    fn describe(self) -> String {
         match self {
             Self::Switch => "true or false".to_owned(),
             Self::Count => "a whole number".to_owned(),

@@ -43,7 +43,7 @@ pub fn activity(state: &LoopState, since: Timestamp, now: Timestamp) -> Activity
         Phase::Ready { .. } => match state.wait().filter(|wait| wait.until > now) {
             Some(wait) => {
                 let left = words::seconds(words::between(now, wait.until));
-                let text = format!("waiting {left}: {}", wait.reason.words());
+                let text = format!("waiting {left}: {}", wait.reason.describe());
                 (Tone::Warn, text, None)
             }
             None => tasks(state).map_or_else(

@@ -229,7 +229,7 @@ impl HistoryRow {
 
     /// What it said, or what went wrong, on one line.
     pub fn summary(&self) -> Cell {
-        let near = self.near_miss.as_ref().map(NearMissFacts::words);
+        let near = self.near_miss.as_ref().map(NearMissFacts::describe);
         let (tone, why) = match &self.verdict {
             Some(Verdict::Failed(why) | Verdict::Blocked(why)) => (Tone::Bad, Some(why)),
             _ if self.error.is_some() => (Tone::Warn, None),

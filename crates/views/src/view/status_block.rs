@@ -141,14 +141,14 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
         block.add("Last gates", gates.collect::<Vec<_>>().join(", "));
     }
     for changed in &state.changed_gate_files {
-        block.add("Gate file changed since the loop began", changed.words());
+        block.add("Gate file changed since the loop began", changed.describe());
     }
     for change in &state.changes {
-        let text = format!("{}: {}", whole_seconds(change.at), change.words());
+        let text = format!("{}: {}", whole_seconds(change.at), change.describe());
         block.add("Changed while it ran", text);
     }
     if let Some(near) = last.and_then(|row| row.near_miss.as_ref()) {
-        block.add("Promise", near.words());
+        block.add("Promise", near.describe());
     }
     if let Some(failure) = &state.agents.last_failure {
         block.add(

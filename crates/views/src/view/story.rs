@@ -237,7 +237,10 @@ fn remark(event: &Event) -> Option<String> {
             format!("{still} without progress: the agent was told")
         }
         Event::ConfigChanged { change, by, from } => {
-            let (what, who) = (change.names().join(", "), from.as_ref().map(Sender::words));
+            let (what, who) = (
+                change.names().join(", "),
+                from.as_ref().map(Sender::describe),
+            );
             let who = who.map_or_else(String::new, |who| format!(": {who}"));
             format!("settings were changed ({what}) by {by}{who}")
         }

@@ -154,7 +154,7 @@ pub fn marked_tasks(tasks: &TasksState) -> Vec<TaskRow> {
         id: entry.task_id.clone(),
         title: entry.title.clone(),
         wave: 0,
-        status: Cell::new(Tone::Warn, entry.words()),
+        status: Cell::new(Tone::Warn, entry.describe()),
         attempts: 0,
         note: "marked by others, not proven".to_owned(),
     };

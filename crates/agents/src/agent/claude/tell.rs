@@ -8,7 +8,7 @@ use crate::agent::dialect::Out;
 use crate::agent::failure::failure;
 use crate::agent::json::JsonValue;
 use crate::agent::{AgentEvent, Failure, FailureKind, ToolOutcome, Usage, UsageScope};
-use crate::provider_limit::{LimitKind, LimitTold};
+use crate::provider_limit::{LimitKind, ReportedLimit};
 
 /// The blocks of a message's content.
 pub(super) fn blocks<'j, 'a>(
@@ -93,7 +93,7 @@ pub(super) fn rate_limit(info: &JsonValue<'_>, out: &mut Out<'_>) {
     let window = window.replace('_', " ");
     let resets_at = info["resetsAt"].int();
     let until = resets_at.and_then(|at| Timestamp::from_second(at).ok());
-    let told = |words: String| LimitTold {
+    let told = |words: String| ReportedLimit {
         kind: LimitKind::Usage,
         until,
         words,

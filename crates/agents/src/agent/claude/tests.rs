@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::agent::testing::{call, events, read, summary, text};
 use crate::agent::{Denial, MicroUsd, ResultState, StreamKind, UsageScope};
-use crate::provider_limit::{LimitKind, LimitTold};
+use crate::provider_limit::{LimitKind, ReportedLimit};
 
 const CLAUDE: StreamKind = StreamKind::Claude;
 
@@ -262,7 +262,7 @@ fn limits_and_warnings_come_with_their_reset() {
     let rejected = event(
         r#""status":"rejected","resetsAt":1794706358,"rateLimitType":"five_hour","isUsingOverage":false"#,
     );
-    let told = |words: &str| LimitTold {
+    let told = |words: &str| ReportedLimit {
         kind: LimitKind::Usage,
         until: at(1_794_706_358),
         words: words.into(),

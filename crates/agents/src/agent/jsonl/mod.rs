@@ -23,7 +23,7 @@ use super::{
     AgentEvent, Denial, Failure, FailureKind, MicroUsd, Piece, RunResult, ToolOutcome, Trouble,
     Usage, UsageScope, tool,
 };
-use crate::provider_limit::{self, LimitKind, LimitTold};
+use crate::provider_limit::{self, LimitKind, ReportedLimit};
 
 /// The scope of tokens that are told as a part of the result.
 const IN_RESULT: &str = "result";
@@ -277,9 +277,9 @@ fn usage(event: &JsonlEvent<'_>, rule: &UsageRule) -> Usage {
     }
 }
 
-fn limit(until: Option<Timestamp>, words: Option<String>) -> LimitTold {
+fn limit(until: Option<Timestamp>, words: Option<String>) -> ReportedLimit {
     let words = words.unwrap_or_else(|| "limit reached".to_owned());
-    LimitTold {
+    ReportedLimit {
         kind: provider_limit::kind_in_error(&words).unwrap_or(LimitKind::Usage),
         until,
         words: provider_limit::shorten(&words),

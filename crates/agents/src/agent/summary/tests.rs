@@ -188,7 +188,7 @@ fn tokens_add_up_by_step_and_give_way_to_the_total() {
 #[test]
 fn limits_come_from_structure_first_then_from_the_error() {
     let told = |until: Option<&str>| AgentEvent::Limit {
-        told: LimitTold {
+        told: ReportedLimit {
             kind: LimitKind::Usage,
             until: until.map(|at| at.parse().unwrap()),
             words: "limit".into(),

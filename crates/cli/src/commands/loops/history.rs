@@ -59,7 +59,7 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     }
     if !args.json {
         for change in &found.state()?.changes {
-            let (at, words) = (change.at.strftime("%Y-%m-%d %H:%M:%SZ"), change.words());
+            let (at, words) = (change.at.strftime("%Y-%m-%d %H:%M:%SZ"), change.describe());
             ctx.printer
                 .line(&format!("changed while it ran, {at}: {words}"));
         }

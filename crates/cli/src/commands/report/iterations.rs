@@ -103,7 +103,7 @@ fn body(row: &HistoryRow, lines: Option<Lines>, gathered: &Gathered, clock: &Clo
     }
     let claim = match (row.claimed, &row.near_miss) {
         (true, _) => "claimed".to_owned(),
-        (false, Some(near)) => text(&near.words()),
+        (false, Some(near)) => text(&near.describe()),
         (false, None) => "not claimed".to_owned(),
     };
     rows.push(("promise", claim));

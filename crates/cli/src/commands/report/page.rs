@@ -199,7 +199,7 @@ fn evidence(gathered: &Gathered, state: &LoopState) -> String {
         None => out.push_str("<p class=\"muted\">No gate has run yet.</p>\n"),
     }
     for change in &state.changes {
-        let words = format!("{}: {}", whole_seconds(change.at), change.words());
+        let words = format!("{}: {}", whole_seconds(change.at), change.describe());
         out.push_str(&format!("<p>Changed while it ran: {}</p>\n", text(&words)));
     }
     if let Some(failure) = &state.agents.last_failure {

@@ -83,7 +83,7 @@ struct Took {
 
 impl Took {
     /// Iterations, time and cost: `3 iterations, 12m, $0.40`.
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let time = Duration::from_millis(self.spent.ms);
         // Fractions of a second matter to nobody who looks at a roadmap.
         let time = match time.as_secs() {
@@ -123,7 +123,7 @@ impl StatusRow {
     }
 
     fn line(&self, width: usize) -> String {
-        let took = self.took.as_ref().map(Took::words).unwrap_or_default();
+        let took = self.took.as_ref().map(Took::describe).unwrap_or_default();
         let id = match took.is_empty() && self.note.is_empty() {
             true => self.id.clone(),
             false => format!("{:<width$}", self.id),
@@ -197,7 +197,7 @@ impl StatusTable<'_> {
                 spent: own.spent,
             }),
             None => Some(Took {
-                iterations: tasks.told.get(&id).copied()?,
+                iterations: tasks.reported_iterations.get(&id).copied()?,
                 spent: tasks.spent.get(&id).copied().unwrap_or_default(),
             }),
         }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use descartes_client::{Fleet, Loops};
 
-use super::{PACE, ScreenSender, Told};
+use super::{PACE, ReaderEvent, ScreenSender};
 
 /// Tells of them whenever they change, until nobody listens.
 pub(super) fn list(loops: Loops, post: &ScreenSender) {
@@ -13,7 +13,7 @@ pub(super) fn list(loops: Loops, post: &ScreenSender) {
         let begun = Instant::now();
         let seen = fleet.look().map_err(|error| error.to_string());
         if last.as_ref() != Some(&seen) {
-            if !post.send(Told::Fleet(seen.clone())) {
+            if !post.send(ReaderEvent::Fleet(seen.clone())) {
                 return;
             }
             last = Some(seen);

@@ -20,7 +20,7 @@ const OUTPUT_PACE: Duration = Duration::from_millis(100);
 
 /// What was read.
 #[derive(Debug)]
-pub enum Told {
+pub enum ReaderEvent {
     /// All loops, or why they cannot be listed.
     Fleet(Result<Vec<Brief>, String>),
     /// The loop that is looked at.
@@ -31,18 +31,18 @@ pub enum Told {
 pub struct Reader {
     want: Arc<Mutex<Want>>,
     call: Arc<Signal>,
-    told: Receiver<Told>,
+    told: Receiver<ReaderEvent>,
 }
 
 /// A reader's way to the screen.
 struct ScreenSender {
-    told: Sender<Told>,
+    told: Sender<ReaderEvent>,
     screen: Arc<Signal>,
 }
 
 impl ScreenSender {
     /// False once nobody looks any more.
-    fn send(&self, told: Told) -> bool {
+    fn send(&self, told: ReaderEvent) -> bool {
         let sent = self.told.send(told).is_ok();
         self.screen.wake();
         sent
@@ -53,7 +53,7 @@ impl Reader {
     /// Starts the threads; they wake `screen` when there is something new.
     pub fn start(loops: Loops, screen: &Arc<Signal>) -> std::io::Result<Self> {
         let (sender, told) = channel();
-        let post = |told: Sender<Told>| ScreenSender {
+        let post = |told: Sender<ReaderEvent>| ScreenSender {
             told,
             screen: Arc::clone(screen),
         };
@@ -77,7 +77,7 @@ impl Reader {
     }
 
     /// What was read since the last call.
-    pub fn news(&self) -> impl Iterator<Item = Told> + '_ {
+    pub fn news(&self) -> impl Iterator<Item = ReaderEvent> + '_ {
         self.told.try_iter()
     }
 }

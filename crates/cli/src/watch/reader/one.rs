@@ -12,7 +12,7 @@ use descartes_store::journal::last_records;
 use descartes_store::watching::BLIND;
 use descartes_views::view::{Head, HistoryRow, Story};
 
-use super::{OUTPUT_PACE, PACE, ScreenSender, Told};
+use super::{OUTPUT_PACE, PACE, ReaderEvent, ScreenSender};
 use crate::view::signal::Signal;
 use crate::watch::detail::{Detail, LogPlace, LogView, LogWant, LoopView, Rows, Want};
 
@@ -163,7 +163,7 @@ impl One {
             let is_new = found != WhatIsNew::default() || served.as_ref() != Some(&want);
             if is_new && let Some(id) = &want.id {
                 let detail = Box::new(self.detail(id));
-                if !self.post.send(Told::Detail(detail)) {
+                if !self.post.send(ReaderEvent::Detail(detail)) {
                     return;
                 }
             }

@@ -268,7 +268,7 @@ pub(crate) struct GitOutput {
 
 impl GitOutput {
     pub(crate) fn error(self) -> WorktreeError {
-        let message = self.words();
+        let message = self.describe();
         WorktreeError::Git {
             verb: self.verb,
             code: self.code,
@@ -277,7 +277,7 @@ impl GitOutput {
     }
 
     /// What git said, for people: standard error, or else standard output, or else the code.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let out = self.said();
         match (self.stderr.trim(), out.trim(), self.code) {
             ("", "", Some(code)) => format!("exit code {code}"),

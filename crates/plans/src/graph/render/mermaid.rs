@@ -49,7 +49,7 @@ fn classes(plan: &Plan, statuses: &[TaskStatus], out: &mut String) {
             .collect();
         if !names.is_empty() {
             // A class must not be called `end` or hold a dash.
-            let class = status.word().replace('-', "_");
+            let class = status.as_str().replace('-', "_");
             let _ = writeln!(out, "  classDef {class} fill:{},color:#000", colour(status));
             let _ = writeln!(out, "  class {} {class}", names.join(","));
         }
