@@ -320,7 +320,7 @@ fn a_reset_in_the_year_3000_is_backed_off_from_instead() {
     };
     let mut world = Loop::running(at(now));
     world.input(&Input::RunEnded(Box::new(facts(said))));
-    let wait = world.state.wait().clone().unwrap();
+    let wait = world.state.wait().unwrap();
     assert_eq!(wait.until, at("2026-11-15T03:01:00Z"));
     let WaitReason::Limit(told) = &wait.reason else {
         panic!("{:?}", wait.reason)

@@ -177,7 +177,7 @@ fn no_redirect_is_followed_and_a_missing_ca_file_is_named() {
     let file = ca.file(&world);
     run(
         &world,
-        &[hook.clone()],
+        std::slice::from_ref(&hook),
         &[("SSL_CERT_FILE", file.to_str().unwrap())],
     );
     let log = failures(&world, 1);
