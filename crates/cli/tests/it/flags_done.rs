@@ -123,3 +123,20 @@ fn abort_promise_ends_the_loop_with_the_agents_words() {
     )
     .assert_code(5);
 }
+
+#[test]
+fn a_promise_that_ordinary_output_may_contain_is_warned_about_unless_it_is_tagged() {
+    for (promise, mode, warned) in [
+        ("DONE", "line", true),
+        ("success", "anywhere", true),
+        ("DONE", "tagged", false),
+        ("ALL-GREEN", "line", false),
+    ] {
+        let world = World::new();
+        let flags = ["--completion-promise", promise, "--promise-match", mode];
+        let script = format!("print <promise>{promise}</promise>");
+        let run = start(&world, &script, &flags);
+        let told = run.stderr().contains("is a common word");
+        assert_eq!(told, warned, "{promise} {mode}: {}", run.stderr());
+    }
+}

@@ -281,7 +281,7 @@ impl ResolvedAgent {
         })
     }
 
-    fn promise(&self, config: &IterativeLoopConfig) -> PromiseSpec {
+    pub(super) fn promise(&self, config: &IterativeLoopConfig) -> PromiseSpec {
         let by_backend = match self.understood() {
             true => PromiseMatch::Tagged,
             false => PromiseMatch::Line,

@@ -323,6 +323,11 @@ pub(super) fn assemble(
     tasks: Option<Box<dyn TaskLoop>>,
     mut notices: Vec<String>,
 ) -> Result<Host, HostError> {
+    // Not for every attempt at a task again.
+    if held.state.config.proof.is_none() {
+        let promises = agents.iter().map(|agent| agent.promise(&held.state.config));
+        notices.extend(promises.filter_map(|promise| promise.weak_warning()).next());
+    }
     let (tx, rx) = channel();
     let events = tx.clone();
     let on_event = Box::new(move |event| {
