@@ -2,6 +2,7 @@
 //! and edited as text; no file is touched here.
 
 pub mod graph;
+pub mod lists;
 pub mod roadmap;
 pub mod scud;
 pub mod spec;

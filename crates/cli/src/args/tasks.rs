@@ -28,12 +28,45 @@ pub enum RoadmapVerb {
     Check(RoadmapFileArgs),
 }
 
+/// How a task list of another tool is read and run.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Task lists of other tools")]
+pub struct ListArgs {
+    /// The format, where two fit: roadmap, openspec, kiro, spec-kit, plan, checklist, passes-json, task-master, backlog, tk, ccpm, tickets, bmad
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// What one agent is given: one task, or a whole phase, group or parent
+    #[arg(long, value_name = "WHAT", default_value = "task")]
+    pub by: ByWhat,
+    /// Run the user stories of spec-kit side by side, after the foundational phase
+    #[arg(long)]
+    pub stories: bool,
+    /// Run optional tasks, too
+    #[arg(long)]
+    pub optional: bool,
+    /// Pass over tasks that only a person can do, instead of being held by them
+    #[arg(long)]
+    pub skip_human: bool,
+}
+
+/// What one agent is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ByWhat {
+    /// One task.
+    #[default]
+    Task,
+    /// A phase, group or parent with all its tasks.
+    Section,
+}
+
 /// A roadmap's file.
 #[derive(Args, Clone, Debug)]
 pub struct RoadmapFileArgs {
-    /// The roadmap
-    #[arg(value_name = "FILE")]
+    /// The roadmap, or the task list of another tool: a file or its folder
+    #[arg(value_name = "PATH")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub list: ListArgs,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -53,14 +86,18 @@ pub struct RoadmapFileArgs {
         "Attempts at a task without progress before a nudge; twice as many block it; 0: off \
          [default: 0]"
     )),
-    // Refused with the reason.
+    // Refused for a roadmap of ours, with the reason.
     mut_arg("no_promise", |arg| arg.hide(true)),
-    mut_arg("max_iterations_per_task", |arg| arg.hide(true)),
+    mut_arg("max_iterations_per_task", |arg| arg.help(
+        "Attempts at a task of another tool's list (tasks of a roadmap have `max_iterations` or `retries`)"
+    )),
 )]
 pub struct RoadmapRunArgs {
-    /// The roadmap
-    #[arg(value_name = "FILE")]
+    /// The roadmap, or the task list of another tool: a file or its folder
+    #[arg(value_name = "PATH")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub list: ListArgs,
     /// The agent by name: claude, codex, gemini, opencode, or a profile
     #[arg(long, value_name = "NAME", conflicts_with = "backend")]
     pub cli: Option<String>,
@@ -105,8 +142,8 @@ pub struct WhichTasks {
     /// A SCUD tag [default: the active one]
     #[arg(long, value_name = "TAG", conflicts_with = "roadmap")]
     pub scud_tag: Option<String>,
-    /// A roadmap
-    #[arg(long, value_name = "FILE")]
+    /// A roadmap, or the task list of another tool
+    #[arg(long, value_name = "PATH")]
     pub roadmap: Option<PathBuf>,
 }
 

@@ -116,6 +116,7 @@ pub(crate) fn create_within(
                 dir: &dir,
                 occasion: Occasion::Start,
                 history: Vec::new(),
+                known: Vec::new(),
             };
             Some(prepare(order, &mut notices)?)
         }

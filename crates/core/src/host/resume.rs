@@ -175,6 +175,7 @@ pub(crate) fn resume_for(
                     _ => Occasion::Resume(resume.retry),
                 },
                 history: events,
+                known: known_tasks(&state),
             };
             Some(prepare(order, &mut notices).map_err(HostError::of_resume)?)
         }
@@ -357,4 +358,12 @@ fn recover_interrupted_run(
     let d = host.driver_mut();
     d.append_all(events)?;
     d.gates_changed()
+}
+
+/// The tasks that a loop knew, with their titles.
+fn known_tasks(state: &LoopState) -> Vec<(String, String)> {
+    let tasks = state.tasks.iter().flat_map(|tasks| &tasks.tasks);
+    tasks
+        .map(|(id, entry)| (id.to_string(), entry.title.clone()))
+        .collect()
 }

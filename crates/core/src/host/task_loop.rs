@@ -5,6 +5,7 @@ use std::path::Path;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched;
+use descartes_plans::lists::KnownTask;
 
 use super::driver::Driver;
 use super::end::HostEnd;
@@ -46,6 +47,8 @@ pub(crate) struct TaskOrder<'a> {
     pub(crate) occasion: Occasion,
     /// What was decided before, where the loop is taken up.
     pub(crate) history: Vec<sched::Event>,
+    /// Its tasks with their titles, where the loop is taken up.
+    pub(crate) known: Vec<KnownTask>,
 }
 
 /// Reads and checks the tasks of a loop; what people should know goes into the list.

@@ -459,7 +459,13 @@ fn marks_of(runner: &Runner<'_>, landing: &[TaskId]) -> TaskMarks {
     let done = runner.sched.account().done;
     let landed = done.iter().chain(landing);
     let landed = landed.filter(|id| ours.contains(*id)).cloned().collect();
-    TaskMarks { landed, ours }
+    let nodes = runner.loaded.plan.graph().nodes().iter();
+    let titles = nodes.map(|node| (node.id.to_string(), node.title.clone()));
+    TaskMarks {
+        landed,
+        ours,
+        titles: titles.collect(),
+    }
 }
 
 /// Starts a merge.

@@ -15,6 +15,7 @@ mod git_error;
 mod growth;
 mod in_place;
 mod launch;
+pub mod lists;
 mod locks;
 mod memory;
 mod orders;

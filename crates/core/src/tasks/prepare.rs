@@ -15,6 +15,7 @@ use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};
+use super::lists::ListSource;
 use super::launch::take_agent;
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
@@ -87,11 +88,13 @@ pub(crate) fn prepare(
         dir,
         occasion,
         history,
+        known,
     } = order;
     let Some(tasks) = &config.tasks else {
         return Err(HostError::Internal("there are no tasks to run".to_owned()));
     };
     let mut source = open_source(tasks, dir)?;
+    source.recall(known);
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
     let agents = agents_of(&loaded, tasks);
@@ -193,6 +196,12 @@ pub fn open_source(tasks: &TasksConfig, dir: &Path) -> Result<Box<dyn TaskSource
             Box::new(ScudSource::new(file, tag, &dir.join(PROJECT_FOLDER))?)
         }
         TaskFile::Roadmap { file, defaults } => Box::new(RoadmapSource::new(file, defaults)),
+        TaskFile::List {
+            path,
+            format,
+            options,
+            tag,
+        } => Box::new(ListSource::new(path, *format, *options, tag.clone())),
     })
 }
 

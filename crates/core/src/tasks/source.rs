@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 pub use descartes_kernel::tasks::TaskBrief;
 use descartes_plans::graph::{Plan, TaskId, TaskStatus};
+use descartes_plans::lists::KnownTask;
 use descartes_plans::roadmap::NewTask;
 use descartes_plans::spec::SpecFile;
 use descartes_store::task_file::TaskFileError;
@@ -111,6 +112,10 @@ impl SourceError {
 pub trait TaskSource: Send {
     /// Reads the tasks as they are now.
     fn load(&mut self) -> Result<Loaded, SourceError>;
+    /// Tells which tasks an earlier host of the loop knew, before the first load.
+    fn recall(&mut self, known: Vec<KnownTask>) {
+        drop(known);
+    }
     /// Reads the tasks again; `None` where nothing stands there that was not read or written here.
     fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
         self.load().map(Some)

@@ -32,11 +32,14 @@ pub(super) struct FileWatch {
 impl FileWatch {
     /// Tells `tx` of every change from now on.
     pub(super) fn begin(path: &Path, tx: Sender<HostMessage>) -> Option<Self> {
-        let name = path.file_name()?.to_owned();
+        let (name, folders) = watched(path)?;
         let mut watching = Watching::new();
-        // The folder: a file that is replaced as a whole is another file.
-        let flags = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO;
-        if watching.add(path.parent()?, flags).is_none() {
+        let mut flags = AddWatchFlags::IN_CLOSE_WRITE | AddWatchFlags::IN_MOVED_TO;
+        if name.is_none() {
+            // Each task is a file: one that goes is news, too.
+            flags |= AddWatchFlags::IN_MOVED_FROM | AddWatchFlags::IN_DELETE;
+        }
+        if folders.iter().any(|folder| watching.add(folder, flags).is_none()) {
             watching.close();
         }
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
@@ -82,7 +85,8 @@ struct TaskFileWatch {
     path: PathBuf,
     /// What the file looked like, where one has to look.
     seen: Shape,
-    name: OsString,
+    /// The file that counts; `None` is every one.
+    name: Option<OsString>,
     stop: Arc<EventFd>,
     notified: Arc<AtomicBool>,
     tx: Sender<HostMessage>,
@@ -118,8 +122,8 @@ impl TaskFileWatch {
             return std::mem::replace(&mut self.seen, seen) != seen;
         }
         let events = self.watching.events();
-        let told =
-            |event: &InotifyEvent| may_concern(event.mask, event.name.as_deref(), &self.name);
+        let file = self.name.as_deref();
+        let told = |event: &InotifyEvent| may_concern(event.mask, event.name.as_deref(), file);
         let (told, lost) = events
             .iter()
             .fold((false, false), |(written, lost), event| {
@@ -136,8 +140,21 @@ impl TaskFileWatch {
 
 /// Whether something that happened in a folder may be about the file: also where more happened than
 /// the system could keep, and it says no more than that.
-fn may_concern(mask: AddWatchFlags, name: Option<&OsStr>, file: &OsStr) -> bool {
-    mask.contains(AddWatchFlags::IN_Q_OVERFLOW) || name == Some(file)
+fn may_concern(mask: AddWatchFlags, name: Option<&OsStr>, file: Option<&OsStr>) -> bool {
+    mask.contains(AddWatchFlags::IN_Q_OVERFLOW) || file.is_none() || name == file
+}
+
+/// The name that counts, and the folders to look at. For a file that is its folder, since a file that
+/// is replaced as a whole is another file; for a folder of tasks it is the folder with those in it.
+fn watched(path: &Path) -> Option<(Option<OsString>, Vec<PathBuf>)> {
+    if !path.is_dir() {
+        let name = path.file_name()?.to_owned();
+        return Some((Some(name), vec![path.parent()?.to_owned()]));
+    }
+    let inside = fs_err::read_dir(path).ok()?.flatten();
+    let inside = inside.map(|entry| entry.path()).filter(|entry| entry.is_dir());
+    let folders = std::iter::once(path.to_owned()).chain(inside.take(16));
+    Some((None, folders.collect()))
 }
 
 /// What tells that a file was written: which file it is, its size, when it was changed.
@@ -157,9 +174,10 @@ mod tests {
     fn more_events_than_the_system_keeps_may_concern_every_file() {
         let (file, other) = (OsStr::new("tasks.scg"), OsStr::new("other"));
         let (written, lost) = (AddWatchFlags::IN_CLOSE_WRITE, AddWatchFlags::IN_Q_OVERFLOW);
-        assert!(may_concern(written, Some(file), file));
-        assert!(!may_concern(written, Some(other), file));
-        assert!(may_concern(lost, None, file));
+        assert!(may_concern(written, Some(file), Some(file)));
+        assert!(!may_concern(written, Some(other), Some(file)));
+        assert!(may_concern(lost, None, Some(file)));
+        assert!(may_concern(written, Some(other), None));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
 use descartes_plans::graph::Proof;
+use descartes_plans::lists::{self, ListFormat, ListOptions};
 use descartes_plans::spec::LoopSpecConfig;
 use descartes_text::units::Secs;
 
@@ -28,12 +29,26 @@ pub enum TaskFile {
         #[serde(default)]
         defaults: RoadmapDefaults,
     },
+    /// A task list of another tool, run in place.
+    List {
+        /// Its file, or the folder where each task has a file.
+        #[serde(with = "descartes_text::path_text::one")]
+        path: PathBuf,
+        format: ListFormat,
+        /// What is run of it.
+        #[serde(default)]
+        options: ListOptions,
+        /// Which of the file's lists, where it holds several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tag: Option<String>,
+    },
 }
 
 impl TaskFile {
     pub fn path(&self) -> &PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
+            Self::List { path, .. } => path,
         }
     }
 
@@ -41,10 +56,11 @@ impl TaskFile {
     pub fn path_mut(&mut self) -> &mut PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
+            Self::List { path, .. } => path,
         }
     }
 
-    /// The tag, or the roadmap's name: what commits and branches are called after.
+    /// The tag, or the list's name: what commits and branches are called after.
     pub fn tag(&self) -> String {
         match self {
             Self::Scud { tag, .. } => tag.clone(),
@@ -52,6 +68,10 @@ impl TaskFile {
                 .file_stem()
                 .map_or_else(|| "roadmap".into(), |stem| stem.to_string_lossy())
                 .to_lowercase(),
+            Self::List { path, tag, .. } => match tag {
+                Some(tag) if tag != "master" => tag.clone(),
+                _ => lists::name_of(&path.to_string_lossy()),
+            },
         }
     }
 }
@@ -230,7 +250,7 @@ impl TasksConfig {
     /// What proves a task done that does not say otherwise.
     pub fn proof(&self) -> Proof {
         match self.source {
-            TaskFile::Scud { .. } => Proof::Work,
+            TaskFile::Scud { .. } | TaskFile::List { .. } => Proof::Work,
             TaskFile::Roadmap { .. } => Proof::Exit,
         }
     }

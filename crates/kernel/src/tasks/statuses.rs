@@ -10,6 +10,9 @@ use jiff::Timestamp;
 
 use super::config::TaskFile;
 use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::lists::{
+    self, KnownTask, ListContext, ListFile, ListFormat, ListOptions, TaskList,
+};
 use descartes_plans::roadmap::{self, CheckMark};
 use descartes_plans::scud::{self, Form};
 
@@ -20,6 +23,8 @@ pub struct TaskMarks {
     pub landed: Vec<TaskId>,
     /// Tasks whose statuses this loop has written.
     pub ours: BTreeSet<TaskId>,
+    /// All tasks with their titles: by these a list is told from one that was numbered anew.
+    pub titles: Vec<KnownTask>,
 }
 
 /// What becomes of a committed task file.
@@ -58,6 +63,24 @@ pub fn landed_text(
             }
         }
         TaskFile::Roadmap { .. } => roadmap_text(committed, working, marks),
+        TaskFile::List {
+            format,
+            options,
+            tag,
+            ..
+        } => {
+            let context = ListContext {
+                tag: tag.clone(),
+                known: marks.titles.clone(),
+                ..ListContext::default()
+            };
+            let list = ListText {
+                format: *format,
+                options: *options,
+                context,
+            };
+            list.landed(committed, working, marks)
+        }
     };
     match landed {
         None => StatusText::LeftAlone(MORE.to_owned()),
@@ -181,6 +204,58 @@ fn roadmap_text(
     Some((text, tasks))
 }
 
+/// A list of another tool in one file.
+struct ListText {
+    format: ListFormat,
+    options: ListOptions,
+    context: ListContext,
+}
+
+impl ListText {
+    fn read(&self, text: &str) -> (TaskList, [ListFile; 1]) {
+        let files = [ListFile {
+            path: String::new(),
+            text: text.to_owned(),
+        }];
+        let list = lists::read(self.format, &files, &self.context, self.options);
+        (list, files)
+    }
+
+    fn set(&self, text: &str, id: &str, done: bool) -> Option<String> {
+        let (list, files) = self.read(text);
+        let changed = list.set_done(&files, id, done)?;
+        let text = changed.into_iter().next().map(|file| file.text);
+        Some(text.unwrap_or_else(|| files.into_iter().map(|file| file.text).collect()))
+    }
+
+    fn landed(
+        &self,
+        committed: &str,
+        working: &str,
+        marks: &TaskMarks,
+    ) -> Option<(String, Vec<TaskId>)> {
+        let (old, _) = self.read(committed);
+        let (new, _) = self.read(working);
+        let mut one = committed.to_owned();
+        for id in &marks.ours {
+            let (before, now) = (old.task(id)?, new.task(id)?);
+            if before.is_done() != now.is_done() {
+                one = self.set(&one, id, now.is_done())?;
+            }
+        }
+        if one != working {
+            return None;
+        }
+        let is_new = |id: &&TaskId| old.task(id).is_some_and(|task| !task.is_done());
+        let tasks: Vec<TaskId> = marks.landed.iter().filter(is_new).cloned().collect();
+        let mut text = committed.to_owned();
+        for id in &tasks {
+            text = self.set(&text, id, true)?;
+        }
+        Some((text, tasks))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +264,7 @@ mod tests {
         TaskMarks {
             landed: landed.iter().map(|id| (*id).into()).collect(),
             ours: ours.iter().map(|id| (*id).into()).collect(),
+            titles: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::foreign_format::ForeignFormat;
 use super::keys::known_keys;
-use super::lines::{LineKind, RoadmapLine};
+use super::lines::{LineKind, RoadmapLine, lines};
 use super::task_line::item;
 use descartes_text::finding::Place;
 
@@ -33,6 +33,14 @@ pub(super) fn recognize(all: &[RoadmapLine<'_>]) -> Option<(ForeignFormat, Place
         .find_map(|(format, place)| Some((format, place?)))
 }
 
+/// Whether a text is a roadmap of ours: by its properties, by `## Tasks` with ids in bold letters, or
+/// since each of its boxes has such an id, without blanks.
+pub fn is_ours(text: &str) -> bool {
+    let all = lines(text, &mut Vec::new());
+    let facts = FormatHints::of(&all);
+    facts.has_properties || facts.is_ours || (facts.has_ids && !facts.has_other_boxes)
+}
+
 /// What a text holds that tells whose it is.
 #[derive(Default)]
 struct FormatHints {
@@ -41,6 +49,10 @@ struct FormatHints {
     has_properties: bool,
     /// A box with an id in bold letters under `## Tasks`.
     is_ours: bool,
+    /// A box with an id in bold letters and without blanks.
+    has_ids: bool,
+    /// A box of the first level without one.
+    has_other_boxes: bool,
     /// `### Task 1: …`.
     task_heading: Option<Place>,
     /// `- [ ] **Step 1: …**`.
@@ -74,6 +86,9 @@ impl FormatHints {
                 facts.first_box.get_or_insert(place);
                 let id = found.name.map(|name| name.id);
                 facts.is_ours |= in_tasks && id.is_some();
+                let is_id = id.is_some_and(|id| !id.contains(char::is_whitespace));
+                facts.has_ids |= is_id;
+                facts.has_other_boxes |= !is_id && line.indent() == 0;
                 facts.take_box(id.unwrap_or(found.rest), found.rest, place);
             } else if line.indent() > 0 {
                 facts.take_detail(line.text.trim());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::json_span::{Members, span, string};
+use super::json_span::{LineCounter, Members, span, string};
 use super::model::{ScudDependency, ScudError, ScudFile, ScudTag, ScudTask};
 use crate::graph::hash::{NameMap, NameSet};
 use crate::graph::{Priority, TaskStatus, natural_cmp};
@@ -101,30 +101,6 @@ fn read_file(text: &str, spans: Vec<TagSpan<'_>>) -> ScudFile {
     }
     finding::sort(&mut file.findings);
     file
-}
-
-/// Counts lines while moving forward, so that a long file is read once.
-pub(super) struct LineCounter<'a> {
-    text: &'a str,
-    at: usize,
-    line: u32,
-}
-
-impl<'a> LineCounter<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            line: 1,
-        }
-    }
-
-    pub(super) fn line_at(&mut self, at: usize) -> u32 {
-        let between = self.text.as_bytes().get(self.at..at).unwrap_or_default();
-        self.line += memchr::memchr_iter(b'\n', between).count() as u32;
-        self.at = self.at.max(at);
-        self.line
-    }
 }
 
 fn read_task(json: &Value, line: u32, findings: &mut Vec<Finding>) -> Option<ScudTask> {

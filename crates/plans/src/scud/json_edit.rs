@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::Form;
 use super::edit::{Cell, EditError, ScudEdit, Wish, cascade, find_task, splice};
-use super::json::{LineCounter, TagSpan, id_of, tag_of_file, tags_of_map};
-use super::json_span::{Members, span};
+use super::json::{TagSpan, id_of, tag_of_file, tags_of_map};
+use super::json_span::{LineCounter, Members, span};
 use super::model::ScudError;
 use crate::graph::TaskStatus;
 use crate::graph::hash::NameMap;

@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 
 /// Keys and values of an object in their order, also those of a name that was there before.
 #[derive(Default)]
-pub(super) struct Members<'a>(pub(super) Vec<(&'a RawValue, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'a> Members<'a> {
     /// The members of a value that is an object.
-    pub(super) fn of(value: &'a RawValue) -> Option<Self> {
+    pub(crate) fn of(value: &'a RawValue) -> Option<Self> {
         serde_json::from_str(value.get()).ok()
     }
 
     /// The value of that name; of two the last, as for other readers.
-    pub(super) fn get(&self, name: &str) -> Option<&'a RawValue> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
         let mut members = self.0.iter().rev();
         let found = members.find(|(key, _)| string(key) == name);
         found.map(|(_, value)| *value)
@@ -47,7 +47,7 @@ impl<'de> Visitor<'de> for Members<'de> {
 }
 
 /// The text of a string; few are written with escapes.
-pub(super) fn string(value: &RawValue) -> Cow<'_, str> {
+pub(crate) fn string(value: &RawValue) -> Cow<'_, str> {
     let raw = value.get().trim_matches('"');
     match raw.contains('\\') {
         true => Cow::Owned(serde_json::from_str(value.get()).unwrap_or_default()),
@@ -56,9 +56,33 @@ pub(super) fn string(value: &RawValue) -> Cow<'_, str> {
 }
 
 /// Where a value stands in its text.
-pub(super) fn span(text: &str, value: &RawValue) -> Range<usize> {
+pub(crate) fn span(text: &str, value: &RawValue) -> Range<usize> {
     let start = (value.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     start..start + value.get().len()
+}
+
+/// Counts lines while moving forward, so that a long file is read once.
+pub(crate) struct LineCounter<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+}
+
+impl<'a> LineCounter<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            line: 1,
+        }
+    }
+
+    pub(crate) fn line_at(&mut self, at: usize) -> u32 {
+        let between = self.text.as_bytes().get(self.at..at).unwrap_or_default();
+        self.line += memchr::memchr_iter(b'\n', between).count() as u32;
+        self.at = self.at.max(at);
+        self.line
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod config;
 mod edit;
 mod json;
 mod json_edit;
-mod json_span;
+pub(crate) mod json_span;
 mod model;
 mod rows;
 mod scan;

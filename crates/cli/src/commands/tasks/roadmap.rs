@@ -8,17 +8,14 @@ use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
-use descartes_plans::roadmap;
 use descartes_store::config::IterationLimit;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
-use descartes_text::finding::Severity;
 use descartes_text::path_text::encode;
-use descartes_text::units::plural;
 use serde_json::json;
 
-use super::roadmap_status;
-use super::state_path;
+use super::task_list::{state_path, task_file};
+use super::{roadmap_check, roadmap_status};
 use crate::args::start::{FlagGroup, GitArgs, ScudArgs, StartArgs, TaskArgs};
 use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::commands::loops::task_plan;
@@ -26,7 +23,6 @@ use crate::error::CliError;
 use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
-use crate::settings::prompt::read_text;
 use crate::settings::start::resolve_for;
 use crate::trust::{self, ScudGates};
 use crate::within;
@@ -37,7 +33,7 @@ pub fn run(verb: RoadmapVerb, ctx: &CommandContext) -> Result<i32, CliError> {
         RoadmapVerb::Run(args) => start(&args, ctx),
         RoadmapVerb::Status(args) => roadmap_status::run(&args, ctx),
         RoadmapVerb::Reset(args) => reset(&args, ctx),
-        RoadmapVerb::Check(args) => check(&args, ctx),
+        RoadmapVerb::Check(args) => roadmap_check::run(&args, ctx),
     }
 }
 
@@ -45,8 +41,7 @@ pub fn run(verb: RoadmapVerb, ctx: &CommandContext) -> Result<i32, CliError> {
 const MOST_GROWTH: u32 = 50;
 
 fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let file = ctx.absolute(&args.file);
-    read_text("the roadmap", &file)?;
+    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
     if args.growth > MOST_GROWTH {
         return Err(CliError::usage(
             format!("--growth {} is more than {MOST_GROWTH}", args.growth),
@@ -59,14 +54,14 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             "use 1 or more",
         ));
     }
-    refuse_flags(args)?;
+    refuse_flags(args, &found)?;
     let mut agent = args.agent.clone();
     agent.backend = agent.backend.or_else(|| args.cli.clone());
     let mut place = args.place.clone();
     let dir = ctx.dir(place.working_dir.as_deref());
     let state_file = match &place.state_file {
         Some(file) => ctx.absolute(file),
-        None => state_path(&file, &dir),
+        None => state_path(&found, &dir),
     };
     place.state_file = Some(state_file.clone());
     let retry_blocked = args.retry_blocked;
@@ -94,18 +89,22 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     };
     let ctx = &trust::settle_start(&dir, ScudGates::Unused, &args, ctx)?;
     let promise = run.ralph_default_promise.clone();
-    let source = TaskFile::Roadmap {
-        file: file.clone(),
-        defaults: RoadmapDefaults {
-            growth: run.growth,
-            iterations: run.ralph_default_iterations,
-            promise: match promise.or_else(|| run.done.completion_promise.clone()) {
-                Some(promise) => promise,
-                None => default_promise(&dir, ctx)?,
+    let source = match found {
+        TaskFile::Roadmap { file, .. } => TaskFile::Roadmap {
+            file,
+            defaults: RoadmapDefaults {
+                growth: run.growth,
+                iterations: run.ralph_default_iterations,
+                promise: match promise.or_else(|| run.done.completion_promise.clone()) {
+                    Some(promise) => promise,
+                    None => default_promise(&dir, ctx)?,
+                },
+                ..RoadmapDefaults::default()
             },
-            ..RoadmapDefaults::default()
         },
+        list => list,
     };
+    say_format(&source, ctx);
     let start = resolve_for(&args, Some(source), ctx)?;
     for warning in &start.warnings {
         ctx.printer.warning(warning);
@@ -148,8 +147,31 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     session::run(order, args.show, ctx)
 }
 
-/// Flags that other loops have and that mean nothing to a roadmap.
-fn refuse_flags(args: &RoadmapRunArgs) -> Result<(), CliError> {
+/// Says whose list is run, where it is not ours.
+fn say_format(source: &TaskFile, ctx: &CommandContext) {
+    if let TaskFile::List { path, format, .. } = source {
+        let what = format.describe();
+        ctx.printer.note(&format!("{} is {what}", path.display()));
+    }
+}
+
+/// Flags that mean nothing to the list that is run.
+fn refuse_flags(args: &RoadmapRunArgs, found: &TaskFile) -> Result<(), CliError> {
+    if let TaskFile::List { .. } = found {
+        return match args.growth {
+            0 => Ok(()),
+            _ => Err(CliError::usage(
+                "--growth is for roadmaps: a new task cannot be written into another tool's list",
+                "omit it",
+            )),
+        };
+    }
+    if let Some(flag) = args.list.given().first() {
+        return Err(CliError::usage(
+            format!("{flag} is for task lists of other tools, and this is a roadmap"),
+            format!("omit {flag}"),
+        ));
+    }
     if args.done.no_promise {
         return Err(CliError::usage(
             "--no-promise does not apply to a roadmap: a task that loops (`ralph: true`) ends \
@@ -231,36 +253,9 @@ fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
     !state.completed || (blocked && retry_blocked)
 }
 
-fn check(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let text = read_text("the roadmap", &ctx.absolute(&args.file))?;
-    let findings = roadmap::check(&text);
-    let bad = findings
-        .iter()
-        .any(|finding| finding.severity != Severity::Note);
-    if args.json {
-        ctx.printer
-            .json(&json!({"file": encode(&args.file), "findings": findings}));
-        return Ok(i32::from(bad));
-    }
-    for finding in &findings {
-        ctx.printer
-            .line(&format!("{}:{finding}", args.file.display()));
-    }
-    if findings.is_empty() {
-        let tasks = roadmap::parse(&text).tasks.len();
-        ctx.printer.line(&format!(
-            "{}: {}, no problems found",
-            args.file.display(),
-            plural(tasks as u64, "task")
-        ));
-    }
-    Ok(i32::from(bad))
-}
-
 fn reset(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let file = ctx.absolute(&args.file);
-    read_text("the roadmap", &file)?;
-    let path = state_path(&file, &ctx.here);
+    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
+    let path = state_path(&found, &ctx.here);
     let root = ctx.root(&ctx.here);
     wait_for_leaving(&root, &path)?;
     if let Some(held) = holder_of(&root, &path)? {

@@ -4,16 +4,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, Query};
+use descartes_core::tasks::lists::read_list;
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
+use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::TaskId;
-use descartes_plans::roadmap::{self, CheckMark, Roadmap, RoadmapTask};
+use descartes_plans::lists::{ListTask, TaskList};
+use descartes_plans::roadmap::{self, CheckMark, RoadmapTask};
 use descartes_store::lock::holder_of;
 use descartes_store::state_file;
 use descartes_text::units::{plural, show_duration};
 use descartes_views::view::show_cost;
 use serde_json::{Value, json};
 
-use super::state_path;
+use super::task_list::{state_path, task_file};
 use crate::args::tasks::RoadmapFileArgs;
 use crate::commands::loops::which;
 use crate::error::CliError;
@@ -21,10 +24,9 @@ use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
 
 pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let file = ctx.absolute(&args.file);
-    let text = read_text("the roadmap", &file)?;
-    let roadmap = roadmap::parse(&text);
-    let path = state_path(&file, &ctx.here);
+    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
+    let listed = listed(&found)?;
+    let path = state_path(&found, &ctx.here);
     let alive = holder_of(&ctx.root(&ctx.here), &path)?.is_some();
     let state = state_file::load(&path).ok().map(|loaded| loaded.state);
     let rows = StatusTable {
@@ -32,7 +34,7 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
         journal: state.as_ref().and_then(|_| look(&path, ctx)),
         alive,
     };
-    let rows = rows.all(&roadmap);
+    let rows: Vec<StatusRow> = listed.iter().map(|task| rows.row(task)).collect();
     if args.json {
         let reason = state.as_ref().map(|state| &state.exit_reason);
         let tasks: Vec<Value> = rows.iter().map(StatusRow::json).collect();
@@ -62,6 +64,45 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
         ctx.printer.line(&row.line(width.unwrap_or(0)));
     }
     Ok(0)
+}
+
+/// A task as its list has it.
+struct ListedTask {
+    id: String,
+    mark: CheckMark,
+}
+
+fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
+    let TaskFile::List {
+        path,
+        format,
+        options,
+        tag,
+    } = found
+    else {
+        let text = read_text("the roadmap", found.path())?;
+        let tasks = roadmap::parse(&text).tasks.into_iter();
+        let task = |task: RoadmapTask| ListedTask {
+            id: task.id,
+            mark: task.mark,
+        };
+        return Ok(tasks.map(task).collect());
+    };
+    let read = read_list(path, *format, *options, tag.as_deref(), &[]).map_err(|error| {
+        CliError::refused(format!("cannot read {}: {error}", path.display()), "")
+    })?;
+    let tasks = read.list.tasks.iter().filter(|task| !task.container);
+    let mark = |task: &ListTask| match (task.is_done(), TaskList::passed_over(task, *options)) {
+        (true, _) => CheckMark::Done,
+        (_, Some(_)) => CheckMark::LeftOut,
+        _ if TaskList::held_reason(task).is_some() => CheckMark::Stopped,
+        _ => CheckMark::Open,
+    };
+    let task = |task: &ListTask| ListedTask {
+        id: task.id.clone(),
+        mark: mark(task),
+    };
+    Ok(tasks.map(task).collect())
 }
 
 /// The run's journal, where it is on this machine.
@@ -143,17 +184,12 @@ struct StatusTable<'a> {
 }
 
 impl StatusTable<'_> {
-    /// Every task with its status and what there is to say about it.
-    fn all(&self, roadmap: &Roadmap) -> Vec<StatusRow> {
-        roadmap.tasks.iter().map(|task| self.row(task)).collect()
-    }
-
     fn list(&self, key: &str) -> Vec<Value> {
         let found = self.state.and_then(|state| state.extra.get(key));
         found.and_then(Value::as_array).cloned().unwrap_or_default()
     }
 
-    fn row(&self, task: &RoadmapTask) -> StatusRow {
+    fn row(&self, task: &ListedTask) -> StatusRow {
         let is = |value: &Value| value.as_str() == Some(task.id.as_str());
         let of = |entry: &&Value| entry.get("task_id").is_some_and(is);
         let (blocked, marked) = (self.list("blocked_tasks"), self.list("marked_tasks"));

@@ -64,7 +64,7 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     );
     let promise = match &tasks.source {
         TaskFile::Roadmap { .. } => brief.promise.clone(),
-        TaskFile::Scud { .. } => promise(&settings),
+        TaskFile::Scud { .. } | TaskFile::List { .. } => promise(&settings),
     };
     let told = settings.promise_hint.get().unwrap_or(true);
     spec.text = first_prompt(&spec.text, promise.as_deref().filter(|_| told));
@@ -118,7 +118,7 @@ fn gates_of(
     ctx: &CommandContext,
 ) -> Result<Vec<String>, CliError> {
     let mut own = settings.verify.get().unwrap_or_default();
-    if own.is_empty() && matches!(tasks.source, TaskFile::Scud { .. }) {
+    if own.is_empty() && !matches!(tasks.source, TaskFile::Roadmap { .. }) {
         let found = found_gates(&ctx.here)?;
         own = found.map(|found| found.commands).unwrap_or_default();
     }

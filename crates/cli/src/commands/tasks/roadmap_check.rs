@@ -1,0 +1,227 @@
+//! `descartes roadmap check`: what a list is, what would be run of it, and what is wrong with it.
+
+use std::path::Path;
+
+use descartes_core::tasks::lists::{ListFiles, documents, find, read_list};
+use descartes_kernel::tasks::TaskFile;
+use descartes_plans::graph::{TaskGraph, TaskStatus, render};
+use descartes_plans::lists::{ListOptions, TaskList};
+use descartes_plans::roadmap::{self, Roadmap};
+use descartes_plans::spec::estimate_tokens;
+use descartes_text::finding::{Finding, Place, Severity};
+use descartes_text::path_text::encode;
+use descartes_text::units::plural;
+use serde_json::{Value, json};
+
+use super::task_list::task_file;
+use crate::args::tasks::RoadmapFileArgs;
+use crate::error::CliError;
+use crate::settings::command_context::CommandContext;
+use crate::settings::prompt::read_text;
+use crate::style::Tone;
+
+pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let path = ctx.absolute(&args.file);
+    if let Err(error) = find(&path, args.list.source.as_deref()) {
+        if !args.json || !path.exists() {
+            return Err(CliError::refused(error.message, error.hint));
+        }
+        let finding = Finding::error(Place::FILE, error.message).hint(error.hint);
+        ctx.printer.json(&json!({
+            "file": encode(&args.file), "format": null, "tasks": [], "waves": [],
+            "left_out": [], "spec_files": [], "gates": [], "findings": [finding],
+        }));
+        return Ok(1);
+    }
+    let found = task_file(&path, &args.list)?;
+    // A folder was named: what is wrong stands in its file.
+    let shown = match *found.path() == path {
+        true => args.file.clone(),
+        false => found.path().strip_prefix(&ctx.here).unwrap_or(found.path()).to_owned(),
+    };
+    let checked = match found {
+        TaskFile::List {
+            path,
+            format,
+            options,
+            tag,
+        } => {
+            let read = read_list(&path, format, options, tag.as_deref(), &[]).map_err(|error| {
+                CliError::refused(format!("cannot read {}: {error}", path.display()), "")
+            })?;
+            Checked::of_list(&read, &path, options)
+        }
+        _ => {
+            let text = read_text("the roadmap", &path)?;
+            Checked::of_roadmap(&roadmap::parse(&text))
+        }
+    };
+    let bad = checked
+        .findings
+        .iter()
+        .any(|finding| finding.severity != Severity::Note);
+    match args.json {
+        true => ctx.printer.json(&checked.json(&shown)),
+        false => checked.print(&shown, ctx),
+    }
+    Ok(i32::from(bad))
+}
+
+/// What there is to say about a list.
+struct Checked {
+    format: &'static str,
+    /// What people call it; none for a roadmap of ours.
+    what: Option<&'static str>,
+    tasks: Vec<Value>,
+    graph: TaskGraph,
+    left_out: Vec<Value>,
+    spec_files: Vec<(String, usize)>,
+    gates: Vec<(String, String)>,
+    findings: Vec<Finding>,
+}
+
+impl Checked {
+    fn of_roadmap(read: &Roadmap) -> Self {
+        let status = |task: &roadmap::RoadmapTask| match task.mark.status() {
+            TaskStatus::Done => "done",
+            _ => "todo",
+        };
+        let tasks = read.tasks.iter().map(|task| {
+            let depends: Vec<&str> = task.keys.depends.iter().map(|on| on.id.as_str()).collect();
+            json!({
+                "id": task.id, "title": task.description, "status": status(task),
+                "depends": depends, "optional": false, "container": false, "line": task.place.line,
+            })
+        });
+        let gates = read.tasks.iter().flat_map(|task| {
+            let from = format!("`check:` of task {}", task.id);
+            task.keys.check.iter().map(move |gate| (gate.clone(), from.clone()))
+        });
+        Self {
+            format: "roadmap",
+            what: None,
+            tasks: tasks.collect(),
+            graph: read.graph(),
+            left_out: Vec::new(),
+            spec_files: Vec::new(),
+            gates: gates.collect(),
+            findings: read.check(),
+        }
+    }
+
+    fn of_list(read: &ListFiles, path: &Path, options: ListOptions) -> Self {
+        let list = &read.list;
+        let tasks = list.tasks.iter().map(|task| {
+            json!({
+                "id": task.id, "title": task.title, "status": task.progress(),
+                "depends": task.depends, "optional": task.optional,
+                "container": task.container, "line": task.line,
+            })
+        });
+        let passed = list.tasks.iter().filter_map(|task| {
+            let why = TaskList::passed_over(task, options)?;
+            Some(json!({"line": task.line, "text": task.title, "why": why}))
+        });
+        let left_out = list
+            .left_out
+            .iter()
+            .map(|left| json!({"line": left.line, "text": left.text, "why": left.why}));
+        let mut gates: Vec<(String, String)> = {
+            let all = list.gates.iter();
+            all.map(|gate| (gate.command.clone(), gate.from.clone())).collect()
+        };
+        for task in &list.tasks {
+            let own = task.gates.iter();
+            gates.extend(own.map(|gate| (gate.clone(), format!("task {}", task.id))));
+        }
+        let files = documents(path, list.format).into_iter().map(|document| {
+            let tokens = estimate_tokens(&document.text);
+            (document.path.display().to_string(), tokens as usize)
+        });
+        Self {
+            format: list.format.as_str(),
+            what: Some(list.format.describe()),
+            tasks: tasks.collect(),
+            graph: list.graph(options),
+            left_out: left_out.chain(passed).collect(),
+            spec_files: files.collect(),
+            gates,
+            findings: list.check(options),
+        }
+    }
+
+    fn waves(&self) -> Vec<Vec<String>> {
+        let Ok(plan) = self.graph.clone().plan() else {
+            return Vec::new();
+        };
+        let ids = |wave: &Vec<u32>| {
+            let ids = wave.iter().map(|task| plan.graph().node(*task).id.to_string());
+            ids.collect()
+        };
+        plan.waves().iter().map(|wave| ids(&wave.to_vec())).collect()
+    }
+
+    fn json(&self, file: &Path) -> Value {
+        let files = self.spec_files.iter();
+        let files: Vec<Value> = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens})).collect();
+        let gates = self.gates.iter();
+        let gates: Vec<Value> = gates.map(|(command, from)| json!({"command": command, "from": from})).collect();
+        json!({
+            "file": encode(file), "format": self.format, "tasks": self.tasks,
+            "waves": self.waves(), "left_out": self.left_out, "spec_files": files,
+            "gates": gates, "findings": self.findings,
+        })
+    }
+
+    fn print(&self, file: &Path, ctx: &CommandContext) {
+        let shown = file.display();
+        if let Some(what) = self.what {
+            self.print_list(what, file, ctx);
+        }
+        for finding in &self.findings {
+            ctx.printer.line(&format!("{shown}:{finding}"));
+        }
+        if self.findings.is_empty() {
+            let tasks = plural(self.tasks.len() as u64, "task");
+            ctx.printer.line(&format!("{shown}: {tasks}, no problems found"));
+        }
+    }
+
+    /// What was recognised, and what would be run of it.
+    fn print_list(&self, what: &str, file: &Path, ctx: &CommandContext) {
+        let title = |text: &str| ctx.printer.out.text(Tone::Strong, text);
+        let printer = &ctx.printer;
+        let (shown, format) = (file.display(), self.format);
+        printer.line(&format!("{shown} is {what} ({format})"));
+        if let Ok(plan) = self.graph.clone().plan() {
+            printer.line(&title("Waves"));
+            for line in render::text(&plan, &plan.effective_statuses()).lines() {
+                printer.line(&format!("  {line}"));
+            }
+        }
+        let field = |value: &Value, name: &str| match &value[name] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if !self.left_out.is_empty() {
+            printer.line(&title("Left out"));
+        }
+        for left in &self.left_out {
+            let (line, text, why) = (field(left, "line"), field(left, "text"), field(left, "why"));
+            printer.line(&format!("  line {line}: {text}: {why}"));
+        }
+        if !self.spec_files.is_empty() {
+            printer.line(&title("Spec files"));
+        }
+        for (path, tokens) in &self.spec_files {
+            printer.line(&format!("  {path}  {tokens} tokens"));
+        }
+        printer.line(&title("Gates"));
+        if self.gates.is_empty() {
+            printer.line("  none in the list: --verify, the config, or what the project's files suggest");
+        }
+        for (command, from) in &self.gates {
+            printer.line(&format!("  {command}  (from {from})"));
+        }
+    }
+}

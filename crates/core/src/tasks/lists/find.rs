@@ -1,0 +1,276 @@
+//! Which list a path means, and which format it has: before anything of it is read as tasks.
+
+use std::path::{Path, PathBuf};
+
+use descartes_plans::lists::{ListFormat, Recognized, by_content, by_place};
+use descartes_store::safe_open::read_user_text;
+use thiserror::Error;
+
+/// What a path was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A roadmap of ours.
+    Roadmap(PathBuf),
+    /// A list of another tool.
+    List {
+        /// Its file or folder.
+        path: PathBuf,
+        /// Whose it is.
+        format: ListFormat,
+        /// Task Master's tag.
+        tag: Option<String>,
+    },
+}
+
+/// Why a path is no list that can be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct FindError {
+    /// What was found instead.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+}
+
+impl FindError {
+    fn new(message: String, hint: impl Into<String>) -> Self {
+        Self {
+            message,
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Names that `--source` takes.
+pub fn source_names() -> Vec<&'static str> {
+    let lists = ListFormat::ALL.into_iter().map(ListFormat::as_str);
+    std::iter::once("roadmap").chain(lists).collect()
+}
+
+/// Finds the list at a path: a file, or a folder that a tool keeps its lists in.
+pub fn find(path: &Path, source: Option<&str>) -> Result<Found, FindError> {
+    let wanted = source.map(named).transpose()?;
+    if path.is_dir() {
+        return find_in_folder(path, wanted);
+    }
+    match wanted {
+        Some(Wanted::Roadmap) => Ok(Found::Roadmap(path.to_owned())),
+        Some(Wanted::List(format)) => Ok(list(path, format)),
+        None => find_file(path),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Roadmap,
+    List(ListFormat),
+}
+
+fn named(name: &str) -> Result<Wanted, FindError> {
+    if name == "roadmap" {
+        return Ok(Wanted::Roadmap);
+    }
+    ListFormat::from_name(name).map(Wanted::List).ok_or_else(|| {
+        let near = descartes_text::finding::nearest(name, source_names());
+        let hint = match near {
+            Some(near) => format!("did you mean --source {near}?"),
+            None => format!("known sources: {}", source_names().join(", ")),
+        };
+        FindError::new(format!("there is no source `{name}`"), hint)
+    })
+}
+
+fn list(path: &Path, format: ListFormat) -> Found {
+    let is_task_file = path.is_file() && format.is_folder() && format != ListFormat::Bmad;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let path = match (format, is_task_file) {
+        (ListFormat::Backlog, true) => folder.parent().unwrap_or(&folder).to_owned(),
+        (_, true) => folder,
+        _ => path.to_owned(),
+    };
+    let tag = (format == ListFormat::TaskMaster).then(|| task_master_tag(&path));
+    Found::List { path, format, tag }
+}
+
+/// The tag that Task Master works on.
+fn task_master_tag(path: &Path) -> String {
+    let state = path.parent().and_then(Path::parent);
+    let state = state.and_then(|folder| read_user_text(&folder.join("state.json")).ok());
+    let state: Option<serde_json::Value> = state.and_then(|text| serde_json::from_str(&text).ok());
+    let tag = state.as_ref().and_then(|state| state.get("currentTag")?.as_str());
+    tag.unwrap_or("master").to_owned()
+}
+
+fn find_file(path: &Path) -> Result<Found, FindError> {
+    let text = read_user_text(path).map_err(|error| {
+        let hint = "name a file or folder that is there";
+        FindError::new(format!("cannot read {}: {error}", path.display()), hint)
+    })?;
+    let shown = path.to_string_lossy();
+    if let Some(format) = by_place(&shown) {
+        return Ok(list(path, format));
+    }
+    match by_content(&shown, &text) {
+        Recognized::Roadmap => Ok(Found::Roadmap(path.to_owned())),
+        Recognized::List(format) => Ok(list(path, format)),
+        Recognized::Other { what, instead } => Err(FindError::new(
+            format!("{} is {what}", path.display()),
+            instead,
+        )),
+    }
+}
+
+/// Where the tools keep their lists, seen from a project.
+fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<Found, FindError> {
+    let mut found = candidates(folder);
+    if let Some(Wanted::List(format)) = wanted {
+        found.retain(|(_, known)| *known == format);
+    }
+    match found.as_slice() {
+        [(path, format)] => Ok(list(path, *format)),
+        [] => Err(FindError::new(
+            format!("there is no task list in {}", folder.display()),
+            "name its file; known places: openspec/changes/NAME, .kiro/specs/NAME, \
+             specs/NNN-NAME, .taskmaster, backlog, .tickets, prd.json, TODO.md",
+        )),
+        several => {
+            let names = several.iter().map(|(path, format)| {
+                format!("{} ({})", path.display(), format.as_str())
+            });
+            let names: Vec<String> = names.collect();
+            let (first, _) = &several[0];
+            Err(FindError::new(
+                format!("{} holds several task lists: {}", folder.display(), names.join(", ")),
+                format!("name one of them, for example: {}", first.display()),
+            ))
+        }
+    }
+}
+
+fn candidates(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
+    let direct = own_list(folder);
+    if !direct.is_empty() {
+        return direct;
+    }
+    let mut found = Vec::new();
+    if let Some(feature) = spec_kit_feature(folder) {
+        found.push((feature, ListFormat::SpecKit));
+    }
+    let many = [
+        ("openspec/changes", ListFormat::OpenSpec),
+        ("changes", ListFormat::OpenSpec),
+        (".kiro/specs", ListFormat::Kiro),
+        ("specs", ListFormat::SpecKit),
+    ];
+    for (name, format) in many {
+        for list in lists_below(&folder.join(name)) {
+            let fits = match (name, by_place(&list.to_string_lossy())) {
+                ("specs", None) => found.is_empty() || !has_format(&found, ListFormat::SpecKit),
+                (_, place) => place == Some(format),
+            };
+            let is_numbered = name != "specs" || is_numbered(&list);
+            if fits && is_numbered {
+                found.push((list, format));
+            }
+        }
+    }
+    let files = [
+        (".taskmaster/tasks/tasks.json", ListFormat::TaskMaster),
+        ("prd.json", ListFormat::PassesJson),
+        ("feature_list.json", ListFormat::PassesJson),
+    ];
+    for (name, format) in files {
+        let file = folder.join(name);
+        if file.is_file() {
+            found.push((file, format));
+        }
+    }
+    for name in ["backlog", ".backlog"] {
+        found.extend(own_list(&folder.join(name)));
+    }
+    found.extend(own_list(&folder.join(".tickets")));
+    found
+}
+
+fn has_format(found: &[(PathBuf, ListFormat)], format: ListFormat) -> bool {
+    found.iter().any(|(_, known)| *known == format)
+}
+
+/// The list that a folder itself is.
+fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let above = folder.parent().and_then(Path::file_name).unwrap_or_default();
+    let tasks = folder.join("tasks.md");
+    if tasks.is_file() {
+        let place = by_place(&tasks.to_string_lossy());
+        let text = read_user_text(&tasks).unwrap_or_default();
+        let format = match (place, by_content(&tasks.to_string_lossy(), &text)) {
+            (Some(format), _) | (None, Recognized::List(format)) => format,
+            _ => return Vec::new(),
+        };
+        // Boxes without ids beside a spec of spec-kit's are a check list.
+        return vec![(tasks, format)];
+    }
+    let mut found = Vec::new();
+    let task_master = folder.join("tasks/tasks.json");
+    if name == ".taskmaster" && task_master.is_file() {
+        found.push((task_master, ListFormat::TaskMaster));
+    }
+    let is_backlog = folder.join("config.yml").is_file() || folder.join("config.yaml").is_file();
+    if folder.join("tasks").is_dir() && (is_backlog || name == ".backlog") {
+        found.push((folder.to_owned(), ListFormat::Backlog));
+    }
+    if name == ".tickets" && folder.is_dir() {
+        found.push((folder.to_owned(), ListFormat::Tk));
+    }
+    if above == "epics" && has_numbered_tasks(folder) {
+        found.push((folder.to_owned(), ListFormat::Ccpm));
+    }
+    if name == "issues" && has_numbered_tasks(folder) {
+        found.push((folder.to_owned(), ListFormat::Tickets));
+    } else if has_numbered_tasks(&folder.join("issues")) {
+        found.push((folder.join("issues"), ListFormat::Tickets));
+    }
+    let status = folder.join("sprint-status.yaml");
+    if status.is_file() {
+        found.push((status, ListFormat::Bmad));
+    }
+    found
+}
+
+fn has_numbered_tasks(folder: &Path) -> bool {
+    let Ok(entries) = fs_err::read_dir(folder) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with(|c: char| c.is_ascii_digit()) && name.ends_with(".md")
+    })
+}
+
+/// `tasks.md` of every folder in a folder, save those that were put away.
+fn lists_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs_err::read_dir(folder) else {
+        return Vec::new();
+    };
+    let folders = entries.flatten().filter(|entry| entry.file_name() != "archive");
+    let mut lists: Vec<PathBuf> = folders.map(|entry| entry.path().join("tasks.md")).collect();
+    lists.retain(|list| list.is_file());
+    lists.sort();
+    lists
+}
+
+/// `specs/003-export/tasks.md`.
+fn is_numbered(list: &Path) -> bool {
+    let folder = list.parent().and_then(Path::file_name).unwrap_or_default();
+    folder.to_string_lossy().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The feature that spec-kit works on.
+fn spec_kit_feature(folder: &Path) -> Option<PathBuf> {
+    let text = read_user_text(&folder.join(".specify/feature.json")).ok()?;
+    let json: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let feature = folder.join(json.get("feature_directory")?.as_str()?);
+    let tasks = feature.join("tasks.md");
+    tasks.is_file().then_some(tasks)
+}

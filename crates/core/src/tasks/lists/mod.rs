@@ -1,0 +1,11 @@
+//! Task lists of other tools as a source of tasks: found, read, and marked in their own files.
+
+mod documents;
+mod files;
+mod find;
+mod source;
+
+pub use documents::{SpecDocument, documents};
+pub use files::{ListFiles, read_list};
+pub use find::{FindError, Found, find, source_names};
+pub use source::ListSource;

@@ -1,0 +1,315 @@
+//! A list of another tool as a source of tasks. It is a person's: of it, only the marks of tasks
+//! change that were proven.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::lists::{
+    KnownTask, ListFile, ListFormat, ListOptions, ListTask, TaskList, criteria, story_section,
+};
+use descartes_plans::spec::{Delivered, SpecFile, TaskText};
+use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
+use descartes_text::finding::has_errors;
+
+use super::documents::{SpecDocument, documents};
+use super::files::{ListFiles, read_list};
+use crate::tasks::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
+
+/// Somebody who writes a file at the same moment is waited for so often.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+/// Task Master itself takes over a lock that is older than this.
+const STALE_LOCK: Duration = Duration::from_secs(10);
+
+/// A task list of another tool.
+#[derive(Debug)]
+pub struct ListSource {
+    path: PathBuf,
+    format: ListFormat,
+    options: ListOptions,
+    tag: Option<String>,
+    /// Tasks as they were known when the list was last read.
+    known: Vec<KnownTask>,
+    /// The files as they were last read or written here.
+    seen: Option<Vec<ListFile>>,
+}
+
+impl ListSource {
+    /// The list at a path.
+    pub fn new(path: &Path, format: ListFormat, options: ListOptions, tag: Option<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            format,
+            options,
+            tag,
+            known: Vec::new(),
+            seen: None,
+        }
+    }
+
+    fn hint(&self) -> String {
+        format!("see: descartes roadmap check {}", self.path.display())
+    }
+
+    fn read(&self) -> Result<ListFiles, SourceError> {
+        let tag = self.tag.as_deref();
+        read_list(&self.path, self.format, self.options, tag, &self.known).map_err(|error| {
+            SourceError::Unreadable {
+                path: self.path.clone(),
+                message: error.to_string(),
+                hint: self.hint(),
+            }
+        })
+    }
+
+    /// Marks a task in the files that say so; every other byte stays.
+    fn mark(&mut self, task: &TaskId, done: bool) -> Result<(), SourceError> {
+        let _lock = ToolLock::take(&self.path, self.format)?;
+        for _ in 0..TRIES {
+            let read = self.read()?;
+            let Some(changed) = read.list.set_done(&read.files, task, done) else {
+                return Err(SourceError::NoTask {
+                    path: self.path.clone(),
+                    task: task.clone(),
+                });
+            };
+            if self.write(&read, &changed)? {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(TaskFileError::Restless {
+            path: self.path.clone(),
+        }
+        .into())
+    }
+
+    /// Whether all files were as they had been read.
+    fn write(&mut self, read: &ListFiles, changed: &[ListFile]) -> Result<bool, SourceError> {
+        for new in changed {
+            let old = read.files.iter().find(|old| old.path == new.path);
+            let old = old.map_or("", |old| old.text.as_str());
+            if !replace_if_unchanged(&read.path_of(new), old, &new.text)? {
+                return Ok(false);
+            }
+            let seen = self.seen.iter_mut().flatten();
+            for seen in seen.filter(|seen| seen.path == new.path && seen.text == old) {
+                seen.text.clone_from(&new.text);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl TaskSource for ListSource {
+    fn load(&mut self) -> Result<Loaded, SourceError> {
+        let read = self.read()?;
+        let list = &read.list;
+        let findings = list.check(self.options);
+        if has_errors(&findings) {
+            return Err(SourceError::findings(&self.path, &findings));
+        }
+        let plan = list.graph(self.options).plan().map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            SourceError::Content {
+                path: self.path.clone(),
+                message: lines.join("\n  "),
+                hint: self.hint(),
+            }
+        })?;
+        let documents = documents(&self.path, self.format);
+        let briefs = list.tasks.iter().map(|task| {
+            let brief = self.brief(list, task, &documents);
+            (TaskId::from(task.id.as_str()), brief)
+        });
+        let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
+        let tasks = list.tasks.iter();
+        self.known = tasks.map(|task| (task.id.clone(), task.title.clone())).collect();
+        let guidance = guidance(list, documents);
+        self.seen = Some(read.files);
+        Ok(Loaded {
+            plan,
+            briefs,
+            guidance,
+            findings,
+        })
+    }
+
+    fn recall(&mut self, known: Vec<KnownTask>) {
+        self.known = known;
+    }
+
+    fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
+        match Some(self.read()?.files) == self.seen {
+            true => Ok(None),
+            false => self.load().map(Some),
+        }
+    }
+
+    fn claim(&mut self, task: &TaskId) -> Result<Claim, SourceError> {
+        let read = self.read()?;
+        Ok(match read.list.task(task) {
+            Some(found) if found.is_done() => Claim::Found(TaskStatus::Done),
+            Some(_) => Claim::Taken,
+            None => Claim::Found(TaskStatus::Cancelled),
+        })
+    }
+
+    fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
+        match status {
+            TaskStatus::Done => self.mark(task, true),
+            // Marks of work in progress are other tools' own.
+            _ => Ok(()),
+        }
+    }
+
+    fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
+        self.mark(task, false)
+    }
+
+    fn forget(&mut self) {
+        self.seen = None;
+    }
+
+    fn keeps(&self) -> Keeps {
+        Keeps::Done
+    }
+
+    fn shielded(&self) -> Vec<PathBuf> {
+        vec![self.path.clone()]
+    }
+}
+
+impl ListSource {
+    fn brief(&self, list: &TaskList, task: &ListTask, documents: &[SpecDocument]) -> TaskBrief {
+        let mut gates = task.gates.clone();
+        for gate in &list.gates {
+            if !gates.contains(&gate.command) {
+                gates.push(gate.command.clone());
+            }
+        }
+        let mut text = TaskText {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            description: task.body.clone(),
+            notes: excerpts(task, documents),
+            ..TaskText::default()
+        };
+        text.notes.push(("The task list".to_owned(), self.rule()));
+        text.part_of = task.parent.as_deref().and_then(|parent| list.task(parent)).map(delivered);
+        let depends = task.depends.iter().filter_map(|on| list.task(on));
+        text.dependencies = depends.map(delivered).collect();
+        TaskBrief {
+            text,
+            gates,
+            ..TaskBrief::default()
+        }
+    }
+
+    /// Other tools' instructions order agents to tick boxes.
+    fn rule(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        format!(
+            "The task comes from {name}. Do only this task. Do not edit that list: the task is \
+             marked done in it when your work has been verified."
+        )
+    }
+}
+
+fn delivered(task: &ListTask) -> Delivered {
+    Delivered {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        delivered: None,
+    }
+}
+
+/// What the documents say about this task: its story, its acceptance criteria.
+fn excerpts(task: &ListTask, documents: &[SpecDocument]) -> Vec<(String, String)> {
+    let named = |name: &str| {
+        let found = documents.iter().find(|document| document.path.ends_with(name));
+        found.map(|document| document.text.as_str())
+    };
+    let mut notes = Vec::new();
+    if let Some(requirements) = named("requirements.md").or_else(|| named("bugfix.md")) {
+        let found = criteria(requirements, &task.refers_to);
+        if !found.is_empty() {
+            notes.push(("Acceptance criteria".to_owned(), found.join("\n")));
+        }
+    }
+    if let Some(spec) = named("spec.md") {
+        let stories = task.refers_to.iter().filter_map(|story| story_section(spec, story));
+        notes.extend(stories.map(|story| ("Its user story".to_owned(), story)));
+    }
+    notes
+}
+
+fn guidance(list: &TaskList, documents: Vec<SpecDocument>) -> Vec<SpecFile> {
+    let mut files = Vec::new();
+    if !list.introduction.trim().is_empty() {
+        files.push(SpecFile {
+            name: "What the list says about the whole".to_owned(),
+            text: list.introduction.clone(),
+        });
+    }
+    files.extend(documents.into_iter().map(|document| SpecFile {
+        name: document.path.display().to_string(),
+        text: document.text,
+    }));
+    files
+}
+
+/// The lock of the tool that the list belongs to, where it has one: a folder beside the file.
+struct ToolLock {
+    folder: Option<PathBuf>,
+}
+
+impl ToolLock {
+    fn take(path: &Path, format: ListFormat) -> Result<Self, SourceError> {
+        if format != ListFormat::TaskMaster {
+            return Ok(Self { folder: None });
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let folder = PathBuf::from(name);
+        for _ in 0..TRIES * 10 {
+            match std::fs::create_dir(&folder) {
+                Ok(()) => {
+                    return Ok(Self {
+                        folder: Some(folder),
+                    });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                    if is_stale(&folder) {
+                        drop(std::fs::remove_dir(&folder));
+                        continue;
+                    }
+                }
+                // A folder that cannot be written refuses the file as well, with its own words.
+                Err(_) => return Ok(Self { folder: None }),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(TaskFileError::Busy {
+            path: folder,
+            waited: PAUSE * TRIES * 10,
+        }
+        .into())
+    }
+}
+
+fn is_stale(folder: &Path) -> bool {
+    let changed = std::fs::metadata(folder).and_then(|meta| meta.modified());
+    let age = changed.map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
+    age.is_ok_and(|age| age > STALE_LOCK)
+}
+
+impl Drop for ToolLock {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            drop(std::fs::remove_dir(folder));
+        }
+    }
+}

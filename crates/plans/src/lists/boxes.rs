@@ -1,0 +1,354 @@
+//! Check lists in Markdown: boxes with what stands under them and the headings above them.
+
+use std::ops::Range;
+
+use super::model::{Mark, Section};
+use crate::graph::TaskStatus;
+use crate::roadmap::lines::{LineKind, RoadmapLine, lines};
+use descartes_text::finding::Finding;
+
+/// A list item with a checkbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CheckBox<'a> {
+    pub(super) line: u32,
+    /// Columns of white space before the bullet.
+    pub(super) indent: usize,
+    /// What stands between the brackets; a blank where nothing does.
+    pub(super) mark: char,
+    /// Where that stands in the file; empty for `[]`.
+    pub(super) span: Range<usize>,
+    /// `[ ]*`: the task may be left out.
+    pub(super) starred: bool,
+    pub(super) text: &'a str,
+}
+
+impl CheckBox<'_> {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.mark, 'x' | 'X')
+    }
+
+    /// What the mark says; somebody else's mark for work in progress says no more than "not done".
+    pub(super) fn status(&self) -> TaskStatus {
+        match self.mark {
+            'x' | 'X' => TaskStatus::Done,
+            '-' | '~' | '/' => TaskStatus::InProgress,
+            _ => TaskStatus::Pending,
+        }
+    }
+
+    /// The change that ticks it.
+    pub(super) fn mark(&self, file: usize) -> Mark {
+        let open = match self.span.is_empty() {
+            true => "",
+            false => " ",
+        };
+        Mark {
+            file,
+            span: self.span.clone(),
+            done: "x".to_owned(),
+            open: open.to_owned(),
+            is_done: self.is_done(),
+        }
+    }
+}
+
+/// A box with what belongs to it.
+#[derive(Clone, Debug)]
+pub(super) struct Item<'a> {
+    pub(super) checkbox: CheckBox<'a>,
+    /// Its name, where the format knows one.
+    pub(super) id: Option<String>,
+    /// What follows the name.
+    pub(super) title: String,
+    /// Boxes under it that have no name of their own.
+    pub(super) steps: Vec<CheckBox<'a>>,
+    /// What stands under it.
+    pub(super) body: String,
+    /// The headings above it, by position in [`Document::headings`]: second level, then deeper.
+    pub(super) under: Vec<usize>,
+}
+
+impl Item<'_> {
+    /// The change that ticks it and its steps.
+    pub(super) fn marks(&self) -> Vec<Mark> {
+        let all = std::iter::once(&self.checkbox).chain(&self.steps);
+        all.map(|checkbox| checkbox.mark(0)).collect()
+    }
+}
+
+/// A heading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heading<'a> {
+    pub(super) level: usize,
+    pub(super) text: &'a str,
+    pub(super) line: u32,
+}
+
+impl Heading<'_> {
+    /// What an agent can be given as a whole.
+    pub(super) fn section(&self) -> Section {
+        Section {
+            id: slug(self.text),
+            title: self.text.to_owned(),
+        }
+    }
+}
+
+/// A Markdown file as boxes under headings.
+#[derive(Clone, Debug)]
+pub(super) struct Document<'a> {
+    pub(super) lines: Vec<RoadmapLine<'a>>,
+    pub(super) headings: Vec<Heading<'a>>,
+    pub(super) items: Vec<Item<'a>>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// How a format names its tasks: the name, and what follows it.
+pub(super) type ReadName = fn(&str) -> Option<(String, &str)>;
+
+impl<'a> Document<'a> {
+    /// Reads a text; `name` finds the name at the start of a box's text.
+    pub(super) fn read(text: &'a str, name: ReadName) -> Self {
+        let mut findings = Vec::new();
+        let lines = lines(text, &mut findings);
+        let mut reader = Reader {
+            name,
+            headings: Vec::new(),
+            open_headings: Vec::new(),
+            items: Vec::new(),
+            open: None,
+            body: Vec::new(),
+        };
+        for line in &lines {
+            reader.take(line);
+        }
+        reader.close();
+        let (headings, items) = (reader.headings, reader.items);
+        Self {
+            lines,
+            headings,
+            items,
+            findings,
+        }
+    }
+
+    /// The heading of that level above an item.
+    pub(super) fn heading_of(&self, item: &Item<'_>, level: usize) -> Option<&Heading<'a>> {
+        let above = item.under.iter().map(|at| &self.headings[*at]);
+        above.rev().find(|heading| heading.level == level)
+    }
+
+    /// What stands before a line, without comments.
+    pub(super) fn text_before(&self, line: u32) -> String {
+        let seen = self.lines.iter().take_while(|seen| seen.number < line);
+        let seen = seen.filter(|seen| seen.kind != LineKind::Comment);
+        let text: Vec<&str> = seen.map(|seen| seen.text).collect();
+        text.join("\n").trim().to_owned()
+    }
+}
+
+struct Reader<'a> {
+    name: ReadName,
+    headings: Vec<Heading<'a>>,
+    /// Positions of the headings that hold now.
+    open_headings: Vec<usize>,
+    items: Vec<Item<'a>>,
+    /// Where lines go: the last item, while they are deeper than it.
+    open: Option<usize>,
+    body: Vec<&'a str>,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, line: &RoadmapLine<'a>) {
+        if let Some((level, text)) = line.heading() {
+            self.close();
+            self.take_heading(level, text, line.number);
+        } else if let Some(checkbox) = check_box(line) {
+            self.take_box(checkbox);
+        } else if line.kind != LineKind::Comment {
+            self.take_text(line);
+        }
+    }
+
+    fn take_heading(&mut self, level: usize, text: &'a str, line: u32) {
+        let headings = &self.headings;
+        self.open_headings.retain(|at| headings[*at].level < level);
+        self.open_headings.push(self.headings.len());
+        self.headings.push(Heading { level, text, line });
+    }
+
+    fn take_box(&mut self, checkbox: CheckBox<'a>) {
+        let named = (self.name)(checkbox.text);
+        let is_deeper = |at: usize| checkbox.indent > self.items[at].checkbox.indent;
+        match (self.open.filter(|at| is_deeper(*at)), named) {
+            (Some(at), None) => {
+                self.body.push(checkbox.text);
+                self.items[at].steps.push(checkbox);
+            }
+            (_, named) => self.begin(checkbox, named),
+        }
+    }
+
+    fn begin(&mut self, checkbox: CheckBox<'a>, named: Option<(String, &'a str)>) {
+        self.close();
+        let (id, title) = match named {
+            Some((id, title)) => (Some(id), title),
+            None => (None, checkbox.text),
+        };
+        self.open = Some(self.items.len());
+        self.items.push(Item {
+            id,
+            title: title.trim().to_owned(),
+            checkbox,
+            steps: Vec::new(),
+            body: String::new(),
+            under: self.open_headings.clone(),
+        });
+    }
+
+    fn take_text(&mut self, line: &RoadmapLine<'a>) {
+        let Some(at) = self.open else {
+            return;
+        };
+        let is_inside = line.kind == LineKind::Code || line.is_blank();
+        if !is_inside && columns(line.text) <= self.items[at].checkbox.indent {
+            self.close();
+            return;
+        }
+        self.body.push(line.text);
+    }
+
+    fn close(&mut self) {
+        let body = std::mem::take(&mut self.body);
+        if let Some(at) = self.open.take() {
+            self.items[at].body = dedent(&body);
+        }
+    }
+}
+
+/// Reads `- [ ] text`, `1. [x] text`, `* [] text` and the like.
+pub(super) fn check_box<'a>(line: &RoadmapLine<'a>) -> Option<CheckBox<'a>> {
+    if line.kind != LineKind::Plain {
+        return None;
+    }
+    let after = behind_bullet(line.text.trim_start())?;
+    let inside = after.trim_start().strip_prefix('[')?;
+    let (between, behind) = inside.split_once(']')?;
+    let mark = between.trim();
+    if mark.chars().count() > 1 || behind.starts_with(['(', '[']) {
+        return None;
+    }
+    let start = line.start + line.text.len() - inside.len();
+    let lead = between.len() - between.trim_start().len();
+    let span = match (mark.chars().next(), between.is_empty()) {
+        (Some(mark), _) => start + lead..start + lead + mark.len_utf8(),
+        (None, true) => start..start,
+        (None, false) => start..start + between.chars().next().map_or(0, char::len_utf8),
+    };
+    let starred = behind.starts_with('*') && !behind.starts_with("**");
+    let text = if starred { &behind[1..] } else { behind };
+    Some(CheckBox {
+        line: line.number,
+        indent: columns(line.text),
+        mark: mark.chars().next().unwrap_or(' '),
+        span,
+        starred,
+        text: text.trim(),
+    })
+}
+
+/// What follows `-`, `*`, `+`, `1.` or `1)`.
+fn behind_bullet(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix(['-', '*', '+']) {
+        return Some(rest);
+    }
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if !(1..=9).contains(&digits) {
+        return None;
+    }
+    text[digits..].strip_prefix(['.', ')'])
+}
+
+/// Columns of white space; a tab goes to the next fourth one.
+fn columns(text: &str) -> usize {
+    let blanks = text.chars().take_while(|c| c.is_whitespace());
+    blanks.fold(0, |column, c| match c {
+        '\t' => column / 4 * 4 + 4,
+        _ => column + 1,
+    })
+}
+
+/// Lines without their common indentation and without blank lines around them.
+pub(super) fn dedent(lines: &[&str]) -> String {
+    let says = |line: &&&str| !line.trim().is_empty();
+    let indent = |line: &&str| line.len() - line.trim_start().len();
+    let common = lines.iter().filter(says).map(indent).min().unwrap_or(0);
+    let cut = lines.iter().map(|line| line.get(common..).unwrap_or(""));
+    let cut: Vec<&str> = cut.map(str::trim_end).collect();
+    cut.join("\n").trim_matches('\n').to_owned()
+}
+
+/// A name in small letters, digits and dashes.
+pub(super) fn slug(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        match c.is_alphanumeric() {
+            true => out.push(c),
+            false if !out.ends_with('-') && !out.is_empty() => out.push('-'),
+            false => {}
+        }
+    }
+    let cut: String = out.chars().take(40).collect();
+    cut.trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<CheckBox<'_>> {
+        let all = lines(text, &mut Vec::new());
+        check_box(&all[0])
+    }
+
+    #[test]
+    fn boxes_are_read_in_every_spelling() {
+        for (text, mark, rest) in [
+            ("- [ ] a", ' ', "a"),
+            ("-[ ] a", ' ', "a"),
+            ("* [x] a", 'x', "a"),
+            ("+ [ X ] a", 'X', "a"),
+            ("1. [ ] a", ' ', "a"),
+            ("12) [~] a", '~', "a"),
+            ("\t- [] a", ' ', "a"),
+            ("- [  ] a", ' ', "a"),
+            ("- [ ]* a", ' ', "a"),
+            ("- [ ] **a**", ' ', "**a**"),
+        ] {
+            let found = read(text).unwrap();
+            assert_eq!((found.mark, found.text), (mark, rest), "{text}");
+            let mut ticked = text.to_owned();
+            ticked.replace_range(found.span.clone(), "x");
+            let again = read(&ticked).unwrap();
+            assert!(again.is_done(), "{ticked}");
+            assert_eq!(again.text, rest, "{ticked}");
+        }
+        for text in ["- [a](b)", "- [ab] c", "[ ] a", "- a [x]", "- [", "- [a][b]"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert!(read("- [ ]* a").unwrap().starred);
+        assert!(!read("- [ ] **a**").unwrap().starred);
+    }
+
+    #[test]
+    fn what_is_deeper_than_a_box_belongs_to_it() {
+        let text = "## H\n- [ ] a\n\n\n  more\n  - [x] step\n  ```\n- [ ] code\n  ```\n- plain\n  - [ ] alone\n<!--\n- [ ] no\n-->\n- [ ] b\ntext\n    not of b\n";
+        let read = Document::read(text, |_| None);
+        let titles: Vec<&str> = read.items.iter().map(|item| item.title.as_str()).collect();
+        assert_eq!(titles, ["a", "alone", "b"]);
+        assert_eq!(read.items[0].steps.len(), 1);
+        assert!(read.items[0].body.starts_with("more\nstep"));
+        assert_eq!(read.items[2].body, "");
+        assert_eq!(read.heading_of(&read.items[0], 2).unwrap().text, "H");
+    }
+}

@@ -1,0 +1,298 @@
+//! Formats with a file for each task: Backlog.md, tk, ccpm, and folders of tickets.
+
+use std::collections::HashMap;
+
+use super::boxes::{Document, check_box};
+use super::format::ListFormat;
+use super::front_matter::{Field, FrontMatter};
+use super::markdown::{UniqueIds, human_reason};
+use super::model::{ListFile, ListTask, Mark, TaskList};
+use super::order::add_named;
+use crate::graph::{Priority, TaskStatus, natural_cmp};
+use crate::roadmap::lines::lines;
+
+/// Reads the files of a folder; `config` is the tool's own, where it has one.
+pub(super) fn read(format: ListFormat, files: &[ListFile], config: Option<&str>) -> TaskList {
+    let mut list = TaskList::new(format);
+    let words = Words::of(format, config);
+    let mut ids = UniqueIds::default();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by(|a, b| natural_cmp(&files[*a].path, &files[*b].path));
+    for at in order {
+        let file = &files[at];
+        let Some((mut task, row)) = read_file(format, at, file, &words) else {
+            list.leave_out(1, &file.path, "it has no id and no status");
+            continue;
+        };
+        task.id = ids.take(&task.id, 1, &mut list);
+        rows.push(row);
+        list.tasks.push(task);
+    }
+    resolve(&mut list, rows);
+    list
+}
+
+struct Row {
+    depends: Vec<String>,
+    parent: Option<String>,
+    conflicts: Vec<String>,
+}
+
+/// The words of a format for its statuses.
+struct Words {
+    done: String,
+    open: String,
+    /// Every word that means done.
+    all_done: Vec<String>,
+}
+
+impl Words {
+    fn of(format: ListFormat, config: Option<&str>) -> Self {
+        let config = config.map(FrontMatter::whole).unwrap_or_default();
+        let statuses = config.list("statuses");
+        let (done, open) = match format {
+            ListFormat::Backlog => (
+                statuses.last().map_or("Done", String::as_str),
+                config
+                    .text("default_status")
+                    .or(statuses.first().map(String::as_str))
+                    .unwrap_or("To Do"),
+            ),
+            ListFormat::Tickets => ("done", "ready-for-agent"),
+            _ => ("closed", "open"),
+        };
+        let mut all_done = vec![done.to_lowercase()];
+        if format != ListFormat::Backlog {
+            let more = ["closed", "done", "completed", "resolved", "wontfix"];
+            all_done.extend(more.map(str::to_owned));
+        }
+        Self {
+            done: done.to_owned(),
+            open: open.to_owned(),
+            all_done,
+        }
+    }
+
+    fn status(&self, word: &str) -> TaskStatus {
+        let word = word.trim().to_lowercase();
+        let first = word.split([' ', '(', '—']).next().unwrap_or(&word);
+        if self.all_done.iter().any(|done| *done == word || done == first) {
+            return TaskStatus::Done;
+        }
+        match word.as_str() {
+            "blocked" => TaskStatus::Blocked,
+            "in progress" | "in-progress" | "in_progress" | "claimed" | "doing" | "review" => {
+                TaskStatus::InProgress
+            }
+            _ => TaskStatus::Pending,
+        }
+    }
+}
+
+fn read_file(
+    format: ListFormat,
+    at: usize,
+    file: &ListFile,
+    words: &Words,
+) -> Option<(ListTask, Row)> {
+    let front = FrontMatter::read(&file.text);
+    let lines = HeadLines::read(&file.text);
+    let own = match format {
+        ListFormat::Tickets => number_of(&file.path),
+        ListFormat::Ccpm => stem(&file.path),
+        _ => front.text("id").map(str::to_owned),
+    }?;
+    let field = |name: &str| front.get(name).cloned().or_else(|| lines.get(name).cloned());
+    let status = field("status");
+    let word = status.as_ref().map_or("", |field| field.text()).to_owned();
+    let body = file.text[front.end.min(file.text.len())..].trim().to_owned();
+    let title = front.text("title").or_else(|| front.text("name"));
+    let title = title.map(str::to_owned).or_else(|| first_heading(&body));
+    let in_done_folder = format == ListFormat::Backlog && file.path.starts_with("completed/");
+    let status_now = match in_done_folder {
+        true => TaskStatus::Done,
+        false => words.status(&word),
+    };
+    let is_wayfinder = format == ListFormat::Tickets && lines.get("type").is_some();
+    let done = match is_wayfinder {
+        true => "resolved",
+        false => &words.done,
+    };
+    let mut marks: Vec<Mark> = status.iter().map(|field| mark(at, field, words, done)).collect();
+    marks.extend(criteria(format, at, &file.text));
+    let depends = ["dependencies", "depends_on", "deps", "blocked by"];
+    let depends = depends.iter().find_map(|name| field(name));
+    let task = ListTask {
+        id: own.clone(),
+        has_own_id: true,
+        title: title.unwrap_or(own),
+        human: human_of(&word, &body),
+        body,
+        status: status_now,
+        priority: priority_of(front.text("priority")),
+        file: at,
+        line: 1,
+        marks,
+        ..ListTask::default()
+    };
+    let row = Row {
+        depends: depends.map_or_else(Vec::new, |field| ids_in(format, &field)),
+        parent: front.text("parent_task_id").map(str::to_owned),
+        conflicts: front.list("conflicts_with"),
+    };
+    Some((task, row))
+}
+
+fn mark(file: usize, field: &Field, words: &Words, done: &str) -> Mark {
+    Mark {
+        file,
+        span: field.span.clone(),
+        done: done.to_owned(),
+        open: words.open.clone(),
+        is_done: words.status(field.text()) == TaskStatus::Done,
+    }
+}
+
+/// Boxes that are ticked with the task: all of a ticket's, the acceptance criteria of Backlog.md.
+fn criteria(format: ListFormat, file: usize, text: &str) -> Vec<Mark> {
+    let all = lines(text, &mut Vec::new());
+    let boxes = all.iter().filter_map(check_box);
+    let is_ticked = |text: &str| match format {
+        ListFormat::Backlog => text.starts_with('#'),
+        ListFormat::Tickets => true,
+        _ => false,
+    };
+    boxes.filter(|found| is_ticked(found.text)).map(|found| found.mark(file)).collect()
+}
+
+fn human_of(word: &str, body: &str) -> Option<String> {
+    match word.trim().to_lowercase().as_str() {
+        word @ ("ready-for-human" | "needs-triage" | "needs-info") => {
+            Some(format!("its status is `{word}`"))
+        }
+        _ => first_heading(body).and_then(|title| human_reason(&title, "")),
+    }
+}
+
+fn priority_of(word: Option<&str>) -> Priority {
+    match word.map(str::to_lowercase).as_deref() {
+        Some("0" | "p0") => Priority::Critical,
+        Some("1" | "p1") => Priority::High,
+        Some("3" | "4" | "p3") => Priority::Low,
+        Some(word) => Priority::from_word(word).unwrap_or_default(),
+        None => Priority::default(),
+    }
+}
+
+/// Ids of a list; in tickets the numbers of a sentence: `01 (Header line), 02`.
+fn ids_in(format: ListFormat, field: &Field) -> Vec<String> {
+    if format != ListFormat::Tickets {
+        return field.values.clone();
+    }
+    let text = field.values.join(",");
+    let parts = text.split([',', ';', '&']).map(str::trim);
+    let number = |part: &str| {
+        let part = part.trim_start_matches(['#', '[', '`']);
+        let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+        (!digits.is_empty()).then_some(digits)
+    };
+    parts.filter_map(number).collect()
+}
+
+/// `01` of `issues/01-header-line.md`.
+fn number_of(path: &str) -> Option<String> {
+    let stem = stem(path)?;
+    let digits: String = stem.chars().take_while(char::is_ascii_digit).collect();
+    (!digits.is_empty()).then_some(digits)
+}
+
+fn stem(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next()?;
+    name.strip_suffix(".md").map(str::to_owned)
+}
+
+fn first_heading(text: &str) -> Option<String> {
+    let doc = Document::read(text, |_| None);
+    let first = doc.headings.iter().find(|heading| heading.level == 1)?;
+    Some(first.text.to_owned())
+}
+
+/// `Status: done` and `**Blocked by:** 01` among the first lines of a ticket.
+struct HeadLines {
+    fields: Vec<(String, Field)>,
+}
+
+impl HeadLines {
+    fn read(text: &str) -> Self {
+        let all = lines(text, &mut Vec::new());
+        let plain = all.iter().filter(|line| line.heading().is_none() && check_box(line).is_none());
+        let fields = plain.filter_map(|line| {
+            let bare = line.text.trim_start_matches('*');
+            let (key, value) = bare.split_once(':')?;
+            let known = ["status", "blocked by", "type"];
+            let key = key.trim_end_matches('*').trim().to_lowercase();
+            known.contains(&key.as_str()).then_some(())?;
+            let inner = value.trim_start_matches('*').trim();
+            let lead = line.text.len() - value.trim_start_matches('*').trim_start().len();
+            let start = line.start + lead;
+            let field = Field {
+                span: start..start + inner.len(),
+                line: line.number,
+                values: vec![inner.to_owned()],
+            };
+            Some((key, field))
+        });
+        Self {
+            fields: fields.collect(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Field> {
+        let found = self.fields.iter().find(|(key, _)| key == name);
+        found.map(|(_, field)| field)
+    }
+}
+
+/// Ids are compared without case and leading zeros. A task with parts is done after them.
+fn resolve(list: &mut TaskList, rows: Vec<Row>) {
+    let key = |id: &str| {
+        let (letters, digits) = id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));
+        format!("{}{}", letters.to_lowercase(), digits.trim_start_matches('0')).to_lowercase()
+    };
+    let known: HashMap<String, String> = {
+        let all = list.tasks.iter();
+        all.map(|task| (key(&task.id), task.id.clone())).collect()
+    };
+    let named = |wanted: &String| known.get(&key(wanted)).unwrap_or(wanted).clone();
+    let mut edges: Vec<(String, Vec<String>)> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let id = list.tasks[at].id.clone();
+        edges.push((id.clone(), row.depends.iter().map(named).collect()));
+        if let Some(parent) = row.parent.as_ref().map(named) {
+            edges.push((parent, vec![id.clone()]));
+        }
+        // Of two that may not run together, the second waits.
+        let earlier = |other: &String| {
+            let position = list.tasks.iter().position(|task| task.id == *other);
+            position.is_some_and(|position| position < at)
+        };
+        let conflicts = row.conflicts.iter().map(named).filter(earlier);
+        edges.push((id, conflicts.collect()));
+    }
+    // Files stand in no order: a task may wait for any other.
+    for (id, on) in edges {
+        let Some(at) = list.tasks.iter().position(|task| task.id == id) else {
+            continue;
+        };
+        let (found, unknown): (Vec<String>, Vec<String>) =
+            on.into_iter().partition(|on| known.values().any(|id| id == on));
+        let task = &mut list.tasks[at];
+        for on in found.into_iter().filter(|on| *on != id) {
+            if !task.depends.contains(&on) {
+                task.depends.push(on);
+            }
+        }
+        add_named(list, vec![(id, unknown)]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The same task in a list that was written anew: lines are inserted, numbers change.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use super::model::TaskList;
+
+/// A task as it was known before: its id and its title.
+pub type KnownTask = (String, String);
+
+/// Gives tasks the ids under which they are known. A task without an id of its own is known by its
+/// text; one whose id has come to mean other work gets another.
+pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
+    if known.is_empty() {
+        return;
+    }
+    let titles: HashMap<&str, &str> = {
+        let all = known.iter();
+        all.map(|(id, title)| (id.as_str(), title.as_str())).collect()
+    };
+    let mut by_title: HashMap<&str, VecDeque<&str>> = HashMap::new();
+    for (id, title) in known {
+        by_title.entry(title).or_default().push_back(id);
+    }
+    // Tasks that are as they were keep their names before others are looked at.
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut new_ids: Vec<Option<String>> = vec![None; list.tasks.len()];
+    for (at, task) in list.tasks.iter().enumerate() {
+        if titles.get(task.id.as_str()) == Some(&task.title.as_str()) {
+            new_ids[at] = Some(task.id.clone());
+            taken.insert(task.id.clone());
+        }
+    }
+    for (at, task) in list.tasks.iter().enumerate().filter(|(_, task)| !task.has_own_id) {
+        if new_ids[at].is_some() {
+            continue;
+        }
+        let same = by_title.get_mut(task.title.as_str());
+        let same = same.and_then(|ids| ids.iter().find(|id| !taken.contains(**id)).copied());
+        if let Some(id) = same {
+            new_ids[at] = Some(id.to_owned());
+            taken.insert(id.to_owned());
+        }
+    }
+    for (at, task) in list.tasks.iter().enumerate() {
+        if new_ids[at].is_some() {
+            continue;
+        }
+        let before = titles.get(task.id.as_str());
+        let is_same = before.is_none_or(|before| is_similar(before, &task.title));
+        // A counted task that is none of those known is a new one, whatever number it has.
+        let keeps = is_same && (task.has_own_id || before.is_none());
+        let id = match keeps && !taken.contains(&task.id) {
+            true => task.id.clone(),
+            false => free_id(&task.id, &taken, &titles),
+        };
+        taken.insert(id.clone());
+        new_ids[at] = Some(id);
+    }
+    rename(list, new_ids);
+}
+
+fn free_id(wanted: &str, taken: &HashSet<String>, titles: &HashMap<&str, &str>) -> String {
+    let mut number = 2;
+    loop {
+        let id = format!("{wanted}-{number}");
+        if !taken.contains(&id) && !titles.contains_key(id.as_str()) {
+            return id;
+        }
+        number += 1;
+    }
+}
+
+fn rename(list: &mut TaskList, new_ids: Vec<Option<String>>) {
+    let mut renamed: HashMap<String, String> = HashMap::new();
+    for (task, new) in list.tasks.iter_mut().zip(new_ids) {
+        if let Some(new) = new.filter(|new| *new != task.id) {
+            renamed.insert(std::mem::replace(&mut task.id, new.clone()), new);
+        }
+    }
+    if renamed.is_empty() {
+        return;
+    }
+    for task in &mut list.tasks {
+        for on in task.depends.iter_mut().chain(&mut task.parent) {
+            if let Some(new) = renamed.get(on) {
+                on.clone_from(new);
+            }
+        }
+    }
+}
+
+/// Whether two titles have at least half of their words in common.
+fn is_similar(one: &str, two: &str) -> bool {
+    let words = |text: &str| -> HashSet<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let (one, two) = (words(one), words(two));
+    let common = one.intersection(&two).count();
+    4 * common >= one.len() + two.len()
+}

@@ -1,0 +1,107 @@
+//! Lists in JSON: stories with `passes`, and Task Master's tasks. Values are changed where they stand.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::scud::json_span::{Members, span};
+
+/// One object of a list, with the places of its values.
+pub(super) struct Entry<'a> {
+    text: &'a str,
+    members: Members<'a>,
+    pub(super) start: usize,
+}
+
+impl<'a> Entry<'a> {
+    /// The object that a value is.
+    pub(super) fn of(text: &'a str, value: &'a RawValue) -> Option<Self> {
+        Some(Self {
+            members: Members::of(value)?,
+            start: span(text, value).start,
+            text,
+        })
+    }
+
+    /// The whole text as an object.
+    pub(super) fn whole(text: &'a str) -> Option<Self> {
+        let value: &RawValue = serde_json::from_str(text).ok()?;
+        Self::of(text, value)
+    }
+
+    pub(super) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.get(name)
+    }
+
+    pub(super) fn value(&self, name: &str) -> Option<Value> {
+        serde_json::from_str(self.raw(name)?.get()).ok()
+    }
+
+    /// Where a value stands.
+    pub(super) fn place(&self, name: &str) -> Option<Range<usize>> {
+        self.raw(name).map(|value| span(self.text, value))
+    }
+
+    /// A text; lists as lines.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        let text = match self.value(name)? {
+            Value::String(text) => text,
+            Value::Array(list) => {
+                let lines = list.iter().filter_map(plain);
+                let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+                lines.join("\n")
+            }
+            _ => return None,
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// An id or a word: a string or a number.
+    pub(super) fn word(&self, name: &str) -> Option<String> {
+        self.value(name).as_ref().and_then(plain)
+    }
+
+    /// Strings and numbers of the first of these lists that is there.
+    pub(super) fn words(&self, names: &[&str]) -> Option<Vec<String>> {
+        names.iter().find_map(|name| match self.value(name)? {
+            Value::Array(list) => Some(list.iter().filter_map(plain).collect()),
+            Value::Null => None,
+            one => plain(&one).map(|one| vec![one]),
+        })
+    }
+
+    /// The objects of a list.
+    pub(super) fn entries(&self, name: &str) -> Option<Vec<Entry<'a>>> {
+        entries(self.text, self.raw(name)?)
+    }
+
+    /// All names of its values.
+    pub(super) fn names(&self) -> Vec<Cow<'a, str>> {
+        let all = self.members.0.iter();
+        all.map(|(key, _)| crate::scud::json_span::string(key)).collect()
+    }
+}
+
+/// The objects of a value that is a list; other things in it are passed over.
+pub(super) fn entries<'a>(text: &'a str, list: &'a RawValue) -> Option<Vec<Entry<'a>>> {
+    let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    Some(list.into_iter().filter_map(|value| Entry::of(text, value)).collect())
+}
+
+fn plain(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// Splits dependencies into those that are in the list and others.
+pub(super) fn known_of(wanted: Vec<String>, ids: &HashSet<String>) -> (Vec<String>, Vec<String>) {
+    wanted.into_iter().partition(|id| ids.contains(id))
+}

@@ -1,0 +1,80 @@
+//! What the formats in Markdown have in common.
+
+use std::collections::HashSet;
+
+use super::boxes::{Document, Item};
+use super::model::{ListTask, Section, TaskList};
+
+/// The task of a box.
+pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<Section>) -> ListTask {
+    ListTask {
+        has_own_id: item.id.is_some(),
+        title: item.title.clone(),
+        body: item.body.clone(),
+        status: item.checkbox.status(),
+        optional: item.checkbox.starred,
+        human: human_reason(&item.title, &item.body),
+        section,
+        line: item.checkbox.line,
+        marks: item.marks(),
+        id,
+        ..ListTask::default()
+    }
+}
+
+/// Ids that are given out once: the second of two equal ones gets a number.
+#[derive(Default)]
+pub(super) struct UniqueIds {
+    given: HashSet<String>,
+}
+
+impl UniqueIds {
+    pub(super) fn take(&mut self, wanted: &str, line: u32, list: &mut TaskList) -> String {
+        let mut id = wanted.to_owned();
+        let mut number = 2;
+        while !self.given.insert(id.clone()) {
+            id = format!("{wanted}-{number}");
+            number += 1;
+        }
+        if id != wanted {
+            list.warn(
+                line,
+                format!("there is a task `{wanted}` already: this one is called `{id}`"),
+            );
+        }
+        id
+    }
+}
+
+/// Why a text asks for a person.
+pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
+    let (title, all) = (
+        title.to_lowercase(),
+        format!("{title}\n{body}").to_lowercase(),
+    );
+    let asks = title.contains("checkpoint") && all.contains("ask the user");
+    let words = [
+        "user manual verification",
+        "(manual)",
+        "*manual*",
+        "checkpoint:human-verify",
+        "ready-for-human",
+    ];
+    let word = words.iter().find(|word| title.contains(**word));
+    match (asks, word) {
+        (true, _) => Some("it asks the user".to_owned()),
+        (_, Some(word)) => Some(format!("it says `{}`", word.trim_matches(['*', '(', ')']))),
+        _ => None,
+    }
+}
+
+/// Marks that only other tools write.
+pub(super) fn note_marks(doc: &Document<'_>, list: &mut TaskList) {
+    for item in &doc.items {
+        let mark = item.checkbox.mark;
+        if !matches!(mark, ' ' | 'x' | 'X') {
+            let line = item.checkbox.line;
+            list.note(line, format!("the box says [{mark}]: it is read as not done"));
+        }
+    }
+}

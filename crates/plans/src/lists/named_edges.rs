@@ -1,0 +1,112 @@
+//! Dependencies that stand in a sentence: `(depends on T012, T013)`.
+
+/// Words that come directly before the ids.
+const WORDS: [&str; 5] = [
+    "depends on",
+    "requires",
+    "blocked by",
+    "depends-on",
+    "after",
+];
+
+/// The ids that a text says it depends on; `id` reads one at the start of a text.
+pub(super) fn named_edges(text: &str, id: fn(&str) -> Option<usize>) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for word in WORDS {
+        for (at, _) in lower.match_indices(word) {
+            let before = lower[..at].chars().next_back();
+            if !before.is_some_and(char::is_alphanumeric) {
+                read_ids(&text[at + word.len()..], id, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Reads `: T001, T002 and T004–T006`, and stops at the first other word.
+fn read_ids(text: &str, id: fn(&str) -> Option<usize>, found: &mut Vec<String>) {
+    let mut rest = text;
+    let mut last: Option<String> = None;
+    loop {
+        let (next, is_range) = behind_separator(rest);
+        let Some(length) = id(next) else {
+            return;
+        };
+        let read = next[..length].to_owned();
+        match (last, is_range) {
+            (Some(from), true) => found.extend(range(&from, &read)),
+            _ => found.push(read.clone()),
+        }
+        last = Some(read);
+        rest = &next[length..];
+    }
+}
+
+/// What follows separators, and whether they mean "up to".
+fn behind_separator(text: &str) -> (&str, bool) {
+    let mut rest = text;
+    let mut is_range = false;
+    loop {
+        let trimmed = rest.trim_start_matches([' ', '\t', ',', ':', '&', '+', '/', '*', '`', '#']);
+        let trimmed = ["and ", "tasks ", "task ", "Tasks ", "Task "]
+            .iter()
+            .find_map(|word| trimmed.strip_prefix(word))
+            .unwrap_or(trimmed);
+        let ranged = ["–", "—", "-", "to ", ".."]
+            .iter()
+            .find_map(|mark| trimmed.strip_prefix(mark));
+        is_range |= ranged.is_some();
+        let trimmed = ranged.unwrap_or(trimmed);
+        if trimmed.len() == rest.len() {
+            return (rest, is_range);
+        }
+        rest = trimmed;
+    }
+}
+
+/// Ids behind `from`, up to `to`: same letters, numbers counted on. Anything else is just `to`.
+fn range(from: &str, to: &str) -> Vec<String> {
+    let split = |id: &str| {
+        let at = id.find(|c: char| c.is_ascii_digit())?;
+        let number: u32 = id[at..].parse().ok()?;
+        Some((id[..at].to_owned(), number, id.len() - at))
+    };
+    match (split(from), split(to)) {
+        (Some((a, first, width)), Some((b, last, _))) if a == b && first < last => {
+            // A range over more than this is a slip of the pen.
+            let last = last.min(first + 200);
+            let ids = first + 1..=last;
+            ids.map(|number| format!("{a}{number:0width$}")).collect()
+        }
+        _ => vec![to.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> Option<usize> {
+        let digits = text.strip_prefix('T')?.bytes().take_while(u8::is_ascii_digit);
+        let digits = digits.count();
+        (digits >= 3).then_some(digits + 1)
+    }
+
+    #[test]
+    fn ids_are_read_directly_behind_the_words() {
+        for (text, expected) in [
+            ("Writer (depends on T012, T013)", vec!["T012", "T013"]),
+            ("x, requires T001 and T002 & T003", vec!["T001", "T002", "T003"]),
+            ("**Dependency**: Requires T067.", vec!["T067"]),
+            ("blocked by: T001/T002", vec!["T001", "T002"]),
+            ("after T034–T037", vec!["T034", "T035", "T036", "T037"]),
+            ("depends on T034-T036, T040", vec!["T034", "T035", "T036", "T040"]),
+            ("depends on the work in T001", vec![]),
+            ("thereafter T001", vec![]),
+            ("see T001", vec![]),
+        ] {
+            assert_eq!(named_edges(text, id), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `tasks.md` of an OpenSpec change: numbered boxes, one after the other.
+
+use super::boxes::Document;
+use super::format::ListFormat;
+use super::markdown::{UniqueIds, note_marks, task_of};
+use super::model::TaskList;
+use super::order::chain;
+
+pub(super) fn read(text: &str) -> TaskList {
+    let doc = Document::read(text, name);
+    let mut list = TaskList::new(ListFormat::OpenSpec);
+    list.findings.clone_from(&doc.findings);
+    note_marks(&doc, &mut list);
+    let mut ids = UniqueIds::default();
+    for (at, item) in doc.items.iter().enumerate() {
+        let line = item.checkbox.line;
+        if item.title.is_empty() {
+            list.leave_out(line, "", "the box has no text");
+            continue;
+        }
+        let wanted = item.id.clone().unwrap_or_else(|| (at + 1).to_string());
+        let id = ids.take(&wanted, line, &mut list);
+        let group = doc.heading_of(item, 2).map(|heading| heading.section());
+        list.tasks.push(task_of(item, id, group));
+    }
+    if let Some(first) = doc.items.first() {
+        list.introduction = doc.text_before(first.checkbox.line);
+    }
+    chain(&mut list);
+    list
+}
+
+/// `1.2 text`, `1.2. text` or `**1.2** text`; also `1. text`.
+pub(super) fn name(text: &str) -> Option<(String, &str)> {
+    let bare = text.trim_start_matches(['*', '_', '`']);
+    let length = number_length(bare)?;
+    let rest = bare[length..].trim_start_matches(['*', '_', '`', ':', '.', ')']);
+    let is_name = rest.is_empty() || rest.starts_with([' ', '\t', '(']);
+    let is_name = is_name && (bare[..length].contains('.') || bare[length..].starts_with(['.', ')']));
+    is_name.then(|| (bare[..length].to_owned(), rest.trim_start()))
+}
+
+/// The length of a number such as `1.2.3` at the start of a text.
+pub(super) fn number_length(text: &str) -> Option<usize> {
+    let mut end = 0;
+    for part in text.split('.') {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            break;
+        }
+        end += digits + usize::from(end > 0);
+        if digits < part.len() {
+            break;
+        }
+    }
+    (end > 0).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_in_the_spellings_of_their_authors() {
+        for (text, id, rest) in [
+            ("1.2 Add it", "1.2", "Add it"),
+            ("1.2. Add it", "1.2", "Add it"),
+            ("**1.2** Add it", "1.2", "Add it"),
+            ("10.11.12 x", "10.11.12", "x"),
+            ("3. x", "3", "x"),
+        ] {
+            assert_eq!(name(text), Some((id.to_owned(), rest)), "{text}");
+        }
+        for text in ["Add 1.2", "3 files", "1.2x y", "2026 was"] {
+            assert_eq!(name(text), None, "{text}");
+        }
+    }
+}

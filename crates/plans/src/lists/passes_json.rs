@@ -1,0 +1,186 @@
+//! Stories in JSON, each with a boolean `passes` (prd.json, feature_list.json and their kin).
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::format::ListFormat;
+use super::json_list::{Entry, entries, known_of};
+use super::markdown::UniqueIds;
+use super::model::{ListTask, Mark, TaskList};
+use crate::graph::{Priority, TaskStatus};
+use crate::scud::json_span::LineCounter;
+use descartes_text::finding::{Finding, Place};
+
+/// Names of the list in an object.
+const LISTS: [&str; 4] = ["userStories", "stories", "features", "tasks"];
+const DEPENDS: [&str; 5] = ["dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by"];
+/// Fields that hold commands, and nothing else.
+const COMMANDS: [&str; 5] = [
+    "verifyCommands",
+    "testCommand",
+    "test_command",
+    "validationCommand",
+    "verifyCommand",
+];
+
+pub(super) fn read(text: &str) -> TaskList {
+    let mut list = TaskList::new(ListFormat::PassesJson);
+    let Some(found) = stories(text) else {
+        list.findings.push(not_a_list(text));
+        return list;
+    };
+    let mut lines = LineCounter::new(text);
+    let mut ids = UniqueIds::default();
+    let mut rows = Vec::new();
+    for (at, story) in found.iter().enumerate() {
+        let line = lines.line_at(story.start);
+        let title = title_of(story).unwrap_or_else(|| format!("Story {}", at + 1));
+        let (Some(Value::Bool(passes)), Some(span)) = (story.value("passes"), story.place("passes"))
+        else {
+            list.leave_out(line, &title, "it has no `passes` that is true or false");
+            continue;
+        };
+        let own = story.word("id");
+        let wanted = own.clone().unwrap_or_else(|| (at + 1).to_string());
+        let id = ids.take(&wanted, line, &mut list);
+        list.tasks.push(ListTask {
+            has_own_id: own.is_some(),
+            body: body_of(story),
+            status: match passes {
+                true => TaskStatus::Done,
+                false => TaskStatus::Pending,
+            },
+            gates: story.words(&COMMANDS).unwrap_or_default(),
+            line,
+            marks: vec![Mark {
+                file: 0,
+                span,
+                done: "true".to_owned(),
+                open: "false".to_owned(),
+                is_done: passes,
+            }],
+            title,
+            id,
+            ..ListTask::default()
+        });
+        rows.push(Row {
+            depends: story.words(&DEPENDS),
+            priority: priority_of(story),
+        });
+    }
+    set_order(&mut list, rows);
+    introduce(text, &mut list);
+    list
+}
+
+struct Row {
+    depends: Option<Vec<String>>,
+    priority: Option<f64>,
+}
+
+/// The stories of a text: a list, or an object that holds one with `passes` in it.
+pub(super) fn stories(text: &str) -> Option<Vec<Entry<'_>>> {
+    let has_passes = |found: &Vec<Entry<'_>>| found.iter().any(|one| one.raw("passes").is_some());
+    let root: &RawValue = serde_json::from_str(text).ok()?;
+    if let Some(found) = entries(text, root) {
+        return Some(found).filter(has_passes);
+    }
+    let whole = Entry::of(text, root)?;
+    let lists = LISTS.iter().filter_map(|name| whole.entries(name));
+    lists.into_iter().find(has_passes)
+}
+
+fn not_a_list(text: &str) -> Finding {
+    let keys = Entry::whole(text).map(|whole| whole.names().join(", "));
+    let message = match (serde_json::from_str::<&RawValue>(text), keys) {
+        (Err(error), _) => format!("this is not valid JSON: {error}"),
+        (_, Some(keys)) => format!("there is no list of stories with `passes`; its keys are: {keys}"),
+        _ => "there is no list of stories with `passes`".to_owned(),
+    };
+    Finding::error(Place::FILE, message)
+        .hint("stories are objects with `passes` in a list, or under `userStories`")
+}
+
+fn title_of(story: &Entry<'_>) -> Option<String> {
+    let named = ["title", "name", "story", "description"];
+    let text = named.iter().find_map(|name| story.text(name))?;
+    text.lines().next().map(str::to_owned)
+}
+
+fn body_of(story: &Entry<'_>) -> String {
+    let mut parts = Vec::new();
+    if let Some(text) = story.text("description") {
+        parts.push(text);
+    }
+    for (name, heading) in [
+        ("acceptanceCriteria", "Acceptance criteria"),
+        ("acceptance_criteria", "Acceptance criteria"),
+        ("steps", "Steps"),
+        ("notes", "Notes"),
+    ] {
+        if let Some(text) = story.text(name) {
+            parts.push(format!("{heading}:\n{text}"));
+        }
+    }
+    parts.join("\n\n")
+}
+
+fn priority_of(story: &Entry<'_>) -> Option<f64> {
+    let word = story.word("priority")?;
+    if let Ok(number) = word.parse::<f64>() {
+        return Some(number);
+    }
+    Priority::from_word(&word).map(|priority| f64::from(priority as u8))
+}
+
+/// Dependencies where the file has any; else one after the other by priority, those of one priority
+/// together; else one after the other.
+fn set_order(list: &mut TaskList, rows: Vec<Row>) {
+    if rows.iter().any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty())) {
+        let ids: HashSet<String> = list.tasks.iter().map(|task| task.id.clone()).collect();
+        let mut named = Vec::new();
+        for (task, row) in list.tasks.iter().zip(rows) {
+            named.push((task.id.clone(), row.depends.unwrap_or_default()));
+        }
+        for (task, (_, on)) in list.tasks.iter_mut().zip(&mut named) {
+            let (known, unknown) = known_of(std::mem::take(on), &ids);
+            task.depends = known.into_iter().filter(|on| *on != task.id).collect();
+            *on = unknown;
+        }
+        super::order::add_named(list, named);
+        return;
+    }
+    if rows.iter().all(|row| row.priority.is_none()) {
+        super::order::chain(list);
+        return;
+    }
+    let mut order: Vec<usize> = (0..list.tasks.len()).collect();
+    let priority = |at: &usize| rows[*at].priority.unwrap_or(f64::MAX);
+    order.sort_by(|a, b| priority(a).total_cmp(&priority(b)));
+    let (mut before, mut level): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut last = None;
+    for at in order {
+        if last.is_some_and(|last: f64| last.total_cmp(&priority(&at)).is_ne()) {
+            before = std::mem::take(&mut level);
+        }
+        last = Some(priority(&at));
+        list.tasks[at].depends.clone_from(&before);
+        level.push(list.tasks[at].id.clone());
+    }
+}
+
+fn introduce(text: &str, list: &mut TaskList) {
+    let Some(whole) = Entry::whole(text) else {
+        return;
+    };
+    let mut parts = Vec::new();
+    parts.extend(["project", "name"].iter().find_map(|name| whole.text(name)));
+    parts.extend(whole.text("description"));
+    list.introduction = parts.join("\n\n");
+    if let Some(branch) = whole.text("branchName") {
+        let line = 1;
+        list.note(line, format!("the file names the branch `{branch}`; work lands on the branch that is checked out"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Plans whose tasks are headings `### Task N: …` and whose boxes are steps (superpowers, ralphex).
+
+use super::boxes::{CheckBox, Document, check_box};
+use super::format::ListFormat;
+use super::markdown::{UniqueIds, human_reason};
+use super::model::{ListGate, ListTask, Section, TaskList};
+use super::order::chain;
+use crate::graph::TaskStatus;
+use crate::roadmap::lines::LineKind;
+
+/// Reads a plan; `done` are the tasks that a ledger beside it calls complete.
+pub(super) fn read(text: &str, done: &[String]) -> TaskList {
+    let doc = Document::read(text, |_| None);
+    let mut list = TaskList::new(ListFormat::Plan);
+    list.findings.clone_from(&doc.findings);
+    let mut ids = UniqueIds::default();
+    let heads: Vec<(usize, &str, &str)> = {
+        let all = doc.headings.iter().enumerate();
+        all.filter_map(|(at, heading)| {
+            let (number, title) = task_heading(heading.text)?;
+            Some((at, number, title))
+        })
+        .collect()
+    };
+    for (at, number, title) in &heads {
+        let heading = doc.headings[*at];
+        let next = doc.headings[at + 1..]
+            .iter()
+            .find(|next| next.level <= heading.level || task_heading(next.text).is_some());
+        let end = next.map_or(u32::MAX, |next| next.line);
+        let id = ids.take(number, heading.line, &mut list);
+        let task = task(&doc, id, title, heading.line..end, done);
+        if task.marks.is_empty() {
+            list.warn(
+                task.line,
+                format!("task `{}` has no box: that it is done is known to this run alone", task.id),
+            );
+        }
+        list.tasks.push(task);
+    }
+    leave_out_the_rest(&doc, &mut list);
+    if let Some((at, ..)) = heads.first() {
+        list.introduction = doc.text_before(doc.headings[*at].line);
+    }
+    list.gates = validation_commands(&doc);
+    propose_gates(&mut list);
+    chain(&mut list);
+    list
+}
+
+/// `Task 2.5: Name` or `Iteration 1: Name`.
+pub(super) fn task_heading(text: &str) -> Option<(&str, &str)> {
+    let rest = ["Task ", "Iteration "]
+        .iter()
+        .find_map(|word| text.strip_prefix(word))?;
+    let (number, title) = rest.split_once(':').unwrap_or((rest, ""));
+    let number = number.trim();
+    let starts = number.starts_with(|c: char| c.is_ascii_digit());
+    (starts && !number.contains(' ')).then(|| (number, title.trim()))
+}
+
+fn task(
+    doc: &Document<'_>,
+    id: String,
+    title: &str,
+    lines: std::ops::Range<u32>,
+    done: &[String],
+) -> ListTask {
+    let inside = doc.lines.iter().filter(|line| lines.contains(&line.number));
+    let body: Vec<&str> = inside.clone().skip(1).map(|line| line.text).collect();
+    let steps: Vec<CheckBox<'_>> = inside.filter_map(check_box).filter(is_step).collect();
+    let ticked = !steps.is_empty() && steps.iter().all(CheckBox::is_done);
+    let body = body.join("\n").trim().to_owned();
+    ListTask {
+        has_own_id: true,
+        title: match title.is_empty() {
+            true => format!("Task {id}"),
+            false => title.to_owned(),
+        },
+        status: match ticked || done.contains(&id) {
+            true => TaskStatus::Done,
+            false => TaskStatus::Pending,
+        },
+        human: human_reason(title, ""),
+        body,
+        section: Some(Section {
+            id: id.clone(),
+            title: title.to_owned(),
+        }),
+        line: lines.start,
+        marks: steps.iter().map(|step| step.mark(0)).collect(),
+        id,
+        ..ListTask::default()
+    }
+}
+
+/// A box that shows a box explains how to tick.
+fn is_step(step: &CheckBox<'_>) -> bool {
+    !step.text.contains("[ ]")
+}
+
+fn leave_out_the_rest(doc: &Document<'_>, list: &mut TaskList) {
+    for item in &doc.items {
+        let is_inside = item
+            .under
+            .iter()
+            .any(|at| task_heading(doc.headings[*at].text).is_some());
+        if !is_inside {
+            let (line, text) = (item.checkbox.line, item.checkbox.text);
+            list.leave_out(line, text, "it stands under no `Task N` heading");
+        }
+    }
+}
+
+/// Commands in backticks under `## Validation Commands`: written to be run.
+fn validation_commands(doc: &Document<'_>) -> Vec<ListGate> {
+    let mut inside = false;
+    let mut gates = Vec::new();
+    for line in doc.lines.iter().filter(|line| line.kind == LineKind::Plain) {
+        if let Some((_, heading)) = line.heading() {
+            inside = heading.eq_ignore_ascii_case("validation commands");
+        } else if inside {
+            let command = line.text.split('`').nth(1).map(str::trim);
+            gates.extend(command.filter(|command| !command.is_empty()).map(|command| ListGate {
+                command: command.to_owned(),
+                from: format!("`Validation Commands`, line {}", line.number),
+            }));
+        }
+    }
+    gates
+}
+
+/// `Run: \`cmd\`` with `Expected: PASS`: a model's words, shown and not run.
+fn propose_gates(list: &mut TaskList) {
+    let mut notes = Vec::new();
+    for task in &list.tasks {
+        let lines: Vec<&str> = task.body.lines().map(str::trim).collect();
+        let passes = lines.windows(2).rev().find(|pair| {
+            pair[0].starts_with("Run:") && pair[1].starts_with("Expected: PASS")
+        });
+        if let Some(command) = passes.and_then(|pair| pair[0].split('`').nth(1)) {
+            notes.push((task.line, format!("it can be checked with --verify '{command}'")));
+        }
+    }
+    for (line, text) in notes {
+        list.note(line, text);
+    }
+}
+
+/// Tasks that superpowers' own ledger calls complete: `Task 2: complete (…)`.
+pub fn ledger_done(ledger: &str) -> Vec<String> {
+    let done = |line: &str| {
+        let (number, rest) = line.trim().strip_prefix("Task ")?.split_once(':')?;
+        rest.trim_start()
+            .starts_with("complete")
+            .then(|| number.trim().to_owned())
+    };
+    ledger.lines().filter_map(done).collect()
+}

@@ -1,0 +1,107 @@
+//! Which tool's list a file is, by its name and place, then by what stands in it.
+
+use super::format::ListFormat;
+use super::passes_json::stories;
+use super::task_master;
+use crate::roadmap::{self, ForeignFormat};
+
+/// What a file was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recognized {
+    /// A roadmap of ours.
+    Roadmap,
+    /// A list that is run in place.
+    List(ListFormat),
+    /// Something that is not run in place: what it is, and what to do instead.
+    Other { what: String, instead: String },
+}
+
+/// The format that the path of a file tells, whatever stands in it. `path` is absolute.
+pub fn by_place(path: &str) -> Option<ListFormat> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (name, folders) = parts.split_last()?;
+    let ends = |wanted: &[&str]| folders.ends_with(wanted);
+    let above = |at: usize| folders.len().checked_sub(at).map_or(&folders[..0], |end| &folders[..end]);
+    match *name {
+        "tasks.md" if above(1).ends_with(&["openspec", "changes"]) => Some(ListFormat::OpenSpec),
+        "tasks.md" if above(1).ends_with(&[".kiro", "specs"]) => Some(ListFormat::Kiro),
+        "tasks.json" if ends(&[".taskmaster", "tasks"]) => Some(ListFormat::TaskMaster),
+        "sprint-status.yaml" | "sprint-status.yml" => Some(ListFormat::Bmad),
+        name if name.ends_with(".md") && ends(&["backlog", "tasks"]) => Some(ListFormat::Backlog),
+        name if name.ends_with(".md") && folders.last() == Some(&".tickets") => Some(ListFormat::Tk),
+        _ => None,
+    }
+}
+
+/// The format of a text, where its place says nothing.
+pub fn by_content(path: &str, text: &str) -> Recognized {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if name.ends_with(".json") || text.trim_start().starts_with(['{', '[']) {
+        return json(path, text);
+    }
+    if name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".jsonc") {
+        return other(
+            "a list that is not run in place",
+            format!("make a roadmap of it: descartes import {path}"),
+        );
+    }
+    let read = roadmap::parse(text);
+    match read.foreign {
+        Some(ForeignFormat::Plan) => return Recognized::List(ListFormat::Plan),
+        Some(ForeignFormat::SpecKit) => return Recognized::List(ListFormat::SpecKit),
+        Some(ForeignFormat::Kiro) => return Recognized::List(ListFormat::Kiro),
+        Some(found @ ForeignFormat::Gsd) => {
+            return other(
+                found.describe(),
+                format!("make a roadmap of it: descartes import {path}"),
+            );
+        }
+        Some(found @ ForeignFormat::Conductor) => {
+            return other(
+                found.describe(),
+                "run one track: descartes roadmap run conductor/tracks/NAME/plan.md".to_owned(),
+            );
+        }
+        None => {}
+    }
+    if roadmap::is_ours(text) {
+        return Recognized::Roadmap;
+    }
+    markdown(path, text)
+}
+
+fn markdown(path: &str, text: &str) -> Recognized {
+    let doc = super::boxes::Document::read(text, super::spec_kit::name);
+    if doc.items.iter().any(|item| item.id.is_some()) {
+        return Recognized::List(ListFormat::SpecKit);
+    }
+    if !doc.items.is_empty() {
+        return Recognized::List(ListFormat::Checklist);
+    }
+    other(
+        "a text without checkboxes",
+        format!(
+            "make a roadmap of its headings or lists: descartes import {path}; or give it to one \
+             agent: descartes loop start --prompt-file {path}"
+        ),
+    )
+}
+
+fn json(path: &str, text: &str) -> Recognized {
+    if stories(text).is_some() {
+        return Recognized::List(ListFormat::PassesJson);
+    }
+    let untagged = path.ends_with("tasks/tasks.json") && text.contains("\"tasks\"");
+    if untagged || !task_master::tags(text).is_empty() {
+        return Recognized::List(ListFormat::TaskMaster);
+    }
+    // Its reader says what is missing.
+    Recognized::List(ListFormat::PassesJson)
+}
+
+fn other(what: impl Into<String>, instead: String) -> Recognized {
+    Recognized::Other {
+        what: what.into(),
+        instead,
+    }
+}

@@ -1,0 +1,190 @@
+//! `.taskmaster/tasks/tasks.json`: tasks with sub-tasks, under tags.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+
+use super::format::ListFormat;
+use super::json_list::Entry;
+use super::markdown::UniqueIds;
+use super::model::{ListTask, Mark, Section, TaskList};
+use super::order::add_named;
+use crate::graph::{Priority, TaskStatus};
+use crate::scud::json_span::LineCounter;
+use descartes_text::finding::{Finding, Place};
+
+/// Reads the tasks of a tag.
+pub(super) fn read(text: &str, tag: &str) -> TaskList {
+    let mut list = TaskList::new(ListFormat::TaskMaster);
+    let Some(tasks) = tasks_of(text, tag) else {
+        list.findings.push(no_tasks(text, tag));
+        return list;
+    };
+    let mut reader = Reader {
+        lines: LineCounter::new(text),
+        ids: UniqueIds::default(),
+        named: Vec::new(),
+    };
+    for (at, entry) in tasks.iter().enumerate() {
+        let own = entry.word("id");
+        let id = own.unwrap_or_else(|| (at + 1).to_string());
+        let parts = entry.entries("subtasks").unwrap_or_default();
+        let container = !parts.is_empty();
+        let id = reader.take(entry, &id, None, container, &mut list);
+        for (at, part) in parts.iter().enumerate() {
+            let number = part.word("id").unwrap_or_else(|| (at + 1).to_string());
+            let whole = format!("{id}.");
+            let full = match number.starts_with(&whole) {
+                true => number,
+                false => format!("{id}.{number}"),
+            };
+            reader.take(part, &full, Some(&id), false, &mut list);
+        }
+    }
+    let ids: HashSet<String> = list.tasks.iter().map(|task| task.id.clone()).collect();
+    let named = reader.named.into_iter();
+    let named = named.map(|(id, on)| {
+        let on = on.into_iter().map(|wanted| full_id(&id, wanted, &ids));
+        (id.clone(), on.collect())
+    });
+    let named = named.collect();
+    add_named(&mut list, named);
+    list
+}
+
+struct Reader<'a> {
+    lines: LineCounter<'a>,
+    ids: UniqueIds,
+    named: Vec<(String, Vec<String>)>,
+}
+
+impl Reader<'_> {
+    fn take(
+        &mut self,
+        entry: &Entry<'_>,
+        wanted: &str,
+        parent: Option<&str>,
+        container: bool,
+        list: &mut TaskList,
+    ) -> String {
+        let line = self.lines.line_at(entry.start);
+        let id = self.ids.take(wanted, line, list);
+        let word = entry.word("status").unwrap_or_else(|| "pending".to_owned());
+        let status = status_of(&word);
+        if status.is_none() {
+            list.warn(line, format!("task `{id}` has the unknown status `{word}`: it is held"));
+        }
+        let title = entry.text("title").unwrap_or_else(|| format!("Task {id}"));
+        let status = status.unwrap_or(TaskStatus::Blocked);
+        self.named
+            .push((id.clone(), entry.words(&["dependencies"]).unwrap_or_default()));
+        let section = Section {
+            id: parent.unwrap_or(&id).to_owned(),
+            title: title.clone(),
+        };
+        list.tasks.push(ListTask {
+            has_own_id: true,
+            body: body_of(entry),
+            marks: vec![mark_of(entry, status)],
+            status,
+            container,
+            parent: parent.map(str::to_owned),
+            section: Some(section),
+            priority: entry
+                .word("priority")
+                .and_then(|word| Priority::from_word(&word))
+                .unwrap_or_default(),
+            line,
+            title,
+            id: id.clone(),
+            ..ListTask::default()
+        });
+        id
+    }
+}
+
+/// `1` in a sub-task is its sibling, where there is one.
+fn full_id(of: &str, wanted: String, ids: &HashSet<String>) -> String {
+    let Some((whole, _)) = of.rsplit_once('.') else {
+        return wanted;
+    };
+    let sibling = format!("{whole}.{wanted}");
+    match !wanted.contains('.') && ids.contains(&sibling) {
+        true => sibling,
+        false => wanted,
+    }
+}
+
+/// Cancelled tasks hold nobody, as for Task Master itself.
+fn status_of(word: &str) -> Option<TaskStatus> {
+    match TaskStatus::from_word(word)? {
+        TaskStatus::Cancelled => Some(TaskStatus::Done),
+        other => Some(other),
+    }
+}
+
+fn mark_of(entry: &Entry<'_>, status: TaskStatus) -> Mark {
+    let is_done = status == TaskStatus::Done;
+    match entry.place("status") {
+        Some(span) => Mark {
+            file: 0,
+            span,
+            done: "\"done\"".to_owned(),
+            open: "\"pending\"".to_owned(),
+            is_done,
+        },
+        None => Mark {
+            file: 0,
+            span: entry.start + 1..entry.start + 1,
+            done: "\"status\": \"done\", ".to_owned(),
+            open: String::new(),
+            is_done,
+        },
+    }
+}
+
+fn body_of(entry: &Entry<'_>) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(entry.text("description"));
+    parts.extend(entry.text("details"));
+    if let Some(text) = entry.text("testStrategy") {
+        parts.push(format!("How to test it: {text}"));
+    }
+    parts.join("\n\n")
+}
+
+/// The tasks of a tag: `{TAG: {tasks}}`, or of a file without tags.
+fn tasks_of<'a>(text: &'a str, tag: &str) -> Option<Vec<Entry<'a>>> {
+    let whole = Entry::whole(text)?;
+    if let Some(tasks) = whole.entries("tasks") {
+        return Some(tasks);
+    }
+    let tagged = Entry::of(text, whole.raw(tag)?)?;
+    tagged.entries("tasks")
+}
+
+/// The tags of a file.
+pub fn tags(text: &str) -> Vec<String> {
+    let Some(whole) = Entry::whole(text) else {
+        return Vec::new();
+    };
+    let has_tasks = |name: &str| {
+        let inner = whole.raw(name).and_then(|value| Entry::of(text, value));
+        inner.is_some_and(|inner| inner.entries("tasks").is_some())
+    };
+    let names = whole.names().into_iter().map(|name| name.into_owned());
+    names.filter(|name| has_tasks(name)).collect()
+}
+
+fn no_tasks(text: &str, tag: &str) -> Finding {
+    if let Err(error) = serde_json::from_str::<&RawValue>(text) {
+        return Finding::error(Place::FILE, format!("this is not valid JSON: {error}"));
+    }
+    let message = format!("there is no tag `{tag}` with tasks in it");
+    let tags = tags(text);
+    let hint = match tags.is_empty() {
+        true => "Task Master writes {\"master\": {\"tasks\": […]}}".to_owned(),
+        false => format!("switch with: task-master use-tag {}", tags[0]),
+    };
+    Finding::error(Place::FILE, message).hint(hint)
+}
