@@ -15,8 +15,8 @@ use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};
-use super::lists::ListSource;
 use super::launch::take_agent;
+use super::lists::ListSource;
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;

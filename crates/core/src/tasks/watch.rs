@@ -39,7 +39,10 @@ impl FileWatch {
             // Each task is a file: one that goes is news, too.
             flags |= AddWatchFlags::IN_MOVED_FROM | AddWatchFlags::IN_DELETE;
         }
-        if folders.iter().any(|folder| watching.add(folder, flags).is_none()) {
+        if folders
+            .iter()
+            .any(|folder| watching.add(folder, flags).is_none())
+        {
             watching.close();
         }
         let stop = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).ok()?;
@@ -152,7 +155,9 @@ fn watched(path: &Path) -> Option<(Option<OsString>, Vec<PathBuf>)> {
         return Some((Some(name), vec![path.parent()?.to_owned()]));
     }
     let inside = fs_err::read_dir(path).ok()?.flatten();
-    let inside = inside.map(|entry| entry.path()).filter(|entry| entry.is_dir());
+    let inside = inside
+        .map(|entry| entry.path())
+        .filter(|entry| entry.is_dir());
     let folders = std::iter::once(path.to_owned()).chain(inside.take(16));
     Some((None, folders.collect()))
 }

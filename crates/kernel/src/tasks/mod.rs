@@ -25,4 +25,4 @@ pub use state::{
     BlockedEntry, ByHand, Counted, KeptTree, Landing, MarkedEntry, PlannedTask, ProvenAt,
     ProvenTree, RunningTask, TaskEntry, TasksState, WaveCommit, WorkBase,
 };
-pub use statuses::{StatusText, TaskMarks, landed_text};
+pub use statuses::{FileVersions, StatusText, TaskMarks, landed_list, landed_text};

@@ -63,23 +63,14 @@ pub fn landed_text(
             }
         }
         TaskFile::Roadmap { .. } => roadmap_text(committed, working, marks),
-        TaskFile::List {
-            format,
-            options,
-            tag,
-            ..
-        } => {
-            let context = ListContext {
-                tag: tag.clone(),
-                known: marks.titles.clone(),
-                ..ListContext::default()
-            };
-            let list = ListText {
-                format: *format,
-                options: *options,
-                context,
-            };
-            list.landed(committed, working, marks)
+        TaskFile::List { .. } => {
+            let versions = [FileVersions {
+                path: String::new(),
+                committed: committed.to_owned(),
+                working: working.to_owned(),
+            }];
+            let found = landed_list(file, &versions, None, marks);
+            return found.into_iter().next().unwrap_or(StatusText::Same);
         }
     };
     match landed {
@@ -204,7 +195,44 @@ fn roadmap_text(
     Some((text, tasks))
 }
 
-/// A list of another tool in one file.
+/// A file of a list as it is committed, and as it is in the user's checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileVersions {
+    pub path: String,
+    pub committed: String,
+    pub working: String,
+}
+
+/// As [`landed_text`] for a list of another tool, whose tasks may have a file each; one answer for each
+/// file. `config` is the tool's own.
+pub fn landed_list(
+    source: &TaskFile,
+    files: &[FileVersions],
+    config: Option<String>,
+    marks: &TaskMarks,
+) -> Vec<StatusText> {
+    let TaskFile::List {
+        format,
+        options,
+        tag,
+        ..
+    } = source
+    else {
+        return Vec::new();
+    };
+    let list = ListText {
+        format: *format,
+        options: *options,
+        context: ListContext {
+            tag: tag.clone(),
+            config,
+            known: marks.titles.clone(),
+            ..ListContext::default()
+        },
+    };
+    list.landed(files, marks)
+}
+
 struct ListText {
     format: ListFormat,
     options: ListOptions,
@@ -212,47 +240,65 @@ struct ListText {
 }
 
 impl ListText {
-    fn read(&self, text: &str) -> (TaskList, [ListFile; 1]) {
-        let files = [ListFile {
-            path: String::new(),
-            text: text.to_owned(),
-        }];
-        let list = lists::read(self.format, &files, &self.context, self.options);
-        (list, files)
+    fn read(&self, files: &[ListFile]) -> TaskList {
+        lists::read(self.format, files, &self.context, self.options)
     }
 
-    fn set(&self, text: &str, id: &str, done: bool) -> Option<String> {
-        let (list, files) = self.read(text);
-        let changed = list.set_done(&files, id, done)?;
-        let text = changed.into_iter().next().map(|file| file.text);
-        Some(text.unwrap_or_else(|| files.into_iter().map(|file| file.text).collect()))
-    }
-
-    fn landed(
-        &self,
-        committed: &str,
-        working: &str,
-        marks: &TaskMarks,
-    ) -> Option<(String, Vec<TaskId>)> {
-        let (old, _) = self.read(committed);
-        let (new, _) = self.read(working);
-        let mut one = committed.to_owned();
-        for id in &marks.ours {
-            let (before, now) = (old.task(id)?, new.task(id)?);
-            if before.is_done() != now.is_done() {
-                one = self.set(&one, id, now.is_done())?;
+    fn set(&self, files: &mut [ListFile], id: &str, done: bool) {
+        let changed = self.read(files).set_done(files, id, done);
+        for new in changed.into_iter().flatten() {
+            let old = files.iter_mut().find(|old| old.path == new.path);
+            if let Some(old) = old {
+                *old = new;
             }
         }
-        if one != working {
-            return None;
+    }
+
+    fn landed(&self, files: &[FileVersions], marks: &TaskMarks) -> Vec<StatusText> {
+        let file = |path: &str, text: &str| ListFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let committed = files.iter().map(|of| file(&of.path, &of.committed));
+        let committed: Vec<ListFile> = committed.collect();
+        let working = files.iter().map(|of| file(&of.path, &of.working));
+        let working: Vec<ListFile> = working.collect();
+        let (old, new) = (self.read(&committed), self.read(&working));
+        // With our own marks the committed files are the user's, or somebody changed more.
+        let mut ours = committed.clone();
+        for id in &marks.ours {
+            if let (Some(before), Some(now)) = (old.task(id), new.task(id))
+                && before.is_done() != now.is_done()
+            {
+                self.set(&mut ours, id, now.is_done());
+            }
         }
-        let is_new = |id: &&TaskId| old.task(id).is_some_and(|task| !task.is_done());
-        let tasks: Vec<TaskId> = marks.landed.iter().filter(is_new).cloned().collect();
-        let mut text = committed.to_owned();
+        let is_ours = |at: usize| ours[at] == working[at];
+        let is_new = |id: &&TaskId| {
+            let task = old.task(id).filter(|task| !task.is_done());
+            task.is_some_and(|task| task.marks.iter().all(|mark| is_ours(mark.file)))
+        };
+        let tasks: Vec<&TaskId> = marks.landed.iter().filter(is_new).collect();
+        let mut landed = committed.clone();
         for id in &tasks {
-            text = self.set(&text, id, true)?;
+            self.set(&mut landed, id, true);
         }
-        Some((text, tasks))
+        let marked_in = |at: usize, id: &TaskId| {
+            let task = old.task(id);
+            task.is_some_and(|task| task.marks.iter().any(|mark| mark.file == at))
+        };
+        let answer = |at: usize| match (is_ours(at), landed[at] == committed[at]) {
+            (false, _) => StatusText::LeftAlone(MORE.to_owned()),
+            (true, true) => StatusText::Same,
+            (true, false) => StatusText::New {
+                text: landed[at].text.clone(),
+                tasks: {
+                    let own = tasks.iter().filter(|id| marked_in(at, id));
+                    own.map(|id| (*id).clone()).collect()
+                },
+            },
+        };
+        (0..files.len()).map(answer).collect()
     }
 }
 

@@ -122,7 +122,12 @@ fn story(at: usize, file: &ListFile, id: String) -> ListTask {
     let epic = id.split('-').next().unwrap_or(&id).to_owned();
     let mut marks = Vec::new();
     if let Some(field) = front.get("status") {
-        marks.push(status_mark(at, field.span.clone(), field.text(), "in-review"));
+        marks.push(status_mark(
+            at,
+            field.span.clone(),
+            field.text(),
+            "in-review",
+        ));
     } else if let Some((span, word)) = status_line(&file.text) {
         marks.push(status_mark(at, span, &word, "review"));
     }
@@ -131,12 +136,18 @@ fn story(at: usize, file: &ListFile, id: String) -> ListTask {
         above.into_iter().any(|text| text.starts_with("Tasks"))
     };
     for item in doc.items.iter().filter(|item| in_tasks(item)) {
-        marks.extend(item.marks().into_iter().map(|mark| Mark { file: at, ..mark }));
+        marks.extend(
+            item.marks()
+                .into_iter()
+                .map(|mark| Mark { file: at, ..mark }),
+        );
     }
     ListTask {
         has_own_id: true,
         title: title.unwrap_or_else(|| id.clone()),
-        body: file.text[front.end.min(file.text.len())..].trim().to_owned(),
+        body: file.text[front.end.min(file.text.len())..]
+            .trim()
+            .to_owned(),
         gates: verification(&doc),
         section: Some(Section {
             title: format!("Epic {epic}"),
@@ -162,7 +173,9 @@ fn status_mark(file: usize, span: std::ops::Range<usize>, word: &str, done: &str
 /// `Status: ready-for-dev` in a line of its own.
 fn status_line(text: &str) -> Option<(std::ops::Range<usize>, String)> {
     let all = lines(text, &mut Vec::new());
-    let plain = all.iter().filter(|line| line.kind == LineKind::Plain && check_box(line).is_none());
+    let plain = all
+        .iter()
+        .filter(|line| line.kind == LineKind::Plain && check_box(line).is_none());
     let mut found = plain.filter_map(|line| {
         let value = line.text.strip_prefix("Status:")?;
         let word = value.trim();

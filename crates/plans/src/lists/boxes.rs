@@ -333,7 +333,9 @@ mod tests {
             assert!(again.is_done(), "{ticked}");
             assert_eq!(again.text, rest, "{ticked}");
         }
-        for text in ["- [a](b)", "- [ab] c", "[ ] a", "- a [x]", "- [", "- [a][b]"] {
+        for text in [
+            "- [a](b)", "- [ab] c", "[ ] a", "- a [x]", "- [", "- [a][b]",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
         assert!(read("- [ ]* a").unwrap().starred);

@@ -69,14 +69,18 @@ fn add(section: &mut ListTask, task: &ListTask) {
         section.human.clone_from(&task.human);
     }
     if task.is_done() {
-        section.body.push_str(&format!("- {} {} (done)\n", task.id, task.title));
+        section
+            .body
+            .push_str(&format!("- {} {} (done)\n", task.id, task.title));
         return;
     }
     section.status = match task.status {
         TaskStatus::InProgress => TaskStatus::Pending,
         other => other,
     };
-    section.body.push_str(&format!("- {} {}\n", task.id, task.title));
+    section
+        .body
+        .push_str(&format!("- {} {}\n", task.id, task.title));
     for line in task.body.lines() {
         section.body.push_str(&format!("  {line}\n"));
     }

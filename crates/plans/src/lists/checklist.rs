@@ -56,7 +56,9 @@ const NO_TASKS: [&str; 17] = [
 ];
 
 fn holds_no_tasks(heading: &Heading<'_>) -> bool {
-    let plain = heading.text.trim_start_matches(|c: char| !c.is_alphabetic());
+    let plain = heading
+        .text
+        .trim_start_matches(|c: char| !c.is_alphabetic());
     let plain = plain.to_lowercase();
     NO_TASKS.iter().any(|word| {
         let rest = plain.strip_prefix(word);

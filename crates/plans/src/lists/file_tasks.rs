@@ -77,7 +77,11 @@ impl Words {
     fn status(&self, word: &str) -> TaskStatus {
         let word = word.trim().to_lowercase();
         let first = word.split([' ', '(', '—']).next().unwrap_or(&word);
-        if self.all_done.iter().any(|done| *done == word || done == first) {
+        if self
+            .all_done
+            .iter()
+            .any(|done| *done == word || done == first)
+        {
             return TaskStatus::Done;
         }
         match word.as_str() {
@@ -103,10 +107,17 @@ fn read_file(
         ListFormat::Ccpm => stem(&file.path),
         _ => front.text("id").map(str::to_owned),
     }?;
-    let field = |name: &str| front.get(name).cloned().or_else(|| lines.get(name).cloned());
+    let field = |name: &str| {
+        front
+            .get(name)
+            .cloned()
+            .or_else(|| lines.get(name).cloned())
+    };
     let status = field("status");
     let word = status.as_ref().map_or("", |field| field.text()).to_owned();
-    let body = file.text[front.end.min(file.text.len())..].trim().to_owned();
+    let body = file.text[front.end.min(file.text.len())..]
+        .trim()
+        .to_owned();
     let title = front.text("title").or_else(|| front.text("name"));
     let title = title.map(str::to_owned).or_else(|| first_heading(&body));
     let in_done_folder = format == ListFormat::Backlog && file.path.starts_with("completed/");
@@ -119,7 +130,10 @@ fn read_file(
         true => "resolved",
         false => &words.done,
     };
-    let mut marks: Vec<Mark> = status.iter().map(|field| mark(at, field, words, done)).collect();
+    let mut marks: Vec<Mark> = status
+        .iter()
+        .map(|field| mark(at, field, words, done))
+        .collect();
     marks.extend(criteria(format, at, &file.text));
     let depends = ["dependencies", "depends_on", "deps", "blocked by"];
     let depends = depends.iter().find_map(|name| field(name));
@@ -163,7 +177,10 @@ fn criteria(format: ListFormat, file: usize, text: &str) -> Vec<Mark> {
         ListFormat::Tickets => true,
         _ => false,
     };
-    boxes.filter(|found| is_ticked(found.text)).map(|found| found.mark(file)).collect()
+    boxes
+        .filter(|found| is_ticked(found.text))
+        .map(|found| found.mark(file))
+        .collect()
 }
 
 fn human_of(word: &str, body: &str) -> Option<String> {
@@ -226,7 +243,9 @@ struct HeadLines {
 impl HeadLines {
     fn read(text: &str) -> Self {
         let all = lines(text, &mut Vec::new());
-        let plain = all.iter().filter(|line| line.heading().is_none() && check_box(line).is_none());
+        let plain = all
+            .iter()
+            .filter(|line| line.heading().is_none() && check_box(line).is_none());
         let fields = plain.filter_map(|line| {
             let bare = line.text.trim_start_matches('*');
             let (key, value) = bare.split_once(':')?;
@@ -257,8 +276,14 @@ impl HeadLines {
 /// Ids are compared without case and leading zeros. A task with parts is done after them.
 fn resolve(list: &mut TaskList, rows: Vec<Row>) {
     let key = |id: &str| {
-        let (letters, digits) = id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));
-        format!("{}{}", letters.to_lowercase(), digits.trim_start_matches('0')).to_lowercase()
+        let (letters, digits) =
+            id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));
+        format!(
+            "{}{}",
+            letters.to_lowercase(),
+            digits.trim_start_matches('0')
+        )
+        .to_lowercase()
     };
     let known: HashMap<String, String> = {
         let all = list.tasks.iter();
@@ -285,8 +310,9 @@ fn resolve(list: &mut TaskList, rows: Vec<Row>) {
         let Some(at) = list.tasks.iter().position(|task| task.id == id) else {
             continue;
         };
-        let (found, unknown): (Vec<String>, Vec<String>) =
-            on.into_iter().partition(|on| known.values().any(|id| id == on));
+        let (found, unknown): (Vec<String>, Vec<String>) = on
+            .into_iter()
+            .partition(|on| known.values().any(|id| id == on));
         let task = &mut list.tasks[at];
         for on in found.into_iter().filter(|on| *on != id) {
             if !task.depends.contains(&on) {

@@ -104,7 +104,12 @@ impl ListFormat {
 pub fn name_of(path: &str) -> String {
     let mut parts = path.rsplit('/').filter(|part| !part.is_empty());
     let general = [
-        "tasks", "plan", "todo", "prd", "issues", "specs", "changes", "sprint-status",
+        "tasks",
+        "plan",
+        "issues",
+        "specs",
+        "changes",
+        "sprint-status",
     ];
     let first = parts.next().unwrap_or("tasks");
     let stem = first.rsplit_once('.').map_or(first, |(stem, _)| stem);

@@ -78,7 +78,10 @@ impl FrontMatter {
         let lead = value.len() - value.trim_start().len();
         let quote = usize::from(bare.len() < inner.trim().len());
         let start = row.start + key.len() + 1 + lead + quote;
-        let values = match bare.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+        let values = match bare
+            .strip_prefix('[')
+            .and_then(|list| list.strip_suffix(']'))
+        {
             Some(list) => entries(list),
             None if bare.is_empty() => Vec::new(),
             None => vec![bare.to_owned()],
@@ -92,16 +95,22 @@ impl FrontMatter {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Field> {
-        let found = self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        let found = self
+            .fields
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, field)| field)
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.get(name).map(Field::text).filter(|text| !text.is_empty())
+        self.get(name)
+            .map(Field::text)
+            .filter(|text| !text.is_empty())
     }
 
     pub(super) fn list(&self, name: &str) -> Vec<String> {
-        self.get(name).map_or_else(Vec::new, |field| field.values.clone())
+        self.get(name)
+            .map_or_else(Vec::new, |field| field.values.clone())
     }
 }
 
@@ -113,15 +122,18 @@ struct Row<'a> {
 
 fn rows(text: &str, start: usize) -> impl Iterator<Item = Row<'_>> {
     let mut at = start;
-    text[start..].split_inclusive('\n').zip(1..).map(move |(line, number)| {
-        let start = at;
-        at += line.len();
-        Row {
-            number,
-            start,
-            text: line.trim_end_matches(['\n', '\r']),
-        }
-    })
+    text[start..]
+        .split_inclusive('\n')
+        .zip(1..)
+        .map(move |(line, number)| {
+            let start = at;
+            at += line.len();
+            Row {
+                number,
+                start,
+                text: line.trim_end_matches(['\n', '\r']),
+            }
+        })
 }
 
 fn entries(list: &str) -> Vec<String> {
@@ -133,7 +145,9 @@ fn entries(list: &str) -> Vec<String> {
 fn unquoted(text: &str) -> &str {
     let text = text.trim();
     for quote in ['"', '\''] {
-        let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+        let inner = text
+            .strip_prefix(quote)
+            .and_then(|rest| rest.strip_suffix(quote));
         if let Some(inner) = inner {
             return inner;
         }

@@ -15,7 +15,8 @@ pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
     }
     let titles: HashMap<&str, &str> = {
         let all = known.iter();
-        all.map(|(id, title)| (id.as_str(), title.as_str())).collect()
+        all.map(|(id, title)| (id.as_str(), title.as_str()))
+            .collect()
     };
     let mut by_title: HashMap<&str, VecDeque<&str>> = HashMap::new();
     for (id, title) in known {
@@ -25,12 +26,17 @@ pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
     let mut taken: HashSet<String> = HashSet::new();
     let mut new_ids: Vec<Option<String>> = vec![None; list.tasks.len()];
     for (at, task) in list.tasks.iter().enumerate() {
-        if titles.get(task.id.as_str()) == Some(&task.title.as_str()) {
+        if task.has_own_id && titles.get(task.id.as_str()) == Some(&task.title.as_str()) {
             new_ids[at] = Some(task.id.clone());
             taken.insert(task.id.clone());
         }
     }
-    for (at, task) in list.tasks.iter().enumerate().filter(|(_, task)| !task.has_own_id) {
+    for (at, task) in list
+        .tasks
+        .iter()
+        .enumerate()
+        .filter(|(_, task)| !task.has_own_id)
+    {
         if new_ids[at].is_some() {
             continue;
         }

@@ -82,14 +82,19 @@ impl<'a> Entry<'a> {
     /// All names of its values.
     pub(super) fn names(&self) -> Vec<Cow<'a, str>> {
         let all = self.members.0.iter();
-        all.map(|(key, _)| crate::scud::json_span::string(key)).collect()
+        all.map(|(key, _)| crate::scud::json_span::string(key))
+            .collect()
     }
 }
 
 /// The objects of a value that is a list; other things in it are passed over.
 pub(super) fn entries<'a>(text: &'a str, list: &'a RawValue) -> Option<Vec<Entry<'a>>> {
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
-    Some(list.into_iter().filter_map(|value| Entry::of(text, value)).collect())
+    Some(
+        list.into_iter()
+            .filter_map(|value| Entry::of(text, value))
+            .collect(),
+    )
 }
 
 fn plain(value: &Value) -> Option<String> {

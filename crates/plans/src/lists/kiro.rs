@@ -44,7 +44,9 @@ pub(super) fn read(text: &str) -> TaskList {
         None => order_by_file(&mut list, &rows),
     }
     let named = list.tasks.iter().zip(rows);
-    let named = named.map(|(task, row)| (task.id.clone(), row.named)).collect();
+    let named = named
+        .map(|(task, row)| (task.id.clone(), row.named))
+        .collect();
     add_named(&mut list, named);
     list
 }
@@ -66,7 +68,9 @@ pub(super) fn name(text: &str) -> Option<(String, &str)> {
 /// `(P)` directly behind the number, or at the end.
 fn take_parallel(title: &mut String) -> bool {
     let bare = title.trim();
-    let rest = bare.strip_prefix("(P)").or_else(|| bare.strip_suffix("(P)"));
+    let rest = bare
+        .strip_prefix("(P)")
+        .or_else(|| bare.strip_suffix("(P)"));
     match rest.map(|rest| rest.trim().to_owned()) {
         Some(rest) => {
             *title = rest;
@@ -82,7 +86,10 @@ fn listed(body: &str, word: &str) -> Vec<String> {
     for line in body.lines() {
         let line = line.trim().trim_start_matches(['-', '*', ' ']).trim();
         let inner = line.trim_matches('_');
-        let Some(list) = inner.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) else {
+        let Some(list) = inner
+            .strip_prefix(word)
+            .and_then(|rest| rest.strip_prefix(':'))
+        else {
             continue;
         };
         let ids = list.split([',', ' ', ';']).map(str::trim);
@@ -107,6 +114,7 @@ fn set_parents(list: &mut TaskList) {
             id: list.tasks[parent].id.clone(),
             title: list.tasks[parent].title.clone(),
         };
+        list.tasks[at].optional |= list.tasks[parent].optional;
         // A parent whose parts may all be left out is work itself.
         list.tasks[parent].container |= !list.tasks[at].optional;
         let parent = list.tasks[parent].id.clone();
@@ -149,7 +157,10 @@ fn parent_of(id: &str, places: &HashMap<String, usize>) -> Option<usize> {
 /// The waves under `## Task Dependency Graph`, where they are JSON.
 fn waves(doc: &Document<'_>) -> Option<Vec<Vec<String>>> {
     let is_graph = |text: &str| text.eq_ignore_ascii_case("task dependency graph");
-    let at = doc.headings.iter().position(|heading| is_graph(heading.text))?;
+    let at = doc
+        .headings
+        .iter()
+        .position(|heading| is_graph(heading.text))?;
     let from = doc.headings[at].line;
     let to = doc.headings.get(at + 1).map_or(u32::MAX, |next| next.line);
     let code = doc.lines.iter().filter(|line| line.kind == LineKind::Code);
@@ -206,7 +217,10 @@ fn order_by_waves(list: &mut TaskList, waves: &[Vec<String>]) {
         }
     }
     for id in unknown {
-        list.warn(0, format!("the dependency graph names `{id}`, which is not in the list"));
+        list.warn(
+            0,
+            format!("the dependency graph names `{id}`, which is not in the list"),
+        );
     }
     order_the_rest(list, &placed);
 }
@@ -230,7 +244,11 @@ fn order_the_rest(list: &mut TaskList, placed: &HashSet<String>) {
 /// The tasks that a number stands for: itself, or the parts of a parent.
 fn leaves_of(list: &TaskList, id: &str) -> Vec<usize> {
     let is_part = |task: &ListTask| {
-        task.id == id || task.id.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'))
+        task.id == id
+            || task
+                .id
+                .strip_prefix(id)
+                .is_some_and(|rest| rest.starts_with('.'))
     };
     let all = list.tasks.iter().enumerate();
     all.filter(|(_, task)| !task.container && is_part(task))
@@ -301,4 +319,3 @@ fn requirement_number(heading: &str) -> Option<String> {
     let length = number_length(rest)?;
     Some(rest[..length].to_owned())
 }
-

@@ -74,7 +74,10 @@ pub(super) fn note_marks(doc: &Document<'_>, list: &mut TaskList) {
         let mark = item.checkbox.mark;
         if !matches!(mark, ' ' | 'x' | 'X') {
             let line = item.checkbox.line;
-            list.note(line, format!("the box says [{mark}]: it is read as not done"));
+            list.note(
+                line,
+                format!("the box says [{mark}]: it is read as not done"),
+            );
         }
     }
 }

@@ -41,9 +41,7 @@ mod ticks;
 pub use format::{ListFormat, name_of};
 pub use identity::KnownTask;
 pub use kiro::criteria;
-pub use model::{
-    By, LeftOut, ListFile, ListGate, ListOptions, ListTask, Mark, Section, TaskList,
-};
+pub use model::{By, LeftOut, ListFile, ListGate, ListOptions, ListTask, Mark, Section, TaskList};
 pub use plan::ledger_done;
 pub use recognize::{Recognized, by_content, by_place};
 pub use spec_kit::story_section;

@@ -88,7 +88,10 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> Option<usize> {
-        let digits = text.strip_prefix('T')?.bytes().take_while(u8::is_ascii_digit);
+        let digits = text
+            .strip_prefix('T')?
+            .bytes()
+            .take_while(u8::is_ascii_digit);
         let digits = digits.count();
         (digits >= 3).then_some(digits + 1)
     }
@@ -97,11 +100,17 @@ mod tests {
     fn ids_are_read_directly_behind_the_words() {
         for (text, expected) in [
             ("Writer (depends on T012, T013)", vec!["T012", "T013"]),
-            ("x, requires T001 and T002 & T003", vec!["T001", "T002", "T003"]),
+            (
+                "x, requires T001 and T002 & T003",
+                vec!["T001", "T002", "T003"],
+            ),
             ("**Dependency**: Requires T067.", vec!["T067"]),
             ("blocked by: T001/T002", vec!["T001", "T002"]),
             ("after T034–T037", vec!["T034", "T035", "T036", "T037"]),
-            ("depends on T034-T036, T040", vec!["T034", "T035", "T036", "T040"]),
+            (
+                "depends on T034-T036, T040",
+                vec!["T034", "T035", "T036", "T040"],
+            ),
             ("depends on the work in T001", vec![]),
             ("thereafter T001", vec![]),
             ("see T001", vec![]),

@@ -36,7 +36,8 @@ pub(super) fn name(text: &str) -> Option<(String, &str)> {
     let length = number_length(bare)?;
     let rest = bare[length..].trim_start_matches(['*', '_', '`', ':', '.', ')']);
     let is_name = rest.is_empty() || rest.starts_with([' ', '\t', '(']);
-    let is_name = is_name && (bare[..length].contains('.') || bare[length..].starts_with(['.', ')']));
+    let is_name =
+        is_name && (bare[..length].contains('.') || bare[length..].starts_with(['.', ')']));
     is_name.then(|| (bare[..length].to_owned(), rest.trim_start()))
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::model::TaskList;
+use super::model::{ListOptions, TaskList};
+use crate::graph::Problem;
 
 /// What the next task waits for, while a file is read from top to bottom.
 ///
@@ -96,7 +97,9 @@ pub(super) fn add_named(list: &mut TaskList, named: Vec<(String, Vec<String>)>) 
                 let line = list.tasks[at].line;
                 list.warn(
                     line,
-                    format!("task `{id}` depends on `{wanted}`, which is not in the list: it is held"),
+                    format!(
+                        "task `{id}` depends on `{wanted}`, which is not in the list: it is held"
+                    ),
                 );
                 list.tasks[at].unknown.push(wanted);
                 continue;
@@ -124,7 +127,9 @@ fn forward(list: &mut TaskList, at: usize, wanted: &str) {
     let (id, line) = (list.tasks[at].id.clone(), list.tasks[at].line);
     list.warn(
         line,
-        format!("task `{id}` depends on `{wanted}`, which stands further down: it is done after it"),
+        format!(
+            "task `{id}` depends on `{wanted}`, which stands further down: it is done after it"
+        ),
     );
     let before = list.tasks[at].depends.clone();
     let end = positions(list).get(wanted).copied().unwrap_or(at);
@@ -167,13 +172,49 @@ pub(super) fn break_cycles(list: &mut TaskList) {
         }
     }
     for (at, on) in cut {
-        let task = &mut list.tasks[at];
-        task.depends.retain(|other| *other != on);
-        let (id, line) = (task.id.clone(), task.line);
-        list.warn(
-            line,
-            format!("task `{id}` and `{on}` depend on each other: `{id}` does not wait for `{on}`"),
-        );
+        cut_edge(list, at, &on);
+    }
+    if list.tasks.iter().any(|task| task.container) {
+        break_group_cycles(list);
+    }
+}
+
+fn cut_edge(list: &mut TaskList, at: usize, on: &str) {
+    let task = &mut list.tasks[at];
+    task.depends.retain(|other| other != on);
+    let (id, line) = (task.id.clone(), task.line);
+    list.warn(
+        line,
+        format!("task `{id}` and `{on}` depend on each other: `{id}` does not wait for `{on}`"),
+    );
+}
+
+/// Circles that go through a task and its parts, which only the graph sees.
+fn break_group_cycles(list: &mut TaskList) {
+    let options = ListOptions {
+        optional: true,
+        ..ListOptions::default()
+    };
+    for _ in 0..list.tasks.len() {
+        let problems = list.graph(options).check();
+        let path = problems.into_iter().find_map(|problem| match problem {
+            Problem::Cycle { path, .. } => Some(path),
+            _ => None,
+        });
+        let Some(path) = path else {
+            return;
+        };
+        let places = positions(list);
+        let edge = path.iter().find_map(|id| {
+            let at = places.get(&**id).copied()?;
+            let depends = list.tasks[at].depends.iter();
+            let mut inside = depends.filter(|on| path.iter().any(|id| **id == ***on));
+            inside.next().map(|on| (at, on.clone()))
+        });
+        let Some((at, on)) = edge else {
+            return;
+        };
+        cut_edge(list, at, &on);
     }
 }
 

@@ -15,7 +15,13 @@ use descartes_text::finding::{Finding, Place};
 
 /// Names of the list in an object.
 const LISTS: [&str; 4] = ["userStories", "stories", "features", "tasks"];
-const DEPENDS: [&str; 5] = ["dependsOn", "depends_on", "dependencies", "blockedBy", "blocked_by"];
+const DEPENDS: [&str; 5] = [
+    "dependsOn",
+    "depends_on",
+    "dependencies",
+    "blockedBy",
+    "blocked_by",
+];
 /// Fields that hold commands, and nothing else.
 const COMMANDS: [&str; 5] = [
     "verifyCommands",
@@ -37,7 +43,8 @@ pub(super) fn read(text: &str) -> TaskList {
     for (at, story) in found.iter().enumerate() {
         let line = lines.line_at(story.start);
         let title = title_of(story).unwrap_or_else(|| format!("Story {}", at + 1));
-        let (Some(Value::Bool(passes)), Some(span)) = (story.value("passes"), story.place("passes"))
+        let (Some(Value::Bool(passes)), Some(span)) =
+            (story.value("passes"), story.place("passes"))
         else {
             list.leave_out(line, &title, "it has no `passes` that is true or false");
             continue;
@@ -96,7 +103,9 @@ fn not_a_list(text: &str) -> Finding {
     let keys = Entry::whole(text).map(|whole| whole.names().join(", "));
     let message = match (serde_json::from_str::<&RawValue>(text), keys) {
         (Err(error), _) => format!("this is not valid JSON: {error}"),
-        (_, Some(keys)) => format!("there is no list of stories with `passes`; its keys are: {keys}"),
+        (_, Some(keys)) => {
+            format!("there is no list of stories with `passes`; its keys are: {keys}")
+        }
         _ => "there is no list of stories with `passes`".to_owned(),
     };
     Finding::error(Place::FILE, message)
@@ -138,7 +147,10 @@ fn priority_of(story: &Entry<'_>) -> Option<f64> {
 /// Dependencies where the file has any; else one after the other by priority, those of one priority
 /// together; else one after the other.
 fn set_order(list: &mut TaskList, rows: Vec<Row>) {
-    if rows.iter().any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty())) {
+    if rows
+        .iter()
+        .any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty()))
+    {
         let ids: HashSet<String> = list.tasks.iter().map(|task| task.id.clone()).collect();
         let mut named = Vec::new();
         for (task, row) in list.tasks.iter().zip(rows) {
@@ -181,6 +193,11 @@ fn introduce(text: &str, list: &mut TaskList) {
     list.introduction = parts.join("\n\n");
     if let Some(branch) = whole.text("branchName") {
         let line = 1;
-        list.note(line, format!("the file names the branch `{branch}`; work lands on the branch that is checked out"));
+        list.note(
+            line,
+            format!(
+                "the file names the branch `{branch}`; work lands on the branch that is checked out"
+            ),
+        );
     }
 }

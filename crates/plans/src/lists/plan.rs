@@ -33,7 +33,10 @@ pub(super) fn read(text: &str, done: &[String]) -> TaskList {
         if task.marks.is_empty() {
             list.warn(
                 task.line,
-                format!("task `{}` has no box: that it is done is known to this run alone", task.id),
+                format!(
+                    "task `{}` has no box: that it is done is known to this run alone",
+                    task.id
+                ),
             );
         }
         list.tasks.push(task);
@@ -121,10 +124,14 @@ fn validation_commands(doc: &Document<'_>) -> Vec<ListGate> {
             inside = heading.eq_ignore_ascii_case("validation commands");
         } else if inside {
             let command = line.text.split('`').nth(1).map(str::trim);
-            gates.extend(command.filter(|command| !command.is_empty()).map(|command| ListGate {
-                command: command.to_owned(),
-                from: format!("`Validation Commands`, line {}", line.number),
-            }));
+            gates.extend(
+                command
+                    .filter(|command| !command.is_empty())
+                    .map(|command| ListGate {
+                        command: command.to_owned(),
+                        from: format!("`Validation Commands`, line {}", line.number),
+                    }),
+            );
         }
     }
     gates
@@ -135,11 +142,15 @@ fn propose_gates(list: &mut TaskList) {
     let mut notes = Vec::new();
     for task in &list.tasks {
         let lines: Vec<&str> = task.body.lines().map(str::trim).collect();
-        let passes = lines.windows(2).rev().find(|pair| {
-            pair[0].starts_with("Run:") && pair[1].starts_with("Expected: PASS")
-        });
+        let passes = lines
+            .windows(2)
+            .rev()
+            .find(|pair| pair[0].starts_with("Run:") && pair[1].starts_with("Expected: PASS"));
         if let Some(command) = passes.and_then(|pair| pair[0].split('`').nth(1)) {
-            notes.push((task.line, format!("it can be checked with --verify '{command}'")));
+            notes.push((
+                task.line,
+                format!("it can be checked with --verify '{command}'"),
+            ));
         }
     }
     for (line, text) in notes {

@@ -21,14 +21,21 @@ pub fn by_place(path: &str) -> Option<ListFormat> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let (name, folders) = parts.split_last()?;
     let ends = |wanted: &[&str]| folders.ends_with(wanted);
-    let above = |at: usize| folders.len().checked_sub(at).map_or(&folders[..0], |end| &folders[..end]);
+    let above = |at: usize| {
+        folders
+            .len()
+            .checked_sub(at)
+            .map_or(&folders[..0], |end| &folders[..end])
+    };
     match *name {
         "tasks.md" if above(1).ends_with(&["openspec", "changes"]) => Some(ListFormat::OpenSpec),
         "tasks.md" if above(1).ends_with(&[".kiro", "specs"]) => Some(ListFormat::Kiro),
         "tasks.json" if ends(&[".taskmaster", "tasks"]) => Some(ListFormat::TaskMaster),
         "sprint-status.yaml" | "sprint-status.yml" => Some(ListFormat::Bmad),
         name if name.ends_with(".md") && ends(&["backlog", "tasks"]) => Some(ListFormat::Backlog),
-        name if name.ends_with(".md") && folders.last() == Some(&".tickets") => Some(ListFormat::Tk),
+        name if name.ends_with(".md") && folders.last() == Some(&".tickets") => {
+            Some(ListFormat::Tk)
+        }
         _ => None,
     }
 }

@@ -23,8 +23,12 @@ impl TaskList {
     pub fn held_reason(task: &ListTask) -> Option<String> {
         match (&task.human, task.unknown.first()) {
             _ if task.is_done() || task.container => None,
-            (Some(reason), _) => Some(format!("it is for a person: {reason} (--skip-human passes over it)")),
-            (None, Some(unknown)) => Some(format!("it depends on `{unknown}`, which is not in the list")),
+            (Some(reason), _) => Some(format!(
+                "it is for a person: {reason} (--skip-human passes over it)"
+            )),
+            (None, Some(unknown)) => Some(format!(
+                "it depends on `{unknown}`, which is not in the list"
+            )),
             _ => None,
         }
     }
@@ -47,7 +51,11 @@ impl TaskList {
         let graph = self.graph(options);
         let mut findings = self.findings.clone();
         findings.extend(graph.check().iter().map(|problem| problem.finding(&graph)));
-        for task in self.tasks.iter().filter(|task| Self::passed_over(task, options).is_none()) {
+        for task in self
+            .tasks
+            .iter()
+            .filter(|task| Self::passed_over(task, options).is_none())
+        {
             if let Some(reason) = task.human.as_ref().and_then(|_| Self::held_reason(task)) {
                 let message = format!("task `{}` is held: {reason}", task.id);
                 findings.push(Finding::warning(Place::line(task.line), message));
@@ -74,7 +82,10 @@ fn node(task: &ListTask, passed: &HashMap<&str, &ListTask>) -> TaskNode {
     };
     node.place = Place::line(task.line);
     node.priority = task.priority;
-    node.parent = task.parent.as_deref().map(Into::into);
+    let parent = task.parent.as_deref();
+    node.parent = parent
+        .filter(|parent| !passed.contains_key(parent))
+        .map(Into::into);
     let mut depends: Vec<&str> = Vec::new();
     let mut open: Vec<&str> = task.depends.iter().rev().map(String::as_str).collect();
     let mut steps = 0;

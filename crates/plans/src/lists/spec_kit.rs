@@ -113,7 +113,9 @@ fn is_story(rows: &[Row]) -> bool {
 }
 
 fn is_story_at(rows: &[Row], phases: &[std::ops::Range<usize>], at: usize) -> bool {
-    phases.get(at).is_some_and(|phase| is_story(&rows[phase.clone()]))
+    phases
+        .get(at)
+        .is_some_and(|phase| is_story(&rows[phase.clone()]))
 }
 
 /// Runs of rows in one phase.
@@ -138,7 +140,10 @@ pub(super) fn name(text: &str) -> Option<(String, &str)> {
 
 /// The length of an id at the start of a text: `T`, three digits or more, perhaps a letter.
 pub(super) fn id_length(text: &str) -> Option<usize> {
-    let digits = text.strip_prefix('T')?.bytes().take_while(u8::is_ascii_digit);
+    let digits = text
+        .strip_prefix('T')?
+        .bytes()
+        .take_while(u8::is_ascii_digit);
     let digits = digits.count();
     let rest = &text[1 + digits..];
     let letter = usize::from(rest.starts_with(|c: char| c.is_ascii_lowercase()));
@@ -181,7 +186,9 @@ fn label(text: &str) -> Option<(&str, &str)> {
     let (label, behind) = bare.strip_prefix('[')?.split_once(']')?;
     let is_label = !label.is_empty()
         && label.len() <= 16
-        && label.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
+        && label
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-');
     is_label.then(|| (label, behind.trim_start_matches('`').trim_start()))
 }
 
@@ -200,12 +207,19 @@ pub fn story_section(spec: &str, story: &str) -> Option<String> {
         text.strip_prefix(&wanted)
             .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let at = doc.headings.iter().position(|heading| starts(heading.text))?;
+    let at = doc
+        .headings
+        .iter()
+        .position(|heading| starts(heading.text))?;
     let from = doc.headings[at];
-    let to = doc.headings[at + 1..].iter().find(|next| next.level <= from.level);
+    let to = doc.headings[at + 1..]
+        .iter()
+        .find(|next| next.level <= from.level);
     let to = to.map_or(u32::MAX, |next| next.line);
-    let lines = doc.lines.iter().filter(|line| line.number >= from.line && line.number < to);
+    let lines = doc
+        .lines
+        .iter()
+        .filter(|line| line.number >= from.line && line.number < to);
     let lines: Vec<&str> = lines.map(|line| line.text).collect();
     Some(lines.join("\n").trim().to_owned())
 }
-

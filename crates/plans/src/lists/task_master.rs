@@ -72,12 +72,17 @@ impl Reader<'_> {
         let word = entry.word("status").unwrap_or_else(|| "pending".to_owned());
         let status = status_of(&word);
         if status.is_none() {
-            list.warn(line, format!("task `{id}` has the unknown status `{word}`: it is held"));
+            list.warn(
+                line,
+                format!("task `{id}` has the unknown status `{word}`: it is held"),
+            );
         }
         let title = entry.text("title").unwrap_or_else(|| format!("Task {id}"));
         let status = status.unwrap_or(TaskStatus::Blocked);
-        self.named
-            .push((id.clone(), entry.words(&["dependencies"]).unwrap_or_default()));
+        self.named.push((
+            id.clone(),
+            entry.words(&["dependencies"]).unwrap_or_default(),
+        ));
         let section = Section {
             id: parent.unwrap_or(&id).to_owned(),
             title: title.clone(),

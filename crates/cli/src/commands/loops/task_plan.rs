@@ -34,7 +34,9 @@ pub fn run(config: &IterativeLoopConfig, dir: &Path, printer: &Printer) -> Resul
 
 fn attempts(tasks: &TasksConfig) -> String {
     match &tasks.source {
-        TaskFile::Scud { .. } | TaskFile::List { .. } => format!("{} for each task", tasks.max_iterations_per_task),
+        TaskFile::Scud { .. } | TaskFile::List { .. } => {
+            format!("{} for each task", tasks.max_iterations_per_task)
+        }
         TaskFile::Roadmap { defaults, .. } => format!(
             "{} for a looping task, 1 plus its retries for any other, unless the task sets its own",
             defaults.iterations

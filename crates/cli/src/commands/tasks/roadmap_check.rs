@@ -37,7 +37,11 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
     // A folder was named: what is wrong stands in its file.
     let shown = match *found.path() == path {
         true => args.file.clone(),
-        false => found.path().strip_prefix(&ctx.here).unwrap_or(found.path()).to_owned(),
+        false => found
+            .path()
+            .strip_prefix(&ctx.here)
+            .unwrap_or(found.path())
+            .to_owned(),
     };
     let checked = match found {
         TaskFile::List {
@@ -95,7 +99,10 @@ impl Checked {
         });
         let gates = read.tasks.iter().flat_map(|task| {
             let from = format!("`check:` of task {}", task.id);
-            task.keys.check.iter().map(move |gate| (gate.clone(), from.clone()))
+            task.keys
+                .check
+                .iter()
+                .map(move |gate| (gate.clone(), from.clone()))
         });
         Self {
             format: "roadmap",
@@ -128,7 +135,8 @@ impl Checked {
             .map(|left| json!({"line": left.line, "text": left.text, "why": left.why}));
         let mut gates: Vec<(String, String)> = {
             let all = list.gates.iter();
-            all.map(|gate| (gate.command.clone(), gate.from.clone())).collect()
+            all.map(|gate| (gate.command.clone(), gate.from.clone()))
+                .collect()
         };
         for task in &list.tasks {
             let own = task.gates.iter();
@@ -155,17 +163,26 @@ impl Checked {
             return Vec::new();
         };
         let ids = |wave: &Vec<u32>| {
-            let ids = wave.iter().map(|task| plan.graph().node(*task).id.to_string());
+            let ids = wave
+                .iter()
+                .map(|task| plan.graph().node(*task).id.to_string());
             ids.collect()
         };
-        plan.waves().iter().map(|wave| ids(&wave.to_vec())).collect()
+        plan.waves()
+            .iter()
+            .map(|wave| ids(&wave.to_vec()))
+            .collect()
     }
 
     fn json(&self, file: &Path) -> Value {
         let files = self.spec_files.iter();
-        let files: Vec<Value> = files.map(|(path, tokens)| json!({"path": path, "tokens": tokens})).collect();
+        let files: Vec<Value> = files
+            .map(|(path, tokens)| json!({"path": path, "tokens": tokens}))
+            .collect();
         let gates = self.gates.iter();
-        let gates: Vec<Value> = gates.map(|(command, from)| json!({"command": command, "from": from})).collect();
+        let gates: Vec<Value> = gates
+            .map(|(command, from)| json!({"command": command, "from": from}))
+            .collect();
         json!({
             "file": encode(file), "format": self.format, "tasks": self.tasks,
             "waves": self.waves(), "left_out": self.left_out, "spec_files": files,
@@ -183,7 +200,8 @@ impl Checked {
         }
         if self.findings.is_empty() {
             let tasks = plural(self.tasks.len() as u64, "task");
-            ctx.printer.line(&format!("{shown}: {tasks}, no problems found"));
+            ctx.printer
+                .line(&format!("{shown}: {tasks}, no problems found"));
         }
     }
 
@@ -218,7 +236,9 @@ impl Checked {
         }
         printer.line(&title("Gates"));
         if self.gates.is_empty() {
-            printer.line("  none in the list: --verify, the config, or what the project's files suggest");
+            printer.line(
+                "  none in the list: --verify, the config, or what the project's files suggest",
+            );
         }
         for (command, from) in &self.gates {
             printer.line(&format!("  {command}  (from {from})"));

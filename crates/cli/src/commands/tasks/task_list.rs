@@ -62,7 +62,10 @@ pub fn state_path(tasks: &TaskFile, dir: &Path) -> PathBuf {
         TaskFile::List { .. } => tasks.tag(),
         _ => {
             let stem = tasks.path().file_stem();
-            stem.map_or_else(|| "tasks".into(), |stem| stem.to_string_lossy().into_owned())
+            stem.map_or_else(
+                || "tasks".into(),
+                |stem| stem.to_string_lossy().into_owned(),
+            )
         }
     };
     dir.join(PROJECT_FOLDER)

@@ -32,7 +32,9 @@ pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
             let mut add = |name: &str| paths.push(folder.join(name));
             add("research.md");
             add("quickstart.md");
-            let root = folder.ancestors().find(|above| above.join(".specify").is_dir());
+            let root = folder
+                .ancestors()
+                .find(|above| above.join(".specify").is_dir());
             paths.extend(root.map(|root| root.join(".specify/memory/constitution.md")));
         }
         ListFormat::OpenSpec => {
@@ -44,7 +46,10 @@ pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
         ListFormat::Kiro => {
             add(&["design.md", "requirements.md", "bugfix.md"]);
             let kiro = folder.parent().and_then(Path::parent);
-            paths.extend(kiro.into_iter().flat_map(|kiro| markdown_below(&kiro.join("steering"), 1)));
+            paths.extend(
+                kiro.into_iter()
+                    .flat_map(|kiro| markdown_below(&kiro.join("steering"), 1)),
+            );
         }
         ListFormat::TaskMaster => {
             let docs = folder.parent().map(|above| above.join("docs"));
@@ -75,9 +80,11 @@ fn markdown_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
             continue;
         };
         let path = entry.path();
-        let is_text = path
-            .extension()
-            .is_some_and(|end| ["md", "yaml", "yml", "json"].iter().any(|known| end == *known));
+        let is_text = path.extension().is_some_and(|end| {
+            ["md", "yaml", "yml", "json"]
+                .iter()
+                .any(|known| end == *known)
+        });
         if kind.is_dir() && depth > 1 {
             found.extend(markdown_below(&path, depth - 1));
         } else if kind.is_file() && is_text {

@@ -116,7 +116,8 @@ fn markdown_in(
     Ok(files)
 }
 
-fn config_of(path: &Path, format: ListFormat) -> Option<String> {
+/// The config of the tool that a list belongs to.
+pub(crate) fn config_of(path: &Path, format: ListFormat) -> Option<String> {
     if format != ListFormat::Backlog {
         return None;
     }
@@ -140,7 +141,11 @@ fn ledger_of(path: &Path, format: ListFormat) -> Vec<String> {
         for entry in entries.flatten() {
             let ledger = read_user_text(&entry.path().join("progress.md"));
             let ledger = ledger.unwrap_or_default();
-            if ledger.lines().next().is_some_and(|line| line.trim_end().ends_with(&*name)) {
+            if ledger
+                .lines()
+                .next()
+                .is_some_and(|line| line.trim_end().ends_with(&*name))
+            {
                 done.extend(lists::ledger_done(&ledger));
             }
         }

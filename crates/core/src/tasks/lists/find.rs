@@ -50,6 +50,8 @@ pub fn source_names() -> Vec<&'static str> {
 /// Finds the list at a path: a file, or a folder that a tool keeps its lists in.
 pub fn find(path: &Path, source: Option<&str>) -> Result<Found, FindError> {
     let wanted = source.map(named).transpose()?;
+    // `.` and a slash at the end say nothing.
+    let path = &path.components().collect::<PathBuf>();
     if path.is_dir() {
         return find_in_folder(path, wanted);
     }
@@ -70,14 +72,16 @@ fn named(name: &str) -> Result<Wanted, FindError> {
     if name == "roadmap" {
         return Ok(Wanted::Roadmap);
     }
-    ListFormat::from_name(name).map(Wanted::List).ok_or_else(|| {
-        let near = descartes_text::finding::nearest(name, source_names());
-        let hint = match near {
-            Some(near) => format!("did you mean --source {near}?"),
-            None => format!("known sources: {}", source_names().join(", ")),
-        };
-        FindError::new(format!("there is no source `{name}`"), hint)
-    })
+    ListFormat::from_name(name)
+        .map(Wanted::List)
+        .ok_or_else(|| {
+            let near = descartes_text::finding::nearest(name, source_names());
+            let hint = match near {
+                Some(near) => format!("did you mean --source {near}?"),
+                None => format!("known sources: {}", source_names().join(", ")),
+            };
+            FindError::new(format!("there is no source `{name}`"), hint)
+        })
 }
 
 fn list(path: &Path, format: ListFormat) -> Found {
@@ -97,7 +101,9 @@ fn task_master_tag(path: &Path) -> String {
     let state = path.parent().and_then(Path::parent);
     let state = state.and_then(|folder| read_user_text(&folder.join("state.json")).ok());
     let state: Option<serde_json::Value> = state.and_then(|text| serde_json::from_str(&text).ok());
-    let tag = state.as_ref().and_then(|state| state.get("currentTag")?.as_str());
+    let tag = state
+        .as_ref()
+        .and_then(|state| state.get("currentTag")?.as_str());
     tag.unwrap_or("master").to_owned()
 }
 
@@ -134,13 +140,17 @@ fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<Found, FindEr
              specs/NNN-NAME, .taskmaster, backlog, .tickets, prd.json, TODO.md",
         )),
         several => {
-            let names = several.iter().map(|(path, format)| {
-                format!("{} ({})", path.display(), format.as_str())
-            });
+            let names = several
+                .iter()
+                .map(|(path, format)| format!("{} ({})", path.display(), format.as_str()));
             let names: Vec<String> = names.collect();
             let (first, _) = &several[0];
             Err(FindError::new(
-                format!("{} holds several task lists: {}", folder.display(), names.join(", ")),
+                format!(
+                    "{} holds several task lists: {}",
+                    folder.display(),
+                    names.join(", ")
+                ),
                 format!("name one of them, for example: {}", first.display()),
             ))
         }
@@ -199,7 +209,10 @@ fn has_format(found: &[(PathBuf, ListFormat)], format: ListFormat) -> bool {
 /// The list that a folder itself is.
 fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let above = folder.parent().and_then(Path::file_name).unwrap_or_default();
+    let above = folder
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default();
     let tasks = folder.join("tasks.md");
     if tasks.is_file() {
         let place = by_place(&tasks.to_string_lossy());
@@ -253,7 +266,9 @@ fn lists_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs_err::read_dir(folder) else {
         return Vec::new();
     };
-    let folders = entries.flatten().filter(|entry| entry.file_name() != "archive");
+    let folders = entries
+        .flatten()
+        .filter(|entry| entry.file_name() != "archive");
     let mut lists: Vec<PathBuf> = folders.map(|entry| entry.path().join("tasks.md")).collect();
     lists.retain(|list| list.is_file());
     lists.sort();
@@ -263,7 +278,9 @@ fn lists_below(folder: &Path) -> Vec<PathBuf> {
 /// `specs/003-export/tasks.md`.
 fn is_numbered(list: &Path) -> bool {
     let folder = list.parent().and_then(Path::file_name).unwrap_or_default();
-    folder.to_string_lossy().starts_with(|c: char| c.is_ascii_digit())
+    folder
+        .to_string_lossy()
+        .starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// The feature that spec-kit works on.

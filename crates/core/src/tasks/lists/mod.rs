@@ -6,6 +6,7 @@ mod find;
 mod source;
 
 pub use documents::{SpecDocument, documents};
+pub(crate) use files::config_of;
 pub use files::{ListFiles, read_list};
 pub use find::{FindError, Found, find, source_names};
 pub use source::ListSource;

@@ -126,7 +126,9 @@ impl TaskSource for ListSource {
         });
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
         let tasks = list.tasks.iter();
-        self.known = tasks.map(|task| (task.id.clone(), task.title.clone())).collect();
+        self.known = tasks
+            .map(|task| (task.id.clone(), task.title.clone()))
+            .collect();
         let guidance = guidance(list, documents);
         self.seen = Some(read.files);
         Ok(Loaded {
@@ -178,7 +180,11 @@ impl TaskSource for ListSource {
     }
 
     fn shielded(&self) -> Vec<PathBuf> {
-        vec![self.path.clone()]
+        match self.format {
+            // Stories lie beside the file that lists them.
+            ListFormat::Bmad => self.path.parent().map(Path::to_owned).into_iter().collect(),
+            _ => vec![self.path.clone()],
+        }
     }
 }
 
@@ -198,7 +204,11 @@ impl ListSource {
             ..TaskText::default()
         };
         text.notes.push(("The task list".to_owned(), self.rule()));
-        text.part_of = task.parent.as_deref().and_then(|parent| list.task(parent)).map(delivered);
+        text.part_of = task
+            .parent
+            .as_deref()
+            .and_then(|parent| list.task(parent))
+            .map(delivered);
         let depends = task.depends.iter().filter_map(|on| list.task(on));
         text.dependencies = depends.map(delivered).collect();
         TaskBrief {
@@ -229,7 +239,9 @@ fn delivered(task: &ListTask) -> Delivered {
 /// What the documents say about this task: its story, its acceptance criteria.
 fn excerpts(task: &ListTask, documents: &[SpecDocument]) -> Vec<(String, String)> {
     let named = |name: &str| {
-        let found = documents.iter().find(|document| document.path.ends_with(name));
+        let found = documents
+            .iter()
+            .find(|document| document.path.ends_with(name));
         found.map(|document| document.text.as_str())
     };
     let mut notes = Vec::new();
@@ -240,7 +252,10 @@ fn excerpts(task: &ListTask, documents: &[SpecDocument]) -> Vec<(String, String)
         }
     }
     if let Some(spec) = named("spec.md") {
-        let stories = task.refers_to.iter().filter_map(|story| story_section(spec, story));
+        let stories = task
+            .refers_to
+            .iter()
+            .filter_map(|story| story_section(spec, story));
         notes.extend(stories.map(|story| ("Its user story".to_owned(), story)));
     }
     notes

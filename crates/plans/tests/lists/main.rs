@@ -1,0 +1,44 @@
+//! Task lists of other tools: read as their authors meant them, and marked without a byte too many.
+
+mod any_text;
+mod formats;
+mod recognition;
+mod renumbered;
+
+use descartes_plans::lists::{
+    ListContext, ListFile, ListFormat, ListOptions, TaskList, read as read_list,
+};
+
+fn file(path: &str, text: &str) -> ListFile {
+    ListFile {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    }
+}
+
+fn read(format: ListFormat, text: &str) -> TaskList {
+    read_with(format, text, ListOptions::default())
+}
+
+fn read_with(format: ListFormat, text: &str, options: ListOptions) -> TaskList {
+    let files = [file("list", text)];
+    read_list(format, &files, &ListContext::default(), options)
+}
+
+/// `id: status, after …` of every task.
+fn rows(list: &TaskList) -> Vec<String> {
+    let row = |task: &descartes_plans::lists::ListTask| {
+        let mut row = format!("{} {}", task.id, task.progress());
+        if task.container {
+            row.push_str(" container");
+        }
+        if task.optional {
+            row.push_str(" optional");
+        }
+        if !task.depends.is_empty() {
+            row.push_str(&format!(" after {}", task.depends.join(" ")));
+        }
+        row
+    };
+    list.tasks.iter().map(row).collect()
+}

@@ -1,0 +1,68 @@
+//! A list that was written anew: tasks keep the names under which a run knows them.
+
+use descartes_plans::lists::{
+    KnownTask, ListContext, ListFormat, ListOptions, TaskList, read as read_list,
+};
+
+use crate::file;
+
+fn known(list: &TaskList) -> Vec<KnownTask> {
+    let tasks = list.tasks.iter();
+    tasks
+        .map(|task| (task.id.clone(), task.title.clone()))
+        .collect()
+}
+
+fn read(format: ListFormat, text: &str, known: Vec<KnownTask>) -> TaskList {
+    let context = ListContext {
+        known,
+        ..ListContext::default()
+    };
+    read_list(format, &[file("l", text)], &context, ListOptions::default())
+}
+
+fn ids(list: &TaskList) -> Vec<(&str, &str)> {
+    let tasks = list.tasks.iter();
+    tasks
+        .map(|task| (task.id.as_str(), task.title.as_str()))
+        .collect()
+}
+
+#[test]
+fn boxes_without_ids_are_known_by_their_text() {
+    let before = read(
+        ListFormat::Checklist,
+        "- [ ] a\n- [ ] b\n- [ ] b\n",
+        Vec::new(),
+    );
+    let text = "- [ ] new\n- [ ] a\n- [ ] b\n- [ ] b\n- [ ] b\n";
+    let after = read(ListFormat::Checklist, text, known(&before));
+    assert_eq!(
+        ids(&after),
+        [
+            ("1-2", "new"),
+            ("1", "a"),
+            ("2", "b"),
+            ("3", "b"),
+            ("5", "b")
+        ]
+    );
+    assert_eq!(after.task("1").unwrap().depends, ["1-2"]);
+    let changed = after.set_done(&[file("l", text)], "1", true).unwrap();
+    assert_eq!(changed[0].text, text.replace("[ ] a", "[x] a"));
+    let again = read(ListFormat::Checklist, text, known(&after));
+    assert_eq!(ids(&again), ids(&after), "and stay so");
+}
+
+#[test]
+fn an_id_that_means_other_work_is_another_task() {
+    let text = "- [ ] T001 Create the tables of the harbours\n- [ ] T002 Print\n";
+    let before = read(ListFormat::SpecKit, text, Vec::new());
+    let edited = "- [ ] T001 Create all tables of the harbours\n- [ ] T002 Print\n";
+    let after = read(ListFormat::SpecKit, edited, known(&before));
+    assert_eq!(after.tasks[0].id, "T001", "a word was changed");
+    let other = "- [ ] T001 Send mail to captains\n- [ ] T002 Print\n";
+    let after = read(ListFormat::SpecKit, other, known(&before));
+    assert_eq!(after.tasks[0].id, "T001-2");
+    assert_eq!(after.tasks[1].depends, ["T001-2"]);
+}
