@@ -23,7 +23,7 @@ pub enum RoadmapVerb {
     /// Show its tasks and what is running now
     Status(RoadmapFileArgs),
     /// Forget the state of earlier runs; the file itself is not changed
-    Reset(RoadmapFileArgs),
+    Reset(RoadmapResetArgs),
     /// Report everything in the file that would not work as written
     Check(RoadmapFileArgs),
 }
@@ -67,6 +67,20 @@ pub struct RoadmapFileArgs {
     pub file: PathBuf,
     #[command(flatten)]
     pub list: ListArgs,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `roadmap reset`.
+#[derive(Args, Clone, Debug)]
+pub struct RoadmapResetArgs {
+    /// The roadmap, or the task list of another tool: a file or its folder
+    #[arg(value_name = "PATH")]
+    pub file: PathBuf,
+    /// The format, where two fit, as for `roadmap run`
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,

@@ -60,6 +60,7 @@ mod state_by_hand;
 mod steer_crowd;
 mod steer_within;
 mod task_common;
+mod task_lists;
 mod tasks;
 mod tasks_agents;
 mod tasks_blocked;

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::task_list::{state_path, task_file};
 use super::{roadmap_check, roadmap_status};
 use crate::args::start::{FlagGroup, GitArgs, ScudArgs, StartArgs, TaskArgs};
-use crate::args::tasks::{RoadmapFileArgs, RoadmapRunArgs, RoadmapVerb};
+use crate::args::tasks::{ListArgs, RoadmapResetArgs, RoadmapRunArgs, RoadmapVerb};
 use crate::commands::loops::task_plan;
 use crate::error::CliError;
 use crate::session;
@@ -253,8 +253,12 @@ fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
     !state.completed || (blocked && retry_blocked)
 }
 
-fn reset(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
+fn reset(args: &RoadmapResetArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    let list = ListArgs {
+        source: args.source.clone(),
+        ..ListArgs::default()
+    };
+    let found = task_file(&ctx.absolute(&args.file), &list)?;
     let path = state_path(&found, &ctx.here);
     let root = ctx.root(&ctx.here);
     wait_for_leaving(&root, &path)?;

@@ -22,10 +22,9 @@ use crate::style::Tone;
 
 pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let path = ctx.absolute(&args.file);
-    if let Err(error) = find(&path, args.list.source.as_deref()) {
-        if !args.json || !path.exists() {
-            return Err(CliError::refused(error.message, error.hint));
-        }
+    if let (true, Err(error)) = (args.json, find(&path, args.list.source.as_deref()))
+        && path.exists()
+    {
         let finding = Finding::error(Place::FILE, error.message).hint(error.hint);
         ctx.printer.json(&json!({
             "file": encode(&args.file), "format": null, "tasks": [], "waves": [],

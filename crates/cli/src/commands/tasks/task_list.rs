@@ -9,6 +9,7 @@ use descartes_store::layout::PROJECT_FOLDER;
 
 use crate::args::tasks::{ByWhat, ListArgs};
 use crate::error::CliError;
+use crate::settings::prompt::read_text;
 
 impl ListArgs {
     pub fn options(&self) -> ListOptions {
@@ -38,6 +39,9 @@ impl ListArgs {
 
 /// The tasks at a path, which is absolute.
 pub fn task_file(path: &Path, args: &ListArgs) -> Result<TaskFile, CliError> {
+    if !path.is_dir() {
+        read_text("the roadmap", path)?;
+    }
     match find(path, args.source.as_deref()).map_err(refused)? {
         Found::Roadmap(file) => Ok(TaskFile::Roadmap {
             file,
