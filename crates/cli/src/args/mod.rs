@@ -68,8 +68,10 @@ pub enum Command {
     Loop(Box<LoopArgs>),
     /// Watch, follow and steer all loops in the terminal
     Watch(loops::WatchArgs),
-    /// Run the tasks of a Markdown roadmap
+    /// Run the tasks of a Markdown roadmap, or of another tool's task list
     Roadmap(Box<tasks::RoadmapArgs>),
+    /// Make a roadmap of a plan that cannot be run in place
+    Import(tasks::ImportArgs),
     /// Show what an agent would be told about a task
     Spec(Box<tasks::SpecArgs>),
     /// Show where the work of tasks is: branches, worktrees, and what is waiting to land

@@ -150,6 +150,17 @@ pub struct RoadmapRunArgs {
     pub show: ShowArgs,
 }
 
+/// `import`.
+#[derive(Args, Clone, Debug)]
+pub struct ImportArgs {
+    /// The plan: a file, or the folder of a tool
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// The roadmap to write, or - for standard output [default: ROADMAP-NAME.md here]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// Which tasks are meant.
 #[derive(Args, Clone, Debug, Default)]
 pub struct WhichTasks {

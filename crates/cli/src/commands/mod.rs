@@ -30,6 +30,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Loop(args) => loops::run(args.verb, ctx),
         Command::Watch(args) => watch::run(&args, watch::First::Any, ctx),
         Command::Roadmap(args) => tasks::roadmap::run(args.verb, ctx),
+        Command::Import(args) => tasks::import::run(&args, ctx),
         Command::Spec(args) => tasks::spec::run(&args, ctx),
         Command::Work(args) => tasks::work::run(&args, ctx),
         Command::Graph(args) => tasks::graph::run(&args, ctx),

@@ -42,6 +42,8 @@ pub enum Situation {
     Blocked,
     /// The same for a roadmap.
     RoadmapBlocked,
+    /// Lists of other tools lie in the project.
+    Lists,
     /// A task loop ended with a task that somebody else marked.
     Marked,
     /// A task loop ended with work that could not land; nothing is in its way any more.
@@ -85,10 +87,14 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("loop watch", Done, Terminal("auth", "q")),
     ("clean", Done, Ends(0)),
     ("graph", Project, Ends(0)),
+    ("spec T004", Lists, Ends(0)),
     ("spec", Project, Ends(0)),
     ("work land", Unlanded, Ends(0)),
     ("work", Unlanded, Ends(0)),
+    ("roadmap check specs/003-export", Lists, Ends(0)),
     ("roadmap check", Project, Ends(0)),
+    ("roadmap run specs/003-export", Lists, Ends(0)),
+    ("import", Lists, Ends(0)),
     (
         "roadmap run ROADMAP.md --retry-blocked",
         RoadmapBlocked,
@@ -394,6 +400,17 @@ impl Situation {
             Project => {}
             Initialised => {
                 quiet(world, &["init"], 0);
+            }
+            Lists => {
+                quiet(world, &["init"], 0);
+                let tasks = "## Phase 1: Setup\n- [ ] T001 Read\n- [ ] T004 [P] Print\n";
+                world.write("specs/003-export/tasks.md", tasks);
+                world.write(
+                    "PLAN.md",
+                    "# Plan\n## Now\n- Parser: weeks are wrong\n- Printer\n",
+                );
+                world.git(["add", "."]);
+                world.git(["commit", "--quiet", "--message", "lists"]);
             }
             Installed => {
                 quiet(world, &["install", "claude"], 0);

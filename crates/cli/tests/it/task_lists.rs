@@ -388,3 +388,51 @@ fn flags_of_lists_are_refused_for_a_roadmap_and_the_other_way_round() {
         assert!(said(&refused).contains("hint: omit"), "{refused}");
     }
 }
+
+#[test]
+fn a_plan_in_prose_becomes_a_roadmap_once() {
+    let world = repository(
+        "PLAN.md",
+        "# Plan\n## Now\n- Parser: weeks are wrong\n- Printer\n",
+    );
+    let shown = run(&world, &["import", "PLAN.md", "--output", "-"]);
+    shown.assert_code(0);
+    assert!(
+        shown.stdout().contains("- [ ] **parser**: Parser: weeks"),
+        "{shown}"
+    );
+    let made = run(&world, &["import", "PLAN.md"]);
+    made.assert_code(0);
+    assert_eq!(world.read("ROADMAP-plan.md"), shown.stdout());
+    assert!(
+        said(&made).contains("descartes roadmap check ROADMAP-plan.md"),
+        "{made}"
+    );
+    let again = run(&world, &["import", "PLAN.md"]);
+    again.assert_code(65);
+    assert_eq!(world.read("ROADMAP-plan.md"), shown.stdout(), "kept");
+    world.git(["add", "."]);
+    world.git(["commit", "--quiet", "--message", "roadmap"]);
+    run_list(&world, "ROADMAP-plan.md", WORKS, &[]).assert_code(0);
+    assert_eq!(ran(&world), ["parser", "printer"]);
+    // What can be run in place is not copied.
+    world.write("TODO.md", "- [ ] a\n");
+    let refused = run(&world, &["import", "TODO.md"]);
+    refused.assert_code(65);
+    assert!(
+        said(&refused).contains("descartes roadmap run TODO.md"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn the_plans_of_a_phase_are_found_from_the_roadmap_beside_them() {
+    let world = repository(".planning/ROADMAP.md", "- [ ] **Phase 1: Data** - read\n");
+    let plan = "---\ndepends_on: []\n---\n<objective>Read it</objective>\n";
+    world.write(".planning/phases/01-data/01-01-PLAN.md", plan);
+    for path in [".planning/ROADMAP.md", ".planning"] {
+        let made = run(&world, &["import", path, "--output", "-"]);
+        made.assert_code(0);
+        assert!(made.stdout().contains("**01-01**: Read it"), "{made}");
+    }
+}

@@ -115,6 +115,9 @@ verbs! {
     roadmap_check: "roadmap check" => [
         Project: ["ROADMAP.md", "NOTHING.md"];
     ];
+    import: "import" => [
+        Lists: ["PLAN.md", "PLAN.md", "specs/003-export", "NOTHING.md"];
+    ];
     spec: "spec" => [
         Project: ["1 --scud-tag auth", "99 --scud-tag auth", ""];
     ];

@@ -23,6 +23,7 @@ mod file_tasks;
 mod format;
 mod front_matter;
 mod identity;
+mod import;
 mod json_list;
 mod kiro;
 mod markdown;
@@ -40,6 +41,7 @@ mod ticks;
 
 pub use format::{ListFormat, name_of};
 pub use identity::KnownTask;
+pub use import::{Imported, import};
 pub use kiro::criteria;
 pub use model::{By, LeftOut, ListFile, ListGate, ListOptions, ListTask, Mark, Section, TaskList};
 pub use plan::ledger_done;

@@ -2,6 +2,7 @@
 
 mod any_text;
 mod formats;
+mod imported;
 mod recognition;
 mod renumbered;
 

@@ -1,6 +1,7 @@
 //! Commands around graphs of tasks.
 
 pub mod graph;
+pub mod import;
 pub mod land;
 pub mod roadmap;
 mod roadmap_check;
