@@ -4,7 +4,7 @@ use super::boxes::{Document, check_box};
 use super::format::ListFormat;
 use super::front_matter::FrontMatter;
 use super::markdown::UniqueIds;
-use super::model::{ListFile, ListTask, Mark, Section, TaskList};
+use super::model::{ListFile, ListSection, ListTask, Mark, TaskList};
 use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::{LineKind, lines};
@@ -60,7 +60,7 @@ pub(super) fn read(files: &[ListFile]) -> TaskList {
     list
 }
 
-struct Row<'a> {
+struct StoryRow<'a> {
     key: &'a str,
     value: &'a str,
     span: std::ops::Range<usize>,
@@ -68,7 +68,7 @@ struct Row<'a> {
 }
 
 /// The entries under `development_status:`.
-fn rows(text: &str) -> Vec<Row<'_>> {
+fn rows(text: &str) -> Vec<StoryRow<'_>> {
     let mut inside = false;
     let mut start = 0;
     let mut found = Vec::new();
@@ -90,7 +90,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         let (key, value) = (key.trim(), value.trim());
         if !key.starts_with('#') {
             let span = from..from + value.len();
-            found.push(Row {
+            found.push(StoryRow {
                 key,
                 value,
                 span,
@@ -102,7 +102,7 @@ fn rows(text: &str) -> Vec<Row<'_>> {
 }
 
 /// A story whose file is gone, and whose work is done.
-fn done_without_file(row: &Row<'_>) -> ListTask {
+fn done_without_file(row: &StoryRow<'_>) -> ListTask {
     ListTask {
         id: row.key.to_owned(),
         has_own_id: true,
@@ -149,7 +149,7 @@ fn story(at: usize, file: &ListFile, id: String) -> ListTask {
             .trim()
             .to_owned(),
         gates: verification(&doc),
-        section: Some(Section {
+        section: Some(ListSection {
             title: format!("Epic {epic}"),
             id: format!("epic-{epic}"),
         }),

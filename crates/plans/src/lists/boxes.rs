@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::model::{Mark, Section};
+use super::model::{ListSection, Mark};
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::{LineKind, RoadmapLine, lines};
 use descartes_text::finding::Finding;
@@ -86,8 +86,8 @@ pub(super) struct Heading<'a> {
 
 impl Heading<'_> {
     /// What an agent can be given as a whole.
-    pub(super) fn section(&self) -> Section {
-        Section {
+    pub(super) fn section(&self) -> ListSection {
+        ListSection {
             id: slug(self.text),
             title: self.text.to_owned(),
         }
@@ -111,7 +111,7 @@ impl<'a> Document<'a> {
     pub(super) fn read(text: &'a str, name: ReadName) -> Self {
         let mut findings = Vec::new();
         let lines = lines(text, &mut findings);
-        let mut reader = Reader {
+        let mut reader = BoxReader {
             name,
             headings: Vec::new(),
             open_headings: Vec::new(),
@@ -147,7 +147,7 @@ impl<'a> Document<'a> {
     }
 }
 
-struct Reader<'a> {
+struct BoxReader<'a> {
     name: ReadName,
     headings: Vec<Heading<'a>>,
     /// Positions of the headings that hold now.
@@ -158,7 +158,7 @@ struct Reader<'a> {
     body: Vec<&'a str>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> BoxReader<'a> {
     fn take(&mut self, line: &RoadmapLine<'a>) {
         if let Some((level, text)) = line.heading() {
             self.close();

@@ -16,7 +16,7 @@ pub(super) fn read(format: ListFormat, files: &[ListFile], config: Option<&str>)
     let mut list = TaskList::new(format);
     let words = Words::of(format, config);
     let mut ids = UniqueIds::default();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TaskLinks> = Vec::new();
     let mut order: Vec<usize> = (0..files.len()).collect();
     order.sort_by(|a, b| natural_cmp(&files[*a].path, &files[*b].path));
     for at in order {
@@ -33,7 +33,7 @@ pub(super) fn read(format: ListFormat, files: &[ListFile], config: Option<&str>)
     list
 }
 
-struct Row {
+struct TaskLinks {
     depends: Vec<String>,
     parent: Option<String>,
     conflicts: Vec<String>,
@@ -99,7 +99,7 @@ fn read_file(
     at: usize,
     file: &ListFile,
     words: &Words,
-) -> Option<(ListTask, Row)> {
+) -> Option<(ListTask, TaskLinks)> {
     let front = FrontMatter::read(&file.text);
     let lines = HeadLines::read(&file.text);
     let own = match format {
@@ -150,7 +150,7 @@ fn read_file(
         marks,
         ..ListTask::default()
     };
-    let row = Row {
+    let row = TaskLinks {
         depends: depends.map_or_else(Vec::new, |field| ids_in(format, &field)),
         parent: front.text("parent_task_id").map(str::to_owned),
         conflicts: front.list("conflicts_with"),
@@ -274,7 +274,7 @@ impl HeadLines {
 }
 
 /// Ids are compared without case and leading zeros. A task with parts is done after them.
-fn resolve(list: &mut TaskList, rows: Vec<Row>) {
+fn resolve(list: &mut TaskList, rows: Vec<TaskLinks>) {
     let key = |id: &str| {
         let (letters, digits) =
             id.split_at(id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len()));

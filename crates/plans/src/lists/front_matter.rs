@@ -42,7 +42,7 @@ impl FrontMatter {
         Self::read_rows(rows(text, 0), false)
     }
 
-    fn read_rows<'a>(rows: impl Iterator<Item = Row<'a>>, fenced: bool) -> Self {
+    fn read_rows<'a>(rows: impl Iterator<Item = YamlLine<'a>>, fenced: bool) -> Self {
         let mut read = Self::default();
         for row in rows {
             read.end = row.start + row.text.len();
@@ -58,7 +58,7 @@ impl FrontMatter {
         }
     }
 
-    fn take(&mut self, row: &Row<'_>) {
+    fn take(&mut self, row: &YamlLine<'_>) {
         let text = row.text;
         let is_indented = text.starts_with([' ', '\t']);
         if let Some(entry) = text.trim_start().strip_prefix("- ") {
@@ -114,13 +114,13 @@ impl FrontMatter {
     }
 }
 
-struct Row<'a> {
+struct YamlLine<'a> {
     number: u32,
     start: usize,
     text: &'a str,
 }
 
-fn rows(text: &str, start: usize) -> impl Iterator<Item = Row<'_>> {
+fn rows(text: &str, start: usize) -> impl Iterator<Item = YamlLine<'_>> {
     let mut at = start;
     text[start..]
         .split_inclusive('\n')
@@ -128,7 +128,7 @@ fn rows(text: &str, start: usize) -> impl Iterator<Item = Row<'_>> {
         .map(move |(line, number)| {
             let start = at;
             at += line.len();
-            Row {
+            YamlLine {
                 number,
                 start,
                 text: line.trim_end_matches(['\n', '\r']),

@@ -50,10 +50,13 @@ impl Task {
     }
 }
 
+/// Reads the tasks of a plan; none where it is not of that kind.
+type ReadPlan = fn(&[ListFile]) -> Vec<Task>;
+
 /// Makes a roadmap of these files, which are a plan or the plans of one folder; `name` is what the whole is
 /// called, `from` where it lies. `None` where there is nothing to make tasks of.
 pub fn import(name: &str, from: &str, files: &[ListFile]) -> Option<Imported> {
-    let readers: [(&'static str, fn(&[ListFile]) -> Vec<Task>); 7] = [
+    let readers: [(&'static str, ReadPlan); 7] = [
         ("GSD plans", gsd_plans),
         ("Spec Kitty work packages", spec_kitty),
         ("a cueloop queue", queue),

@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use crate::scud::json_span::{Members, span};
 
 /// One object of a list, with the places of its values.
-pub(super) struct Entry<'a> {
+pub(super) struct JsonEntry<'a> {
     text: &'a str,
     members: Members<'a>,
     pub(super) start: usize,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> JsonEntry<'a> {
     /// The object that a value is.
     pub(super) fn of(text: &'a str, value: &'a RawValue) -> Option<Self> {
         Some(Self {
@@ -75,7 +75,7 @@ impl<'a> Entry<'a> {
     }
 
     /// The objects of a list.
-    pub(super) fn entries(&self, name: &str) -> Option<Vec<Entry<'a>>> {
+    pub(super) fn entries(&self, name: &str) -> Option<Vec<JsonEntry<'a>>> {
         entries(self.text, self.raw(name)?)
     }
 
@@ -88,11 +88,11 @@ impl<'a> Entry<'a> {
 }
 
 /// The objects of a value that is a list; other things in it are passed over.
-pub(super) fn entries<'a>(text: &'a str, list: &'a RawValue) -> Option<Vec<Entry<'a>>> {
+pub(super) fn entries<'a>(text: &'a str, list: &'a RawValue) -> Option<Vec<JsonEntry<'a>>> {
     let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
     Some(
         list.into_iter()
-            .filter_map(|value| Entry::of(text, value))
+            .filter_map(|value| JsonEntry::of(text, value))
             .collect(),
     )
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::boxes::Document;
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
-use super::model::{ListTask, Section, TaskList};
+use super::model::{ListSection, ListTask, TaskList};
 use super::openspec::number_length;
-use super::order::{Order, add_named};
+use super::order::{FileOrder, add_named};
 use crate::roadmap::lines::LineKind;
 
 pub(super) fn read(text: &str) -> TaskList {
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> TaskList {
         let mut task = task_of(item, id, None);
         let parallel = take_parallel(&mut task.title);
         task.refers_to = listed(&item.body, "Requirements");
-        rows.push(Row {
+        rows.push(TaskFlags {
             parallel,
             named: listed(&item.body, "Depends"),
         });
@@ -51,7 +51,7 @@ pub(super) fn read(text: &str) -> TaskList {
     list
 }
 
-struct Row {
+struct TaskFlags {
     parallel: bool,
     named: Vec<String>,
 }
@@ -110,7 +110,7 @@ fn set_parents(list: &mut TaskList) {
         let Some(parent) = parent_of(&id, &places) else {
             continue;
         };
-        let section = Section {
+        let section = ListSection {
             id: list.tasks[parent].id.clone(),
             title: list.tasks[parent].title.clone(),
         };
@@ -124,7 +124,7 @@ fn set_parents(list: &mut TaskList) {
     }
     for task in &mut list.tasks {
         if task.section.is_none() {
-            task.section = Some(Section {
+            task.section = Some(ListSection {
                 id: task.id.clone(),
                 title: task.title.clone(),
             });
@@ -197,7 +197,7 @@ fn order_by_waves(list: &mut TaskList, waves: &[Vec<String>]) {
             if leaves.is_empty() {
                 unknown.push(id.clone());
             }
-            let mut order = Order::after(before.clone());
+            let mut order = FileOrder::after(before.clone());
             for at in leaves {
                 let task = &mut list.tasks[at];
                 if placed.contains(&task.id) {
@@ -257,9 +257,9 @@ fn leaves_of(list: &TaskList, id: &str) -> Vec<usize> {
 }
 
 /// Parents one after the other, unless they say `(P)`; in a parent its parts likewise.
-fn order_by_file(list: &mut TaskList, rows: &[Row]) {
+fn order_by_file(list: &mut TaskList, rows: &[TaskFlags]) {
     let major = |id: &str| id.split('.').next().unwrap_or(id).to_owned();
-    let mut outer = Order::default();
+    let mut outer = FileOrder::default();
     let mut at = 0;
     while at < list.tasks.len() {
         let group = major(&list.tasks[at].id);
@@ -269,13 +269,10 @@ fn order_by_file(list: &mut TaskList, rows: &[Row]) {
         // A task without parts is a group of its own.
         let alone = end == at + 1;
         let is_parallel = parallel || (alone && rows[at].parallel);
-        let mut inner = Order::after(outer.entrance(is_parallel));
-        for next in at..end {
-            let task = &mut list.tasks[next];
-            if task.container {
-                continue;
-            }
-            let beside = rows[next].parallel && !alone;
+        let mut inner = FileOrder::after(outer.entrance(is_parallel));
+        let group = list.tasks[at..end].iter_mut().zip(&rows[at..end]);
+        for (task, flags) in group.filter(|(task, _)| !task.container) {
+            let beside = flags.parallel && !alone;
             task.depends = match task.optional {
                 true => inner.entrance(beside),
                 false => inner.next(&task.id, beside),

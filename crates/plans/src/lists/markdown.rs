@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::boxes::{Document, Item};
-use super::model::{ListTask, Section, TaskList};
+use super::model::{ListSection, ListTask, TaskList};
 
 /// The task of a box.
-pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<Section>) -> ListTask {
+pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<ListSection>) -> ListTask {
     ListTask {
         has_own_id: item.id.is_some(),
         title: item.title.clone(),

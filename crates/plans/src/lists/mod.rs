@@ -43,7 +43,9 @@ pub use format::{ListFormat, name_of};
 pub use identity::KnownTask;
 pub use import::{Imported, import};
 pub use kiro::criteria;
-pub use model::{By, LeftOut, ListFile, ListGate, ListOptions, ListTask, Mark, Section, TaskList};
+pub use model::{
+    By, LeftOut, ListFile, ListGate, ListOptions, ListSection, ListTask, Mark, TaskList,
+};
 pub use plan::ledger_done;
 pub use recognize::{Recognized, by_content, by_place};
 pub use spec_kit::story_section;

@@ -88,7 +88,7 @@ pub struct ListTask {
     /// Why only a person can do it.
     pub human: Option<String>,
     /// The heading or phase that it stands under.
-    pub section: Option<Section>,
+    pub section: Option<ListSection>,
     /// Numbers of requirements and stories that it names.
     pub refers_to: Vec<String>,
     /// Commands that prove it.
@@ -119,7 +119,7 @@ impl ListTask {
 
 /// A part of a list that one agent can be given as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Section {
+pub struct ListSection {
     /// A short name for it.
     pub id: String,
     pub title: String,

@@ -10,7 +10,7 @@ use crate::graph::Problem;
 /// A task waits for the run of parallel tasks before it, or else for the task before it; a parallel
 /// task waits for what came before its run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Order {
+pub(super) struct FileOrder {
     /// What a task that runs alone waits for.
     tail: Vec<String>,
     /// What a parallel task waits for.
@@ -18,7 +18,7 @@ pub(super) struct Order {
     in_run: bool,
 }
 
-impl Order {
+impl FileOrder {
     /// Begins behind other tasks.
     pub(super) fn after(tasks: Vec<String>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Order {
 
 /// Every task waits for the one before it.
 pub(super) fn chain(list: &mut TaskList) {
-    let mut order = Order::default();
+    let mut order = FileOrder::default();
     for task in list.tasks.iter_mut().filter(|task| !task.container) {
         if !task.optional {
             task.depends = order.next(&task.id, false);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn parallel_tasks_wait_for_what_came_before_their_run() {
-        let mut order = Order::default();
+        let mut order = FileOrder::default();
         let table = [
             ("a", false, vec![]),
             ("b", true, vec!["a"]),

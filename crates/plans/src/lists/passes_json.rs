@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::format::ListFormat;
-use super::json_list::{Entry, entries, known_of};
+use super::json_list::{JsonEntry, entries, known_of};
 use super::markdown::UniqueIds;
 use super::model::{ListTask, Mark, TaskList};
 use crate::graph::{Priority, TaskStatus};
@@ -72,7 +72,7 @@ pub(super) fn read(text: &str) -> TaskList {
             id,
             ..ListTask::default()
         });
-        rows.push(Row {
+        rows.push(StoryOrder {
             depends: story.words(&DEPENDS),
             priority: priority_of(story),
         });
@@ -82,25 +82,26 @@ pub(super) fn read(text: &str) -> TaskList {
     list
 }
 
-struct Row {
+struct StoryOrder {
     depends: Option<Vec<String>>,
     priority: Option<f64>,
 }
 
 /// The stories of a text: a list, or an object that holds one with `passes` in it.
-pub(super) fn stories(text: &str) -> Option<Vec<Entry<'_>>> {
-    let has_passes = |found: &Vec<Entry<'_>>| found.iter().any(|one| one.raw("passes").is_some());
+pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
+    let has_passes =
+        |found: &Vec<JsonEntry<'_>>| found.iter().any(|one| one.raw("passes").is_some());
     let root: &RawValue = serde_json::from_str(text).ok()?;
     if let Some(found) = entries(text, root) {
         return Some(found).filter(has_passes);
     }
-    let whole = Entry::of(text, root)?;
+    let whole = JsonEntry::of(text, root)?;
     let lists = LISTS.iter().filter_map(|name| whole.entries(name));
     lists.into_iter().find(has_passes)
 }
 
 fn not_a_list(text: &str) -> Finding {
-    let keys = Entry::whole(text).map(|whole| whole.names().join(", "));
+    let keys = JsonEntry::whole(text).map(|whole| whole.names().join(", "));
     let message = match (serde_json::from_str::<&RawValue>(text), keys) {
         (Err(error), _) => format!("this is not valid JSON: {error}"),
         (_, Some(keys)) => {
@@ -112,13 +113,13 @@ fn not_a_list(text: &str) -> Finding {
         .hint("stories are objects with `passes` in a list, or under `userStories`")
 }
 
-fn title_of(story: &Entry<'_>) -> Option<String> {
+fn title_of(story: &JsonEntry<'_>) -> Option<String> {
     let named = ["title", "name", "story", "description"];
     let text = named.iter().find_map(|name| story.text(name))?;
     text.lines().next().map(str::to_owned)
 }
 
-fn body_of(story: &Entry<'_>) -> String {
+fn body_of(story: &JsonEntry<'_>) -> String {
     let mut parts = Vec::new();
     if let Some(text) = story.text("description") {
         parts.push(text);
@@ -136,7 +137,7 @@ fn body_of(story: &Entry<'_>) -> String {
     parts.join("\n\n")
 }
 
-fn priority_of(story: &Entry<'_>) -> Option<f64> {
+fn priority_of(story: &JsonEntry<'_>) -> Option<f64> {
     let word = story.word("priority")?;
     if let Ok(number) = word.parse::<f64>() {
         return Some(number);
@@ -146,7 +147,7 @@ fn priority_of(story: &Entry<'_>) -> Option<f64> {
 
 /// Dependencies where the file has any; else one after the other by priority, those of one priority
 /// together; else one after the other.
-fn set_order(list: &mut TaskList, rows: Vec<Row>) {
+fn set_order(list: &mut TaskList, rows: Vec<StoryOrder>) {
     if rows
         .iter()
         .any(|row| row.depends.as_ref().is_some_and(|on| !on.is_empty()))
@@ -184,7 +185,7 @@ fn set_order(list: &mut TaskList, rows: Vec<Row>) {
 }
 
 fn introduce(text: &str, list: &mut TaskList) {
-    let Some(whole) = Entry::whole(text) else {
+    let Some(whole) = JsonEntry::whole(text) else {
         return;
     };
     let mut parts = Vec::new();

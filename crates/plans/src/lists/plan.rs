@@ -3,7 +3,7 @@
 use super::boxes::{CheckBox, Document, check_box};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, human_reason};
-use super::model::{ListGate, ListTask, Section, TaskList};
+use super::model::{ListGate, ListSection, ListTask, TaskList};
 use super::order::chain;
 use crate::graph::TaskStatus;
 use crate::roadmap::lines::LineKind;
@@ -86,7 +86,7 @@ fn task(
         },
         human: human_reason(title, ""),
         body,
-        section: Some(Section {
+        section: Some(ListSection {
             id: id.clone(),
             title: title.to_owned(),
         }),

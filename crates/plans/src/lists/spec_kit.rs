@@ -5,7 +5,7 @@ use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListOptions, TaskList};
 use super::named_edges::named_edges;
-use super::order::{Order, add_named};
+use super::order::{FileOrder, add_named};
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     let doc = Document::read(text, name);
@@ -13,7 +13,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     list.findings.clone_from(&doc.findings);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TaskPlace> = Vec::new();
     for item in &doc.items {
         let (line, shown) = (item.checkbox.line, item.checkbox.text);
         let Some(wanted) = &item.id else {
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
         task.title = labels.rest.to_owned();
         task.optional |= labels.deferred;
         task.refers_to.extend(labels.story.clone());
-        rows.push(Row {
+        rows.push(TaskPlace {
             phase: phase.map(|phase| phase.line),
             group: group_of(&doc, item),
             story: labels.story.clone(),
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
 }
 
 /// What decides the order of a task.
-struct Row {
+struct TaskPlace {
     phase: Option<u32>,
     /// The headings above it.
     group: Vec<usize>,
@@ -82,16 +82,16 @@ fn named(doc: &Document<'_>, item: &Item<'_>) -> Vec<String> {
 
 /// Phases one after the other; in a phase its groups, and in these runs of `[P]` together. With
 /// `--stories` the phases of stories run side by side.
-fn set_order(list: &mut TaskList, rows: &[Row], options: ListOptions) {
+fn set_order(list: &mut TaskList, rows: &[TaskPlace], options: ListOptions) {
     let phases = phases(rows);
-    let mut outer = Order::default();
+    let mut outer = FileOrder::default();
     for (at, phase) in phases.iter().enumerate() {
         let is_story = options.stories && is_story(&rows[phase.clone()]);
         let beside = at > 0 && is_story && is_story_at(rows, &phases, at - 1);
         if !beside {
             outer.barrier();
         }
-        let mut inner = Order::after(outer.entrance(is_story));
+        let mut inner = FileOrder::after(outer.entrance(is_story));
         let mut group = None;
         for at in phase.clone() {
             if group.replace(&rows[at].group) != Some(&rows[at].group) {
@@ -108,18 +108,18 @@ fn set_order(list: &mut TaskList, rows: &[Row], options: ListOptions) {
     }
 }
 
-fn is_story(rows: &[Row]) -> bool {
+fn is_story(rows: &[TaskPlace]) -> bool {
     !rows.is_empty() && rows.iter().all(|row| row.story.is_some())
 }
 
-fn is_story_at(rows: &[Row], phases: &[std::ops::Range<usize>], at: usize) -> bool {
+fn is_story_at(rows: &[TaskPlace], phases: &[std::ops::Range<usize>], at: usize) -> bool {
     phases
         .get(at)
         .is_some_and(|phase| is_story(&rows[phase.clone()]))
 }
 
 /// Runs of rows in one phase.
-fn phases(rows: &[Row]) -> Vec<std::ops::Range<usize>> {
+fn phases(rows: &[TaskPlace]) -> Vec<std::ops::Range<usize>> {
     let mut phases: Vec<std::ops::Range<usize>> = Vec::new();
     for at in 0..rows.len() {
         match phases.last_mut() {

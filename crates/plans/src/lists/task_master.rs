@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::value::RawValue;
 
 use super::format::ListFormat;
-use super::json_list::Entry;
+use super::json_list::JsonEntry;
 use super::markdown::UniqueIds;
-use super::model::{ListTask, Mark, Section, TaskList};
+use super::model::{ListSection, ListTask, Mark, TaskList};
 use super::order::add_named;
 use crate::graph::{Priority, TaskStatus};
 use crate::scud::json_span::LineCounter;
@@ -20,7 +20,7 @@ pub(super) fn read(text: &str, tag: &str) -> TaskList {
         list.findings.push(no_tasks(text, tag));
         return list;
     };
-    let mut reader = Reader {
+    let mut reader = SubtaskReader {
         lines: LineCounter::new(text),
         ids: UniqueIds::default(),
         named: Vec::new(),
@@ -52,16 +52,16 @@ pub(super) fn read(text: &str, tag: &str) -> TaskList {
     list
 }
 
-struct Reader<'a> {
+struct SubtaskReader<'a> {
     lines: LineCounter<'a>,
     ids: UniqueIds,
     named: Vec<(String, Vec<String>)>,
 }
 
-impl Reader<'_> {
+impl SubtaskReader<'_> {
     fn take(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &JsonEntry<'_>,
         wanted: &str,
         parent: Option<&str>,
         container: bool,
@@ -83,7 +83,7 @@ impl Reader<'_> {
             id.clone(),
             entry.words(&["dependencies"]).unwrap_or_default(),
         ));
-        let section = Section {
+        let section = ListSection {
             id: parent.unwrap_or(&id).to_owned(),
             title: title.clone(),
         };
@@ -128,7 +128,7 @@ fn status_of(word: &str) -> Option<TaskStatus> {
     }
 }
 
-fn mark_of(entry: &Entry<'_>, status: TaskStatus) -> Mark {
+fn mark_of(entry: &JsonEntry<'_>, status: TaskStatus) -> Mark {
     let is_done = status == TaskStatus::Done;
     match entry.place("status") {
         Some(span) => Mark {
@@ -148,7 +148,7 @@ fn mark_of(entry: &Entry<'_>, status: TaskStatus) -> Mark {
     }
 }
 
-fn body_of(entry: &Entry<'_>) -> String {
+fn body_of(entry: &JsonEntry<'_>) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(entry.text("description"));
     parts.extend(entry.text("details"));
@@ -159,22 +159,22 @@ fn body_of(entry: &Entry<'_>) -> String {
 }
 
 /// The tasks of a tag: `{TAG: {tasks}}`, or of a file without tags.
-fn tasks_of<'a>(text: &'a str, tag: &str) -> Option<Vec<Entry<'a>>> {
-    let whole = Entry::whole(text)?;
+fn tasks_of<'a>(text: &'a str, tag: &str) -> Option<Vec<JsonEntry<'a>>> {
+    let whole = JsonEntry::whole(text)?;
     if let Some(tasks) = whole.entries("tasks") {
         return Some(tasks);
     }
-    let tagged = Entry::of(text, whole.raw(tag)?)?;
+    let tagged = JsonEntry::of(text, whole.raw(tag)?)?;
     tagged.entries("tasks")
 }
 
 /// The tags of a file.
 pub fn tags(text: &str) -> Vec<String> {
-    let Some(whole) = Entry::whole(text) else {
+    let Some(whole) = JsonEntry::whole(text) else {
         return Vec::new();
     };
     let has_tasks = |name: &str| {
-        let inner = whole.raw(name).and_then(|value| Entry::of(text, value));
+        let inner = whole.raw(name).and_then(|value| JsonEntry::of(text, value));
         inner.is_some_and(|inner| inner.entries("tasks").is_some())
     };
     let names = whole.names().into_iter().map(|name| name.into_owned());

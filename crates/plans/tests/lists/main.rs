@@ -1,5 +1,7 @@
 //! Task lists of other tools: read as their authors meant them, and marked without a byte too many.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod any_text;
 mod formats;
 mod imported;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use descartes_core::tasks::lists::{Found, find};
+use descartes_core::tasks::lists::{FoundList, find};
 use descartes_plans::lists::{ListFile, import, name_of};
 use descartes_store::safe_open::read_user_text;
 use descartes_text::units::plural;
@@ -57,8 +57,8 @@ fn refuse_runnable(path: &Path, args: &ImportArgs) -> Result<(), CliError> {
         read_text("the plan", path)?;
     }
     let what = match find(path, None) {
-        Ok(Found::Roadmap(_)) => "a roadmap",
-        Ok(Found::List { format, .. }) => format.describe(),
+        Ok(FoundList::Roadmap(_)) => "a roadmap",
+        Ok(FoundList::List { format, .. }) => format.describe(),
         Err(_) => return Ok(()),
     };
     let shown = args.path.display();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_core::tasks::lists::{FindError, Found, find};
+use descartes_core::tasks::lists::{FindError, FoundList, find};
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
 use descartes_plans::lists::{By, ListOptions};
 use descartes_store::layout::PROJECT_FOLDER;
@@ -43,11 +43,11 @@ pub fn task_file(path: &Path, args: &ListArgs) -> Result<TaskFile, CliError> {
         read_text("the roadmap", path)?;
     }
     match find(path, args.source.as_deref()).map_err(refused)? {
-        Found::Roadmap(file) => Ok(TaskFile::Roadmap {
+        FoundList::Roadmap(file) => Ok(TaskFile::Roadmap {
             file,
             defaults: RoadmapDefaults::default(),
         }),
-        Found::List { path, format, tag } => Ok(TaskFile::List {
+        FoundList::List { path, format, tag } => Ok(TaskFile::List {
             path,
             format,
             options: args.options(),

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// What a path was found to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundList {
     /// A roadmap of ours.
     Roadmap(PathBuf),
     /// A list of another tool.
@@ -48,7 +48,7 @@ pub fn source_names() -> Vec<&'static str> {
 }
 
 /// Finds the list at a path: a file, or a folder that a tool keeps its lists in.
-pub fn find(path: &Path, source: Option<&str>) -> Result<Found, FindError> {
+pub fn find(path: &Path, source: Option<&str>) -> Result<FoundList, FindError> {
     let wanted = source.map(named).transpose()?;
     // `.` and a slash at the end say nothing.
     let path = &path.components().collect::<PathBuf>();
@@ -56,7 +56,7 @@ pub fn find(path: &Path, source: Option<&str>) -> Result<Found, FindError> {
         return find_in_folder(path, wanted);
     }
     match wanted {
-        Some(Wanted::Roadmap) => Ok(Found::Roadmap(path.to_owned())),
+        Some(Wanted::Roadmap) => Ok(FoundList::Roadmap(path.to_owned())),
         Some(Wanted::List(format)) => Ok(list(path, format)),
         None => find_file(path),
     }
@@ -84,7 +84,7 @@ fn named(name: &str) -> Result<Wanted, FindError> {
         })
 }
 
-fn list(path: &Path, format: ListFormat) -> Found {
+fn list(path: &Path, format: ListFormat) -> FoundList {
     let is_task_file = path.is_file() && format.is_folder() && format != ListFormat::Bmad;
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     let path = match (format, is_task_file) {
@@ -93,7 +93,7 @@ fn list(path: &Path, format: ListFormat) -> Found {
         _ => path.to_owned(),
     };
     let tag = (format == ListFormat::TaskMaster).then(|| task_master_tag(&path));
-    Found::List { path, format, tag }
+    FoundList::List { path, format, tag }
 }
 
 /// The tag that Task Master works on.
@@ -107,7 +107,7 @@ fn task_master_tag(path: &Path) -> String {
     tag.unwrap_or("master").to_owned()
 }
 
-fn find_file(path: &Path) -> Result<Found, FindError> {
+fn find_file(path: &Path) -> Result<FoundList, FindError> {
     let text = read_user_text(path).map_err(|error| {
         let hint = "name a file or folder that is there";
         FindError::new(format!("cannot read {}: {error}", path.display()), hint)
@@ -117,7 +117,7 @@ fn find_file(path: &Path) -> Result<Found, FindError> {
         return Ok(list(path, format));
     }
     match by_content(&shown, &text) {
-        Recognized::Roadmap => Ok(Found::Roadmap(path.to_owned())),
+        Recognized::Roadmap => Ok(FoundList::Roadmap(path.to_owned())),
         Recognized::List(format) => Ok(list(path, format)),
         Recognized::Other { what, instead } => Err(FindError::new(
             format!("{} is {what}", path.display()),
@@ -127,7 +127,7 @@ fn find_file(path: &Path) -> Result<Found, FindError> {
 }
 
 /// Where the tools keep their lists, seen from a project.
-fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<Found, FindError> {
+fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<FoundList, FindError> {
     let mut found = candidates(folder);
     if let Some(Wanted::List(format)) = wanted {
         found.retain(|(_, known)| *known == format);

@@ -8,5 +8,5 @@ mod source;
 pub use documents::{SpecDocument, documents};
 pub(crate) use files::config_of;
 pub use files::{ListFiles, read_list};
-pub use find::{FindError, Found, find, source_names};
+pub use find::{FindError, FoundList, find, source_names};
 pub use source::ListSource;
