@@ -1,6 +1,10 @@
 //! Task lists of other tools: read as their authors meant them, and marked without a byte too many.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod any_text;
 mod formats;
