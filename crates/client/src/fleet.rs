@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use descartes_kernel::state::{LoopState, Phase};
+use descartes_kernel::state::{LoopState, Phase, Spent};
 use descartes_kernel::transition::apply;
 use descartes_store::journal::JournalReader;
 use descartes_store::watching::{AddWatchFlags, WatchDescriptor, Watching};
@@ -32,6 +32,8 @@ pub struct Brief {
     pub name: String,
     /// The task loop that it works for.
     pub parent: Option<String>,
+    /// The task that it works on.
+    pub task: Option<String>,
     /// Where it works.
     pub folder: PathBuf,
     /// When it was first started.
@@ -51,6 +53,8 @@ pub struct LoopBrief {
     pub limit: Option<u32>,
     /// Tasks that are done, and all of them; `None` for a loop over one prompt.
     pub tasks: Option<(usize, usize)>,
+    /// What it used.
+    pub spent: Spent,
 }
 
 /// All loops of a root, as they stand.
@@ -224,6 +228,7 @@ fn standing(
         iterations: state.iterations,
         limit: state.config.max_iterations,
         tasks: state.tasks.as_ref().map(|tasks| tasks.count()),
+        spent: state.spent,
     };
     if !over {
         open.insert(handle.id().to_owned(), (state, reader));
@@ -253,6 +258,7 @@ fn brief(handle: &LoopHandle, standing: Result<LoopBrief, ClientError>) -> Brief
         id: meta.id.clone(),
         name: meta.name.clone(),
         parent: parent.map(str::to_owned),
+        task: handle.task().map(str::to_owned),
         folder: meta.working_dir.clone(),
         started_at: meta.started_at,
         standing: standing.map_err(|error| error.to_string()),

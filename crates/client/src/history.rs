@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use descartes_kernel::event::{Event, Record};
+use descartes_kernel::tasks::RunningTask;
 use descartes_store::journal::{JournalReader, find_last, last_records, seek};
 use descartes_views::view::{History, HistoryRow};
 
@@ -108,11 +109,33 @@ impl LoopHandle {
         Ok(history.current().cloned())
     }
 
+    /// The attempts of a task loop that are not over.
+    pub fn attempts_at_work(&self) -> Result<Vec<HistoryRow>, ClientError> {
+        let state = self.state()?;
+        let Some(tasks) = state.tasks else {
+            return Ok(Vec::new());
+        };
+        let row = |(at, running): (usize, &RunningTask)| {
+            let number = u32::try_from(state.runs).unwrap_or(u32::MAX);
+            let number = number.saturating_add(at as u32 + 1);
+            let mut row = HistoryRow::begun(u64::from(number), running.attempt, running.since);
+            row.task = Some((running.task.clone(), String::new()));
+            row
+        };
+        Ok(tasks.running.iter().enumerate().map(row).collect())
+    }
+
     /// Gives every record to `each`, oldest first. At the first that cannot be read it stops
     /// with the error: what stands before it was given.
     pub fn records(&self, each: impl FnMut(Record)) -> Result<(), ClientError> {
         let journal = self.journal("it has no history")?;
         Ok(JournalReader::open(&journal)?.for_each_new(each)?)
+    }
+
+    /// A reader of its journal that begins at, or not far before, the record with this number.
+    pub fn records_from(&self, seq: u64) -> Result<JournalReader, ClientError> {
+        let journal = self.journal("it has no history")?;
+        Ok(seek(&journal, seq, |record| Some(record.seq))?)
     }
 
     /// The last records of its journal, oldest first.

@@ -15,6 +15,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod answers;
 mod control;
 mod error;
 mod family;
@@ -22,6 +23,7 @@ mod fleet;
 mod follow;
 mod handle;
 mod history;
+pub mod json;
 mod known;
 pub mod logs;
 mod loops;
@@ -32,6 +34,7 @@ pub use control::{ControlEffect, Hold, Recorded, Sent, Ticket};
 /// The places that the environment names: where loops are kept.
 pub use descartes_store::layout::EnvPaths;
 pub use error::ClientError;
+pub use family::Children;
 pub use fleet::{Brief, Fleet, LoopBrief};
 pub use follow::{Follower, LoopUpdate, Output};
 pub use handle::{Look, LoopHandle};

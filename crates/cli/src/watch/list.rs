@@ -119,6 +119,7 @@ pub mod tests {
             id: id.into(),
             name: name.into(),
             parent: parent.map(str::to_owned),
+            task: None,
             folder: "/home/me/project".into(),
             started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             standing: Ok(LoopBrief {
@@ -126,6 +127,7 @@ pub mod tests {
                 iterations: 8,
                 limit: Some(20),
                 tasks: None,
+                spent: Default::default(),
             }),
         }
     }

@@ -74,6 +74,7 @@ fn item<'a>(model: &'a Model, brief: &'a Brief) -> Element<'a, Message> {
             iterations,
             limit,
             tasks,
+            ..
         }) => {
             let (progress, unit) = short_progress(*iterations, *limit, *tasks);
             (status.tone(), status.label(), progress + unit)

@@ -185,6 +185,7 @@ impl Tale {
             id: self.state.loop_id.clone(),
             name: self.state.name.clone(),
             parent: None,
+            task: None,
             folder: "/home/ada/parser".into(),
             started_at: self.state.started_at,
             standing: Ok(LoopBrief {
@@ -192,6 +193,7 @@ impl Tale {
                 iterations: self.state.iterations,
                 limit: self.state.config.max_iterations,
                 tasks: self.state.tasks.as_ref().map(|tasks| tasks.count()),
+                spent: self.state.spent,
             }),
         }
     }

@@ -2,8 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use descartes_client::{From, LoopHandle};
-use descartes_kernel::tasks::RunningTask;
+use descartes_client::From;
 use descartes_views::view::{Column, HistoryRow, Life};
 use jiff::Timestamp;
 
@@ -51,7 +50,7 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()), // nobody reads any more
     })?;
-    for row in current.into_iter().chain(at_work(&found)?) {
+    for row in current.into_iter().chain(found.attempts_at_work()?) {
         drop(out.row(&row));
     }
     if !out.begun && !args.json {
@@ -65,22 +64,6 @@ pub fn run(args: &HistoryArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         }
     }
     Ok(0)
-}
-
-/// The attempts of a task loop that are not over.
-fn at_work(found: &LoopHandle) -> Result<Vec<HistoryRow>, CliError> {
-    let state = found.look()?.state;
-    let Some(tasks) = state.tasks else {
-        return Ok(Vec::new());
-    };
-    let row = |(at, running): (usize, &RunningTask)| {
-        let number = u32::try_from(state.runs).unwrap_or(u32::MAX);
-        let number = number.saturating_add(at as u32 + 1);
-        let mut row = HistoryRow::begun(u64::from(number), running.attempt, running.since);
-        row.task = Some((running.task.clone(), String::new()));
-        row
-    };
-    Ok(tasks.running.iter().enumerate().map(row).collect())
 }
 
 struct HistoryTable<'a> {

@@ -1,13 +1,10 @@
 //! `descartes loop list`.
 
-use std::collections::HashMap;
-
-use descartes_client::{ClientError, LoopHandle, Loops, Scope};
-use descartes_text::path_text::encode;
+use descartes_client::{Children, LoopHandle, Scope, json};
 use descartes_text::units::show_duration;
 use descartes_views::view::{Status, short_progress};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::which::loops;
 use crate::args::loops::ListArgs;
@@ -29,9 +26,13 @@ pub fn run(args: ListArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         true => Scope::All,
         false => Scope::Of(ctx.here.clone()),
     };
-    let found = nested(&all, &scope, args.children)?;
+    let children = match args.children {
+        true => Children::Listed,
+        false => Children::Folded,
+    };
+    let found = all.heads(&scope, children)?;
     if args.json {
-        let rows: Vec<Value> = found.iter().map(as_json).collect();
+        let rows: Vec<Value> = found.iter().map(json::list_entry).collect();
         ctx.printer.json(&rows);
         return Ok(0);
     }
@@ -50,27 +51,6 @@ pub fn run(args: ListArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     ctx.printer
         .data(&table(&titles[..shown], rows, ctx.printer.out));
     Ok(0)
-}
-
-/// The loops of tasks belong to their task loop: they stand under it, or not at all.
-fn nested(all: &Loops, scope: &Scope, children: bool) -> Result<Vec<LoopHandle>, ClientError> {
-    let mut heads = all.list(scope)?;
-    heads.retain(|found| found.parent().is_none());
-    if !children {
-        return Ok(heads);
-    }
-    let mut of: HashMap<String, Vec<LoopHandle>> = HashMap::new();
-    for child in all.list(&Scope::All)? {
-        if let Some(parent) = child.parent() {
-            of.entry(parent.to_owned()).or_default().push(child);
-        }
-    }
-    let with = |head: LoopHandle| {
-        // Oldest first: in the order in which they were worked on.
-        let children = of.remove(head.id()).unwrap_or_default();
-        std::iter::once(head).chain(children.into_iter().rev())
-    };
-    Ok(heads.into_iter().flat_map(with).collect())
 }
 
 fn row(found: &LoopHandle, args: ListArgs, now: Timestamp) -> Vec<Cell> {
@@ -114,33 +94,4 @@ fn age(at: Timestamp, now: Timestamp) -> String {
         secs => secs / 3_600 * 3_600,
     };
     show_duration(std::time::Duration::from_secs(coarse))
-}
-
-fn as_json(found: &LoopHandle) -> Value {
-    let meta = found.meta();
-    let mut out = json!({
-        "loop_id": meta.id,
-        "name": meta.name,
-        "started_at": meta.started_at,
-        "working_dir": encode(&meta.working_dir),
-        "state_file": encode(&meta.state_file),
-        "parent": found.parent(),
-        "task": found.task(),
-    });
-    let more = match found.look() {
-        Ok(look) => {
-            let status = Status::of(&look.state, look.life);
-            let mut more = serde_json::to_value(&status).unwrap_or_default();
-            more["label"] = status.label().into();
-            more["iteration"] = look.state.iterations.into();
-            more["max_iterations"] = look.state.config.max_iterations.into();
-            more["pid"] = found.pid().into();
-            more
-        }
-        Err(error) => json!({ "status": "unreadable", "error": error.to_string() }),
-    };
-    if let (Value::Object(out), Value::Object(more)) = (&mut out, more) {
-        out.extend(more);
-    }
-    out
 }

@@ -4,14 +4,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use descartes_client::{Look, LoopHandle, LoopUpdate, Output};
-use descartes_kernel::state::{Kept, Phase};
+use descartes_client::{Look, LoopHandle, LoopUpdate, Output, json};
+use descartes_kernel::state::Phase;
 use descartes_kernel::transition::apply;
 use descartes_text::display::{self, Colours};
-use descartes_text::path_text::encode;
-use descartes_views::view::{Life, Status, status_block};
+use descartes_views::view::{Life, status_block};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::which::find;
 use crate::args::loops::StatusArgs;
@@ -36,7 +34,7 @@ pub fn run(args: &StatusArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         ctx.printer.note(notice);
     }
     match args.json {
-        true => ctx.printer.json(&as_json(&found, &look)),
+        true => ctx.printer.json(&json::status(&found, &look)),
         false => ctx.printer.data(&block(&look, &ctx.here)),
     }
     Ok(0)
@@ -51,46 +49,6 @@ fn block(look: &Look, here: &Path) -> String {
         *file = near.to_owned();
     }
     status_block(&state, look.life, Timestamp::now())
-}
-
-/// The state file's own fields, and what only the journal and the lock know.
-pub fn as_json(found: &LoopHandle, look: &Look) -> Value {
-    let state = &look.state;
-    let file = serde_json::to_value(state.project(&Kept::default()));
-    let Ok(Value::Object(mut out)) = file else {
-        return Value::Null;
-    };
-    let status = Status::of(state, look.life);
-    out.insert("label".to_owned(), status.label().into());
-    if let Ok(Value::Object(status)) = serde_json::to_value(&status) {
-        out.extend(status);
-    }
-    let now = state.run().map(
-        |run| json!({ "run": run.run, "iteration": run.iteration, "started_at": run.started_at }),
-    );
-    let pid = match look.life {
-        Life::Alive => found.pid(),
-        Life::Gone => None,
-    };
-    let more = json!({
-        "working_dir": encode(&found.meta().working_dir),
-        "state_file": encode(found.state_file()),
-        "journal_seq": state.seq,
-        "runs": state.runs,
-        "pid": pid,
-        "now": now,
-        "pause": state.requests.pause,
-        "wait": state.wait(),
-        "failures": state.agents.failures,
-        "last_failure": state.agents.last_failure,
-        "notes": state.next_prompt.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
-        "pending": state.requests.pending.len(),
-        "notices": look.notices,
-    });
-    if let Value::Object(more) = more {
-        out.extend(more);
-    }
-    Value::Object(out)
 }
 
 /// What is kept current, and how.
@@ -116,7 +74,7 @@ fn watch(found: &LoopHandle, args: &StatusArgs, ctx: &CommandContext) -> Result<
     loop {
         ctx.printer.tell_polling();
         let text = match args.json {
-            true => as_json(found, &look).to_string() + "\n",
+            true => json::status(found, &look).to_string() + "\n",
             false => block(&look, &ctx.here),
         };
         if shown.show(&text, &ctx.printer).is_err() {

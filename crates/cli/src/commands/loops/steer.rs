@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use descartes_client::{ControlEffect, LoopHandle, Sent};
+use descartes_client::{ControlEffect, LoopHandle, Sent, answers};
 use descartes_kernel::control::Command;
-use descartes_kernel::state::{LoopState, Pause, Phase};
+use descartes_kernel::state::Pause;
 use descartes_views::view::Life;
 use serde_json::json;
 
@@ -100,7 +100,7 @@ fn deliver(
 ) -> Result<i32, CliError> {
     within::refuse_steering(found)?;
     let before = found.state()?;
-    if let Some(text) = nothing_to_do(command, &before) {
+    if let Some(text) = answers::nothing_to_do(command, &before) {
         let text = match found.life()? {
             Life::Alive => text.to_owned(),
             Life::Gone => format!("{text}; the loop is not running"),
@@ -129,9 +129,14 @@ fn deliver(
                 (false, _) => ticket.effect(AT_ONCE)?,
             };
             match effect {
-                ControlEffect::Done(words) => ("effective", done(command, &words, &found.state()?)),
-                ControlEffect::Pending => ("accepted", pending(command, &before)),
-                ControlEffect::HostGone => ("accepted", without_host(command, &found.state()?)),
+                ControlEffect::Done(words) => (
+                    "effective",
+                    answers::effective(command, &words, &found.state()?),
+                ),
+                ControlEffect::Pending => ("accepted", answers::accepted(command, &before)),
+                ControlEffect::HostGone => {
+                    ("accepted", answers::without_host(command, &found.state()?))
+                }
             }
         }
         Sent::Recorded(recorded) => {
@@ -147,7 +152,7 @@ fn deliver(
                 }
                 _ => format!(
                     "{}; the loop is not running, it takes effect with `{resume}`",
-                    recorded_words(command)
+                    answers::recorded(command)
                 ),
             };
             ("recorded", text)
@@ -165,83 +170,5 @@ fn tell(found: &LoopHandle, (word, text): (&str, &str), answer: AnswerArgs, prin
             printer.json(&value);
         }
         false => printer.line(text),
-    }
-}
-
-/// What is said where a loop that goes on is already as the command would make it. Of a task
-/// loop only its host knows which agents wait.
-fn nothing_to_do(command: &Command, state: &LoopState) -> Option<&'static str> {
-    if matches!(&state.phase, Phase::Finished { reason, .. } if reason.is_success()) {
-        return None; // refused, for it takes no orders any more
-    }
-    match command {
-        Command::Unpause if state.requests.pause == Pause::No => {
-            Some("the loop is not paused: nothing to do")
-        }
-        Command::RetryNow if state.wait().is_none() && state.tasks.is_none() => {
-            Some("the loop is not waiting: nothing to retry")
-        }
-        _ => None,
-    }
-}
-
-fn names(command: &Command) -> String {
-    match command {
-        Command::Set { change } => change.names().join(", "),
-        _ => String::new(),
-    }
-}
-
-/// The loop's process went away before the command took effect.
-fn without_host(command: &Command, state: &LoopState) -> String {
-    match (&state.phase, command) {
-        (Phase::Finished { reason, .. }, Command::Say { .. }) if reason.is_success() => {
-            "accepted, but the loop was done before the note reached an agent".to_owned()
-        }
-        (Phase::Finished { .. }, Command::Say { .. }) => {
-            "accepted; the loop ended before the note reached an agent: it takes effect with the \
-             next resume"
-                .to_owned()
-        }
-        _ => "accepted; the loop's process has gone in the meantime: it takes effect with the \
-            next resume"
-            .to_owned(),
-    }
-}
-
-fn done(command: &Command, words: &str, state: &LoopState) -> String {
-    match command {
-        Command::Pause => format!("paused before iteration {}", state.iterations + 1),
-        Command::Unpause => "continuing".to_owned(),
-        Command::Say { .. } => words.to_owned(),
-        Command::Set { .. } => format!("changed: {}", names(command)),
-        Command::RetryNow => "trying again now".to_owned(),
-        Command::Cancel { .. } | Command::Ping => "done".to_owned(),
-    }
-}
-
-fn pending(command: &Command, state: &LoopState) -> String {
-    let now = state.run().map_or(state.iterations, |run| run.iteration);
-    match command {
-        Command::Pause if state.run().is_some() => {
-            format!("accepted: it takes effect after iteration {now}")
-        }
-        Command::Pause => "accepted: it takes effect before the next iteration".to_owned(),
-        Command::Say { .. } if state.tasks.is_some() => {
-            "accepted: every attempt that starts gets the note, until one has finished with it"
-                .to_owned()
-        }
-        Command::Say { .. } => format!("accepted: iteration {} gets the note", now + 1),
-        _ => "accepted".to_owned(),
-    }
-}
-
-fn recorded_words(command: &Command) -> String {
-    match command {
-        Command::Pause => "pause recorded".to_owned(),
-        Command::Say { .. } => "note recorded".to_owned(),
-        Command::Set { .. } => format!("changed: {}", names(command)),
-        Command::RetryNow => "the wait is over".to_owned(),
-        Command::Unpause | Command::Cancel { .. } | Command::Ping => "recorded".to_owned(),
     }
 }
