@@ -20,7 +20,8 @@ pub fn svg(picture: &Picture, frame: Frame) -> String {
     let title = escape(&picture.title);
     let size = match frame {
         Frame::Document => format!("width=\"{width}\" height=\"{height}\" "),
-        Frame::Inline => format!("style=\"width:100%;max-width:{width}px\" "),
+        // No style of its own: a page may forbid those. Its style sheet says how wide it may get.
+        Frame::Inline => format!("width=\"{width}\" "),
     };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"descartes\" {size}\
