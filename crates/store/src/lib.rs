@@ -17,6 +17,7 @@ mod ops;
 pub mod prompts;
 mod real_path;
 pub mod safe_open;
+pub mod secret_file;
 pub mod state_file;
 pub mod task_file;
 pub mod trust;
