@@ -124,6 +124,16 @@ impl CliError {
         Self::said(exit::ERROR, message, hint)
     }
 
+    /// What the web server said.
+    pub fn of_web(message: String, hint: Option<String>, code: i32) -> Self {
+        Self::Said(ErrorMessage {
+            message,
+            hints: hint.into_iter().collect(),
+            code,
+            ..ErrorMessage::default()
+        })
+    }
+
     /// The same with one more hint.
     pub fn hinted(mut self, hint: impl Into<String>) -> Self {
         if let Self::Said(said) = &mut self {

@@ -114,7 +114,7 @@ fn size(lab: &Lab) -> Result<Row, Trouble> {
         .map_err(|error| error.to_string())?
         .len();
     let mb = bytes as f64 / 1e6;
-    let mut row = Row::at_most(lab.form, "M14", "size of the binary", (mb, "MB"), 12.0);
+    let mut row = Row::at_most(lab.form, "M14", "size of the binary", (mb, "MB"), 16.0);
     row.raw = json!({ "bytes": bytes });
     // Only the release build is what people download.
     Ok(if lab.form == Form::Long {

@@ -7,6 +7,7 @@ pub mod loops;
 pub mod query;
 pub mod report;
 pub mod resume;
+pub mod serve;
 pub mod setup;
 pub mod start;
 #[cfg(test)]
@@ -82,6 +83,8 @@ pub enum Command {
     Report(report::ReportArgs),
     /// Open the desktop window: all loops, one of them in detail, with controls to steer it
     Gui(setup::GuiArgs),
+    /// Serve all loops to a browser: pages, an API, events and metrics
+    Serve(Box<serve::ServeArgs>),
     /// Query the history of all loops with SQL
     Query(query::QueryArgs),
     /// Watch a complete loop in a few seconds: no API key, no network

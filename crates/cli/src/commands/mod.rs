@@ -13,6 +13,7 @@ pub mod loops;
 mod man;
 mod query;
 mod report;
+mod serve;
 mod tasks;
 mod trust;
 mod watch;
@@ -36,6 +37,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Graph(args) => tasks::graph::run(&args, ctx),
         Command::Report(args) => report::run(&args, ctx),
         Command::Gui(args) => gui::run(&args, ctx),
+        Command::Serve(args) => serve::run(&args, ctx),
         Command::Query(args) => query::run(&args, ctx),
         Command::Demo(args) => demo::run(args, ctx),
         Command::Init(args) => init::run(&args, ctx),

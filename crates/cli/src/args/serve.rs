@@ -1,0 +1,36 @@
+//! `serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What `serve` was given.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "The printed address works once; then the browser is signed in. Tokens for scripts and other \
+                  devices are in web-tokens.json in the state folder."
+)]
+pub struct ServeArgs {
+    /// Address and port; one that other machines reach needs TLS or --behind-proxy
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7317")]
+    pub listen: SocketAddr,
+    /// A name under which browsers may ask for it, e.g. behind a proxy; repeatable
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+    /// Certificate chain, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// A proxy encrypts: serve plain HTTP on any address
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub behind_proxy: bool,
+    /// Look but do not touch, whatever the token
+    #[arg(long)]
+    pub read_only: bool,
+    /// Make new tokens first: signs out every browser and ends open streams
+    #[arg(long)]
+    pub new_token: bool,
+}

@@ -1,0 +1,18 @@
+//! Who may look, who may steer: tokens, the one-time link, and the judgement of a request's headers.
+
+mod gatekeeper;
+mod link;
+mod slowdown;
+mod tokens;
+
+pub use gatekeeper::{Denial, Gatekeeper, RequestFacts, Transport};
+pub use link::OneTimeLink;
+pub use slowdown::Slowdown;
+pub use tokens::{TokenFile, Tokens};
+
+/// What a request may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    Read,
+    Steer,
+}

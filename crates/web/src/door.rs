@@ -1,0 +1,220 @@
+//! Letting requests in: the headers are judged, a one-time code becomes a cookie, and whoever has
+//! neither token nor cookie is asked for one.
+
+use std::sync::Arc;
+
+use axum::extract::{Form, Request, State};
+use axum::http::header::{
+    ACCEPT, AUTHORIZATION, COOKIE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    WWW_AUTHENTICATE,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use tracing::debug;
+
+use crate::access::{Access, Denial, RequestFacts, Transport};
+use crate::app::App;
+use crate::pages;
+use crate::reply::Failure;
+
+/// A browser stays signed in so long.
+const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
+
+/// Judges every request that needs a token.
+pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    if let Some(code) = one_time_code(&head) {
+        return exchange(&app, &head, &code).await;
+    }
+    app.tokens.refresh();
+    let judged = app.gate.check(&facts(&app, &head), &app.tokens.current());
+    match judged {
+        Ok(access) => {
+            head.extensions.insert(access);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(denial) => denied(&app, denial, &head).await,
+    }
+}
+
+/// Judges what needs no token: the sign-in page, style and script.
+pub async fn admit_anyone(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let facts = facts(&app, &head);
+    let placed = app.gate.check_place(&facts);
+    let judged = match (facts.changes, facts.origin) {
+        (true, None) => placed.and(Err(Denial::WrongOrigin)),
+        _ => placed,
+    };
+    match judged {
+        Ok(()) => next.run(Request::from_parts(head, body)).await,
+        Err(denial) => denied(&app, denial, &head).await,
+    }
+}
+
+fn facts<'a>(app: &App, head: &'a Parts) -> RequestFacts<'a> {
+    let headers = &head.headers;
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text(AUTHORIZATION).and_then(|value: &str| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then_some(token.trim())
+    });
+    // Two of them are a way to have one judged and the other obeyed.
+    let once = |name| headers.get_all(name).iter().count() <= 1;
+    RequestFacts {
+        host: text(HOST).filter(|_| once(HOST)),
+        origin: text(ORIGIN).or_else(|| headers.get(ORIGIN).map(|_| "unreadable")),
+        bearer,
+        cookie: cookie(headers, &app.cookie),
+        changes: !matches!(head.method, Method::GET | Method::HEAD),
+    }
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(COOKIE).iter();
+    let mut pairs = all
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+fn one_time_code(head: &Parts) -> Option<String> {
+    let at_root = head.uri.path() == "/" && head.method == Method::GET;
+    let query = head.uri.query().filter(|_| at_root)?;
+    query.strip_prefix("code=").map(str::to_owned)
+}
+
+/// The code becomes a cookie, and the address a clean one.
+async fn exchange(app: &App, head: &Parts, code: &str) -> Response {
+    if let Err(denial) = app.gate.check_place(&facts(app, head)) {
+        return denied(app, denial, head).await;
+    }
+    if app.link.take(code) {
+        debug!("the one-time link was used");
+        return signed_in(app, app.gate.most());
+    }
+    app.slowdown.wrong_token().await;
+    // Whoever is signed in already gets the page, whatever link they used.
+    match app.gate.check(&facts(app, head), &app.tokens.current()) {
+        Ok(_) => to_the_list(),
+        Err(_) => pages::sign_in(StatusCode::UNAUTHORIZED, Some(pages::USED_LINK)),
+    }
+}
+
+fn to_the_list() -> Response {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, HeaderValue::from_static("/"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+fn signed_in(app: &App, access: Access) -> Response {
+    let secure = match app.gate.transport() {
+        Transport::Tls => "; Secure",
+        Transport::Plain | Transport::Proxy => "",
+    };
+    let cookie = format!(
+        "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_SECONDS}{secure}",
+        app.cookie,
+        app.tokens.current().cookie(access)
+    );
+    let mut response = to_the_list();
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    response
+}
+
+async fn denied(app: &App, denial: Denial, head: &Parts) -> Response {
+    let path = head.uri.path();
+    debug!(?denial, path, "refused");
+    app.count_refusal(denial.as_str());
+    if denial == Denial::WrongToken {
+        app.slowdown.wrong_token().await;
+    }
+    let (status, message, hint) = match denial {
+        Denial::WrongHost => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "the Host header names another server",
+            "use the printed address; behind a proxy: descartes serve --host NAME",
+        ),
+        Denial::WrongOrigin => (
+            StatusCode::FORBIDDEN,
+            "the request comes from a page of another site",
+            "use the pages of this server; scripts: Authorization: Bearer TOKEN",
+        ),
+        Denial::NoToken => (
+            StatusCode::UNAUTHORIZED,
+            "a token is needed",
+            "open the printed address, or send: Authorization: Bearer TOKEN",
+        ),
+        Denial::WrongToken => (
+            StatusCode::UNAUTHORIZED,
+            "the token is wrong, or was replaced",
+            "the tokens lie in web-tokens.json in the state folder of descartes",
+        ),
+        Denial::ReadOnly => (
+            StatusCode::FORBIDDEN,
+            "this only reads: nothing can be changed",
+            "use the full token, or serve without --read-only",
+        ),
+    };
+    let wants_page = head
+        .headers
+        .get(ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"));
+    let of_program = path.starts_with("/api/") || path == "/metrics";
+    if matches!(denial, Denial::NoToken | Denial::WrongToken) && wants_page && !of_program {
+        return pages::sign_in(status, None);
+    }
+    let mut response = Failure::new(status, message, hint).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    }
+    response
+}
+
+/// What the sign-in page sends.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignIn {
+    token: String,
+}
+
+/// A token typed by a person becomes a cookie.
+pub async fn sign_in(State(app): State<Arc<App>>, Form(given): Form<SignIn>) -> Response {
+    app.tokens.refresh();
+    match app.tokens.current().check(given.token.trim()) {
+        Some(access) => signed_in(&app, access.min(app.gate.most())),
+        None => {
+            app.slowdown.wrong_token().await;
+            pages::sign_in(StatusCode::UNAUTHORIZED, Some("The token is wrong."))
+        }
+    }
+}
+
+/// The browser forgets its cookie.
+pub async fn sign_out(State(app): State<Arc<App>>) -> Response {
+    let gone = format!(
+        "{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
+        app.cookie
+    );
+    let mut response = pages::sign_in(StatusCode::OK, Some("Signed out."));
+    if let Ok(gone) = HeaderValue::try_from(gone) {
+        response.headers_mut().insert(SET_COOKIE, gone);
+    }
+    response
+}
+
+pub async fn sign_in_page() -> Response {
+    pages::sign_in(StatusCode::OK, None)
+}

@@ -1,0 +1,23 @@
+//! The loops of descartes in a browser: pages made here, an API with the shapes of `--json`, events as
+//! server-sent events, and metrics. A view like any other: it reads what `client` gives, and steers
+//! by its control socket. The async runtime lives in here and nowhere else.
+
+mod access;
+mod api;
+mod app;
+mod door;
+mod error;
+mod live;
+mod pages;
+mod program;
+mod reply;
+mod routes;
+mod server;
+mod sse;
+mod stall;
+mod steer;
+mod tls;
+
+pub use app::{Options, SteeringCheck, TlsFiles};
+pub use error::WebError;
+pub use server::{Server, bind};

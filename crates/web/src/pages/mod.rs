@@ -1,0 +1,18 @@
+//! Pages, made here and sent whole; what changes on them is sent again.
+
+mod controls;
+mod detail;
+mod gates;
+mod layout;
+mod list;
+mod one;
+pub mod parts;
+mod tasks;
+mod text;
+mod told;
+
+pub use detail::{history, iteration, output};
+pub use layout::{USED_LINK, icon, script, sign_in, style};
+pub use list::{list, list_live};
+pub use one::{one, one_live};
+pub use told::{diff, report};

@@ -1,0 +1,240 @@
+//! One loop: its page, and the stream that keeps it current.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Path, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use descartes_client::Query;
+use descartes_kernel::config::IterativeLoopConfig;
+use descartes_views::words;
+use maud::{Markup, PreEscaped, html};
+use serde_json::{Map, Value, json};
+
+use super::controls::{limits_form, say_form};
+use super::layout::{failed, page, page_or_failure};
+use super::text::line;
+use crate::access::Access;
+use crate::app::App;
+use crate::live::{LoopView, OutputTail, first};
+use crate::reply::{Failure, blocking};
+use crate::sse::{self, KEEP_ALIVE};
+
+/// The parts of the page, in its order, and whether they stand beside the output.
+const ABOVE: [&str; 1] = ["gates"];
+const BELOW: [&str; 5] = ["notes", "waits", "pictures", "tasks", "history"];
+
+/// Which loop is meant; a name or the beginning of an id will do.
+async fn id_of(app: &Arc<App>, asked: String) -> Result<(String, IterativeLoopConfig), Failure> {
+    let loops = app.loops.clone();
+    blocking(move || {
+        let found = loops.find(&Query::Named(asked))?;
+        let config = found.state()?.config;
+        Ok((found.id().to_owned(), config))
+    })
+    .await
+}
+
+pub async fn one(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Path(asked): Path<String>,
+) -> Response {
+    let (id, config) = match id_of(&app, asked).await {
+        Ok(found) => found,
+        Err(failure) => return failed(&failure, access),
+    };
+    let mut feed = app.hub.follow(&id);
+    let view = first(&mut feed, |view| view.version > 0).await;
+    page_or_failure(whole(&id, &view, access, &config), access)
+}
+
+fn whole(
+    id: &str,
+    view: &LoopView,
+    access: Access,
+    config: &IterativeLoopConfig,
+) -> Result<Markup, Failure> {
+    if let (Some((message, hint)), true) = (&view.trouble, view.parts.is_empty()) {
+        let mut failure = Failure::internal(message.clone());
+        failure.hint.clone_from(hint);
+        return Err(failure);
+    }
+    let part = |name: &str| {
+        let found = view.parts.iter().find(|part| part.name == name);
+        // Made and escaped by our own pages.
+        let html = found.map_or("", |part| &part.html);
+        html! { div id=(name) { (PreEscaped(html)) } }
+    };
+    let (from, lines) = view.output.from(0);
+    let main = html! {
+        main #main data-live={ "/loops/" (id) "/live" } data-at=(place(view)) {
+            div #trouble { (trouble(view)) }
+            (part("head"))
+            @if access == Access::Steer {
+                section #steer aria-label="steer" {
+                    (part("controls"))
+                    (say_form(id))
+                    (limits_form(id, &limits(config)))
+                    ul #answers role="log" aria-label="answers" {}
+                }
+            }
+            div.columns {
+                section #output-box {
+                    h2 { "Output" }
+                    div.output #output role="log" aria-live="off" aria-label="output" tabindex="0" data-from=(from) {
+                        @for (kind, text) in lines { div class=(kind.class()) { (text) } }
+                    }
+                }
+                div.beside { @for name in ABOVE { (part(name)) } }
+            }
+            @for name in BELOW { (part(name)) }
+            p.links {
+                a href={ "/loops/" (id) "/report" } { "report" } " · "
+                a href={ "/loops/" (id) "/history" } { "all iterations" } " · "
+                a href={ "/api/v1/loops/" (id) } { "JSON" } " · " span.dim { (id) }
+            }
+        }
+    };
+    Ok(page(&view.title, access, main))
+}
+
+/// What can be changed, and how it stands.
+fn limits(config: &IterativeLoopConfig) -> Vec<(&'static str, &'static str, String)> {
+    let time = |limit: Option<descartes_text::units::Secs>| {
+        limit.map_or_else(|| "none".to_owned(), |limit| words::seconds(limit.0))
+    };
+    let number = |limit: Option<String>| limit.unwrap_or_else(|| "none".to_owned());
+    let iterations = config.max_iterations.map(|most| most.to_string());
+    vec![
+        (
+            "max_iterations",
+            "iterations",
+            iterations.unwrap_or_else(|| "unlimited".to_owned()),
+        ),
+        (
+            "max_cost",
+            "cost in $",
+            number(config.max_cost_usd.map(|usd| format!("{usd:.2}"))),
+        ),
+        (
+            "max_tokens",
+            "tokens",
+            number(config.max_tokens.map(|most| most.to_string())),
+        ),
+        (
+            "max_duration",
+            "time in all",
+            time(config.max_duration_secs),
+        ),
+        (
+            "timeout",
+            "time of an iteration",
+            time(config.iteration_timeout_secs),
+        ),
+    ]
+}
+
+fn trouble(view: &LoopView) -> Markup {
+    html! {
+        @if let Some((message, hint)) = &view.trouble {
+            p.notice role="alert" {
+                (line(message))
+                @if let Some(hint) = hint { " — " (line(hint)) }
+            }
+        }
+    }
+}
+
+/// Where a page stands: which follower, which version, which line.
+fn place(view: &LoopView) -> String {
+    format!("{}.{}.{}", view.epoch, view.version, view.output.settled())
+}
+
+/// What a client has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Had {
+    epoch: u64,
+    version: u64,
+    line: u64,
+}
+
+impl Had {
+    fn read(place: &str) -> Option<Self> {
+        let mut numbers = place.split('.').map(|number| number.parse().ok());
+        Some(Self {
+            epoch: numbers.next()??,
+            version: numbers.next()??,
+            line: numbers.next()??,
+        })
+    }
+}
+
+/// The same page, kept current from where the client stands.
+pub async fn one_live(
+    State(app): State<Arc<App>>,
+    Extension(access): Extension<Access>,
+    Path(asked): Path<String>,
+    axum::extract::RawQuery(query): axum::extract::RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let (id, _) = match id_of(&app, asked).await {
+        Ok(found) => found,
+        Err(failure) => return failed(&failure, access),
+    };
+    let query = query.unwrap_or_default();
+    let at = sse::last_event_id(&headers).or(query.strip_prefix("at="));
+    let mut had = at.and_then(Had::read).unwrap_or_default();
+    let mut feed = app.hub.follow(&id);
+    sse::events(&app, move |outlet| async move {
+        loop {
+            let view = feed.borrow_and_update().clone();
+            if view.version > 0 && (view.epoch, view.version) != (had.epoch, had.version) {
+                let told = news(&view, had, access);
+                outlet
+                    .send(sse::event("view", &place(&view), &told.to_string()))
+                    .await?;
+                had = Had {
+                    epoch: view.epoch,
+                    version: view.version,
+                    line: view.output.settled(),
+                };
+            }
+            loop {
+                match tokio::time::timeout(KEEP_ALIVE, feed.changed()).await {
+                    Ok(Ok(())) => break,
+                    Ok(Err(_)) => return Ok(()),
+                    Err(_) => outlet.send(": here\n\n".to_owned()).await?,
+                }
+            }
+        }
+    })
+}
+
+/// What the client does not have. Versions of another follower say nothing: it gets everything.
+fn news(view: &LoopView, had: Had, access: Access) -> Value {
+    let same = view.epoch == had.epoch;
+    let new = view
+        .parts
+        .iter()
+        .filter(|part| !same || part.version > had.version);
+    let new = new.filter(|part| access == Access::Steer || part.name != "controls");
+    let mut parts: Map<String, Value> = new
+        .map(|part| (part.name.to_owned(), json!(&*part.html)))
+        .collect();
+    parts.insert("trouble".to_owned(), json!(trouble(view).into_string()));
+    json!({
+        "title": view.title,
+        "parts": parts,
+        "effects": view.effects,
+        "output": output(&view.output, if same { Some(had.line) } else { None }),
+    })
+}
+
+fn output(tail: &OutputTail, had: Option<u64>) -> Value {
+    let (from, lines) = tail.from(had.unwrap_or(0));
+    let lines: Vec<Value> = lines
+        .map(|(kind, text)| json!([kind.class(), text]))
+        .collect();
+    json!({ "from": from, "anew": had.is_none(), "lines": lines })
+}

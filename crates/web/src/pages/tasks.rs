@@ -1,0 +1,97 @@
+//! What a page tells of a task loop: waves, tasks, what is blocked and why, what has landed.
+
+use descartes_kernel::tasks::{Landing, TasksState};
+use descartes_views::tone::{Cell, Tone};
+use descartes_views::view::{
+    TaskRow, active_tasks, blocked_tasks, marked_tasks, task_rows, unlanded, waves,
+};
+use maud::{Markup, html};
+
+use super::parts::Known;
+use super::text::{bar, code, line, pill, section, text, toned};
+
+pub fn tasks(known: &Known<'_>) -> Markup {
+    let Some(tasks) = known.state.tasks.as_deref() else {
+        return html! {};
+    };
+    html! {
+        (section("At work", rows(tasks, &active_tasks(tasks, known.now))))
+        (section("Blocked", rows(tasks, &blocked_tasks(tasks))))
+        (section("Marked by others, not proven", rows(tasks, &marked_tasks(tasks))))
+        (section("Waves", wave_list(tasks)))
+        (section("Tasks", rows(tasks, &task_rows(tasks))))
+        (section("Landed", landed(tasks)))
+    }
+}
+
+fn name(tasks: &TasksState, row: &TaskRow) -> Markup {
+    html! {
+        @match tasks.loops.get(&row.id) {
+            Some(id) => a href={ "/loops/" (id) } { (line(&row.name())) },
+            None => (line(&row.name())),
+        }
+    }
+}
+
+fn rows(tasks: &TasksState, rows: &[TaskRow]) -> Option<Markup> {
+    (!rows.is_empty()).then(|| {
+        html! {
+            div.scroll tabindex="0" {
+                table {
+                    thead { tr { th scope="col" { "task" } th scope="col" { "status" } th scope="col" { "attempts" } th scope="col" { "" } } }
+                    tbody {
+                        @for row in rows {
+                            tr {
+                                td { (name(tasks, row)) }
+                                td { (pill(&row.status)) }
+                                td.n { (row.attempts) }
+                                td.wide { (text(&row.note)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn wave_list(tasks: &TasksState) -> Option<Markup> {
+    let all = waves(tasks);
+    (!all.is_empty()).then(|| {
+        html! {
+            ul.waves {
+                @for wave in &all {
+                    li { "wave " (wave.wave) " " (bar(Some(wave.fraction()), &format!("wave {}", wave.wave))) " " (toned(&wave.label())) }
+                }
+            }
+        }
+    })
+}
+
+fn landed(tasks: &TasksState) -> Option<Markup> {
+    let waiting = unlanded(tasks);
+    let at = match &tasks.landing {
+        Some(Landing::Landed { commit, .. }) => Some(commit),
+        _ => None,
+    };
+    (!tasks.wave_commits.is_empty() || waiting.is_some() || at.is_some()).then(|| {
+        html! {
+            @if let Some(waiting) = &waiting {
+                p { (pill(&Cell::new(Tone::Warn, "not landed"))) " " (line(waiting)) }
+            }
+            @if let Some(commit) = at { p { "your branch is at " (code(commit)) } }
+            ul.events {
+                @for commit in &tasks.wave_commits {
+                    li {
+                        "wave " (commit.wave) ": "
+                        @match &commit.commit_hash {
+                            Some(hash) => (code(hash.get(..12).unwrap_or(hash))),
+                            None => "nothing to commit",
+                        }
+                        " " (line(&commit.tasks_completed.join(", ")))
+                    }
+                }
+            }
+        }
+    })
+}

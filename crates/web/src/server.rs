@@ -1,0 +1,214 @@
+//! Binding, the address that is printed, and the connections.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, warn};
+
+use crate::access::{Access, Gatekeeper, OneTimeLink, TokenFile, Transport};
+use crate::app::App;
+use crate::stall::StallGuard;
+use crate::{Options, WebError, routes, tls};
+
+/// Connections at the same time.
+const CONNECTIONS: usize = 512;
+/// Within this a client has to send the head of a request, and to finish a handshake.
+const HEAD: Duration = Duration::from_secs(10);
+/// Bytes of a head.
+const HEAD_BYTES: usize = 32 << 10;
+const HEADERS: usize = 64;
+/// Threads that read disks and wait for loops.
+const BLOCKING_THREADS: usize = 24;
+/// How often it is looked whether the tokens are still the same.
+const TOKENS: Duration = Duration::from_secs(1);
+/// Where the system has no file descriptors left, it is tried again after this.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// A server that has its port and serves nobody yet.
+pub struct Server {
+    listener: StdListener,
+    address: SocketAddr,
+    acceptor: Option<TlsAcceptor>,
+    app: Arc<App>,
+    code: String,
+}
+
+/// Takes the port and makes everything ready. What is wrong is said before anybody is served.
+pub fn bind(options: &Options) -> Result<Server, WebError> {
+    let encrypts = options.tls.is_some() || options.behind_proxy;
+    if !options.listen.ip().is_loopback() && !encrypts {
+        return Err(WebError::Exposed(options.listen));
+    }
+    let acceptor = options.tls.as_ref().map(tls::acceptor).transpose()?;
+    if options.new_token {
+        // Before the port is taken: a server that has it already lets everybody go by this.
+        TokenFile::replace(options.loops.root())?;
+    }
+    let tokens = TokenFile::open(options.loops.root())?;
+    let (listener, address) = listen(options.listen)?;
+    let transport = match (&acceptor, options.behind_proxy) {
+        (Some(_), _) => Transport::Tls,
+        (None, true) => Transport::Proxy,
+        (None, false) => Transport::Plain,
+    };
+    let most = match options.read_only {
+        true => Access::Read,
+        false => Access::Steer,
+    };
+    let gate = Gatekeeper::new(address.port(), transport, options.hosts.clone(), most);
+    let (link, code) = OneTimeLink::new()?;
+    let app = App::new(options, (gate, address.port()), tokens, link);
+    Ok(Server {
+        listener,
+        address,
+        acceptor,
+        app: Arc::new(app),
+        code,
+    })
+}
+
+fn listen(address: SocketAddr) -> Result<(StdListener, SocketAddr), WebError> {
+    let refused = |source| WebError::Listen { address, source };
+    let listener = StdListener::bind(address).map_err(refused)?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
+}
+
+impl Server {
+    /// The address to open, with a code that works once.
+    pub fn url(&self) -> String {
+        let scheme = match &self.acceptor {
+            Some(_) => "https",
+            None => "http",
+        };
+        format!("{scheme}://{}/?code={}", self.address, self.code)
+    }
+
+    /// Where the tokens lie.
+    pub fn token_file(&self) -> &std::path::Path {
+        self.app.tokens.path()
+    }
+
+    /// Serves until it is interrupted or asked to end.
+    pub fn run(self) -> Result<(), WebError> {
+        let runtime = runtime()?;
+        let served = runtime.block_on(async move {
+            let listener = TcpListener::from_std(self.listener);
+            let listener = listener.map_err(|source| WebError::System {
+                what: "use the socket",
+                source,
+            })?;
+            tokio::spawn(watch_tokens(Arc::clone(&self.app)));
+            tokio::select! {
+                () = accept(listener, self.acceptor, routes::router(self.app)) => {}
+                ended = ended() => ended?,
+            }
+            Ok(())
+        });
+        // Threads that wait for a loop or a disk are not waited for.
+        runtime.shutdown_background();
+        served
+    }
+}
+
+/// Ctrl-C or SIGTERM. Loops and what was started for them go on.
+async fn ended() -> Result<(), WebError> {
+    let failed = |source| WebError::System {
+        what: "wait for signals",
+        source,
+    };
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+fn runtime() -> Result<Runtime, WebError> {
+    Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(Duration::from_secs(5))
+        .build()
+        .map_err(|source| WebError::System {
+            what: "start the server",
+            source,
+        })
+}
+
+/// Somebody may make new tokens while this serves.
+async fn watch_tokens(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(TOKENS).await;
+        app.tokens.refresh();
+        let now = app.tokens.generation();
+        app.generation
+            .send_if_modified(|known| std::mem::replace(known, now) != now);
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, router: Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            debug!("too many connections: one is closed");
+            continue;
+        };
+        let (acceptor, router) = (acceptor.clone(), router.clone());
+        tokio::spawn(async move {
+            connection(stream, acceptor, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, router: Router) {
+    // Lines of output are small, and waited for.
+    let _ = stream.set_nodelay(true);
+    match acceptor {
+        None => serve(stream, router).await,
+        Some(acceptor) => match tokio::time::timeout(HEAD, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => serve(stream, router).await,
+            Ok(Err(error)) => debug!(%error, "no TLS handshake"),
+            Err(_) => debug!("a TLS handshake took too long"),
+        },
+    }
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEADERS)
+        .serve_connection(
+            TokioIo::new(StallGuard::new(stream)),
+            TowerToHyperService::new(router),
+        )
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "a connection broke off");
+    }
+}
