@@ -82,6 +82,8 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("trust", Untrusted, Terminal("[y/N]", "y\r")),
     ("query", Done, Ends(0)),
     ("report", Done, Ends(0)),
+    // It serves until it is ended, on one port of the machine; `tests/web` runs it.
+    ("serve", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),

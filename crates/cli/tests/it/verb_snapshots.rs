@@ -139,6 +139,9 @@ verbs! {
     gui: "gui" => [
         Done: ["", "--nothing"];
     ];
+    serve: "serve" => [
+        Done: ["--listen 0.0.0.0:7317", "--listen here", "--tls-cert cert.pem", "--listen 127.0.0.1:0 --tls-cert none.pem --tls-key none.pem"];
+    ];
     query: "query" => [
         Done: ["'select name, iterations, exit_reason from loops'", "'selec 1'", ""];
     ];

@@ -1,0 +1,305 @@
+//! Who is let in, and who is not.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use descartes_testkit::World;
+
+use crate::common::{PATIENT, serve, start, tokens};
+use crate::http::Ask;
+
+/// Every address that changes something, with a body that fits.
+fn changing(id: &str) -> Vec<(String, &'static str)> {
+    let at = |verb: &str| format!("/api/v1/loops/{id}/{verb}");
+    vec![
+        (at("pause"), ""),
+        (at("unpause"), ""),
+        (at("say"), "text=hello"),
+        (at("set"), "max_iterations=99"),
+        (at("retry"), ""),
+        (at("cancel"), ""),
+        (at("resume"), ""),
+        ("/sign-out".to_owned(), ""),
+    ]
+}
+
+/// Every address that shows something.
+fn showing(id: &str) -> Vec<String> {
+    let all = [
+        "/",
+        "/live",
+        "/loops/ID",
+        "/loops/ID/live",
+        "/loops/ID/iterations/1",
+        "/loops/ID/output/1",
+        "/loops/ID/diff/1",
+        "/loops/ID/history",
+        "/loops/ID/report",
+        "/metrics",
+        "/api/v1/loops",
+        "/api/v1/events",
+        "/api/v1/loops/ID",
+        "/api/v1/loops/ID/history",
+        "/api/v1/loops/ID/events",
+    ];
+    all.iter().map(|path| path.replace("ID", id)).collect()
+}
+
+#[test]
+fn without_a_token_or_with_a_wrong_one_nothing_is_shown_and_nothing_changed() {
+    let world = World::new();
+    let id = start(&world, PATIENT, &["--name", "auth"]);
+    let served = serve(&world, &[]);
+    for path in showing(&id) {
+        let reply = served.ask(&Ask::get(&path)).assert_status(401);
+        assert!(!reply.body.contains("auth"), "{path}: {}", reply.body);
+        assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+    }
+    for (path, body) in changing(&id) {
+        served.ask(&Ask::post(&path, body)).assert_status(401);
+    }
+    let wrong = [
+        Ask::get("/api/v1/loops").bearer("wrong"),
+        Ask::get("/metrics").bearer("a b"),
+    ];
+    for ask in wrong {
+        served.ask(&ask).assert_status(401);
+    }
+    let cookie = format!("descartes-{}=0", served.address.split(':').nth(1).unwrap());
+    served
+        .ask(&Ask::get("/").with("Cookie", &cookie))
+        .assert_status(401);
+    // A browser is asked for a token.
+    let page = served.ask(&Ask::get("/").with("Accept", "text/html"));
+    assert!(page.assert_status(401).body.contains("name=\"token\""));
+    let counted = served.get("/metrics").body;
+    assert!(
+        counted.contains("descartes_requests_refused_total{why=\"wrong_token\"} 3"),
+        "{counted}"
+    );
+}
+
+#[test]
+fn the_printed_address_works_once_and_leads_to_a_clean_one() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    assert!(
+        served
+            .line
+            .starts_with("serving 0 loops on http://127.0.0.1:")
+    );
+    let reply = served.ask(&Ask::get(&served.entrance)).assert_status(303);
+    assert_eq!(reply.header("location"), Some("/"));
+    assert_eq!(reply.header("referrer-policy"), Some("no-referrer"));
+    let cookie = reply.header("set-cookie").unwrap().to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains(&served.full) && !cookie.contains(&served.read));
+    let cookie = cookie.split(';').next().unwrap();
+    let page = served
+        .ask(&Ask::get("/").with("Cookie", cookie))
+        .assert_status(200);
+    assert!(page.body.contains("no loops yet"));
+    served.ask(&Ask::get(&served.entrance)).assert_status(401);
+    // Typed by hand, a token does the same.
+    let form = format!("token={}", served.read);
+    let signed = Ask::post("/sign-in", &form).with("Origin", &served.origin());
+    assert!(
+        served
+            .ask(&signed)
+            .assert_status(303)
+            .header("set-cookie")
+            .is_some()
+    );
+    let wrong = Ask::post("/sign-in", "token=no").with("Origin", &served.origin());
+    served.ask(&wrong).assert_status(401);
+    served.ask(&Ask::post("/sign-in", &form)).assert_status(403);
+}
+
+#[test]
+fn tokens_are_private_and_a_file_that_others_read_is_refused() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let file = world.state().join("web-tokens.json");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_ne!(served.full, served.read);
+    drop(served);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let run = world.run(world.descartes(["serve", "--listen", "127.0.0.1:0"]));
+    run.assert_code(65);
+    assert!(run.stderr().contains("can be read by other users"), "{run}");
+    assert!(run.stderr().contains("chmod 600"), "{run}");
+}
+
+#[test]
+fn a_reading_token_and_a_reading_server_change_nothing() {
+    let world = World::new();
+    let id = start(&world, PATIENT, &[]);
+    let served = serve(&world, &[]);
+    let reading = serve(&world, &["--read-only"]);
+    let cookie = reading.cookie();
+    for (path, body) in changing(&id) {
+        let by_token = Ask::post(&path, body).bearer(&served.read);
+        served.ask(&by_token).assert_status(403);
+        let by_full = Ask::post(&path, body).bearer(&reading.full);
+        reading.ask(&by_full).assert_status(403);
+        let by_cookie = Ask::post(&path, body)
+            .with("Cookie", &cookie)
+            .with("Origin", &reading.origin());
+        reading.ask(&by_cookie).assert_status(403);
+    }
+    let page = served.ask(&Ask::get(format!("/loops/{id}")).bearer(&served.read));
+    let page = page.assert_status(200);
+    assert!(!page.body.contains("action=\"/api/"), "{}", page.body);
+    let seen = crate::common::status(&world, &id);
+    assert_eq!(
+        (&seen["status"], &seen["config"]["max_iterations"]),
+        (&"running".into(), &20.into())
+    );
+    assert_eq!(seen["notes"], serde_json::json!([]));
+}
+
+#[test]
+fn other_hosts_and_pages_of_other_sites_are_refused() {
+    let world = World::new();
+    let id = start(&world, PATIENT, &[]);
+    let served = serve(&world, &["--host", "loops.example"]);
+    let port = served.address.split(':').nth(1).unwrap().to_owned();
+    for host in ["evil.example", "127.0.0.1", "127.0.0.1.evil.example:80"] {
+        for path in ["/", "/sign-in", "/assets/app.js", &served.entrance] {
+            let ask = Ask::get(path).bearer(&served.full).with("Host", host);
+            served.ask(&ask).assert_status(421);
+        }
+    }
+    for host in [format!("localhost:{port}"), "loops.example".to_owned()] {
+        let ask = Ask::get("/").bearer(&served.full).with("Host", &host);
+        served.ask(&ask).assert_status(200);
+    }
+    let cookie = served.cookie();
+    for origin in [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "https://loops.example",
+    ] {
+        for (path, body) in changing(&id) {
+            let ask = Ask::post(&path, body).with("Origin", origin);
+            served
+                .ask(&ask.clone().with("Cookie", &cookie))
+                .assert_status(403);
+            served.ask(&ask.bearer(&served.full)).assert_status(403);
+        }
+    }
+    // A browser always says where a form comes from.
+    let silent = Ask::post(format!("/api/v1/loops/{id}/pause"), "").with("Cookie", &cookie);
+    served.ask(&silent).assert_status(403);
+    let ours = silent.with("Origin", &served.origin());
+    served.ask(&ours).assert_status(200);
+}
+
+#[test]
+fn every_answer_forbids_what_a_page_does_not_need() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let asks = [
+        Ask::get("/").bearer(&served.full),
+        Ask::get("/sign-in"),
+        Ask::get("/nothing").bearer(&served.full),
+        Ask::get("/").with("Host", "evil"),
+        Ask::get("/api/v1/loops").bearer(&served.full),
+    ];
+    for ask in asks {
+        let reply = served.ask(&ask);
+        let policy = reply.header("content-security-policy").unwrap();
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+        ] {
+            assert!(policy.contains(part), "{policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+        assert_eq!(reply.header("access-control-allow-origin"), None);
+    }
+}
+
+#[test]
+fn wrong_tokens_wait_longer_and_longer_and_the_right_one_never() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let wrong = || {
+        let begun = Instant::now();
+        served
+            .ask(&Ask::get("/api/v1/loops").bearer("x"))
+            .assert_status(401);
+        begun.elapsed()
+    };
+    for _ in 0..3 {
+        wrong();
+    }
+    assert!(wrong() >= Duration::from_millis(800));
+    // While others guess, the owner is served.
+    std::thread::scope(|scope| {
+        let guess = scope.spawn(wrong);
+        let begun = Instant::now();
+        served.get("/api/v1/loops").assert_status(200);
+        assert!(begun.elapsed() < guess.join().unwrap());
+    });
+}
+
+#[test]
+fn new_tokens_sign_everybody_out_and_end_open_streams() {
+    let world = World::new();
+    let served = serve(&world, &[]);
+    let cookie = served.cookie();
+    let mut stream = served.open("/api/v1/events");
+    assert_eq!(stream.status, 200);
+    let port = &served.address;
+    let run = world.run(world.descartes(["serve", "--listen", port, "--new-token"]));
+    run.assert_code(1);
+    assert!(run.stderr().contains("cannot listen on"), "{run}");
+    assert_eq!(stream.event(), None);
+    served
+        .ask(&Ask::get("/").with("Cookie", &cookie))
+        .assert_status(401);
+    served.get("/api/v1/loops").assert_status(401);
+    let (full, _) = tokens(&world);
+    assert_ne!(full, served.full);
+    served
+        .ask(&Ask::get("/api/v1/loops").bearer(&full))
+        .assert_status(200);
+}
+
+#[test]
+fn large_bodies_heads_and_clients_that_say_nothing_are_cut_off() {
+    let world = World::new();
+    let id = start(&world, PATIENT, &[]);
+    let served = serve(&world, &[]);
+    let long = format!("text={}", "a".repeat(70_000));
+    served
+        .post(&format!("/api/v1/loops/{id}/say"), &long)
+        .assert_status(413);
+    let head = Ask::get("/").with("X-Long", &"a".repeat(60_000));
+    let status = served.ask(&head).status;
+    assert!((400..500).contains(&status), "{status}");
+    // A head that never ends.
+    let mut slow = TcpStream::connect(&served.address).unwrap();
+    slow.set_read_timeout(Some(Duration::from_secs(100)))
+        .unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).unwrap();
+    served.get("/").assert_status(200);
+    let json =
+        Ask::post(format!("/api/v1/loops/{id}/say"), "{}").with("Content-Type", "application/json");
+    served.ask(&json.bearer(&served.full)).assert_status(415);
+}

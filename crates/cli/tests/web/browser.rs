@@ -1,0 +1,202 @@
+//! The pages in a real browser.
+
+use descartes_testkit::{World, eventually};
+use serde_json::json;
+
+use crate::common::{SOON, Served, serve, start, status, until_status};
+use crate::driver::{Browser, DESKTOP, PHONE};
+
+/// An agent that says something and waits for leave.
+const SPEAKS: &str = "print working on <b>iteration ${ITERATION}</b>\nappend notes.txt line ${ITERATION}\n\
+                      wait-file go-${ITERATION}\nprint done with it";
+
+fn enter(browser: &Browser, served: &Served) {
+    browser.go(&format!("{}{}", served.origin(), served.entrance));
+    assert_eq!(browser.url(), format!("{}/", served.origin()));
+}
+
+/// Nothing was refused by the policy, and no script failed.
+#[track_caller]
+fn no_complaints(browser: &Browser) {
+    let all = browser.complaints();
+    let bad: Vec<&String> = all
+        .iter()
+        .filter(|line| !line.contains("net::ERR") && !line.contains("status of"))
+        .collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+}
+
+#[test]
+fn a_loop_is_followed_and_steered_from_the_list_to_its_end() {
+    let Some(browser) = Browser::start(DESKTOP) else {
+        return;
+    };
+    let world = World::new();
+    world.git_init();
+    let gate = "echo checked by the gate; test -e never";
+    let id = start(
+        &world,
+        SPEAKS,
+        &[
+            "-m",
+            "6",
+            "--name",
+            "auth",
+            "--no-promise",
+            "--verify",
+            gate,
+        ],
+    );
+    let served = serve(&world, &[]);
+    enter(&browser, &served);
+    browser.until_text("#link", "live");
+    browser.until_text("#rows", "auth");
+    browser.picture("list");
+    browser.click("#rows a");
+    browser.until_text("#output", "working on <b>iteration 1</b>");
+    // A new line appears without a reload.
+    world.write("go-1", "");
+    browser.until_text("#output", "working on <b>iteration 2</b>");
+    browser.until_text("#gates", "checked by the gate");
+    browser.until_text("#history", "worked");
+    browser.until(
+        "the picture",
+        "return !!document.querySelector('#pictures svg')",
+    );
+    browser.picture("loop");
+    // Both answers of a command.
+    browser.keys("#say", "use tabs <script>\n");
+    browser.until_text("#answers", "say: accepted: iteration 3 gets the note");
+    browser.click("#do-pause");
+    browser.until_text(
+        "#answers",
+        "pause: accepted: it takes effect after iteration 2",
+    );
+    world.write("go-2", "");
+    browser.until_text("#answers", "pause: effective");
+    browser.until_text("#head", "Paused");
+    browser.click("#limits summary");
+    browser.keys("#set-max_iterations", "5\n");
+    browser.until_text("#answers", "set: effective: changed: max_iterations");
+    browser.until_text("#head", "of at most 5");
+    // By its key, as in `descartes watch`.
+    browser.run("document.activeElement.blur()");
+    browser.keys("body", "p");
+    browser.until_text("#answers", "unpause: effective: continuing");
+    browser.until_text("#output", "working on <b>iteration 3</b>");
+    // A note has taken effect once an iteration has finished with it.
+    world.write("go-3", "");
+    browser.until_text("#answers", "say: effective");
+    browser.until_text("#output", "working on <b>iteration 4</b>");
+    browser.click("#do-cancel");
+    assert!(browser.accept_question().contains("Cancel auth?"));
+    browser.until_text("#head", "Cancelled");
+    until_status(&world, &id, "ended");
+    assert_eq!(status(&world, &id)["config"]["max_iterations"], 5);
+    world.write("go-5", "");
+    browser.until("resume", "return !!document.querySelector('#do-resume')");
+    browser.click("#do-resume");
+    browser.until_text("#answers", "resume: effective: resumed in the background");
+    browser.until_text("#head", "Iteration limit");
+    browser.click(".history a");
+    browser.until_text("h1", "Iteration 5");
+    browser.picture("iteration");
+    browser.click("a[href*='/diff/']");
+    browser.until_text(".diff", "+line 5");
+    browser.picture("diff");
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_lost_server_is_said_and_found_again_with_nothing_missed() {
+    let Some(browser) = Browser::start(DESKTOP) else {
+        return;
+    };
+    let world = World::new();
+    let script = "print one\nwait-file go\nprint two\nprint three\nwait-file end";
+    let id = start(&world, script, &["-m", "1"]);
+    let served = serve(&world, &[]);
+    let address = served.address.clone();
+    enter(&browser, &served);
+    browser.go(&format!("{}/loops/{id}", served.origin()));
+    browser.until_text("#output", "one");
+    browser.until_text("#link", "live");
+    drop(served);
+    browser.until_text("#link", "reconnecting");
+    browser.picture("reconnecting");
+    world.write("go", "");
+    let served = serve(&world, &["--listen", &address]);
+    browser.until_text("#link", "live");
+    browser.until_text("#output", "three");
+    let lines =
+        browser.run("return [...document.querySelectorAll('#output div')].map((d) => d.innerText)");
+    assert_eq!(lines, json!(["iteration 1", "one", "two", "three"]));
+    // New tokens sign the browser out, and it says so.
+    world.run(world.descartes(["serve", "--listen", &address, "--new-token"]));
+    browser.until_text("#link", "signed out");
+    drop(served);
+    world.write("end", "");
+}
+
+#[test]
+fn the_pages_fit_a_phone_and_run_nothing_that_a_loop_says() {
+    let Some(browser) = Browser::start(PHONE) else {
+        return;
+    };
+    let world = World::new();
+    world.git_init();
+    let nasty = "<img src=x onerror=\"window.nasty=1\"><script>window.nasty=2</script>";
+    let script = format!("print {nasty}\nappend notes.txt {nasty}\nerr {nasty}");
+    let gate = "echo '<svg onload=window.nasty=3>'; false";
+    let name = "a<script>window.nasty=4</script>";
+    let id = start(
+        &world,
+        &script,
+        &["-m", "3", "--name", name, "--no-promise", "--verify", gate],
+    );
+    until_status(&world, &id, "ended");
+    let served = serve(&world, &[]);
+    enter(&browser, &served);
+    browser.until_text("#rows", "window.nasty=4");
+    browser.picture("phone-list");
+    let paths = ["", "/iterations/1", "/output/1", "/diff/1", "/history"];
+    for path in paths {
+        browser.go(&format!("{}/loops/{id}{path}", served.origin()));
+        browser.until("the page", "return document.readyState === 'complete'");
+        assert_eq!(
+            browser.run("return window.nasty === undefined"),
+            true,
+            "{path}"
+        );
+        let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
+        assert!(wide.as_i64().unwrap() <= 1, "{path} is {wide} px too wide");
+        browser.picture(&format!("phone{}", path.replace('/', "-")));
+    }
+    no_complaints(&browser);
+}
+
+#[test]
+fn a_token_typed_by_hand_signs_in_and_seven_tabs_work() {
+    let Some(browser) = Browser::start(DESKTOP) else {
+        return;
+    };
+    let world = World::new();
+    let id = start(&world, "print one\nwait-file go\nprint two", &["-m", "1"]);
+    let served = serve(&world, &[]);
+    browser.go(&format!("{}/", served.origin()));
+    browser.keys("#token", &format!("{}\n", served.read));
+    browser.until_text("#link", "live");
+    browser.until_text("header", "read only");
+    for _ in 0..7 {
+        browser.new_tab();
+        browser.go(&format!("{}/loops/{id}", served.origin()));
+        browser.until_text("#output", "one");
+        assert_eq!(
+            browser.run("return document.querySelector('#steer')"),
+            json!(null)
+        );
+    }
+    world.write("go", "");
+    browser.until_text("#output", "two");
+    eventually("the end", SOON, || status(&world, &id)["status"] == "ended");
+}
