@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Gatekeeper, OneTimeLink, Slowdown, TokenFile};
 use crate::live::Hub;
+use crate::start::StartRules;
 
 /// Whether this process may steer a loop; else why not, and what to type instead.
 pub type SteeringCheck = Arc<dyn Fn(&LoopHandle) -> Result<(), (String, String)> + Send + Sync>;
@@ -31,6 +32,8 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     pub behind_proxy: bool,
     pub read_only: bool,
+    /// Loops may be started: where one was before, and below these folders.
+    pub start_below: Option<Vec<PathBuf>>,
     /// Make new tokens first.
     pub new_token: bool,
     /// The command line, for what only it can do: resume, diff, report.
@@ -58,6 +61,8 @@ pub struct App {
     pub cookie: String,
     pub program: PathBuf,
     pub may_steer: SteeringCheck,
+    /// Where loops may be started, if at all.
+    pub start: Option<StartRules>,
     pub programs: Semaphore,
     pub streams: Arc<Semaphore>,
     pub waits: Arc<Semaphore>,
@@ -83,6 +88,11 @@ impl App {
             cookie: format!("descartes-{port}"),
             program: options.program.clone(),
             may_steer: Arc::clone(&options.may_steer),
+            start: options
+                .start_below
+                .clone()
+                .filter(|_| !options.read_only)
+                .map(|below| StartRules { below }),
             programs: Semaphore::new(PROGRAMS),
             streams: Arc::new(Semaphore::new(STREAMS)),
             waits: Arc::new(Semaphore::new(WAITS)),

@@ -15,6 +15,7 @@ mod routes;
 mod server;
 mod sse;
 mod stall;
+mod start;
 mod steer;
 mod tls;
 

@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::reply::{Failure, with_headers};
-use crate::{api, door, pages, steer};
+use crate::{api, door, pages, start, steer};
 
 /// Bytes of a body: the longest note, and some more.
 const BODY: usize = 64 << 10;
@@ -30,6 +30,8 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/loops/{id}/diff/{iteration}", get(pages::diff))
         .route("/loops/{id}/history", get(pages::history))
         .route("/loops/{id}/report", get(pages::report))
+        .route("/start", get(pages::start_form))
+        .route("/api/v1/start", post(start::start))
         .route("/sign-out", post(door::sign_out))
         .route("/metrics", get(api::metrics))
         .route("/api/v1/loops", get(api::list))

@@ -30,6 +30,12 @@ pub struct ServeArgs {
     /// Look but do not touch, whatever the token
     #[arg(long)]
     pub read_only: bool,
+    /// Let browsers start loops, in folders that had one before; starting runs commands
+    #[arg(long, conflicts_with = "read_only")]
+    pub allow_start: bool,
+    /// A folder below which loops may be started, too; repeatable
+    #[arg(long, value_name = "DIR", requires = "allow_start")]
+    pub project: Vec<PathBuf>,
     /// Make new tokens first: signs out every browser and ends open streams
     #[arg(long)]
     pub new_token: bool,

@@ -25,6 +25,10 @@ pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         tls: files(args, ctx),
         behind_proxy: args.behind_proxy,
         read_only: args.read_only,
+        start_below: args.allow_start.then(|| {
+            let folders = args.project.iter();
+            folders.map(|folder| ctx.absolute(folder)).collect()
+        }),
         new_token: args.new_token,
         program: this_program(),
         may_steer: Arc::new(|found| {

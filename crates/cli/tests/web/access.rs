@@ -21,6 +21,7 @@ fn changing(id: &str) -> Vec<(String, &'static str)> {
         (at("retry"), ""),
         (at("cancel"), ""),
         (at("resume"), ""),
+        ("/api/v1/start".to_owned(), "project=.&prompt=x"),
         ("/sign-out".to_owned(), ""),
     ]
 }

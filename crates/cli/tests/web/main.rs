@@ -14,6 +14,7 @@ mod common;
 mod driver;
 mod http;
 mod pages;
+mod start;
 mod starting;
 mod steering;
 mod streams;

@@ -303,7 +303,7 @@ fn the_list_is_searched_and_filtered() {
         )
     };
     eventually("both", SOON, || rows("") == (true, true));
-    assert_eq!(rows("q=ALPH"), (true, false));
+    assert_eq!(rows("q=ALPHA"), (true, false));
     assert_eq!(rows(&format!("q={}", &open[..20])), (false, true));
     assert_eq!(rows("state=done"), (true, false));
     eventually("running", SOON, || rows("state=running") == (false, true));

@@ -190,6 +190,7 @@ async function send(form, button) {
       if (line.answer === "accepted" && line.id !== undefined) waiting.set(line.id, verb);
       if (line.answer === "effective") waiting.delete(line.id);
       const done = line.answer === "effective";
+      if (done && form.dataset.then) location.href = "/loops/" + encodeURIComponent(line.loop_id);
       tell(done ? "good" : "work", verb + ": " + (done ? "effective: " : "") + line.message);
     });
   } catch (error) {

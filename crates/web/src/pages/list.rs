@@ -208,6 +208,7 @@ pub async fn list(
     let main = html! {
         main #main data-live={ "/live?" (query.address(query.page)) } data-at=(fleet.version) {
             h1 { "Loops" }
+            @if app.start.is_some() && access == Access::Steer { p.links { a href="/start" { "start a loop" } } }
             form.search method="get" action="/" role="search" data-plain="yes" {
                 label.hidden for="q" { "search" }
                 input #q name="q" type="search" value=(query.q) placeholder="name, folder or id" data-key="/" aria-keyshortcuts="/";

@@ -46,13 +46,24 @@ pub async fn one(
     };
     let mut feed = app.hub.follow(&id);
     let view = first(&mut feed, |view| view.version > 0).await;
-    page_or_failure(whole(&id, &view, access, &config), access)
+    let looks = Looks {
+        access,
+        may_start: app.start.is_some() && access == Access::Steer,
+    };
+    page_or_failure(whole(&id, &view, looks, &config), access)
+}
+
+/// What whoever looks may do.
+#[derive(Clone, Copy)]
+struct Looks {
+    access: Access,
+    may_start: bool,
 }
 
 fn whole(
     id: &str,
     view: &LoopView,
-    access: Access,
+    Looks { access, may_start }: Looks,
     config: &IterativeLoopConfig,
 ) -> Result<Markup, Failure> {
     if let (Some((message, hint)), true) = (&view.trouble, view.parts.is_empty()) {
@@ -90,6 +101,7 @@ fn whole(
             }
             @for name in BELOW { (part(name)) }
             p.links {
+                @if may_start { a href={ "/start?like=" (id) } { "start again" } " · " }
                 a href={ "/loops/" (id) "/report" } { "report" } " · "
                 a href={ "/loops/" (id) "/history" } { "all iterations" } " · "
                 a href={ "/api/v1/loops/" (id) } { "JSON" } " · " span.dim { (id) }

@@ -1,0 +1,186 @@
+//! Starting a loop, which runs commands: only where the server was told that it may, and only in folders
+//! in which this user has started a loop before, or below those that were named.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::{Form, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use descartes_client::{Loops, Scope};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::app::App;
+use crate::program;
+use crate::reply::{Failure, blocking, json_reply};
+
+/// The folders below which loops may be started, besides those that had one.
+#[derive(Clone, Debug, Default)]
+pub struct StartRules {
+    pub below: Vec<PathBuf>,
+}
+
+impl StartRules {
+    /// The folder as it really is; refused where nothing allows it.
+    fn check(&self, loops: &Loops, folder: &str) -> Result<PathBuf, Failure> {
+        let real = std::fs::canonicalize(folder).map_err(|error| {
+            let message = format!("cannot use {folder}: {error}");
+            Failure::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                message,
+                "name a folder of this machine",
+            )
+        })?;
+        let below = |allowed: &PathBuf| {
+            std::fs::canonicalize(allowed).is_ok_and(|allowed| real.starts_with(allowed))
+        };
+        match self.below.iter().any(below) || known(loops)?.contains(&real) {
+            true => Ok(real),
+            false => Err(Failure::new(
+                StatusCode::FORBIDDEN,
+                format!("no loop was started in {} before", real.display()),
+                "start the first one in a terminal, or serve with --project DIR",
+            )),
+        }
+    }
+}
+
+/// The folders of the loops of this user, the newest first; those of tasks are ours.
+pub fn known(loops: &Loops) -> Result<Vec<PathBuf>, Failure> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for found in loops.list(&Scope::All)? {
+        let folder = &found.meta().working_dir;
+        if found.parent().is_none() && !folders.contains(folder) && folder.is_dir() {
+            folders.push(folder.clone());
+        }
+    }
+    Ok(folders)
+}
+
+/// The rules; refused where starting is off.
+pub fn rules(app: &App) -> Result<StartRules, Failure> {
+    app.start.clone().ok_or_else(|| {
+        Failure::new(
+            StatusCode::FORBIDDEN,
+            "this server starts no loops",
+            "descartes serve --allow-start",
+        )
+    })
+}
+
+/// What the form sends; what is empty stays as the project's config has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StartForm {
+    project: String,
+    prompt: String,
+    name: String,
+    agent: String,
+    permissions: String,
+    promise: String,
+    /// One a line.
+    gates: String,
+    max_iterations: String,
+    max_duration: String,
+    max_cost: String,
+    max_tokens: String,
+}
+
+impl StartForm {
+    /// The command line that a person would have typed. Values stand behind `=`: none is taken for a flag.
+    fn words(&self) -> Vec<String> {
+        let pairs = [
+            ("--prompt", &self.prompt),
+            ("--name", &self.name),
+            ("--permissions", &self.permissions),
+            ("--completion-promise", &self.promise),
+            ("--max-iterations", &self.max_iterations),
+            ("--max-duration", &self.max_duration),
+            ("--max-cost", &self.max_cost),
+            ("--max-tokens", &self.max_tokens),
+        ];
+        let mut words: Vec<String> = ["--color", "never", "loop", "start", "--detach"]
+            .map(str::to_owned)
+            .to_vec();
+        let agent = self.agent.trim();
+        match agent.contains([' ', '/']) {
+            _ if agent.is_empty() => {}
+            true => words.push(format!("--command={agent}")),
+            false => words.push(format!("--backend={agent}")),
+        }
+        let typed = pairs.iter().filter(|(_, value)| !value.trim().is_empty());
+        words.extend(typed.map(|(flag, value)| format!("{flag}={}", value.trim())));
+        let gates = self.gates.lines().map(str::trim);
+        let gates = gates.filter(|gate| !gate.is_empty());
+        words.extend(gates.map(|gate| format!("--verify={gate}")));
+        words
+    }
+}
+
+/// Starts a loop in the background, as `descartes loop start --detach` does.
+pub async fn start(
+    State(app): State<Arc<App>>,
+    form: Result<Form<StartForm>, axum::extract::rejection::FormRejection>,
+) -> Response {
+    let done = async {
+        let rules = rules(&app)?;
+        let Form(form) = form.map_err(|error| {
+            let hint = "the fields are listed in docs/web.md";
+            Failure::new(error.status(), error.body_text(), hint)
+        })?;
+        if form.prompt.trim().is_empty() {
+            let hint = "say what is to be done";
+            return Err(Failure::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "the prompt is empty",
+                hint,
+            ));
+        }
+        let (loops, project) = (app.loops.clone(), form.project.clone());
+        let folder = blocking(move || rules.check(&loops, &project)).await?;
+        started(&app, &form, &folder).await
+    };
+    done.await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn started(app: &Arc<App>, form: &StartForm, folder: &Path) -> Result<Response, Failure> {
+    let words = form.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let told = program::run(app, &words, Some(folder), 64 << 10).await?;
+    let text = String::from_utf8_lossy(&told.output).into_owned();
+    let id = text.lines().last().unwrap_or_default().trim().to_owned();
+    Ok(json_reply(&json!({
+        "loop_id": id,
+        "answer": "effective",
+        "message": "started in the background",
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_is_taken_for_a_flag() {
+        let form = StartForm {
+            prompt: "--verify=true".into(),
+            agent: "claude".into(),
+            gates: "cargo test\n\n --flag \n".into(),
+            max_iterations: " 5 ".into(),
+            ..StartForm::default()
+        };
+        assert_eq!(
+            form.words()[3..],
+            [
+                "start",
+                "--detach",
+                "--backend=claude",
+                "--prompt=--verify=true",
+                "--max-iterations=5",
+                "--verify=cargo test",
+                "--verify=--flag",
+            ]
+        );
+    }
+}
