@@ -16,15 +16,15 @@ use serde::Deserialize;
 use tracing::debug;
 
 use crate::access::{Access, Denial, RequestFacts, Transport};
-use crate::app::App;
 use crate::pages;
-use crate::reply::Failure;
+use crate::reply::RequestFailure;
+use crate::state::WebState;
 
 /// A browser stays signed in so long.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
 
 /// Judges every request that needs a token.
-pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     if let Some(code) = one_time_code(&head) {
         return exchange(&app, &head, &code).await;
@@ -41,7 +41,11 @@ pub async fn admit(State(app): State<Arc<App>>, request: Request, next: Next) ->
 }
 
 /// Judges what needs no token: the sign-in page, style and script.
-pub async fn admit_anyone(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub async fn admit_anyone(
+    State(app): State<Arc<WebState>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (head, body) = request.into_parts();
     let facts = facts(&app, &head);
     let placed = app.gate.check_place(&facts);
@@ -55,7 +59,7 @@ pub async fn admit_anyone(State(app): State<Arc<App>>, request: Request, next: N
     }
 }
 
-fn facts<'a>(app: &App, head: &'a Parts) -> RequestFacts<'a> {
+fn facts<'a>(app: &WebState, head: &'a Parts) -> RequestFacts<'a> {
     let headers = &head.headers;
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text(AUTHORIZATION).and_then(|value: &str| {
@@ -91,7 +95,7 @@ fn one_time_code(head: &Parts) -> Option<String> {
 }
 
 /// The code becomes a cookie, and the address a clean one.
-async fn exchange(app: &App, head: &Parts, code: &str) -> Response {
+async fn exchange(app: &WebState, head: &Parts, code: &str) -> Response {
     if let Err(denial) = app.gate.check_place(&facts(app, head)) {
         return denied(app, denial, head).await;
     }
@@ -115,7 +119,7 @@ fn to_the_list() -> Response {
     response
 }
 
-fn signed_in(app: &App, access: Access) -> Response {
+fn signed_in(app: &WebState, access: Access) -> Response {
     let secure = match app.gate.transport() {
         Transport::Tls => "; Secure",
         Transport::Plain | Transport::Proxy => "",
@@ -132,7 +136,7 @@ fn signed_in(app: &App, access: Access) -> Response {
     response
 }
 
-async fn denied(app: &App, denial: Denial, head: &Parts) -> Response {
+async fn denied(app: &WebState, denial: Denial, head: &Parts) -> Response {
     let path = head.uri.path();
     debug!(?denial, path, "refused");
     app.count_refusal(denial.as_str());
@@ -175,7 +179,7 @@ async fn denied(app: &App, denial: Denial, head: &Parts) -> Response {
     if matches!(denial, Denial::NoToken | Denial::WrongToken) && wants_page && !of_program {
         return pages::sign_in(status, None);
     }
-    let mut response = Failure::new(status, message, hint).into_response();
+    let mut response = RequestFailure::new(status, message, hint).into_response();
     if status == StatusCode::UNAUTHORIZED {
         let bearer = HeaderValue::from_static("Bearer");
         response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
@@ -191,7 +195,7 @@ pub struct SignIn {
 }
 
 /// A token typed by a person becomes a cookie.
-pub async fn sign_in(State(app): State<Arc<App>>, Form(given): Form<SignIn>) -> Response {
+pub async fn sign_in(State(app): State<Arc<WebState>>, Form(given): Form<SignIn>) -> Response {
     app.tokens.refresh();
     match app.tokens.current().check(given.token.trim()) {
         Some(access) => signed_in(&app, access.min(app.gate.most())),
@@ -203,7 +207,7 @@ pub async fn sign_in(State(app): State<Arc<App>>, Form(given): Form<SignIn>) -> 
 }
 
 /// The browser forgets its cookie.
-pub async fn sign_out(State(app): State<Arc<App>>) -> Response {
+pub async fn sign_out(State(app): State<Arc<WebState>>) -> Response {
     let gone = format!(
         "{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
         app.cookie

@@ -4,7 +4,6 @@
 
 mod access;
 mod api;
-mod app;
 mod door;
 mod error;
 mod live;
@@ -16,9 +15,11 @@ mod server;
 mod sse;
 mod stall;
 mod start;
+mod start_rules;
+mod state;
 mod steer;
 mod tls;
 
-pub use app::{Options, SteeringCheck, TlsFiles};
 pub use error::WebError;
 pub use server::{Server, bind};
+pub use state::{ServeOptions, SteeringCheck, TlsFiles};

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tracing::debug;
 
-use crate::app::App;
-use crate::reply::Failure;
+use crate::reply::RequestFailure;
+use crate::state::WebState;
 
 /// It ends by then, or is ended.
 const LIMIT: Duration = Duration::from_secs(75);
@@ -26,12 +26,12 @@ pub struct Told {
 
 /// Runs the command line; gives the first `most` bytes of its standard output.
 pub async fn run(
-    app: &Arc<App>,
+    app: &Arc<WebState>,
     words: &[&str],
     folder: Option<&Path>,
     most: usize,
-) -> Result<Told, Failure> {
-    let busy = |_| Failure::internal("the server ends".to_owned());
+) -> Result<Told, RequestFailure> {
+    let busy = |_| RequestFailure::internal("the server ends".to_owned());
     let _place = app.programs.acquire().await.map_err(busy)?;
     debug!(verb = ?words.get(..4), "calling the command line");
     let mut command = Command::new(&app.program);
@@ -47,7 +47,7 @@ pub async fn run(
         command.current_dir(folder);
     }
     let failed = |error: std::io::Error| {
-        Failure::internal(format!("cannot start {}: {error}", app.program.display()))
+        RequestFailure::internal(format!("cannot start {}: {error}", app.program.display()))
     };
     let mut child = command.spawn().map_err(failed)?;
     let (out, err) = (child.stdout.take(), child.stderr.take());
@@ -56,7 +56,7 @@ pub async fn run(
         (child.wait().await, output, talk)
     });
     let (status, output, talk) = ended.await.map_err(|_| {
-        Failure::new(
+        RequestFailure::new(
             StatusCode::GATEWAY_TIMEOUT,
             "it took too long",
             "try it in a terminal",
@@ -66,7 +66,7 @@ pub async fn run(
     match status {
         Ok(status) if status.success() || cut => Ok(Told { output }),
         Ok(_) => Err(told(&talk)),
-        Err(error) => Err(Failure::internal(error.to_string())),
+        Err(error) => Err(RequestFailure::internal(error.to_string())),
     }
 }
 
@@ -82,13 +82,13 @@ async fn read(from: Option<impl AsyncRead + Unpin>, most: usize) -> Vec<u8> {
 }
 
 /// The error and the hint that it said.
-fn told(talk: &[u8]) -> Failure {
+fn told(talk: &[u8]) -> RequestFailure {
     let talk = String::from_utf8_lossy(talk);
     let after = |lead: &str| {
         let mut lines = talk.lines().map(str::trim);
         lines.find_map(|line| line.strip_prefix(lead).map(|rest| rest.trim().to_owned()))
     };
-    Failure {
+    RequestFailure {
         status: StatusCode::CONFLICT,
         message: after("error:").unwrap_or_else(|| "it was refused".to_owned()),
         hint: after("hint:"),

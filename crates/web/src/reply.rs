@@ -57,7 +57,7 @@ pub async fn with_headers(request: Request, next: Next) -> Response {
 pub fn json_reply(value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => typed("application/json", escape_json(&text) + "\n"),
-        Err(error) => Failure::internal(error.to_string()).into_response(),
+        Err(error) => RequestFailure::internal(error.to_string()).into_response(),
     }
 }
 
@@ -71,13 +71,13 @@ pub fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
 
 /// Something that cannot be done: what happened, and what to type next.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct RequestFailure {
     pub status: StatusCode,
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl Failure {
+impl RequestFailure {
     pub fn new(status: StatusCode, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             status,
@@ -95,7 +95,7 @@ impl Failure {
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for RequestFailure {
     fn from(error: ClientError) -> Self {
         let status = match &error {
             ClientError::Find(FindError::None(_))
@@ -113,7 +113,7 @@ impl From<ClientError> for Failure {
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for RequestFailure {
     fn into_response(self) -> Response {
         let clean = |text: &str| display::one_line(text);
         let body = json!({
@@ -128,10 +128,10 @@ impl IntoResponse for Failure {
 
 /// Does what waits for a disk or a loop on a thread of its own.
 pub async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, RequestFailure> + Send + 'static,
+) -> Result<T, RequestFailure> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(Failure::internal(format!("it broke off: {error}"))),
+        Err(error) => Err(RequestFailure::internal(format!("it broke off: {error}"))),
     }
 }

@@ -10,8 +10,8 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
-use crate::app::App;
-use crate::reply::{Failure, with_headers};
+use crate::reply::{RequestFailure, with_headers};
+use crate::state::WebState;
 use crate::{api, door, pages, start, steer};
 
 /// Bytes of a body: the longest note, and some more.
@@ -19,7 +19,7 @@ const BODY: usize = 64 << 10;
 /// Within this an answer has to begin. A stream may go on for ever.
 const BEGIN: Duration = Duration::from_secs(90);
 
-pub fn router(app: Arc<App>) -> Router {
+pub fn router(app: Arc<WebState>) -> Router {
     let known = Router::new()
         .route("/", get(pages::list))
         .route("/live", get(pages::list_live))
@@ -57,7 +57,7 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 async fn nothing_here() -> Response {
-    Failure::new(
+    RequestFailure::new(
         StatusCode::NOT_FOUND,
         "there is nothing at this address",
         "all loops: /",
@@ -68,7 +68,7 @@ async fn nothing_here() -> Response {
 async fn in_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(BEGIN, next.run(request)).await {
         Ok(response) => response,
-        Err(_) => Failure::new(StatusCode::GATEWAY_TIMEOUT, "it took too long", "try again")
+        Err(_) => RequestFailure::new(StatusCode::GATEWAY_TIMEOUT, "it took too long", "try again")
             .into_response(),
     }
 }

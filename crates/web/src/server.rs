@@ -17,9 +17,9 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::access::{Access, Gatekeeper, OneTimeLink, TokenFile, Transport};
-use crate::app::App;
 use crate::stall::StallGuard;
-use crate::{Options, WebError, routes, tls};
+use crate::state::WebState;
+use crate::{ServeOptions, WebError, routes, tls};
 
 /// Connections at the same time.
 const CONNECTIONS: usize = 512;
@@ -40,12 +40,12 @@ pub struct Server {
     listener: StdListener,
     address: SocketAddr,
     acceptor: Option<TlsAcceptor>,
-    app: Arc<App>,
+    app: Arc<WebState>,
     code: String,
 }
 
 /// Takes the port and makes everything ready. What is wrong is said before anybody is served.
-pub fn bind(options: &Options) -> Result<Server, WebError> {
+pub fn bind(options: &ServeOptions) -> Result<Server, WebError> {
     let encrypts = options.tls.is_some() || options.behind_proxy;
     if !options.listen.ip().is_loopback() && !encrypts {
         return Err(WebError::Exposed(options.listen));
@@ -68,7 +68,7 @@ pub fn bind(options: &Options) -> Result<Server, WebError> {
     };
     let gate = Gatekeeper::new(address.port(), transport, options.hosts.clone(), most);
     let (link, code) = OneTimeLink::new()?;
-    let app = App::new(options, (gate, address.port()), tokens, link);
+    let app = WebState::new(options, (gate, address.port()), tokens, link);
     Ok(Server {
         listener,
         address,
@@ -151,7 +151,7 @@ fn runtime() -> Result<Runtime, WebError> {
 }
 
 /// Somebody may make new tokens while this serves.
-async fn watch_tokens(app: Arc<App>) {
+async fn watch_tokens(app: Arc<WebState>) {
     loop {
         tokio::time::sleep(TOKENS).await;
         app.tokens.refresh();

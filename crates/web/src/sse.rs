@@ -14,8 +14,8 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use tokio::sync::mpsc;
 
-use crate::app::App;
-use crate::reply::{Failure, typed};
+use crate::reply::{RequestFailure, typed};
+use crate::state::WebState;
 
 /// Pieces that wait for a slow client; more are put together before they are made.
 const QUEUE: usize = 2;
@@ -43,20 +43,20 @@ impl hyper::body::Body for Pieces {
 
 /// Nobody listens any more.
 #[derive(Debug)]
-pub struct Closed;
+pub struct StreamClosed;
 
 /// The way of pieces to a client.
 #[derive(Clone)]
 pub struct Outlet(mpsc::Sender<Bytes>);
 
 impl Outlet {
-    pub async fn send(&self, text: String) -> Result<(), Closed> {
-        self.0.send(text.into()).await.map_err(|_| Closed)
+    pub async fn send(&self, text: String) -> Result<(), StreamClosed> {
+        self.0.send(text.into()).await.map_err(|_| StreamClosed)
     }
 
     /// The same from a thread.
-    pub fn send_blocking(&self, text: String) -> Result<(), Closed> {
-        self.0.blocking_send(text.into()).map_err(|_| Closed)
+    pub fn send_blocking(&self, text: String) -> Result<(), StreamClosed> {
+        self.0.blocking_send(text.into()).map_err(|_| StreamClosed)
     }
 
     pub async fn closed(&self) {
@@ -71,13 +71,13 @@ pub fn pieces(kind: &'static str) -> (Outlet, Response) {
 }
 
 /// Answers with a stream of events, made by `tell` until nobody listens, or the tokens are others.
-pub fn events<T, F>(app: &Arc<App>, tell: T) -> Response
+pub fn events<T, F>(app: &Arc<WebState>, tell: T) -> Response
 where
     T: FnOnce(Outlet) -> F + Send + 'static,
-    F: Future<Output = Result<(), Closed>> + Send + 'static,
+    F: Future<Output = Result<(), StreamClosed>> + Send + 'static,
 {
     let Ok(place) = Arc::clone(&app.streams).try_acquire_owned() else {
-        return Failure::new(
+        return RequestFailure::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many event streams are open",
             "close some of them",

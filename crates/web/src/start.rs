@@ -1,67 +1,24 @@
 //! Starting a loop, which runs commands: only where the server was told that it may, and only in folders
 //! in which this user has started a loop before, or below those that were named.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use descartes_client::{Loops, Scope};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::app::App;
 use crate::program;
-use crate::reply::{Failure, blocking, json_reply};
-
-/// The folders below which loops may be started, besides those that had one.
-#[derive(Clone, Debug, Default)]
-pub struct StartRules {
-    pub below: Vec<PathBuf>,
-}
-
-impl StartRules {
-    /// The folder as it really is; refused where nothing allows it.
-    fn check(&self, loops: &Loops, folder: &str) -> Result<PathBuf, Failure> {
-        let real = std::fs::canonicalize(folder).map_err(|error| {
-            let message = format!("cannot use {folder}: {error}");
-            Failure::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                message,
-                "name a folder of this machine",
-            )
-        })?;
-        let below = |allowed: &PathBuf| {
-            std::fs::canonicalize(allowed).is_ok_and(|allowed| real.starts_with(allowed))
-        };
-        match self.below.iter().any(below) || known(loops)?.contains(&real) {
-            true => Ok(real),
-            false => Err(Failure::new(
-                StatusCode::FORBIDDEN,
-                format!("no loop was started in {} before", real.display()),
-                "start the first one in a terminal, or serve with --project DIR",
-            )),
-        }
-    }
-}
-
-/// The folders of the loops of this user, the newest first; those of tasks are ours.
-pub fn known(loops: &Loops) -> Result<Vec<PathBuf>, Failure> {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for found in loops.list(&Scope::All)? {
-        let folder = &found.meta().working_dir;
-        if found.parent().is_none() && !folders.contains(folder) && folder.is_dir() {
-            folders.push(folder.clone());
-        }
-    }
-    Ok(folders)
-}
+use crate::reply::{RequestFailure, blocking, json_reply};
+use crate::start_rules::StartRules;
+use crate::state::WebState;
 
 /// The rules; refused where starting is off.
-pub fn rules(app: &App) -> Result<StartRules, Failure> {
+pub fn rules(app: &WebState) -> Result<StartRules, RequestFailure> {
     app.start.clone().ok_or_else(|| {
-        Failure::new(
+        RequestFailure::new(
             StatusCode::FORBIDDEN,
             "this server starts no loops",
             "descartes serve --allow-start",
@@ -120,18 +77,18 @@ impl StartForm {
 
 /// Starts a loop in the background, as `descartes loop start --detach` does.
 pub async fn start(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     form: Result<Form<StartForm>, axum::extract::rejection::FormRejection>,
 ) -> Response {
     let done = async {
         let rules = rules(&app)?;
         let Form(form) = form.map_err(|error| {
             let hint = "the fields are listed in docs/web.md";
-            Failure::new(error.status(), error.body_text(), hint)
+            RequestFailure::new(error.status(), error.body_text(), hint)
         })?;
         if form.prompt.trim().is_empty() {
             let hint = "say what is to be done";
-            return Err(Failure::new(
+            return Err(RequestFailure::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "the prompt is empty",
                 hint,
@@ -144,7 +101,11 @@ pub async fn start(
     done.await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn started(app: &Arc<App>, form: &StartForm, folder: &Path) -> Result<Response, Failure> {
+async fn started(
+    app: &Arc<WebState>,
+    form: &StartForm,
+    folder: &Path,
+) -> Result<Response, RequestFailure> {
     let words = form.words();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let told = program::run(app, &words, Some(folder), 64 << 10).await?;

@@ -19,10 +19,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::app::App;
 use crate::program;
-use crate::reply::{Failure, blocking};
+use crate::reply::{RequestFailure, blocking};
 use crate::sse::{self, Outlet};
+use crate::state::WebState;
 
 /// How long a loop is waited for until it has taken a command.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -41,25 +41,25 @@ pub struct SteerQuery {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyForm {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Note {
+struct SayForm {
     text: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Cancel {
+struct CancelForm {
     /// `true`: without grace.
     now: Option<bool>,
 }
 
-/// Limits as people type them; an empty one stays as it is.
+/// LimitsForm as people type them; an empty one stays as it is.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Limits {
+struct LimitsForm {
     max_iterations: String,
     max_duration: String,
     max_cost: String,
@@ -70,7 +70,7 @@ struct Limits {
     stall_after: String,
 }
 
-impl Limits {
+impl LimitsForm {
     fn change(&self) -> Result<ConfigChange, String> {
         let unlimited = self.max_iterations.trim().eq_ignore_ascii_case("unlimited");
         let iterations = match unlimited {
@@ -134,58 +134,58 @@ fn time(text: &str) -> Result<Secs, String> {
 }
 
 /// What is to be done.
-enum Order {
+enum SteerOrder {
     Send(Command),
     Resume(Vec<String>),
 }
 
 /// Reads a form; a field that is none of its own is an error, never passed over.
-fn form<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
+fn form<T: DeserializeOwned>(body: &[u8]) -> Result<T, RequestFailure> {
     serde_urlencoded::from_bytes(body).map_err(|error| {
         let hint = "see docs/web.md: limits, notes and waits are all that can be changed here";
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), hint)
+        RequestFailure::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), hint)
     })
 }
 
-fn order(verb: &str, body: &[u8]) -> Result<Order, Failure> {
+fn order(verb: &str, body: &[u8]) -> Result<SteerOrder, RequestFailure> {
     let wrong = |message: String| {
         let hint = "for example: max_iterations=50";
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, message, hint)
+        RequestFailure::new(StatusCode::UNPROCESSABLE_ENTITY, message, hint)
     };
-    let plain = |command| form::<Nothing>(body).map(|_| Order::Send(command));
+    let plain = |command| form::<EmptyForm>(body).map(|_| SteerOrder::Send(command));
     match verb {
         "pause" => plain(Command::Pause),
         "unpause" => plain(Command::Unpause),
         "retry" => plain(Command::RetryNow),
         "say" => {
-            let text = form::<Note>(body)?.text;
+            let text = form::<SayForm>(body)?.text;
             match text.trim() {
                 "" => Err(wrong("the note is empty".to_owned())),
-                _ => Ok(Order::Send(Command::Say { text })),
+                _ => Ok(SteerOrder::Send(Command::Say { text })),
             }
         }
         "cancel" => {
-            let grace = match form::<Cancel>(body)?.now {
+            let grace = match form::<CancelForm>(body)?.now {
                 Some(true) => Grace::Skip,
                 _ => Grace::Ask,
             };
-            Ok(Order::Send(Command::Cancel { grace }))
+            Ok(SteerOrder::Send(Command::Cancel { grace }))
         }
         "set" => {
-            let change = form::<Limits>(body)?.change().map_err(wrong)?;
+            let change = form::<LimitsForm>(body)?.change().map_err(wrong)?;
             match change.is_empty() {
                 true => Err(wrong("nothing to change".to_owned())),
-                false => Ok(Order::Send(Command::Set {
+                false => Ok(SteerOrder::Send(Command::Set {
                     change: Box::new(change),
                 })),
             }
         }
         "resume" => {
-            let limits = form::<Limits>(body)?;
+            let limits = form::<LimitsForm>(body)?;
             limits.change().map_err(wrong)?;
-            Ok(Order::Resume(limits.flags()))
+            Ok(SteerOrder::Resume(limits.flags()))
         }
-        _ => Err(Failure::new(
+        _ => Err(RequestFailure::new(
             StatusCode::NOT_FOUND,
             "there is nothing at this address",
             "pause, unpause, say, set, retry, cancel, resume",
@@ -195,7 +195,7 @@ fn order(verb: &str, body: &[u8]) -> Result<Order, Failure> {
 
 /// Carries out a command: a line of JSON for each of its answers.
 pub async fn steer(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Path((id, verb)): Path<(String, String)>,
     UrlQuery(query): UrlQuery<SteerQuery>,
     headers: HeaderMap,
@@ -204,26 +204,26 @@ pub async fn steer(
     let done = async {
         is_form(&headers, &body)?;
         match order(&verb, &body)? {
-            Order::Send(command) => {
+            SteerOrder::Send(command) => {
                 let limit = query
                     .wait
                     .map_or(EFFECT, |secs| Duration::from_secs(secs.min(LONGEST)));
                 send(&app, id, command, limit).await
             }
-            Order::Resume(flags) => resume(&app, id, flags).await,
+            SteerOrder::Resume(flags) => resume(&app, id, flags).await,
         }
     };
     done.await.unwrap_or_else(IntoResponse::into_response)
 }
 
-fn is_form(headers: &HeaderMap, body: &[u8]) -> Result<(), Failure> {
+fn is_form(headers: &HeaderMap, body: &[u8]) -> Result<(), RequestFailure> {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     let right = kind.is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
     match right || body.is_empty() {
         true => Ok(()),
-        false => Err(Failure::new(
+        false => Err(RequestFailure::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "the body is no form",
             "send it as application/x-www-form-urlencoded: curl -d text=…",
@@ -238,11 +238,11 @@ enum Outcome {
 }
 
 async fn send(
-    app: &Arc<App>,
+    app: &Arc<WebState>,
     id: String,
     command: Command,
     limit: Duration,
-) -> Result<Response, Failure> {
+) -> Result<Response, RequestFailure> {
     let (asked, sent) = (Arc::clone(app), command.clone());
     let outcome = blocking(move || {
         let found = find(&asked, id)?;
@@ -262,20 +262,20 @@ async fn send(
                 wait(*taken, &command, limit, &outlet);
                 drop(place);
             });
-            spawned.map_err(|error| Failure::internal(error.to_string()))?;
+            spawned.map_err(|error| RequestFailure::internal(error.to_string()))?;
         }
     }
     Ok(response)
 }
 
-fn find(app: &App, id: String) -> Result<LoopHandle, Failure> {
+fn find(app: &WebState, id: String) -> Result<LoopHandle, RequestFailure> {
     let found = app.loops.find(&Query::Named(id))?;
     (app.may_steer)(&found)
-        .map_err(|(message, hint)| Failure::new(StatusCode::FORBIDDEN, message, hint))?;
+        .map_err(|(message, hint)| RequestFailure::new(StatusCode::FORBIDDEN, message, hint))?;
     Ok(found)
 }
 
-fn deliver(found: LoopHandle, command: &Command) -> Result<Outcome, Failure> {
+fn deliver(found: LoopHandle, command: &Command) -> Result<Outcome, RequestFailure> {
     let before = found.state()?;
     let told =
         |answer: &str, message: String| Ok(Outcome::Told(answer_of(&found, answer, &message)));
@@ -334,7 +334,11 @@ fn wait(
 }
 
 /// Takes up a loop that is not running, in the background, as `descartes loop resume --detach` does.
-async fn resume(app: &Arc<App>, id: String, flags: Vec<String>) -> Result<Response, Failure> {
+async fn resume(
+    app: &Arc<WebState>,
+    id: String,
+    flags: Vec<String>,
+) -> Result<Response, RequestFailure> {
     let asked = Arc::clone(app);
     let found = blocking(move || find(&asked, id)).await?;
     let mut words = vec!["--color", "never", "loop", "resume", "--detach"];

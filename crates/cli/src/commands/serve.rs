@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use descartes_client::{Children, Scope};
 use descartes_text::units::plural;
-use descartes_web::{Options, TlsFiles, WebError, bind};
+use descartes_web::{ServeOptions, TlsFiles, WebError, bind};
 
 use super::loops::which;
 use crate::args::serve::ServeArgs;
@@ -18,7 +18,7 @@ pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     within::refuse_from_within("descartes serve")?;
     let loops = which::loops(ctx, &ctx.here)?;
     let count = loops.heads(&Scope::All, Children::Folded)?.len();
-    let options = Options {
+    let options = ServeOptions {
         loops,
         listen: args.listen,
         hosts: args.host.clone(),

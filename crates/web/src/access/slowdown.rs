@@ -51,16 +51,16 @@ impl Slowdown {
     /// Waits before a wrong token is refused.
     pub async fn wrong_token(&self) {
         if let Some(wait) = self.begin(Instant::now()) {
-            let _waiting = Waiting(self);
+            let _waiting = WaitingPlace(self);
             tokio::time::sleep(wait).await;
         }
     }
 }
 
 /// Gives the place back, even where the client went away meanwhile.
-struct Waiting<'a>(&'a Slowdown);
+struct WaitingPlace<'a>(&'a Slowdown);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingPlace<'_> {
     fn drop(&mut self) {
         self.0.end();
     }

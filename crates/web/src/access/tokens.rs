@@ -92,11 +92,11 @@ fn hex(bytes: &[u8]) -> String {
 #[derive(Debug)]
 pub struct TokenFile {
     path: PathBuf,
-    held: RwLock<Held>,
+    held: RwLock<HeldTokens>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldTokens {
     tokens: Arc<Tokens>,
     written: Option<SystemTime>,
     /// Counts how often they were made anew.
@@ -111,7 +111,7 @@ impl TokenFile {
             Some(tokens) => tokens,
             None => make(&path)?,
         };
-        let held = Held {
+        let held = HeldTokens {
             written: written(&path),
             tokens: Arc::new(tokens),
             generation: 0,

@@ -14,9 +14,9 @@ use descartes_text::display::escape_json;
 use serde::Deserialize;
 use tokio::sync::watch;
 
-use crate::app::App;
-use crate::reply::{Failure, blocking};
+use crate::reply::{RequestFailure, blocking};
 use crate::sse::{self, KEEP_ALIVE};
+use crate::state::WebState;
 
 /// Bytes that are put together in one piece.
 const PIECE: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub struct EventsQuery {
 
 /// The records of one loop from any number on. A client that comes back names the last one it had.
 pub async fn events(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Path(id): Path<String>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
@@ -94,10 +94,10 @@ pub async fn events(
 }
 
 /// Whether there may be more; false after a silence.
-async fn changed<T>(feed: &mut watch::Receiver<T>) -> Result<bool, sse::Closed> {
+async fn changed<T>(feed: &mut watch::Receiver<T>) -> Result<bool, sse::StreamClosed> {
     match tokio::time::timeout(KEEP_ALIVE, feed.changed()).await {
         Ok(Ok(())) => Ok(true),
-        Ok(Err(_)) => Err(sse::Closed),
+        Ok(Err(_)) => Err(sse::StreamClosed),
         Err(_) => Ok(false),
     }
 }
@@ -111,7 +111,7 @@ struct Records {
 
 impl Records {
     /// The next records as events, as many as go into a piece; and whether there are more.
-    async fn piece(mut self) -> Result<(Self, String, bool), Failure> {
+    async fn piece(mut self) -> Result<(Self, String, bool), RequestFailure> {
         blocking(move || {
             let (mut text, mut more) = (String::new(), false);
             let next = &mut self.next;
@@ -136,7 +136,7 @@ impl Records {
             if let Err(error) = read {
                 // Said with what the loop's files are like now: it may be gone.
                 self.found.state()?;
-                return Err(Failure::internal(error.to_string()));
+                return Err(RequestFailure::internal(error.to_string()));
             }
             Ok((self, text, more))
         })
@@ -145,7 +145,7 @@ impl Records {
 }
 
 /// How all loops stand, and each of them again when that changes: entries of the list.
-pub async fn all_events(State(app): State<Arc<App>>) -> Response {
+pub async fn all_events(State(app): State<Arc<WebState>>) -> Response {
     let mut feed = app.hub.fleet();
     let loops = app.loops.clone();
     sse::events(&app, move |outlet| async move {

@@ -11,13 +11,13 @@ use descartes_client::Brief;
 use descartes_query::{Index, SqlValue};
 use descartes_store::layout::StateRoot;
 
-use crate::app::App;
 use crate::live::first;
-use crate::reply::{Failure, blocking, typed};
+use crate::reply::{RequestFailure, blocking, typed};
+use crate::state::WebState;
 
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub async fn metrics(State(app): State<Arc<App>>) -> Response {
+pub async fn metrics(State(app): State<Arc<WebState>>) -> Response {
     let mut feed = app.hub.fleet();
     let fleet = first(&mut feed, |view| view.version > 0).await;
     let root = app.loops.root().clone();
@@ -161,8 +161,8 @@ const METRICS: [Metric; 11] = [
     },
 ];
 
-fn sums(root: &StateRoot) -> Result<String, Failure> {
-    let failed = |error: descartes_query::QueryError| Failure::internal(error.to_string());
+fn sums(root: &StateRoot) -> Result<String, RequestFailure> {
+    let failed = |error: descartes_query::QueryError| RequestFailure::internal(error.to_string());
     let (index, unread) = Index::open(root).map_err(failed)?;
     let mut out = String::new();
     for metric in METRICS {

@@ -15,9 +15,9 @@ use serde::Deserialize;
 pub use events::{all_events, events};
 pub use metrics::metrics;
 
-use crate::app::App;
 use crate::reply::{blocking, json_reply};
 use crate::sse;
+use crate::state::WebState;
 
 /// Rows that are sent in one piece.
 const PIECE: usize = 16 << 10;
@@ -30,7 +30,7 @@ pub struct ListQuery {
 }
 
 /// All loops, as `descartes loop list --all --json`.
-pub async fn list(State(app): State<Arc<App>>, Query(query): Query<ListQuery>) -> Response {
+pub async fn list(State(app): State<Arc<WebState>>, Query(query): Query<ListQuery>) -> Response {
     let loops = app.loops.clone();
     let children = match query.children {
         true => Children::Listed,
@@ -45,7 +45,7 @@ pub async fn list(State(app): State<Arc<App>>, Query(query): Query<ListQuery>) -
 }
 
 /// One loop, as `descartes loop status --json`.
-pub async fn status(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
+pub async fn status(State(app): State<Arc<WebState>>, Path(id): Path<String>) -> Response {
     let loops = app.loops.clone();
     let read = blocking(move || {
         let found = loops.find(&descartes_client::Query::Named(id))?;
@@ -63,7 +63,7 @@ pub struct HistoryQuery {
 
 /// Iterations, a line each, as `descartes loop history --json`.
 pub async fn history(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Path(id): Path<String>,
     Query(query): Query<HistoryQuery>,
 ) -> Response {

@@ -19,7 +19,8 @@ use tracing::{debug, warn};
 
 use super::Feeds;
 use super::output::{OutputReader, OutputTail};
-use crate::pages::parts::{self, Known, Redraw};
+use crate::pages::loop_facts::LoopFacts;
+use crate::pages::parts::{self, Redraw};
 
 /// The least time between two versions: faster, no eye follows.
 const PACE: Duration = Duration::from_millis(60);
@@ -39,7 +40,7 @@ const EFFECTS: usize = 32;
 
 /// A piece of a page.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct PagePart {
     pub name: &'static str,
     /// The version in which it came to stand as it does.
     pub version: u64,
@@ -54,7 +55,7 @@ pub struct LoopView {
     /// 0 until it was read for the first time.
     pub version: u64,
     pub title: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<PagePart>,
     pub output: Arc<OutputTail>,
     /// Commands that have taken effect, oldest first.
     pub effects: Vec<CommandId>,
@@ -102,7 +103,7 @@ struct Lonely;
 impl Feed {
     fn run(mut self) {
         loop {
-            let error = match Followed::open(&self.loops, &self.id) {
+            let error = match FollowedLoop::open(&self.loops, &self.id) {
                 Ok(mut followed) => match self.follow(&mut followed) {
                     Ok(Lonely) => return,
                     Err(error) => error,
@@ -118,7 +119,7 @@ impl Feed {
         }
     }
 
-    fn follow(&mut self, followed: &mut Followed) -> Result<Lonely, ClientError> {
+    fn follow(&mut self, followed: &mut FollowedLoop) -> Result<Lonely, ClientError> {
         loop {
             let begun = Instant::now();
             followed.take_news()?;
@@ -167,7 +168,7 @@ impl Feed {
 }
 
 /// A loop that is followed.
-struct Followed {
+struct FollowedLoop {
     handle: LoopHandle,
     follower: Follower,
     state: LoopState,
@@ -177,7 +178,7 @@ struct Followed {
     effects: VecDeque<CommandId>,
     epoch: u64,
     version: u64,
-    parts: Vec<Part>,
+    parts: Vec<PagePart>,
     tail: Arc<OutputTail>,
     records_changed: bool,
     output_changed: bool,
@@ -189,7 +190,7 @@ struct Followed {
     last_at: Timestamp,
 }
 
-impl Followed {
+impl FollowedLoop {
     fn open(loops: &Loops, id: &str) -> Result<Self, ClientError> {
         let handle = loops.find(&Query::Named(id.to_owned()))?;
         // Before the state: what is written in between then comes twice, not never.
@@ -336,7 +337,7 @@ impl Followed {
         if pictures {
             (self.pictures_due, self.pictures_drawn) = (false, Some(Instant::now()));
         }
-        let known = Known {
+        let known = LoopFacts {
             meta: self.handle.meta(),
             state: &self.state,
             life: self.follower.life(),
@@ -351,7 +352,7 @@ impl Followed {
         };
         let mut changed = false;
         for (name, html) in parts::draw(&known, redraw) {
-            let new = Part {
+            let new = PagePart {
                 name,
                 version,
                 html: html.into(),

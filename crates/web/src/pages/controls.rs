@@ -4,11 +4,11 @@ use descartes_kernel::state::Pause;
 use descartes_views::view::Status;
 use maud::{Markup, html};
 
-use super::parts::Known;
+use super::loop_facts::LoopFacts;
 use super::text::line;
 
 /// The buttons; what is typed has forms of its own, which are never drawn anew.
-pub fn controls(known: &Known<'_>) -> Markup {
+pub fn controls(known: &LoopFacts<'_>) -> Markup {
     let id = &known.meta.id;
     let status = Status::of(known.state, known.life);
     let paused = known.state.requests.pause != Pause::No;

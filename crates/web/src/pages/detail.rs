@@ -20,15 +20,15 @@ use super::layout::{page, page_or_failure};
 use super::parts::history_table;
 use super::text::{block, code, facts, line, moment, pill, section, text};
 use crate::access::Access;
-use crate::app::App;
-use crate::reply::{Failure, blocking};
+use crate::reply::{RequestFailure, blocking};
+use crate::state::WebState;
 
 /// Rows of a page of the history.
 const ROWS: u64 = 200;
 /// Bytes of a log on a page.
 const WINDOW: usize = 128 << 10;
 
-fn find(loops: &Loops, id: String) -> Result<LoopHandle, Failure> {
+fn find(loops: &Loops, id: String) -> Result<LoopHandle, RequestFailure> {
     Ok(loops.find(&descartes_client::Query::Named(id))?)
 }
 
@@ -38,7 +38,7 @@ fn back(found: &LoopHandle) -> Markup {
 
 /// One iteration, with everything that is known of it.
 pub async fn iteration(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path((id, number)): Path<(String, u32)>,
 ) -> Response {
@@ -120,7 +120,7 @@ pub struct OutputQuery {
 
 /// A piece of the output of an iteration; the end of it at first.
 pub async fn output(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path((id, number)): Path<(String, u32)>,
     Query(query): Query<OutputQuery>,
@@ -134,7 +134,11 @@ pub async fn output(
     page_or_failure(made.await, access)
 }
 
-fn output_page(found: &LoopHandle, number: u32, query: &OutputQuery) -> Result<Markup, Failure> {
+fn output_page(
+    found: &LoopHandle,
+    number: u32,
+    query: &OutputQuery,
+) -> Result<Markup, RequestFailure> {
     let (source, stream) = match query.stream.as_str() {
         "stderr" => (Source::Stderr, "stderr"),
         _ => (Source::Stdout, "stdout"),
@@ -182,7 +186,7 @@ pub struct HistoryQuery {
 
 /// A piece of the history; the newest at first.
 pub async fn history(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path(id): Path<String>,
     Query(query): Query<HistoryQuery>,
@@ -196,7 +200,7 @@ pub async fn history(
     page_or_failure(made.await, access)
 }
 
-fn history_page(found: &LoopHandle, query: HistoryQuery) -> Result<Markup, Failure> {
+fn history_page(found: &LoopHandle, query: HistoryQuery) -> Result<Markup, RequestFailure> {
     let (life, runs) = (found.life()?, found.state()?.runs);
     let newest = (runs + 1).saturating_sub(ROWS).max(1);
     let first = query.from.unwrap_or(newest).max(1);

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::text::line;
 use crate::access::Access;
-use crate::reply::{Failure, typed};
+use crate::reply::{RequestFailure, typed};
 
 /// A whole page.
 pub fn page(title: &str, access: Access, main: Markup) -> Markup {
@@ -82,7 +82,7 @@ pub fn reply(page: Markup) -> Response {
 }
 
 /// A page that cannot be shown: what happened, and what to do about it.
-pub fn failed(failure: &Failure, access: Access) -> Response {
+pub fn failed(failure: &RequestFailure, access: Access) -> Response {
     let main = html! {
         main #main {
             h1 { "Not shown" }
@@ -95,7 +95,7 @@ pub fn failed(failure: &Failure, access: Access) -> Response {
 }
 
 /// A page, or why there is none.
-pub fn page_or_failure(made: Result<Markup, Failure>, access: Access) -> Response {
+pub fn page_or_failure(made: Result<Markup, RequestFailure>, access: Access) -> Response {
     match made {
         Ok(page) => reply(page),
         Err(failure) => failed(&failure, access),

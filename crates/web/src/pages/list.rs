@@ -18,9 +18,9 @@ use serde_json::{Map, Value, json};
 use super::layout::{page, reply};
 use super::text::{bar, line, pill, since};
 use crate::access::Access;
-use crate::app::App;
 use crate::live::{FleetView, first};
 use crate::sse::{self, KEEP_ALIVE};
+use crate::state::WebState;
 
 /// Rows on a page.
 const ROWS: usize = 100;
@@ -198,7 +198,7 @@ fn count(listed: &Listed<'_>, query: &ListQuery, trouble: Option<&str>) -> Marku
 
 /// The page.
 pub async fn list(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Query(query): Query<ListQuery>,
 ) -> Response {
@@ -237,7 +237,10 @@ pub async fn list(
 }
 
 /// The same page, kept current: rows that changed; all of them where others came or went.
-pub async fn list_live(State(app): State<Arc<App>>, Query(query): Query<ListQuery>) -> Response {
+pub async fn list_live(
+    State(app): State<Arc<WebState>>,
+    Query(query): Query<ListQuery>,
+) -> Response {
     let mut feed = app.hub.fleet();
     sse::events(&app, move |outlet| async move {
         let mut sent: Vec<(String, String)> = Vec::new();

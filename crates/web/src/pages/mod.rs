@@ -5,6 +5,7 @@ mod detail;
 mod gates;
 mod layout;
 mod list;
+pub mod loop_facts;
 mod one;
 pub mod parts;
 mod start;

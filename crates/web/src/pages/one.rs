@@ -15,17 +15,20 @@ use super::controls::{limits_form, say_form};
 use super::layout::{failed, page, page_or_failure};
 use super::text::line;
 use crate::access::Access;
-use crate::app::App;
 use crate::live::{LoopView, OutputTail, first};
-use crate::reply::{Failure, blocking};
+use crate::reply::{RequestFailure, blocking};
 use crate::sse::{self, KEEP_ALIVE};
+use crate::state::WebState;
 
 /// The parts of the page, in its order, and whether they stand beside the output.
 const ABOVE: [&str; 1] = ["gates"];
 const BELOW: [&str; 5] = ["notes", "waits", "pictures", "tasks", "history"];
 
 /// Which loop is meant; a name or the beginning of an id will do.
-async fn id_of(app: &Arc<App>, asked: String) -> Result<(String, IterativeLoopConfig), Failure> {
+async fn id_of(
+    app: &Arc<WebState>,
+    asked: String,
+) -> Result<(String, IterativeLoopConfig), RequestFailure> {
     let loops = app.loops.clone();
     blocking(move || {
         let found = loops.find(&Query::Named(asked))?;
@@ -36,7 +39,7 @@ async fn id_of(app: &Arc<App>, asked: String) -> Result<(String, IterativeLoopCo
 }
 
 pub async fn one(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path(asked): Path<String>,
 ) -> Response {
@@ -65,9 +68,9 @@ fn whole(
     view: &LoopView,
     Looks { access, may_start }: Looks,
     config: &IterativeLoopConfig,
-) -> Result<Markup, Failure> {
+) -> Result<Markup, RequestFailure> {
     if let (Some((message, hint)), true) = (&view.trouble, view.parts.is_empty()) {
-        let mut failure = Failure::internal(message.clone());
+        let mut failure = RequestFailure::internal(message.clone());
         failure.hint.clone_from(hint);
         return Err(failure);
     }
@@ -184,7 +187,7 @@ impl Had {
 
 /// The same page, kept current from where the client stands.
 pub async fn one_live(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path(asked): Path<String>,
     axum::extract::RawQuery(query): axum::extract::RawQuery,

@@ -2,13 +2,12 @@
 //! again when it differs.
 
 use descartes_kernel::state::{LoopState, Pause, Phase};
-use descartes_store::catalog::LoopMeta;
 use descartes_text::units::plural;
 use descartes_views::picture::{
     Clock, Frame, GraphTask, Picture, Span, Timeline, gantt, graph, svg, timeline,
 };
 use descartes_views::view::{
-    Column, Head, HistoryRow, Life, Status, Story, TaskLanes, activity, show_cost, show_tokens,
+    Column, Head, HistoryRow, Life, Status, activity, show_cost, show_tokens,
 };
 use descartes_views::words;
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, PreEscaped, html};
 
 use super::gates::gate_run;
+use super::loop_facts::LoopFacts;
 use super::tasks;
 use super::text::{bar, code, facts, line, moment, pill, section, since, text, toned, until};
 use descartes_views::tone::Cell;
@@ -27,18 +27,6 @@ const REMARKS: usize = 30;
 /// Iterations in the picture.
 const DRAWN: usize = 150;
 const WIDTH: f32 = 960.0;
-
-/// What is known of a loop.
-pub struct Known<'a> {
-    pub meta: &'a LoopMeta,
-    pub state: &'a LoopState,
-    pub life: Life,
-    pub story: &'a Story,
-    pub lanes: &'a TaskLanes,
-    /// When the last record was written.
-    pub last_at: Timestamp,
-    pub now: Timestamp,
-}
 
 /// What is made anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +43,7 @@ pub fn title(state: &LoopState, life: Life) -> String {
 }
 
 /// All parts, by the ids of their elements.
-pub fn draw(known: &Known<'_>, redraw: Redraw) -> Vec<(&'static str, String)> {
+pub fn draw(known: &LoopFacts<'_>, redraw: Redraw) -> Vec<(&'static str, String)> {
     let mut out = vec![
         ("head", head(known).into_string()),
         ("controls", super::controls::controls(known).into_string()),
@@ -73,7 +61,7 @@ pub fn draw(known: &Known<'_>, redraw: Redraw) -> Vec<(&'static str, String)> {
     out
 }
 
-fn head(known: &Known<'_>) -> Markup {
+fn head(known: &LoopFacts<'_>) -> Markup {
     let (state, now) = (known.state, known.now);
     let head = Head::of(state, known.life);
     let label = Cell::new(head.status.tone(), head.status.label());
@@ -106,7 +94,7 @@ fn head(known: &Known<'_>) -> Markup {
     }
 }
 
-fn head_facts(known: &Known<'_>, head: &Head) -> Vec<(&'static str, Markup)> {
+fn head_facts(known: &LoopFacts<'_>, head: &Head) -> Vec<(&'static str, Markup)> {
     let (config, spent, now) = (&known.state.config, &head.spent, known.now);
     let of = |limit: Option<String>| {
         limit.map_or_else(String::new, |limit| format!(" of at most {limit}"))
@@ -149,7 +137,7 @@ fn head_facts(known: &Known<'_>, head: &Head) -> Vec<(&'static str, Markup)> {
 }
 
 /// The gates as they were last run; those that are set, where none has run yet.
-fn gates(known: &Known<'_>) -> Markup {
+fn gates(known: &LoopFacts<'_>) -> Markup {
     let mut rows = known.story.rows().iter().chain(known.story.current());
     let judged = rows.rfind(|row| !row.gates.is_empty());
     let body = match judged {
@@ -196,7 +184,7 @@ pub const COLUMNS: [Column; 10] = [
     Column::Preview,
 ];
 
-fn history(known: &Known<'_>) -> Markup {
+fn history(known: &LoopFacts<'_>) -> Markup {
     let rows = known.story.rows();
     let newest = known.story.current().into_iter().chain(rows.iter().rev());
     let shown: Vec<&HistoryRow> = newest.take(ROWS).collect();
@@ -250,7 +238,7 @@ fn heading(column: Column) -> &'static str {
     }
 }
 
-fn waits(known: &Known<'_>) -> Markup {
+fn waits(known: &LoopFacts<'_>) -> Markup {
     let zone = TimeZone::system();
     let rows = known.story.waits().iter().rev().take(REMARKS);
     let rows: Vec<_> = rows
@@ -267,7 +255,7 @@ fn waits(known: &Known<'_>) -> Markup {
 }
 
 /// Notes of the person, near misses, warnings and changes, newest first.
-fn notes(known: &Known<'_>) -> Markup {
+fn notes(known: &LoopFacts<'_>) -> Markup {
     let notes = known.story.notes().iter();
     let notes = notes.map(|note| (note.at, "your note: ", note.cell()));
     let remarks = known.story.remarks().iter();
@@ -298,7 +286,7 @@ fn notes(known: &Known<'_>) -> Markup {
     section("Notes", body)
 }
 
-fn pictures(known: &Known<'_>) -> Markup {
+fn pictures(known: &LoopFacts<'_>) -> Markup {
     let clock = Clock {
         now: known.now,
         zone: TimeZone::system(),

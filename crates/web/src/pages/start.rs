@@ -12,9 +12,9 @@ use serde::Deserialize;
 
 use super::layout::{page, page_or_failure};
 use crate::access::Access;
-use crate::app::App;
-use crate::reply::{Failure, blocking};
-use crate::start;
+use crate::reply::{RequestFailure, blocking};
+use crate::state::WebState;
+use crate::{start, start_rules};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct StartQuery {
@@ -25,7 +25,7 @@ pub struct StartQuery {
 }
 
 pub async fn start_form(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Query(query): Query<StartQuery>,
 ) -> Response {
@@ -34,7 +34,7 @@ pub async fn start_form(
         // It is filled in with settings as they are, nothing masked.
         if access != Access::Steer {
             let message = "this only reads: nothing can be started";
-            return Err(Failure::new(
+            return Err(RequestFailure::new(
                 StatusCode::FORBIDDEN,
                 message,
                 "use the full token",
@@ -42,7 +42,7 @@ pub async fn start_form(
         }
         let loops = app.loops.clone();
         blocking(move || {
-            let projects = start::known(&loops)?;
+            let projects = start_rules::known(&loops)?;
             let projects: Vec<String> = projects
                 .iter()
                 .map(|one| one.display().to_string())
@@ -60,7 +60,7 @@ pub async fn start_form(
 }
 
 /// The loop whose settings are filled in: the one that is named, else the last of its project.
-fn example(loops: &Loops, query: &StartQuery) -> Result<Option<LoopHandle>, Failure> {
+fn example(loops: &Loops, query: &StartQuery) -> Result<Option<LoopHandle>, RequestFailure> {
     if let Some(id) = &query.like {
         let found = loops.find(&descartes_client::Query::Named(id.clone()))?;
         return Ok(Some(found));
@@ -78,7 +78,7 @@ fn form(
     projects: &[String],
     query: &StartQuery,
     like: Option<&LoopHandle>,
-) -> Result<Markup, Failure> {
+) -> Result<Markup, RequestFailure> {
     let config = match like {
         Some(found) => found.state()?.config,
         None => IterativeLoopConfig::default(),

@@ -7,10 +7,10 @@ use descartes_views::view::{
 };
 use maud::{Markup, html};
 
-use super::parts::Known;
+use super::loop_facts::LoopFacts;
 use super::text::{bar, code, line, pill, section, text, toned};
 
-pub fn tasks(known: &Known<'_>) -> Markup {
+pub fn tasks(known: &LoopFacts<'_>) -> Markup {
     let Some(tasks) = known.state.tasks.as_deref() else {
         return html! {};
     };

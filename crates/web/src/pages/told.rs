@@ -13,9 +13,9 @@ use maud::{Markup, html};
 use super::layout::{failed, page, page_or_failure};
 use super::text::{line, text};
 use crate::access::Access;
-use crate::app::App;
 use crate::program;
-use crate::reply::{Failure, blocking, typed};
+use crate::reply::{RequestFailure, blocking, typed};
+use crate::state::WebState;
 
 /// Bytes of a diff on a page.
 const DIFF: usize = 512 << 10;
@@ -25,7 +25,7 @@ const REPORT: usize = 32 << 20;
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox; \
                              frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-async fn find(app: &Arc<App>, id: String) -> Result<(LoopHandle, Life), Failure> {
+async fn find(app: &Arc<WebState>, id: String) -> Result<(LoopHandle, Life), RequestFailure> {
     let loops = app.loops.clone();
     blocking(move || {
         let found = loops.find(&Query::Named(id))?;
@@ -37,7 +37,7 @@ async fn find(app: &Arc<App>, id: String) -> Result<(LoopHandle, Life), Failure>
 
 /// What an iteration changed.
 pub async fn diff(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path((id, number)): Path<(String, u32)>,
 ) -> Response {
@@ -87,7 +87,7 @@ fn class(line: &str) -> &'static str {
 
 /// The page of `descartes report`, made anew whenever it is loaded; while the loop runs it loads itself.
 pub async fn report(
-    State(app): State<Arc<App>>,
+    State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path(id): Path<String>,
 ) -> Response {

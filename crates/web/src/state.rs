@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access::{Gatekeeper, OneTimeLink, Slowdown, TokenFile};
 use crate::live::Hub;
-use crate::start::StartRules;
+use crate::start_rules::StartRules;
 
 /// Whether this process may steer a loop; else why not, and what to type instead.
 pub type SteeringCheck = Arc<dyn Fn(&LoopHandle) -> Result<(), (String, String)> + Send + Sync>;
@@ -24,7 +24,7 @@ pub struct TlsFiles {
 
 /// What to serve, where, and to whom.
 #[derive(Clone)]
-pub struct Options {
+pub struct ServeOptions {
     pub loops: Loops,
     pub listen: SocketAddr,
     /// Names under which a browser may ask for it, besides addresses and `localhost`.
@@ -48,7 +48,7 @@ const WAITS: usize = 16;
 /// Event streams at the same time.
 const STREAMS: usize = 256;
 
-pub struct App {
+pub struct WebState {
     pub loops: Loops,
     pub hub: Hub,
     pub gate: Gatekeeper,
@@ -70,9 +70,9 @@ pub struct App {
     pub generation: watch::Sender<u64>,
 }
 
-impl App {
+impl WebState {
     pub fn new(
-        options: &Options,
+        options: &ServeOptions,
         (gate, port): (Gatekeeper, u16),
         tokens: TokenFile,
         link: OneTimeLink,
