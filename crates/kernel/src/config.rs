@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
+use crate::sandbox::SandboxConfig;
 use crate::tasks::TasksConfig;
 pub use descartes_agents::agent::{Permissions, PromptMode};
 use descartes_agents::promise::{PromiseMatch, PromiseSpec};
@@ -219,6 +220,9 @@ pub struct IterativeLoopConfig {
     /// What the agent may do without asking.
     #[serde(skip_serializing_if = "is_default")]
     pub permissions: Permissions,
+    /// Where agents and gates may write, and what they may see.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sandbox: SandboxConfig,
     /// Agents that take over when the ones before them are limited or failing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
@@ -302,6 +306,7 @@ impl Default for IterativeLoopConfig {
             backend: LoopBackendConfig::default(),
             model: None,
             permissions: Permissions::Agent,
+            sandbox: SandboxConfig::default(),
             fallback: Vec::new(),
             spec_files: Vec::new(),
             spec_prefix: None,
@@ -350,7 +355,11 @@ impl IterativeLoopConfig {
                 .chain(std::iter::once(source))
                 .chain(specs)
         });
+        let sandbox = &mut self.sandbox;
+        let granted = sandbox.write.iter_mut().chain(&mut sandbox.read);
+        let granted = granted.chain(&mut sandbox.hide);
         let own = self.prompt_file.iter_mut().chain(&mut self.spec_files);
+        let own = own.chain(granted);
         for file in own.chain(tasks.into_iter().flatten()) {
             if let Ok(below) = file.strip_prefix(&old) {
                 *file = dir.join(below);

@@ -16,6 +16,7 @@ use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
 use crate::field_change::FieldChange;
 use crate::outcome::IterativeExitReason;
+use crate::sandbox::{Denial, SandboxSummary};
 use crate::sched;
 use crate::spent::Spent;
 use crate::state::{IterationSummary, LoopState};
@@ -224,6 +225,13 @@ pub enum Event {
         /// Iterations without progress.
         iterations: u32,
     },
+    /// In which sandbox runs are from now on.
+    SandboxStarted {
+        #[serde(flatten)]
+        sandbox: Box<SandboxSummary>,
+    },
+    /// What a run printed looks as if the sandbox had denied it something.
+    SandboxDenied { run: u64, denied: Vec<Denial> },
     /// The loop made or switched to a branch.
     Branched { name: String },
     /// All gates passed, and a tag says so.

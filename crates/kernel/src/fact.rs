@@ -10,6 +10,7 @@ use crate::config::IterativeLoopConfig;
 use crate::control::CommandId;
 use crate::edits::FieldChange;
 use crate::event::{Decided, Event, HostFacts, TreeFacts};
+use crate::sandbox::{Denial, SandboxSummary};
 use crate::state::{IterationSummary, IterativeLoopState, LoopState, Spent};
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, TasksState, WorkBase};
 use descartes_plans::graph::TaskId;
@@ -48,6 +49,18 @@ pub fn gate_files(state: &LoopState, files: BTreeMap<String, String>) -> Option<
 /// A file that a gate hangs on is not as it was.
 pub fn gate_file_changed(file: String, task: Option<TaskId>) -> Decided {
     Decided::new(Event::GateFileChanged { file, task })
+}
+
+/// In which sandbox runs are from now on, where that is another than before.
+pub fn sandbox_started(state: &LoopState, sandbox: SandboxSummary) -> Option<Decided> {
+    let known = state.sandbox.as_ref() == Some(&sandbox);
+    let sandbox = Box::new(sandbox);
+    (!known).then(|| Decided::new(Event::SandboxStarted { sandbox }))
+}
+
+/// What a sandbox seems to have denied to a run, where it is anything.
+pub fn sandbox_denied(run: u64, denied: Vec<Denial>) -> Option<Decided> {
+    (!denied.is_empty()).then(|| Decided::new(Event::SandboxDenied { run, denied }))
 }
 
 /// The loop made or switched to a branch.

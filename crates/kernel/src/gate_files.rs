@@ -67,6 +67,18 @@ pub fn executed_names(gates: &[String]) -> BTreeSet<String> {
     found.executed
 }
 
+/// Those of them that are scripts of the project: what a program such as make reads is an agent's to change.
+pub fn script_names(gates: &[String]) -> BTreeSet<String> {
+    let is_manifest = |name: &String| {
+        let base = name.rsplit('/').next().unwrap_or(name);
+        let mut files = MANIFESTS.iter().flat_map(|(_, files)| files.iter());
+        files.any(|file| file.rsplit('/').next() == Some(base))
+    };
+    let mut names = executed_names(gates);
+    names.retain(|name| !is_manifest(name));
+    names
+}
+
 /// Programs that run the file that they are given first.
 const INTERPRETERS: [&str; 12] = [
     "sh", "bash", "dash", "zsh", "fish", "python", "python3", "node", "ruby", "perl", "php", ".",
@@ -282,6 +294,8 @@ mod tests {
             assert_eq!(rest.copied().collect::<Vec<_>>(), files, "{gate}");
         }
         assert!(executed("make check").contains("GNUmakefile"));
+        let scripts = script_names(&["make check && sh ci/a.sh".to_owned()]);
+        assert_eq!(scripts.into_iter().collect::<Vec<_>>(), ["ci/a.sh"]);
     }
 
     #[test]

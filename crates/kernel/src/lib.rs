@@ -17,6 +17,7 @@ pub mod notice;
 pub mod outcome;
 pub mod progress;
 pub mod prompt;
+pub mod sandbox;
 pub mod sched;
 mod spent;
 pub mod start_over;

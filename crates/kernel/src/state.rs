@@ -16,6 +16,7 @@ use crate::event::facts::{
 };
 use crate::field_change::FieldChange;
 use crate::outcome::IterativeExitReason;
+use crate::sandbox::{Denial, SandboxSummary};
 pub use crate::spent::Spent;
 use crate::steering::Sender;
 use crate::tasks::TasksState;
@@ -197,6 +198,12 @@ pub struct LoopState {
     /// The tasks of a task loop, once they are planned.
     #[serde(default)]
     pub tasks: Option<Box<TasksState>>,
+    /// In which sandbox its runs are; `None` where nothing was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSummary>,
+    /// What the sandbox seems to have denied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denial>,
     /// What the host itself is at, where that takes time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<String>,
@@ -341,6 +348,14 @@ impl ChangedGateFile {
 }
 
 impl LoopState {
+    /// In which sandbox its runs are, for people: as it was found to work, else as it was asked for.
+    pub fn sandbox_label(&self) -> String {
+        match &self.sandbox {
+            Some(sandbox) => sandbox.describe(),
+            None => self.config.sandbox.effective().as_str().to_owned(),
+        }
+    }
+
     /// Whether others marked tasks of it while it ran.
     pub fn has_marks(&self) -> bool {
         let tasks = self.tasks.as_ref();

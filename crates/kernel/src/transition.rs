@@ -10,6 +10,7 @@ use crate::config::IterativeLoopConfig;
 use crate::control::Command;
 use crate::edits::{FieldChange, changes};
 use crate::event::{Decided, Event, FORMAT, Record, WaitEnd};
+use crate::sandbox::merge_denials;
 use crate::state::{
     AgentHealth, Change, ChangedGateFile, LoopState, NextPrompt, Note, Nudge, Pause, Phase,
     ProgressState, UserRequests, Wait,
@@ -150,6 +151,8 @@ pub fn begin(record: &Record) -> Result<LoopState, IllegalEvent> {
         verdict: None,
         completion: None,
         gate_files: BTreeMap::new(),
+        sandbox: None,
+        denied: Vec::new(),
         branch: None,
         changed_gate_files: Vec::new(),
         changes: Vec::new(),
@@ -367,6 +370,8 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::LoopReopened => reopen(state, record)?,
         Event::Checkpoint { .. } => state.checkpoint = record.seq,
         Event::Branched { name } => state.branch = Some(name.clone()),
+        Event::SandboxStarted { sandbox } => state.sandbox = Some((**sandbox).clone()),
+        Event::SandboxDenied { denied, .. } => merge_denials(&mut state.denied, denied),
         Event::Interrupted { .. }
         | Event::Tagged { .. }
         | Event::Warning { .. }

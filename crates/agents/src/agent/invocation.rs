@@ -19,6 +19,18 @@ pub struct Choices {
     pub prompt_mode: Option<PromptMode>,
     /// The output format to ask for, where the agent knows it and the command names none.
     pub output_format: Option<String>,
+    /// Who confines it.
+    pub confined_by: ConfinedBy,
+}
+
+/// Who confines the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfinedBy {
+    /// The agent itself, as far as it does.
+    #[default]
+    Itself,
+    /// A sandbox of ours, inside which one of its own would fail.
+    Us,
 }
 
 /// How an agent is started, all but the prompt.
@@ -77,6 +89,12 @@ pub enum AgentNotice {
         /// The profile's name.
         profile: String,
     },
+    /// The command asks for a sandbox of the agent's own.
+    #[error("{flag} is left in the command, but a sandbox of the agent's own may fail inside ours")]
+    OwnSandbox {
+        /// The flag that is there.
+        flag: String,
+    },
     /// The command chooses an output format that is not known.
     #[error(
         "unknown output format `{value}` for agent `{profile}`: its output is read as plain text"
@@ -114,11 +132,14 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
     building.add(&profile.args);
     let read = building.format(choices.output_format.as_deref());
     building.model(choices.model.as_deref());
-    let (granted, grant_env) = building.permissions(choices.permissions);
+    let (granted, grant_env) = building.permissions(choices.permissions, choices.confined_by);
     let Building { args, notices, .. } = building;
     insert(&mut argv, rest, args);
     let mut env = profile.env.clone();
     env.extend(grant_env);
+    if let (ConfinedBy::Us, Some(rule)) = (choices.confined_by, &profile.permissions.root) {
+        env.insert(rule.env.clone(), "1".to_owned());
+    }
     Invocation {
         profile: profile.name.clone(),
         argv,
@@ -249,9 +270,28 @@ impl Building<'_> {
     }
 
     /// Whether anything is granted, and with which variables.
-    fn permissions(&mut self, wanted: Permissions) -> (bool, BTreeMap<String, String>) {
+    fn permissions(
+        &mut self,
+        wanted: Permissions,
+        confined_by: ConfinedBy,
+    ) -> (bool, BTreeMap<String, String>) {
         let rules = &self.profile.permissions;
         let given = rules.given.iter().find(|flag| self.flags.has(flag));
+        let off = &self.profile.sandbox.off_args;
+        if confined_by == ConfinedBy::Us
+            && let Some(flag) = off.first()
+            && wanted != Permissions::All
+        {
+            if let Some(given) = given {
+                if given == flag && self.flags.value(flag) != off.get(1).map(String::as_str) {
+                    let flag = flag.clone();
+                    self.notices.push(AgentNotice::OwnSandbox { flag });
+                }
+            } else if wanted == Permissions::Edit {
+                self.add(off);
+                return (true, BTreeMap::new());
+            }
+        }
         let grant = match wanted {
             Permissions::Agent => return (given.is_some(), BTreeMap::new()),
             Permissions::Edit => rules.edit.as_ref(),

@@ -41,12 +41,12 @@ pub use dialect::StreamParser;
 pub use event::{
     AgentEvent, Denial, Failure, FailureKind, Piece, RunResult, ToolOutcome, UsageScope,
 };
-pub use invocation::{AgentNotice, Choices, Invocation, build};
+pub use invocation::{AgentNotice, Choices, ConfinedBy, Invocation, build};
 pub use meter::Meter;
 pub use preflight::{Denied, Host, PreflightError, preflight};
 pub use profile::{
     Format, FormatValue, Grant, PermissionRules, Permissions, Profile, PromptLimit, PromptMode,
-    Reports, RootRule, SettingsFile, StreamKind,
+    Reports, RootRule, SandboxNeeds, SettingsFile, StreamKind,
 };
 pub use profiles::{GENERIC, ProfileError, Profiles};
 pub use search::MessageSearch;

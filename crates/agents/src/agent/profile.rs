@@ -66,6 +66,9 @@ pub struct Profile {
     /// Variables set for the agent where the user has not set them.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// What it needs inside a sandbox of ours.
+    #[serde(default)]
+    pub sandbox: SandboxNeeds,
     /// Time between asking it to end and killing it, where the user gives none.
     #[serde(default, deserialize_with = "duration")]
     pub kill_grace: Option<Duration>,
@@ -240,6 +243,32 @@ pub struct RootRule {
     pub flags: Vec<String>,
     /// The variable, to be set to `1`.
     pub env: String,
+}
+
+/// What an agent needs inside a sandbox of ours. Paths begin with `~/`; a folder ends with `/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxNeeds {
+    /// Folders of its own that it must write: logins, sessions, databases. Made where they are missing, as
+    /// the agent itself would make them; hidden from gates and from other agents.
+    pub write: Vec<String>,
+    /// A variable that names another place for the first of them.
+    pub dir_env: Option<String>,
+    /// Below `write`: what starts programs in the user's next session (settings, hooks, plugins). Read-only,
+    /// and made empty where it is missing, since what is not there cannot be protected.
+    pub lock: Vec<String>,
+    /// Files that it insists on writing outside of `write` when they are missing, and their text.
+    pub seed: BTreeMap<String, String>,
+    /// Variables with its keys; `ANTHROPIC_*` stands for all that begin so.
+    pub env: Vec<String>,
+    /// Settings files that name further variables, as `env_key = "NAME"` or `{env:NAME}`.
+    pub env_files: Vec<String>,
+    /// Hosts of its provider, for a sandbox without any other network.
+    pub hosts: Vec<String>,
+    /// Variables that hold the address of another provider.
+    pub host_env: Vec<String>,
+    /// Arguments that turn off a sandbox of its own, which would fail inside ours.
+    pub off_args: Vec<String>,
 }
 
 /// What an agent tells of its tokens and cost.

@@ -1,0 +1,136 @@
+//! A plan as the arguments of `bwrap`, which draws the view.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::plan::{Access, Network, PathRule, SandboxPlan};
+
+/// The arguments before `--`. `empty` is a file without content, shown in place of files that are
+/// hidden: programs read it as nothing instead of failing.
+pub fn bwrap_args(plan: &SandboxPlan, empty: &Path) -> Vec<OsString> {
+    let mut args = Words::default();
+    args.words(&[
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+        "--new-session",
+    ]);
+    args.pair("--cap-drop", "ALL");
+    if plan.network != Network::Host {
+        args.words(&["--unshare-net"]);
+    }
+    args.bind("--ro-bind", Path::new("/"), Path::new("/"));
+    args.pair("--dev", "/dev");
+    args.pair("--proc", "/proc");
+    // Else a root inside can set `core_pattern`, which the kernel starts outside.
+    args.bind("--ro-bind", Path::new("/proc/sys"), Path::new("/proc/sys"));
+    for rule in &plan.rules {
+        args.rule(rule, empty);
+    }
+    // Last, since mount points below are made in it.
+    let hidden = plan.rules.iter().filter(|rule| rule.is_folder);
+    for rule in hidden.filter(|rule| rule.access == Access::Hidden) {
+        args.path("--remount-ro", &rule.path);
+    }
+    args.path("--chdir", &plan.work_dir);
+    args.0
+}
+
+#[derive(Default)]
+struct Words(Vec<OsString>);
+
+impl Words {
+    fn words(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn pair(&mut self, flag: &str, value: &str) {
+        self.words(&[flag, value]);
+    }
+
+    fn path(&mut self, flag: &str, path: &Path) {
+        self.0.extend([flag.into(), path.into()]);
+    }
+
+    fn bind(&mut self, flag: &str, source: &Path, path: &Path) {
+        self.0.extend([flag.into(), source.into(), path.into()]);
+    }
+
+    fn rule(&mut self, rule: &PathRule, empty: &Path) {
+        let path = rule.path.as_path();
+        let source = rule.source.as_deref().unwrap_or(path);
+        match (rule.access, rule.is_folder) {
+            (Access::ReadOnly, _) => self.bind("--ro-bind", source, path),
+            (Access::Writable | Access::Pinned, _) => self.bind("--bind", source, path),
+            (Access::Hidden, false) => self.bind("--ro-bind", empty, path),
+            (Access::Hidden, true) => self.path("--tmpfs", path),
+            (Access::Private, _) => {
+                let perms = match path.ends_with("tmp") {
+                    true => "1777",
+                    false => "0755",
+                };
+                self.pair("--perms", perms);
+                self.path("--tmpfs", path);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::{Purpose, SandboxLevel};
+
+    fn rule(path: &str, access: Access, is_folder: bool) -> PathRule {
+        PathRule {
+            path: path.into(),
+            is_folder,
+            access,
+            source: None,
+            why: String::new(),
+        }
+    }
+
+    fn text(plan: &SandboxPlan) -> String {
+        let args = bwrap_args(plan, Path::new("/state/empty"));
+        let args: Vec<String> = args
+            .iter()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect();
+        args.join(" ")
+    }
+
+    #[test]
+    fn the_view_is_drawn_from_the_outside_in_and_hidden_folders_are_shut_last() {
+        let mut plan = SandboxPlan {
+            level: SandboxLevel::Workspace,
+            purpose: Purpose::Agent,
+            rules: vec![
+                rule("/h/.netrc", Access::Hidden, false),
+                rule("/h/.ssh", Access::Hidden, true),
+                rule("/h/p", Access::Writable, true),
+                rule("/h/p/.git", Access::Pinned, true),
+                rule("/h/p/.git/config", Access::ReadOnly, false),
+                rule("/tmp", Access::Private, true),
+            ],
+            network: Network::Host,
+            work_dir: "/h/p".into(),
+            make: Vec::new(),
+        };
+        let args = text(&plan);
+        assert!(args.starts_with("--unshare-user --unshare-pid"), "{args}");
+        let view = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys \
+            --ro-bind /state/empty /h/.netrc --tmpfs /h/.ssh --bind /h/p /h/p \
+            --bind /h/p/.git /h/p/.git --ro-bind /h/p/.git/config /h/p/.git/config \
+            --perms 1777 --tmpfs /tmp --remount-ro /h/.ssh --chdir /h/p";
+        assert!(args.ends_with(view), "{args}");
+        assert!(!args.contains("--unshare-net"));
+        plan.network = Network::Loopback;
+        assert!(text(&plan).contains("--unshare-net"));
+        plan.network = Network::Hosts(Vec::new());
+        assert!(text(&plan).contains("--unshare-net"));
+    }
+}

@@ -1,0 +1,108 @@
+//! What the second stage, inside, is told: it confines itself and starts the program.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::SandboxLevel;
+use super::plan::{Access, Network, SandboxPlan};
+use super::summary::Mechanism;
+
+/// What a process takes from itself before it starts the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Where it may write.
+    #[serde(with = "descartes_text::path_text::many")]
+    pub write: Vec<PathBuf>,
+    /// What it may not read. Empty where the view hides it already.
+    #[serde(default, with = "descartes_text::path_text::many")]
+    pub hidden: Vec<PathBuf>,
+    /// What it may read below those.
+    #[serde(default, with = "descartes_text::path_text::many")]
+    pub read: Vec<PathBuf>,
+    /// Whether a proxy outside is to be handed a socket.
+    #[serde(default)]
+    pub proxy: bool,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// Bounds on what it may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processes and threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+}
+
+/// Processes and threads in `strict`: a fork bomb ends, a large build does not.
+const STRICT_PROCESSES: u64 = 4096;
+
+impl Confinement {
+    /// What the second stage does for a plan.
+    pub fn of(plan: &SandboxPlan, mechanism: Mechanism) -> Self {
+        let writable = plan.rules.iter().filter(|rule| rule.access.takes_writes());
+        let mut write: Vec<PathBuf> = writable.map(|rule| rule.path.clone()).collect();
+        let (mut hidden, mut read) = (Vec::new(), Vec::new());
+        if mechanism == Mechanism::Landlock {
+            hidden = plan
+                .paths(Access::Hidden)
+                .map(PathBuf::from)
+                .collect::<Vec<_>>();
+            let shown =
+                |path: &&std::path::Path| hidden.iter().any(|hidden| path.starts_with(hidden));
+            let locked = plan.paths(Access::ReadOnly);
+            read = locked.filter(shown).map(PathBuf::from).collect();
+            // Without a view of its own a private folder is the machine's. Where something that must
+            // stay shut lies in it, it is not granted.
+            write.retain(|path| {
+                let private = plan.paths(Access::Private).any(|private| private == path);
+                let holds = |rule: &&super::PathRule| {
+                    rule.path != *path && rule.path.starts_with(path) && !rule.access.takes_writes()
+                };
+                !private || !plan.rules.iter().any(|rule| holds(&rule))
+            });
+        }
+        let limits = Limits {
+            processes: (plan.level == SandboxLevel::Strict).then_some(STRICT_PROCESSES),
+        };
+        Self {
+            write,
+            hidden,
+            read,
+            proxy: matches!(plan.network, Network::Hosts(_)),
+            limits,
+        }
+    }
+}
+
+/// What is tried inside before the first run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeOrder {
+    /// Folders that must take a file.
+    #[serde(with = "descartes_text::path_text::many")]
+    pub write: Vec<PathBuf>,
+    /// Paths that must not be changed.
+    #[serde(with = "descartes_text::path_text::many")]
+    pub locked: Vec<PathBuf>,
+    /// Paths that must not be readable.
+    #[serde(with = "descartes_text::path_text::many")]
+    pub hidden: Vec<PathBuf>,
+}
+
+impl ProbeOrder {
+    /// What a plan promises.
+    pub fn of(plan: &SandboxPlan, mechanism: Mechanism) -> Self {
+        let folders = plan.rules.iter().filter(|rule| rule.is_folder);
+        let write = folders.filter(|rule| rule.access == Access::Writable);
+        let locked = match mechanism {
+            Mechanism::Bwrap => plan.paths(Access::ReadOnly).map(PathBuf::from).collect(),
+            Mechanism::Landlock => Vec::new(),
+        };
+        Self {
+            write: write.map(|rule| rule.path.clone()).collect(),
+            locked,
+            hidden: plan.paths(Access::Hidden).map(PathBuf::from).collect(),
+        }
+    }
+}

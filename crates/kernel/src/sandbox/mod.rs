@@ -1,0 +1,23 @@
+//! Where agents and gates may write and what they may see, as plain values: facts about machine and
+//! project in, a [`SandboxPlan`] out, and arguments for the programs that carry it out.
+
+mod bwrap;
+mod config;
+mod confinement;
+mod denied;
+mod environment;
+mod places;
+mod plan;
+mod summary;
+
+pub use bwrap::bwrap_args;
+pub use config::{SandboxConfig, SandboxLevel};
+pub use confinement::{Confinement, Limits, ProbeOrder};
+pub use denied::{Denial, PROXY_REFUSED, denied_paths, merge_denials};
+pub use environment::{EnvironmentRules, is_secret_name, named_variables};
+pub use places::{DEFAULT_CACHES, home_path};
+pub use plan::{
+    Access, AgentPlaces, EntryKind, ExtraLock, Found, GitPlaces, Make, Network, PathRule, Purpose,
+    SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of, plan,
+};
+pub use summary::{Mechanism, SandboxSummary};

@@ -1,0 +1,383 @@
+//! The policy: what is writable, readable, hidden and locked, and why.
+
+mod agent;
+mod git;
+mod refuse;
+mod rules;
+
+use std::path::{Path, PathBuf};
+
+use super::config::{SandboxConfig, SandboxLevel};
+use super::places::{
+    DEFAULT_CACHES, KEPT_IN_RUN, LOCKED_IN_CACHES, PRIVATE, SECRETS, SOCKETS, TOOLCHAINS,
+    TREE_SETTINGS, home_path,
+};
+use rules::{Priority, Rules};
+
+pub use agent::{AgentPlaces, EntryKind, hosts_of};
+pub use git::{GitPlaces, SHARED_OBJECTS, SlotGit};
+pub use refuse::SandboxError;
+pub use rules::{Access, PathRule};
+
+/// What is found at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it really is: no part of it is a link.
+    pub real: PathBuf,
+    pub is_folder: bool,
+}
+
+/// Whom a sandbox is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The agent, with its own logins.
+    Agent,
+    /// A gate, without any.
+    Gate,
+}
+
+/// What is reachable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// The machine's network.
+    Host,
+    /// A loopback of its own and nothing else.
+    Loopback,
+    /// These hosts, through a proxy of ours.
+    Hosts(Vec<String>),
+}
+
+/// What is known of machine, project and agent. All paths are real: no part of them is a link.
+pub struct SandboxFacts<'a> {
+    /// The directory that the agent is started in.
+    pub work_dir: PathBuf,
+    pub git: Option<GitPlaces>,
+    pub home: Option<PathBuf>,
+    /// Where loops are kept.
+    pub state_root: PathBuf,
+    /// Where sockets of this user are.
+    pub runtime_dir: Option<PathBuf>,
+    /// This program.
+    pub program: PathBuf,
+    /// Programs that are started inside, and folders of the PATH.
+    pub programs: Vec<PathBuf>,
+    /// Files that the agent is handed, below the state root.
+    pub handed: Vec<PathBuf>,
+    /// Further files in reach of the agent that decide which programs the host starts.
+    pub extra_locks: Vec<ExtraLock>,
+    /// Scripts that the gates run, relative to `work_dir`.
+    pub gate_scripts: Vec<String>,
+    /// The agent's own folders; `None` where nothing is known of them.
+    pub agent: Option<AgentPlaces>,
+    /// Those of all other agents that are known.
+    pub other_agents: Vec<AgentPlaces>,
+    /// What is at a path, if anything is.
+    pub look: &'a dyn Fn(&Path) -> Option<Found>,
+}
+
+/// A file to lock, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraLock {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// What has to be there before the sandbox is entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Make {
+    Folder(PathBuf),
+    File(PathBuf, String),
+}
+
+/// What is writable, readable, hidden and locked. What no rule names is read-only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxPlan {
+    pub level: SandboxLevel,
+    pub purpose: Purpose,
+    /// Folders before what is in them: the last rule above a path holds for it.
+    pub rules: Vec<PathRule>,
+    pub network: Network,
+    pub work_dir: PathBuf,
+    /// What is missing and has to be made first.
+    pub make: Vec<Make>,
+}
+
+impl SandboxPlan {
+    /// What holds for a path.
+    pub fn access(&self, path: &Path) -> Access {
+        rules::access(&self.rules, path)
+    }
+
+    /// Paths with this access.
+    pub fn paths(&self, access: Access) -> impl Iterator<Item = &Path> {
+        let rules = self.rules.iter().filter(move |rule| rule.access == access);
+        rules.map(|rule| rule.path.as_path())
+    }
+}
+
+/// Decides what a run may write and see.
+pub fn plan(
+    facts: &SandboxFacts<'_>,
+    config: &SandboxConfig,
+    level: SandboxLevel,
+    purpose: Purpose,
+) -> Result<SandboxPlan, SandboxError> {
+    let mut planning = Planning {
+        facts,
+        config,
+        rules: Rules::default(),
+        make: Vec::new(),
+    };
+    let tree = refuse::work_tree(facts)?;
+    planning.machine();
+    planning.home(level);
+    planning.agents(purpose);
+    planning.caches();
+    planning.work_tree(&tree);
+    if let Some(git) = &facts.git {
+        planning.git(git);
+    }
+    planning.locks(&tree);
+    planning.asked_for()?;
+    planning.own_state();
+    let rules = planning.rules.finish(&tree);
+    Ok(SandboxPlan {
+        level,
+        purpose,
+        rules,
+        network: network(facts, config, level, purpose),
+        work_dir: facts.work_dir.clone(),
+        make: planning.make,
+    })
+}
+
+fn network(
+    facts: &SandboxFacts<'_>,
+    config: &SandboxConfig,
+    level: SandboxLevel,
+    purpose: Purpose,
+) -> Network {
+    match (purpose, level, config.gate_network) {
+        (Purpose::Gate, _, Some(true)) => Network::Host,
+        (Purpose::Gate, _, Some(false)) | (Purpose::Gate, SandboxLevel::Strict, None) => {
+            Network::Loopback
+        }
+        (Purpose::Agent, SandboxLevel::Strict, _) => {
+            let agent = facts.agent.as_ref();
+            Network::Hosts(agent.map(|agent| agent.hosts.clone()).unwrap_or_default())
+        }
+        _ => Network::Host,
+    }
+}
+
+struct Planning<'a> {
+    facts: &'a SandboxFacts<'a>,
+    config: &'a SandboxConfig,
+    rules: Rules,
+    make: Vec<Make>,
+}
+
+impl Planning<'_> {
+    fn look(&self, path: &Path) -> Option<Found> {
+        (self.facts.look)(path)
+    }
+
+    fn set(&mut self, found: &Found, access: Access, why: &str, priority: Priority) {
+        self.rules
+            .set(&found.real, found.is_folder, access, why, priority);
+    }
+
+    /// The same for a path that may be missing.
+    fn set_if_there(&mut self, path: &Path, access: Access, why: &str, priority: Priority) {
+        if let Some(found) = self.look(path) {
+            self.set(&found, access, why, priority);
+        }
+    }
+
+    /// What is there, or is made before the sandbox is entered.
+    fn look_or_make(&mut self, make: Make) -> Found {
+        let (path, is_folder) = match &make {
+            Make::Folder(path) => (path.clone(), true),
+            Make::File(path, _) => (path.clone(), false),
+        };
+        if let Some(found) = self.look(&path) {
+            return found;
+        }
+        // Below a link the new one lies where the link leads.
+        let parent = path.parent().and_then(|parent| self.look(parent));
+        let real = match (parent, path.file_name()) {
+            (Some(parent), Some(name)) => parent.real.join(name),
+            _ => path,
+        };
+        self.make.push(make);
+        Found { real, is_folder }
+    }
+
+    fn machine(&mut self) {
+        for place in PRIVATE {
+            let why = "temporary files: private, thrown away after each run";
+            self.set_if_there(Path::new(place), Access::Private, why, Priority::Machine);
+        }
+        for place in SOCKETS {
+            let why = "sockets of services such as docker and the session bus";
+            self.set_if_there(Path::new(place), Access::Hidden, why, Priority::Machine);
+        }
+        for place in KEPT_IN_RUN {
+            self.set_if_there(
+                Path::new(place),
+                Access::ReadOnly,
+                "names of hosts and programs of the system",
+                Priority::Kept,
+            );
+        }
+        if let Some(runtime) = &self.facts.runtime_dir {
+            let why = "sockets of this user";
+            self.set_if_there(runtime, Access::Hidden, why, Priority::Machine);
+        }
+    }
+
+    fn home(&mut self, level: SandboxLevel) {
+        let Some(home) = self.facts.home.clone() else {
+            return;
+        };
+        let (access, why) = match level {
+            SandboxLevel::Strict => (
+                Access::Private,
+                "your home directory is hidden in `strict`: what is written is thrown away",
+            ),
+            _ => (Access::ReadOnly, "your home directory"),
+        };
+        self.set_if_there(&home, access, why, Priority::Kept);
+        if level == SandboxLevel::Strict {
+            for place in TOOLCHAINS {
+                let why = "toolchains and the settings of git";
+                self.set_if_there(&home.join(place), Access::ReadOnly, why, Priority::Kept);
+            }
+        }
+        for place in SECRETS {
+            let why = "keys, logins or history that the agent does not need";
+            self.set_if_there(&home.join(place), Access::Hidden, why, Priority::Secret);
+        }
+        for program in self.facts.programs.clone() {
+            let why = "programs that are started";
+            self.set_if_there(&program, Access::ReadOnly, why, Priority::Kept);
+        }
+        let program = self.facts.program.clone();
+        self.set_if_there(
+            &program,
+            Access::ReadOnly,
+            "descartes itself",
+            Priority::Kept,
+        );
+    }
+
+    fn caches(&mut self) {
+        let home = self.facts.home.clone();
+        let known = || DEFAULT_CACHES.iter().map(|cache| (*cache).to_owned());
+        let caches = self.config.caches.clone();
+        let caches = caches.unwrap_or_else(|| known().collect());
+        for cache in caches {
+            let Some(path) = home_path(&cache, home.as_deref()) else {
+                continue;
+            };
+            let why = "a cache (sandbox_caches)";
+            self.set_if_there(&path, Access::Writable, why, Priority::Writable);
+        }
+        for place in LOCKED_IN_CACHES {
+            if let Some(home) = &home {
+                let why = "programs inside a cache";
+                self.set_if_there(&home.join(place), Access::ReadOnly, why, Priority::Lock);
+            }
+        }
+    }
+
+    fn work_tree(&mut self, tree: &Path) {
+        let found = Found {
+            real: tree.to_owned(),
+            is_folder: true,
+        };
+        self.set(&found, Access::Writable, "the work tree", Priority::Tree);
+        for file in self.facts.handed.clone() {
+            let why = "the prompt";
+            self.set_if_there(&file, Access::ReadOnly, why, Priority::Fixed);
+        }
+    }
+
+    /// What is read-only inside the work tree: only what is there, since a stub would break `git add`.
+    fn locks(&mut self, tree: &Path) {
+        let dir = self.facts.work_dir.clone();
+        for script in self.facts.gate_scripts.clone() {
+            self.lock(&dir.join(script), "a script that a gate runs", tree);
+        }
+        for place in TREE_SETTINGS {
+            let why = "settings that start programs in your next session";
+            self.lock(&tree.join(place), why, tree);
+            if dir != tree {
+                self.lock(&dir.join(place), why, tree);
+            }
+        }
+        for lock in self.facts.extra_locks.clone() {
+            self.lock(&lock.path, &lock.why, tree);
+        }
+        for folder in [tree, dir.as_path()] {
+            let why = "settings and state of descartes";
+            let place = folder.join(".descartes");
+            self.set_if_there(&place, Access::ReadOnly, why, Priority::Fixed);
+        }
+        let program = self.facts.program.clone();
+        if program.starts_with(tree) {
+            let why = "descartes itself";
+            self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
+        }
+    }
+
+    /// Locks a path in the work tree, unless the user frees it or something above it.
+    fn lock(&mut self, path: &Path, why: &str, tree: &Path) {
+        let Some(found) = self.look(path).filter(|found| found.real.starts_with(tree)) else {
+            return;
+        };
+        let freed = |given: &PathBuf| {
+            let given = self.look(given).map(|given| given.real);
+            given.is_some_and(|given| found.real.starts_with(&given) && given != tree)
+        };
+        if !self.config.write.iter().any(freed) {
+            self.set(&found, Access::ReadOnly, why, Priority::Lock);
+        }
+    }
+
+    fn asked_for(&mut self) -> Result<(), SandboxError> {
+        for path in &self.config.write {
+            let found = refuse::write(self.facts, path)?;
+            self.set(&found, Access::Writable, "--sandbox-write", Priority::Asked);
+            self.lock_programs_below(&found.real);
+        }
+        for path in &self.config.read {
+            let found = refuse::read(self.facts, path)?;
+            self.set(&found, Access::ReadOnly, "--sandbox-read", Priority::Asked);
+        }
+        for path in &self.config.hide {
+            let found = refuse::hide(self.facts, path)?;
+            self.set(&found, Access::Hidden, "--sandbox-hide", Priority::Asked);
+        }
+        Ok(())
+    }
+
+    /// Programs that gates and the user start stay as they are, whatever is granted above them.
+    fn lock_programs_below(&mut self, granted: &Path) {
+        for program in self.facts.programs.clone() {
+            if program.starts_with(granted) && !program.starts_with(&self.facts.work_dir) {
+                let why = "programs that are started";
+                self.set_if_there(&program, Access::ReadOnly, why, Priority::Fixed);
+            }
+        }
+    }
+
+    fn own_state(&mut self) {
+        let root = self.facts.state_root.clone();
+        let why = "journals, locks and worktrees of descartes";
+        self.set_if_there(&root, Access::Hidden, why, Priority::Fixed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

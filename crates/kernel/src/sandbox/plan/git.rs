@@ -1,0 +1,109 @@
+//! A repository: the agent commits, and does not decide which programs git starts.
+
+use std::path::{Path, PathBuf};
+
+use super::rules::{Access, Priority};
+use super::{Make, Planning};
+use crate::sandbox::places::{GIT_LOCKS, GitEntry};
+
+/// The folders of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitPlaces {
+    /// The top of the work tree.
+    pub top: PathBuf,
+    /// HEAD and index of this work tree.
+    pub git_dir: PathBuf,
+    /// What all work trees of the repository share.
+    pub common_dir: PathBuf,
+    /// Folders of git for other work trees.
+    pub other_work_trees: Vec<PathBuf>,
+    /// A slot of a task loop, which writes objects and refs of its own alone.
+    pub slot: Option<SlotGit>,
+}
+
+/// What a slot may write of the repository that it shares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlotGit {
+    /// The folder of its branch, below the refs; `None` where refs are not files.
+    pub refs: Option<PathBuf>,
+    /// The folder of its logs.
+    pub logs: Option<PathBuf>,
+    /// Refs of others in the first.
+    pub other_refs: Vec<PathBuf>,
+    /// Its own objects; those of the repository are read through [`SHARED_OBJECTS`].
+    pub objects: PathBuf,
+}
+
+/// Where a slot sees the objects of the repository: an alternate of its own ones.
+pub const SHARED_OBJECTS: &str = "/run/descartes/objects";
+
+impl Planning<'_> {
+    pub(super) fn git(&mut self, git: &GitPlaces) {
+        let linked = git.git_dir != git.common_dir;
+        let why = "the repository: commits of the agent";
+        match (&git.slot, linked) {
+            (Some(slot), _) => self.slot(git, slot),
+            (None, _) => self.set_if_there(&git.common_dir, Access::Writable, why, Priority::Tree),
+        }
+        let why = "decides which programs git starts";
+        for (name, entry) in GIT_LOCKS {
+            self.lock_git(&git.common_dir.join(name), *entry, why);
+        }
+        self.lock_git(&git.git_dir.join("config.worktree"), GitEntry::File, why);
+        for other in &git.other_work_trees {
+            let why = "belongs to another work tree";
+            self.lock_git(other, GitEntry::IfThere, why);
+        }
+        if linked {
+            self.linked(git);
+        }
+    }
+
+    fn linked(&mut self, git: &GitPlaces) {
+        let why = "belongs to another work tree";
+        for name in ["HEAD", "index", "ORIG_HEAD"] {
+            self.lock_git(&git.common_dir.join(name), GitEntry::IfThere, why);
+        }
+        let why = "leads to the repository";
+        for name in ["gitdir", "commondir"] {
+            self.lock_git(&git.git_dir.join(name), GitEntry::IfThere, why);
+        }
+        self.lock_git(&git.top.join(".git"), GitEntry::IfThere, why);
+    }
+
+    fn slot(&mut self, git: &GitPlaces, slot: &SlotGit) {
+        let folders = [
+            (Some(&git.git_dir), "HEAD and index of this worktree"),
+            (slot.refs.as_ref(), "the branch of this task"),
+            (slot.logs.as_ref(), "the log of that branch"),
+        ];
+        for (folder, why) in folders {
+            if let Some(folder) = folder {
+                let found = self.look_or_make(Make::Folder(folder.clone()));
+                self.set(&found, Access::Writable, why, Priority::Tree);
+            }
+        }
+        let objects = git.common_dir.join("objects");
+        let why = "new objects, taken over when the agent has ended";
+        self.rules
+            .show(&objects, &slot.objects, Access::Writable, why);
+        let why = "the objects of the repository";
+        self.rules
+            .show(Path::new(SHARED_OBJECTS), &objects, Access::ReadOnly, why);
+        for other in &slot.other_refs {
+            let why = "the branch of another task";
+            self.set_if_there(other, Access::ReadOnly, why, Priority::Fixed);
+        }
+    }
+
+    fn lock_git(&mut self, path: &Path, entry: GitEntry, why: &str) {
+        let found = match entry {
+            GitEntry::IfThere => self.look(path),
+            GitEntry::File => Some(self.look_or_make(Make::File(path.to_owned(), String::new()))),
+            GitEntry::Folder => Some(self.look_or_make(Make::Folder(path.to_owned()))),
+        };
+        if let Some(found) = found {
+            self.set(&found, Access::ReadOnly, why, Priority::Fixed);
+        }
+    }
+}
