@@ -55,6 +55,10 @@ pub use pump::{Channel, PumpReport, Sink, Stream};
 pub use signals::{HostSignal, Signals};
 pub use supervisor::Supervisor;
 pub use suspend::{RunClock, stop_with_trees, time_stopped};
+pub use sys::{
+    close_all_on_exec, ignore_ending_signals, inherited_socket, landlock_abi, obey_ending_signals,
+    receive_with_fds, send_with_fds,
+};
 pub use waiting::{Waiting, wait_for_exit};
 
 /// The variable that marks every process of a loop, in the environment of its agents.

@@ -245,7 +245,7 @@ pub(crate) fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<
 }
 
 /// Makes every descriptor from 3 up close-on-exec, also those that were leaked to us.
-pub(crate) fn close_all_on_exec() -> io::Result<()> {
+pub fn close_all_on_exec() -> io::Result<()> {
     // SAFETY: sets a flag on descriptors; closes nothing.
     let code = unsafe {
         libc::syscall(
@@ -293,8 +293,44 @@ pub(crate) fn leaked_fds() -> Vec<RawFd> {
     fds
 }
 
+/// Ignores the signals that ask a process to end, and has programs that are started from now on ignore
+/// them too.
+pub fn ignore_ending_signals() {
+    set_ending_signals(libc::SIG_IGN);
+}
+
+/// Ends at these signals again.
+pub fn obey_ending_signals() {
+    set_ending_signals(libc::SIG_DFL);
+}
+
+fn set_ending_signals(disposition: libc::sighandler_t) {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: no handler of ours is involved: the signal is ignored, or does what it usually does.
+        unsafe { libc::signal(signal, disposition) };
+    }
+}
+
+/// The version of Landlock's interface that the kernel has; `None` without Landlock.
+pub fn landlock_abi() -> Option<u32> {
+    const VERSION: c_int = 1;
+    let nothing: *const libc::c_void = ptr::null();
+    // SAFETY: with this flag the kernel reads no attributes and makes no descriptor.
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, nothing, 0, VERSION) };
+    u32::try_from(abi).ok().filter(|abi| *abi > 0)
+}
+
+/// A socket that was handed to this process under a number. Nobody else in it may use that number.
+pub fn inherited_socket(number: RawFd) -> io::Result<std::os::unix::net::UnixStream> {
+    // SAFETY: asks for a flag; a number that is not open gives an error.
+    Errno::result(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
+    // SAFETY: the number is open, and by the contract of this function nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    Ok(socket.into())
+}
+
 /// Sends `bytes`, with descriptors attached to the first of them.
-pub(crate) fn send_with_fds(
+pub fn send_with_fds(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],
@@ -313,7 +349,7 @@ pub(crate) fn send_with_fds(
 }
 
 /// Receives bytes and the descriptors that came with them, close-on-exec.
-pub(crate) fn receive_with_fds(
+pub fn receive_with_fds(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {

@@ -1,0 +1,201 @@
+//! What a plan needs to know of machine and project: asked of the file system alone, without starting
+//! anything.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use descartes_agents::agent::{Profile, Profiles};
+use descartes_kernel::gate_files::script_names;
+use descartes_kernel::sandbox::{
+    AgentPlaces, ExtraLock, Found, GitPlaces, Purpose, SandboxConfig, SandboxError, SandboxFacts,
+    SandboxLevel, SandboxPlan, plan,
+};
+
+mod git;
+
+/// What is the same for all runs of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The home directory.
+    pub home: Option<PathBuf>,
+    /// Where loops are kept.
+    pub state_root: PathBuf,
+    /// Where sockets of this user are.
+    pub runtime_dir: Option<PathBuf>,
+    /// This binary.
+    pub program: PathBuf,
+    /// The environment that programs are started with.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Surroundings {
+    /// A variable, as text.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let mut all = self.environment.iter().rev();
+        let (_, value) = all.find(|(key, _)| key == name)?;
+        value.to_str().map(str::to_owned)
+    }
+
+    /// The PATH.
+    pub fn path(&self) -> Option<&OsStr> {
+        let mut all = self.environment.iter().rev();
+        let (_, value) = all.find(|(key, _)| key == "PATH")?;
+        Some(value)
+    }
+}
+
+/// Where work is done. Found once, before an agent has been there: a `.git` that it makes leads nowhere.
+#[derive(Clone, Debug, Default)]
+pub struct Project {
+    work_dir: PathBuf,
+    git: Option<GitPlaces>,
+    slot: Option<Slot>,
+    /// Files that decide which programs the host starts.
+    pub extra_locks: Vec<ExtraLock>,
+}
+
+impl Project {
+    /// The project around a directory.
+    pub fn find(work_dir: &Path) -> Self {
+        let work_dir = real(work_dir);
+        Self {
+            git: git::find(&work_dir),
+            work_dir,
+            slot: None,
+            extra_locks: Vec::new(),
+        }
+    }
+
+    /// The repository's folders.
+    pub fn git(&self) -> Option<&GitPlaces> {
+        self.git.as_ref()
+    }
+
+    /// Makes it a slot of a task loop: of the repository it writes objects of its own, and the branch that it
+    /// is on now, where that is one of ours.
+    pub fn into_slot(mut self, objects: &Path) -> Self {
+        let branch = self.git.as_ref().and_then(|git| git::branch(&git.git_dir));
+        self.slot = Some(Slot {
+            branch: branch.filter(|branch| branch.starts_with(OUR_BRANCHES)),
+            objects: objects.to_owned(),
+        });
+        self
+    }
+
+    /// Decides what a run in it may write and see. `handed` are files that the program is given.
+    pub fn plan(
+        &self,
+        around: &Surroundings,
+        run: &PlannedRun<'_>,
+    ) -> Result<SandboxPlan, SandboxError> {
+        let look = |path: &Path| look(path);
+        let home = around.home.as_deref().map(real);
+        let variable = |name: &str| around.variable(name);
+        let places = |profile: &Profile| {
+            AgentPlaces::of(&profile.name, &profile.sandbox, home.as_deref(), &variable)
+        };
+        let own = run.agent.map(|agent| agent.name.as_str());
+        let shared = |other: &AgentPlaces, agent: Option<&AgentPlaces>| {
+            agent.is_some_and(|agent| agent.write.iter().any(|place| other.write.contains(place)))
+        };
+        let agent = run.agent.map(places);
+        let others = run
+            .profiles
+            .iter()
+            .filter(|other| Some(&*other.name) != own);
+        // A profile made like another has the same folders.
+        let others = others
+            .map(places)
+            .filter(|other| !shared(other, agent.as_ref()));
+        let mut git = self.git.clone();
+        if let Some(git) = &mut git {
+            git.other_work_trees = git::other_work_trees(git);
+            git.slot = self.slot.as_ref().map(|slot| git::slot(git, slot));
+        }
+        let facts = SandboxFacts {
+            work_dir: self.work_dir.clone(),
+            git,
+            state_root: real(&around.state_root),
+            runtime_dir: around.runtime_dir.as_deref().map(real),
+            program: real(&around.program),
+            programs: programs(around, run.program, &self.work_dir),
+            handed: run.handed.to_vec(),
+            extra_locks: self.extra_locks.clone(),
+            gate_scripts: script_names(run.gates).into_iter().collect(),
+            other_agents: others.collect(),
+            agent,
+            home: home.clone(),
+            look: &look,
+        };
+        plan(&facts, run.config, run.level, run.purpose)
+    }
+}
+
+/// Branches that task loops make.
+const OUR_BRANCHES: &str = "descartes/";
+
+/// What a slot has of its own.
+#[derive(Clone, Debug)]
+struct Slot {
+    branch: Option<String>,
+    objects: PathBuf,
+}
+
+/// A run to plan for.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannedRun<'a> {
+    /// What the user asked for.
+    pub config: &'a SandboxConfig,
+    /// How far it is confined.
+    pub level: SandboxLevel,
+    /// Whom it is for.
+    pub purpose: Purpose,
+    /// The agent; `None` where nothing is known of it.
+    pub agent: Option<&'a Profile>,
+    /// The agent's program.
+    pub program: Option<&'a Path>,
+    /// All agents that are known.
+    pub profiles: &'a Profiles,
+    /// Commands of the gates.
+    pub gates: &'a [String],
+    /// Files that it is given.
+    pub handed: &'a [PathBuf],
+}
+
+/// Where a path really is, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What is at a path, behind links.
+pub fn look(path: &Path) -> Option<Found> {
+    let real = std::fs::canonicalize(path).ok()?;
+    let is_folder = real.is_dir();
+    Some(Found { real, is_folder })
+}
+
+/// Folders of the PATH and that of the agent's program, as far as they lie outside of the work tree.
+fn programs(around: &Surroundings, program: Option<&Path>, work_dir: &Path) -> Vec<PathBuf> {
+    let folders = around.path().map(|path| std::env::split_paths(path));
+    let folders = folders
+        .into_iter()
+        .flatten()
+        .filter(|dir| dir.is_absolute());
+    let own = program.map(real).map(|program| program_root(&program));
+    let all = folders.map(|folder| real(&folder)).chain(own);
+    let mut all: Vec<PathBuf> = all
+        .filter(|folder| folder.parent().is_some() && !work_dir.starts_with(folder))
+        .filter(|folder| !folder.starts_with(work_dir))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The folder in which a program finds its own parts.
+fn program_root(program: &Path) -> PathBuf {
+    let mut above = program.ancestors();
+    let modules = above.find(|folder| folder.ends_with("node_modules"));
+    let folder = modules.or_else(|| program.parent());
+    folder.unwrap_or(program).to_owned()
+}

@@ -1,0 +1,101 @@
+//! The folders of a repository, read from its files.
+
+use std::path::{Path, PathBuf};
+
+use descartes_kernel::sandbox::{GitPlaces, SlotGit};
+
+use super::{Slot, real};
+
+/// The repository around a directory.
+pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
+    let top = work_dir.ancestors().find(|dir| dir.join(".git").exists())?;
+    let entry = top.join(".git");
+    let git_dir = match entry.symlink_metadata().ok()?.is_dir() {
+        true => entry,
+        false => linked(top, &entry)?,
+    };
+    let common_dir = match std::fs::read_to_string(git_dir.join("commondir")) {
+        Ok(text) => real(&git_dir.join(text.trim())),
+        Err(_) => git_dir.clone(),
+    };
+    is_repository(&common_dir).then(|| GitPlaces {
+        top: top.to_owned(),
+        git_dir,
+        common_dir,
+        ..GitPlaces::default()
+    })
+}
+
+/// Where a `.git` file leads. It lies in the agent's reach, so the folder must say itself that it belongs
+/// to this work tree: else an agent could have another repository opened for it.
+fn linked(top: &Path, entry: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(entry).ok()?;
+    let target = text.strip_prefix("gitdir:")?.trim();
+    let folder = std::fs::canonicalize(top.join(target)).ok()?;
+    let back = std::fs::read_to_string(folder.join("gitdir"));
+    let is_ours = match back {
+        Ok(back) => real(&folder.join(back.trim())) == real(entry),
+        Err(_) => folder.starts_with(top) || work_tree_of(&folder).as_deref() == Some(top),
+    };
+    is_ours.then_some(folder)
+}
+
+/// The work tree that the config of a submodule's repository names.
+fn work_tree_of(git_dir: &Path) -> Option<PathBuf> {
+    let config = std::fs::read_to_string(git_dir.join("config")).ok()?;
+    let line = config.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        (key.trim() == "worktree").then(|| value.trim().to_owned())
+    })?;
+    std::fs::canonicalize(git_dir.join(line)).ok()
+}
+
+fn is_repository(folder: &Path) -> bool {
+    folder.join("HEAD").exists() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
+}
+
+/// Folders that the repository keeps for other work trees.
+pub(super) fn other_work_trees(git: &GitPlaces) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(git.common_dir.join("worktrees"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut others: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    others.retain(|other| *other != git.git_dir);
+    others.sort();
+    others
+}
+
+/// The branch that a work tree is on.
+pub(super) fn branch(git_dir: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let branch = head.trim().strip_prefix("ref: refs/heads/")?;
+    let climbs = branch
+        .split('/')
+        .any(|part| part == ".." || part.is_empty());
+    (!climbs).then(|| branch.to_owned())
+}
+
+/// What a slot may write.
+pub(super) fn slot(git: &GitPlaces, slot: &Slot) -> SlotGit {
+    let mut out = SlotGit {
+        objects: slot.objects.clone(),
+        ..SlotGit::default()
+    };
+    // In a reftable all refs are in the same files: nothing of it is writable, and work is committed by
+    // the host.
+    let files = !git.common_dir.join("reftable").exists();
+    if let Some(branch) = slot.branch.as_ref().filter(|_| files) {
+        let below = Path::new("refs/heads").join(branch);
+        let folder = below.parent().map(Path::to_owned).unwrap_or_default();
+        let refs = git.common_dir.join(&folder);
+        out.other_refs = other_entries(&refs, &git.common_dir.join(&below));
+        out.refs = Some(refs);
+        out.logs = Some(git.common_dir.join("logs").join(&folder));
+    }
+    out
+}
+
+fn other_entries(folder: &Path, own: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.map(|entry| entry.path());
+    entries.filter(|entry| entry != own).collect()
+}

@@ -1,0 +1,24 @@
+//! Confines agents and gates. The kernel decides what is writable, readable and hidden
+//! ([`descartes_kernel::sandbox`]); here that is carried out:
+//!
+//! * [`stage`]: this binary, started with a hidden verb: outside, before `bwrap`, and once more inside, where
+//!   it takes rights from itself (Landlock, seccomp) and becomes the program.
+//! * [`facts`]: what the plan needs to know of machine and project.
+//! * [`Machine`]: what this machine can do.
+//! * [`Sandbox`]: a plan that was tried, as a prefix of command lines.
+
+#![warn(missing_docs)]
+
+mod facts;
+mod machine;
+mod network;
+mod probe;
+mod rights;
+mod sandbox;
+mod stage;
+mod syscalls;
+
+pub use facts::{PlannedRun, Project, Surroundings, look};
+pub use machine::{Bwrap, Machine};
+pub use sandbox::{Sandbox, Unavailable};
+pub use stage::{STAGE_VERB, stage_main};

@@ -1,0 +1,270 @@
+//! A sandbox that was tried, as a prefix of command lines.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use descartes_kernel::sandbox::{
+    Confinement, Make, Mechanism, Network, ProbeOrder, SandboxLevel, SandboxPlan, bwrap_args,
+};
+use thiserror::Error;
+use tracing::debug;
+
+use crate::machine::Machine;
+use crate::stage::STAGE_VERB;
+
+/// A sandbox that cannot be had here, with what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Unavailable {
+    /// Why.
+    pub message: String,
+    /// What to install, allow or type.
+    pub hint: String,
+}
+
+/// What carries plans out on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sandbox {
+    machine: Machine,
+    mechanism: Mechanism,
+    /// Why it is not the stronger one.
+    weaker: Option<String>,
+    /// This binary.
+    program: PathBuf,
+    /// A file without content.
+    empty: PathBuf,
+}
+
+/// What Landlock alone cannot do, in one line.
+const WEAKER: &str = "Landlock and seccomp alone protect nothing inside the work tree (gate scripts and git's \
+     hooks are compared, not locked), hide no names, share /tmp, and leave most sockets open";
+
+impl Sandbox {
+    /// The strongest sandbox that holds these plans here; each is tried. `state_root` is where a file of
+    /// ours is kept.
+    pub fn choose(
+        machine: Machine,
+        program: &Path,
+        state_root: &Path,
+        plans: &[&SandboxPlan],
+    ) -> Result<Self, Unavailable> {
+        let mut sandbox = Self {
+            machine,
+            mechanism: Mechanism::Bwrap,
+            weaker: None,
+            program: program.to_owned(),
+            empty: empty_file(state_root)?,
+        };
+        for plan in plans {
+            make_all(plan)?;
+        }
+        let why = match sandbox.probe_bwrap(plans) {
+            Ok(()) => return Ok(sandbox),
+            Err(Failed::Sandbox(why)) => why,
+            // The machine can; this project cannot.
+            Err(Failed::Promise(why)) => return Err(broken_promise(&why)),
+        };
+        debug!(why, "bwrap does not work here");
+        if plans.iter().any(|plan| plan.level == SandboxLevel::Strict)
+            || plans.iter().any(|plan| plan.network != Network::Host)
+        {
+            return Err(Unavailable {
+                message: format!("this sandbox needs bwrap, which does not work here: {why}"),
+                hint: format!(
+                    "{}; or use --sandbox workspace without --gate-network off",
+                    bwrap_hint(&why)
+                ),
+            });
+        }
+        if sandbox.machine.landlock.is_none() {
+            return Err(Unavailable {
+                message: format!("no sandbox works here: {why}; and the kernel has no Landlock"),
+                hint: format!("{}; or use --sandbox off", bwrap_hint(&why)),
+            });
+        }
+        sandbox.mechanism = Mechanism::Landlock;
+        sandbox.weaker = Some(format!("{why}; {WEAKER}"));
+        for plan in plans {
+            let probed = sandbox.probe(plan);
+            probed.map_err(|failed| match failed {
+                Failed::Promise(why) => broken_promise(&why),
+                Failed::Sandbox(why) => Unavailable {
+                    message: format!("no sandbox works here: {why}"),
+                    hint: "install bubblewrap, or use --sandbox off".to_owned(),
+                },
+            })?;
+        }
+        Ok(sandbox)
+    }
+
+    /// What carries it out.
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// Versions, for people.
+    pub fn version(&self) -> String {
+        self.machine.version(self.mechanism)
+    }
+
+    /// Why it is weaker than it could be.
+    pub fn weaker(&self) -> Option<&str> {
+        self.weaker.as_deref()
+    }
+
+    /// The words before a command that confine it. Makes first what has to be there.
+    pub fn prefix(&self, plan: &SandboxPlan) -> Result<Vec<OsString>, Unavailable> {
+        make_all(plan)?;
+        let stage = |name: &str| -> Vec<OsString> {
+            vec![self.program.clone().into(), STAGE_VERB.into(), name.into()]
+        };
+        let confinement = Confinement::of(plan, self.mechanism);
+        let order = serde_json::to_string(&confinement).unwrap_or_default();
+        let mut inner = stage("inner");
+        inner.push(order.into());
+        let (Mechanism::Bwrap, Some(bwrap)) = (self.mechanism, &self.machine.bwrap) else {
+            return Ok(inner);
+        };
+        let hosts = match &plan.network {
+            Network::Hosts(hosts) => Some(hosts),
+            Network::Host | Network::Loopback => None,
+        };
+        let mut words = stage("outer");
+        words.push(serde_json::to_string(&hosts).unwrap_or_default().into());
+        words.push(bwrap.path.clone().into());
+        words.extend(bwrap_args(plan, &self.empty));
+        words.push("--".into());
+        words.extend(inner);
+        Ok(words)
+    }
+
+    fn probe_bwrap(&self, plans: &[&SandboxPlan]) -> Result<(), Failed> {
+        if self.machine.bwrap.is_none() {
+            return Err(Failed::Sandbox("bwrap is not installed".to_owned()));
+        }
+        plans.iter().try_for_each(|plan| self.probe(plan))
+    }
+
+    /// Runs the real thing around a program of ours that tries what it must and must not be able to do.
+    fn probe(&self, plan: &SandboxPlan) -> Result<(), Failed> {
+        let words = self.prefix(plan);
+        let words = words.map_err(|error| Failed::Promise(error.message))?;
+        let Some((name, args)) = words.split_first() else {
+            return Err(Failed::Sandbox("nothing to run".to_owned()));
+        };
+        let order = serde_json::to_string(&ProbeOrder::of(plan, self.mechanism));
+        let output = Command::new(name)
+            .args(args)
+            .arg(&self.program)
+            .args([STAGE_VERB, "probe"])
+            .arg(order.unwrap_or_default())
+            .current_dir(&plan.work_dir)
+            .stdin(Stdio::null())
+            .output();
+        let output = output.map_err(|error| Failed::Sandbox(error.to_string()))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        match output.status.code() {
+            Some(0) => Ok(()),
+            Some(1) if !out.is_empty() => Err(Failed::Promise(out.replace('\n', "; "))),
+            _ => Err(Failed::Sandbox(match err.is_empty() {
+                true => format!("it ended with {}", output.status),
+                false => err.lines().last().unwrap_or_default().to_owned(),
+            })),
+        }
+    }
+}
+
+/// Why a sandbox that was tried is not good.
+enum Failed {
+    /// It did not start.
+    Sandbox(String),
+    /// It started, and does not do what the plan says.
+    Promise(String),
+}
+
+fn broken_promise(why: &str) -> Unavailable {
+    Unavailable {
+        message: format!("the sandbox was tried and is not as planned: {why}"),
+        hint: "make these folders yours and writable, name them with --sandbox-write, or use --sandbox \
+               off; `descartes sandbox explain` lists them"
+            .to_owned(),
+    }
+}
+
+fn bwrap_hint(why: &str) -> String {
+    let restricted = |file: &str, value: &str| {
+        std::fs::read_to_string(file).is_ok_and(|text| text.trim() == value)
+    };
+    let apparmor = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+    let debian = "/proc/sys/kernel/unprivileged_userns_clone";
+    let hint = match () {
+        () if why.contains("not installed") => {
+            "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+        }
+        () if restricted(apparmor, "1") => {
+            "AppArmor keeps programs from making user namespaces: install the profile bwrap-userns-restrict of \
+             your distribution"
+        }
+        () if restricted(debian, "0") => {
+            "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+        }
+        () if why.contains("proc") || why.contains("namespace") => {
+            "this container allows no namespaces: run it with --security-opt seccomp=unconfined \
+             --security-opt systempaths=unconfined, or outside"
+        }
+        () => "run `descartes doctor`",
+    };
+    hint.to_owned()
+}
+
+/// Shown in place of files that are hidden.
+fn empty_file(state_root: &Path) -> Result<PathBuf, Unavailable> {
+    let folder = state_root.join("sandbox");
+    let file = folder.join("empty");
+    let made = std::fs::create_dir_all(&folder).and_then(|()| match file.metadata() {
+        Ok(found) if found.is_file() && found.len() == 0 => Ok(()),
+        _ => std::fs::write(&file, ""),
+    });
+    match made {
+        Ok(()) => Ok(file),
+        Err(error) => Err(cannot_make(&file, &error)),
+    }
+}
+
+fn cannot_make(path: &Path, error: &io::Error) -> Unavailable {
+    Unavailable {
+        message: format!("the sandbox needs {}: {error}", path.display()),
+        hint: "make it yourself, or use --sandbox off".to_owned(),
+    }
+}
+
+fn make_all(plan: &SandboxPlan) -> Result<(), Unavailable> {
+    for make in &plan.make {
+        let (Make::Folder(path) | Make::File(path, _)) = make;
+        make_one(make).map_err(|error| cannot_make(path, &error))?;
+    }
+    Ok(())
+}
+
+fn make_one(make: &Make) -> io::Result<()> {
+    match make {
+        Make::Folder(path) => std::fs::create_dir_all(path),
+        Make::File(path, text) => {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let made = std::fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(path);
+            match made {
+                Ok(mut file) => io::Write::write_all(&mut file, text.as_bytes()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+    }
+}
