@@ -23,6 +23,7 @@ pub fn run(words: Vec<OsString>) -> i32 {
     match words.get(1).and_then(|word| word.to_str()) {
         // Before anything else: a guard must be there at once, and hold nothing.
         Some(GUARD) => descartes_proc::guard_main(),
+        Some(descartes_sandbox::STAGE_VERB) => descartes_sandbox::stage_main(&words[2..]),
         Some("--version" | "-V") if words.len() == 2 => version(),
         Some(background::HOST) => hidden_host(),
         Some(notify::VERB) => notify::helper(),

@@ -70,6 +70,8 @@ pub fn status(found: &LoopHandle, look: &Look) -> Value {
         "notes": state.next_prompt.notes.iter().map(|note| &note.text).collect::<Vec<_>>(),
         "pending": state.requests.pending.len(),
         "notices": look.notices,
+        "sandbox": state.sandbox_label(),
+        "denied": state.denied,
     });
     if let Value::Object(more) = more {
         out.extend(more);

@@ -8,6 +8,7 @@ pub mod query;
 pub mod report;
 pub mod resume;
 pub mod serve;
+pub mod sandbox;
 pub mod setup;
 pub mod start;
 #[cfg(test)]
@@ -101,6 +102,8 @@ pub enum Command {
     Agents(agents::AgentsArgs),
     /// Check git, agents, disk, configuration and leftovers
     Doctor(setup::DoctorArgs),
+    /// Run a command in the sandbox of agents and gates, or explain that sandbox
+    Sandbox(Box<sandbox::SandboxVerbArgs>),
     /// Show the configuration
     Config(setup::ConfigArgs),
     /// Trust this project's own config to start programs and grant permissions; show or revoke that

@@ -7,6 +7,7 @@ use clap::Args;
 use descartes_agents::promise::PromiseMatch;
 use descartes_core::host::OnExistingState;
 use descartes_kernel::config::{Permissions, PromptMode};
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_store::config::{FlagType, IterationLimit, Settings, SizeLimit, Trust};
 use descartes_text::units::Secs;
 
@@ -26,6 +27,8 @@ pub struct StartArgs {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     #[command(flatten)]
     pub prompt: PromptArgs,
     #[command(flatten)]
@@ -91,10 +94,11 @@ impl StartArgs {
     /// Puts every flag that was given over the settings of other layers.
     pub fn put_over(&self, settings: &mut Settings) {
         let tasks = &self.scud.tasks;
-        let groups: [&dyn FlagGroup; 6] = [
+        let groups: [&dyn FlagGroup; 7] = [
             &self.done,
             &self.limits,
             &self.agent,
+            &self.sandbox,
             &self.prompt,
             &self.git,
             tasks,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::start::{AgentArgs, DoneArgs, GraphArgs, LimitArgs, PlaceArgs, ShowArgs};
+use super::start::{AgentArgs, DoneArgs, GraphArgs, LimitArgs, PlaceArgs, SandboxArgs, ShowArgs};
 use super::values;
 
 /// `roadmap`.
@@ -144,6 +144,8 @@ pub struct RoadmapRunArgs {
     pub limits: LimitArgs,
     #[command(flatten)]
     pub agent: AgentArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     #[command(flatten)]
     pub place: PlaceArgs,
     #[command(flatten)]

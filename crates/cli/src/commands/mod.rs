@@ -14,6 +14,7 @@ mod man;
 mod query;
 mod report;
 mod serve;
+mod sandbox;
 mod tasks;
 mod trust;
 mod watch;
@@ -46,6 +47,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Clean(args) => clean::run(args, ctx),
         Command::Agents(args) => agents::run(args, ctx),
         Command::Doctor(args) => doctor::run(args, ctx),
+        Command::Sandbox(args) => sandbox::run(&args, ctx),
         Command::Config(args) => config::run(args.verb, ctx),
         Command::Trust(args) => trust::run(&args, ctx),
         Command::Completions(args) => Ok(completions::run(args, &ctx.printer)),

@@ -1,9 +1,10 @@
 //! What is to be done with which loop: a plain value, so that another process can do it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use descartes_agents::agent::Profiles;
 use descartes_agents::price::{Price, Prices};
 use descartes_core::host::{
     self, EarlyStop, GuardProgram, HostError, HostSettings, NewLoop, OnExistingState, PassEnv,
@@ -189,22 +190,10 @@ impl Order {
     /// What a host needs, from the settings where this order is for.
     pub fn host_settings(&self, ctx: &CommandContext) -> Result<HostSettings, CliError> {
         let settings = ctx.layers(&self.dir)?.settings;
+        let profiles = profiles(&settings)?;
         Ok(HostSettings {
-            root: ctx.root(&self.dir),
-            paths: ctx.paths.clone(),
-            guard: Some(GuardProgram {
-                exe: this_program(),
-                args: vec![GUARD.to_owned()],
-            }),
-            environment: passed_on(ctx),
-            pass_env: settings.pass_env.get().map_or(PassEnv::All, PassEnv::Only),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            profiles: Arc::new(profiles(&settings)?),
-            cancel: None,
-            early_stop: EarlyStop::default(),
-            backend: None,
             prices: Arc::new(prices(&settings)?),
-            max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),
+            ..host_settings(&settings, &self.dir, &profiles, ctx)
         })
     }
 
@@ -212,6 +201,32 @@ impl Order {
     pub fn listeners(&self, ctx: &CommandContext) -> Result<Listeners, CliError> {
         let settings = ctx.layers(&self.dir)?.settings;
         Ok(Listeners::of(&settings, &ctx.environment))
+    }
+}
+
+/// What a host in `dir` needs; prices are not among it.
+pub fn host_settings(
+    settings: &Settings,
+    dir: &Path,
+    profiles: &Profiles,
+    ctx: &CommandContext,
+) -> HostSettings {
+    HostSettings {
+        root: ctx.root(dir),
+        paths: ctx.paths.clone(),
+        guard: Some(GuardProgram {
+            exe: this_program(),
+            args: vec![GUARD.to_owned()],
+        }),
+        environment: passed_on(ctx),
+        pass_env: settings.pass_env.get().map_or(PassEnv::All, PassEnv::Only),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        profiles: Arc::new(profiles.clone()),
+        cancel: None,
+        early_stop: EarlyStop::default(),
+        backend: None,
+        prices: Arc::default(),
+        max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),
     }
 }
 

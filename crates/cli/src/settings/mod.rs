@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod command_context;
 pub mod prompt;
+pub mod sandbox;
 pub mod start;
 pub mod tasks;
 mod warnings;

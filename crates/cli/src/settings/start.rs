@@ -13,7 +13,7 @@ use descartes_store::config::{Layers, Settings};
 use super::agent::{self, Agent, ChosenAgent};
 use super::command_context::CommandContext;
 use super::prompt::{self, Task};
-use super::{tasks, warnings};
+use super::{sandbox, tasks, warnings};
 use crate::args::start::StartArgs;
 use crate::args::values;
 use crate::error::CliError;
@@ -168,6 +168,7 @@ fn config(
         ..IterativeLoopConfig::default()
     };
     settings.apply_to(&mut config);
+    sandbox::put_paths(&mut config, settings, ctx, dir);
     Ok(config)
 }
 
@@ -230,6 +231,7 @@ fn prepare(
         permissions: config.permissions,
         prompt_mode: config.backend.prompt_mode,
         output_format: None,
+        confined_by: sandbox::confined_by(config),
     };
     let invocation = build(&profile, &chosen.words, &choices);
     Ok(Agent {

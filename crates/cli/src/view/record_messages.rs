@@ -1,10 +1,11 @@
 //! What a record of the journal is to a person: a line or two between the agent's output.
 
-use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::config::{IterativeLoopConfig, Permissions};
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
     EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
 };
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::LoopState;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
 use descartes_views::view::unlanded;
@@ -57,6 +58,20 @@ pub fn tell(record: &Record, state: &LoopState, zone: &TimeZone) -> Vec<StatusMe
         }
         Event::TreesKept { trees } => return trees.iter().map(super::tasks::kept).collect(),
         Event::Branched { name } => normal(format!("on branch {name}")),
+        Event::SandboxStarted { sandbox } => {
+            let mut text = format!("sandbox: {}", sandbox.describe());
+            if !sandbox.env_dropped.is_empty() {
+                let names = sandbox.env_dropped.join(", ");
+                text.push_str(&format!("; variables not passed on: {names}"));
+            }
+            normal(text)
+        }
+        Event::SandboxDenied { denied, .. } => {
+            let lines = denied
+                .iter()
+                .map(|denied| warn(one_line(&denied.describe())));
+            return lines.collect();
+        }
         Event::Moved {
             working_directory: to,
             ..
@@ -235,6 +250,10 @@ pub fn opening(state: &LoopState) -> String {
         0 => {}
         1 => parts.push(format!("gate: {}", one_line(&config.verify[0]))),
         many => parts.push(format!("{many} gates")),
+    }
+    let level = config.sandbox.effective();
+    if level != SandboxLevel::Off || config.permissions == Permissions::All {
+        parts.push(format!("sandbox {}", level.as_str()));
     }
     if let Some(Secs(limit)) = config.max_duration_secs {
         parts.push(format!("at most {}", words::seconds(limit)));

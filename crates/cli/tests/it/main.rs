@@ -49,6 +49,7 @@ mod report;
 mod resume;
 mod roadmap_habits;
 mod roadmap_keys;
+mod sandbox;
 mod scud_habits;
 mod settings;
 mod setup;

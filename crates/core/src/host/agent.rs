@@ -5,11 +5,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use descartes_agents::agent::{self, Choices, Delivery, Invocation, Profile, Reports, StreamKind};
+use descartes_agents::agent::{
+    self, Choices, ConfinedBy, Delivery, Invocation, Profile, Reports, StreamKind,
+};
 use descartes_agents::promise::{PromiseMatch, PromiseSpec};
 use descartes_agents::reader::{RunReader, RunReport, Source, Spending};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{Cost, EndedBy};
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::RunInfo;
 use descartes_kernel::step::LastSeen;
 use descartes_proc::find_program;
@@ -61,6 +64,10 @@ fn choices(config: &IterativeLoopConfig) -> Choices {
         permissions: config.permissions,
         prompt_mode: config.backend.prompt_mode,
         output_format: None,
+        confined_by: match config.sandbox.effective() {
+            SandboxLevel::Off => ConfinedBy::Itself,
+            _ => ConfinedBy::Us,
+        },
     }
 }
 
@@ -294,6 +301,10 @@ impl ResolvedAgent {
             abort: config.abort_promise.clone(),
             mode: config.promise_match.unwrap_or(by_backend),
         }
+    }
+
+    pub(super) fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     /// Time that its profile gives it to end.

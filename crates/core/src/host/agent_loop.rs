@@ -18,6 +18,7 @@ use super::end::HostEnd;
 use super::error::HostError;
 use super::live_run::LiveRun;
 use super::message::HostMessage;
+use super::sandbox::LoopSandbox;
 use crate::worktree::{Snapshot, Tree};
 
 /// Waits look at the wall clock again this often: suspend and clock jumps.
@@ -38,6 +39,10 @@ pub(crate) struct AgentLoop {
     pub(super) trees: u64,
     /// For the loop of one task: the attempt that it is lent for.
     pub(super) attempt: Option<AttemptLoan>,
+    /// What its runs are confined by.
+    pub(super) sandbox: Option<LoopSandbox>,
+    /// Names of variables that the last agent was not given.
+    pub(super) env_dropped: Vec<String>,
 }
 
 /// The loop of a task is lent to the task loop for one attempt.
@@ -51,7 +56,12 @@ pub(super) struct AttemptLoan {
 pub(crate) type TellSpending = Box<dyn Fn(Spent) + Send>;
 
 impl AgentLoop {
-    pub(super) fn new(d: Driver, agents: Vec<ResolvedAgent>, tree: Tree) -> Self {
+    pub(super) fn new(
+        d: Driver,
+        agents: Vec<ResolvedAgent>,
+        tree: Tree,
+        sandbox: Option<LoopSandbox>,
+    ) -> Self {
         Self {
             d,
             agents,
@@ -63,6 +73,8 @@ impl AgentLoop {
             warned_prompt: false,
             trees: 0,
             attempt: None,
+            sandbox,
+            env_dropped: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use descartes_kernel::event::{ExitStatus, GateEnd, GateFacts};
+use descartes_kernel::sandbox::SandboxPlan;
 use descartes_kernel::step::Input;
 use descartes_proc::{Launch, RunClock, Stdin, TreeEvent};
 use descartes_store::logs::LogFile;
@@ -24,6 +25,8 @@ struct LiveGate {
     tree: u64,
     began: RunClock,
     end: Option<GateEnd>,
+    /// What it may write and see, where it is confined.
+    plan: Option<SandboxPlan>,
 }
 
 impl AgentLoop {
@@ -36,10 +39,18 @@ impl AgentLoop {
         self.report_changed_gate_files()?;
         let (live, launch, sink) = self.prepare_gate(index, command);
         let mut live = live;
-        let (end, tail) = match self.d.supervisor.start(live.tree, &launch, Box::new(sink)) {
+        let confined = self.confine_gate(launch);
+        let started = confined.map_err(|error| error.to_string());
+        let started = started.and_then(|(launch, plan)| {
+            live.plan = plan;
+            let started = self.d.supervisor.start(live.tree, &launch, Box::new(sink));
+            started.map_err(|error| error.to_string())
+        });
+        let (end, tail) = match started {
             Ok(_) => {
                 self.watch_gate(&mut live)?;
                 let report = self.d.supervisor.collect(DRAIN);
+                self.take_over_objects()?;
                 let end = live.end.unwrap_or(GateEnd::Cancelled);
                 (end, report.sink.map(TailSink::finish).unwrap_or_default())
             }
@@ -58,6 +69,9 @@ impl AgentLoop {
             tree_after: self.measure().tree,
         };
         info!(gate = index + 1, ?end, ms = facts.duration_ms, "gate ended");
+        if let Some(plan) = &live.plan {
+            self.tell_gate_denials(plan, &facts)?;
+        }
         self.d.input(&Input::GateEnded(Box::new(facts)))
     }
 
@@ -84,6 +98,7 @@ impl AgentLoop {
             tree: self.trees,
             began: RunClock::start(),
             end: None,
+            plan: None,
         };
         (live, launch, TailSink::new(log))
     }

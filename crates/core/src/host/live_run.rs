@@ -6,6 +6,7 @@ use descartes_agents::reader::Spending;
 use descartes_kernel::event::{EndedBy, ExitStatus};
 use descartes_kernel::limits::Watch;
 use descartes_kernel::outcome::Budget;
+use descartes_kernel::sandbox::SandboxPlan;
 use descartes_proc::RunClock;
 
 use super::sink::LastOutput;
@@ -23,4 +24,6 @@ pub(super) struct LiveRun {
     pub(super) spent: Spending,
     /// A budget of the whole that was used up while it told its result.
     pub(super) budget_gone: Option<Budget>,
+    /// What it may write and see, where it is confined.
+    pub(super) plan: Option<SandboxPlan>,
 }

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
+use descartes_agents::agent::Profile;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::HostFacts;
 use descartes_kernel::fact;
 use descartes_kernel::prompt::fill_template;
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::step::Agents;
 use descartes_proc::{RunClock, Supervisor};
@@ -37,6 +39,7 @@ use super::loop_files::{LoopFiles, Warnings};
 use super::message::HostMessage;
 use super::name::{check_name, claim_name, unused_name};
 use super::opening::{first_record, git_guarded, make_branch, register, take, working_dir};
+use super::sandbox::{LoopSandbox, project_of};
 use super::settings::HostSettings;
 use super::task_loop::{Occasion, PrepareTasks, TaskLoop, TaskOrder};
 use super::work_directory::WorkDirectory;
@@ -80,6 +83,26 @@ fn examined(
     Ok((dir, agents))
 }
 
+/// Agents, and what confines them.
+pub(super) struct Confined {
+    pub(super) agents: Vec<ResolvedAgent>,
+    pub(super) sandbox: Option<LoopSandbox>,
+}
+
+/// The sandbox of a loop's agents, tried; that of a task loop is each attempt's own.
+pub(super) fn sandbox_of(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+    agents: &[ResolvedAgent],
+) -> Result<Option<LoopSandbox>, HostError> {
+    if config.tasks.is_some() || config.sandbox.effective() == SandboxLevel::Off {
+        return Ok(None);
+    }
+    let profiles: Vec<&Profile> = agents.iter().map(ResolvedAgent::profile).collect();
+    LoopSandbox::prepare(config, settings, project_of(settings, dir), &profiles)
+}
+
 /// Begins a loop that belongs to another, which `family` tells, and whose gate files were so when the
 /// other began.
 pub(crate) fn create_within(
@@ -90,6 +113,7 @@ pub(crate) fn create_within(
     prepare: PrepareTasks,
 ) -> Result<Host, HostError> {
     let (dir, agents) = examined(&settings, &new.config)?;
+    let sandbox = sandbox_of(&new.config, &settings, &dir, &agents)?;
     let mut config = new.config;
     config.working_directory = Some(dir.clone());
     fix_files(&mut config, &dir)?;
@@ -169,6 +193,7 @@ pub(crate) fn create_within(
         facts,
     };
     let is_graph = tasks.is_some();
+    let agents = Confined { agents, sandbox };
     let mut host = assemble(settings, held, agents, tasks, notices)?;
     let d = host.driver_mut();
     let gates = &d.state.config.verify;
@@ -320,10 +345,11 @@ fn guards_of(settings: &HostSettings, held: &Held) -> Arc<Guards> {
 pub(super) fn assemble(
     settings: HostSettings,
     held: Held,
-    agents: Vec<ResolvedAgent>,
+    confined: Confined,
     tasks: Option<Box<dyn TaskLoop>>,
     mut notices: Vec<String>,
 ) -> Result<Host, HostError> {
+    let Confined { agents, sandbox } = confined;
     // Not for every attempt at a task again.
     if held.state.config.proof.is_none() {
         let promises = agents.iter().map(|agent| agent.promise(&held.state.config));
@@ -408,7 +434,7 @@ pub(super) fn assemble(
     };
     driver.append(fact::host_started(held.facts))?;
     let kind = match tree {
-        Some(tree) => LoopKind::Agents(Box::new(AgentLoop::new(driver, agents, tree))),
+        Some(tree) => LoopKind::Agents(Box::new(AgentLoop::new(driver, agents, tree, sandbox))),
         None => LoopKind::Tasks(Box::new(driver), tasks),
     };
     Ok(Host { kind, notices })

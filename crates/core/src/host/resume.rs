@@ -25,7 +25,7 @@ use super::error::HostError;
 use super::handle::Host;
 use super::leftovers::{sweep_loop, sweep_task_loop, tell, wait_for_leaving};
 use super::moved;
-use super::open::{Held, assemble};
+use super::open::{Confined, Held, assemble, sandbox_of};
 use super::opening::{make_branch, record, take, working_dir};
 use super::resume_order::{Resume, Resumed};
 use super::settings::HostSettings;
@@ -159,6 +159,8 @@ pub(crate) fn resume_for(
         Some(_) => Vec::new(),
         None => resolve_all(&config, &settings).map_err(HostError::of_resume)?,
     };
+    let work = working_dir(config.working_directory.as_deref())?;
+    let sandbox = sandbox_of(&config, &settings, &work, &agents)?;
     let ended = match &purpose {
         Purpose::Loop | Purpose::Land => sweep_loop(&settings.root, &state.loop_id),
         Purpose::Attempt { dir: work, .. } => sweep_task_loop(&dir, &state.loop_id, work),
@@ -193,6 +195,7 @@ pub(crate) fn resume_for(
         kept,
         facts,
     };
+    let agents = Confined { agents, sandbox };
     let mut host = assemble(settings, held, agents, tasks, notices)?;
     let branched = branch.map(fact::branched);
     host.driver_mut().append_all(branched)?;

@@ -13,6 +13,7 @@ use descartes_kernel::event::{EndedBy, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::fact::{self, StartFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::outcome::Budget;
+use descartes_kernel::sandbox::Purpose;
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
@@ -23,6 +24,7 @@ use super::error::HostError;
 use super::live_run::LiveRun;
 use super::message::HostMessage;
 use super::prompt::BuiltPrompt;
+use super::sandbox::{environment_rules, scrub};
 use super::sink::{LastOutput, RunSink};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -57,6 +59,15 @@ impl AgentLoop {
         let launch = match self.launch(iteration, agent, &prompt) {
             Ok(launch) => launch,
             Err(HostError::Prompt(message)) => return self.broken(message),
+            Err(HostError::Agent(error)) => return self.broken(start_message(&error)),
+            Err(error) => return Err(error),
+        };
+        let (launch, plan) = match self.confine_agent(agent, &prompt, launch) {
+            Ok(confined) => confined,
+            Err(HostError::Refused { message, hint } | HostError::Usage { message, hint }) => {
+                return self.broken(format!("{message}; {hint}"));
+            }
+            Err(HostError::Agent(error)) => return self.broken(start_message(&error)),
             Err(error) => return Err(error),
         };
         let facts = StartFacts {
@@ -70,6 +81,9 @@ impl AgentLoop {
             .append(fact::run_started(&self.d.state, agent, facts))?;
         match self.spawn(run, agent, &launch, &prompt) {
             Ok(()) => {
+                if let Some(live) = &mut self.run {
+                    live.plan = plan;
+                }
                 info!(iteration, agent, "agent started");
                 Ok(())
             }
@@ -133,6 +147,7 @@ impl AgentLoop {
             exit: None,
             spent: Spending::default(),
             budget_gone: None,
+            plan: None,
         });
         Ok(())
     }
@@ -166,8 +181,13 @@ impl AgentLoop {
     ) -> Result<Launch, HostError> {
         let resolved = &self.agents[agent as usize];
         let delivery = resolved.deliver(&prompt.text, &prompt.path)?;
-        let given: Vec<(OsString, OsString)> =
+        let mut given: Vec<(OsString, OsString)> =
             self.d.settings.agent_environment().cloned().collect();
+        if self.sandbox.is_some() {
+            let profile = Some(resolved.profile());
+            let rules = environment_rules(&self.d.settings, profile, Purpose::Agent);
+            self.env_dropped = scrub(&mut given, &rules);
+        }
         let unset = |key: &str| !given.iter().any(|(k, _)| k == key);
         let own = resolved.environment().iter();
         let own: Vec<(OsString, OsString)> = own
@@ -328,6 +348,7 @@ impl AgentLoop {
             return Ok(());
         };
         let report = self.d.supervisor.collect(DRAIN);
+        self.take_over_objects()?;
         // Notes that were still under way belong to this run; people's words do not get lost.
         let (stdout_bytes, stderr_bytes) = (report.stdout.bytes, report.stderr.bytes);
         let agent = self.d.state.run().map_or(0, |run| run.agent);
@@ -366,6 +387,10 @@ impl AgentLoop {
             trouble: said.trouble,
             denied: said.denied,
         };
+        let failed = facts.failure().is_some();
+        if let Some(plan) = &live.plan {
+            self.tell_denials(plan, failed)?;
+        }
         if log_dropped > 0 {
             self.d.warn(format!(
                 "{log_dropped} bytes of output were not kept in the log"

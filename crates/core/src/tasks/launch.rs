@@ -394,6 +394,7 @@ impl GateRunner {
         let gates = tree_gates(&d.state.config, briefs);
         let shell = Shell::new(&d.settings, &d.state.loop_id)
             .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
+        let shell = shell.confined(&d.state.config, &d.settings);
         Ok(Self {
             shell,
             labels: gates.iter().map(TreeGate::label).collect(),

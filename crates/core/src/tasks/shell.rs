@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use descartes_agents::agent::{GENERIC, Profile};
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{ExitStatus, GateEnd};
+use descartes_kernel::sandbox::{Purpose, SandboxLevel};
 use descartes_proc::{Ending, Exit, Launch, Stdin, Supervisor, TreeEvent};
 use descartes_store::logs::LogFile;
 
-use crate::host::HostSettings;
+use crate::host::sandbox::{ConfinedRun, LoopSandbox, environment_rules, project_of, scrub};
+use crate::host::{HostError, HostSettings};
 use crate::tail::TailSink;
 
 /// Between asking a command to end and killing it.
@@ -72,6 +76,47 @@ pub(super) struct Shell {
     environment: Vec<(OsString, OsString)>,
     runs: u64,
     stopped: bool,
+    /// What its commands are confined by; in each folder anew.
+    confined: Option<ConfinedShell>,
+}
+
+/// What the sandbox of a shell is made of.
+struct ConfinedShell {
+    config: IterativeLoopConfig,
+    settings: HostSettings,
+    profile: Profile,
+    /// The last folder, and what was found to work there.
+    last: Option<(PathBuf, LoopSandbox)>,
+}
+
+impl ConfinedShell {
+    fn confine(&mut self, mut launch: Launch) -> Result<Launch, HostError> {
+        let known = self.last.as_ref();
+        let known = known.filter(|(dir, _)| *dir == launch.cwd);
+        let sandbox = match known {
+            Some((_, sandbox)) => sandbox.clone(),
+            None => {
+                let project = project_of(&self.settings, &launch.cwd);
+                let profiles = [&self.profile];
+                let found = LoopSandbox::prepare(&self.config, &self.settings, project, &profiles)?;
+                let Some(found) = found else {
+                    return Ok(launch);
+                };
+                self.last = Some((launch.cwd.clone(), found.clone()));
+                found
+            }
+        };
+        let run = ConfinedRun {
+            purpose: Purpose::Gate,
+            profile: Some(&self.profile),
+            program: None,
+            handed: &[],
+        };
+        let rules = environment_rules(&self.settings, Some(&self.profile), Purpose::Gate);
+        scrub(&mut launch.env, &rules);
+        let plan = sandbox.plan(&self.config, &self.settings, run)?;
+        sandbox.confine(&plan, launch)
+    }
 }
 
 impl Shell {
@@ -97,7 +142,31 @@ impl Shell {
             environment,
             runs: 0,
             stopped: false,
+            confined: None,
         })
+    }
+
+    /// Confines its commands as the gates of a loop with this config are.
+    pub(super) fn confined(
+        mut self,
+        config: &IterativeLoopConfig,
+        settings: &HostSettings,
+    ) -> Self {
+        let level = config.sandbox.effective_for_gates();
+        let name = &config.backend.backend_type;
+        let profile = settings
+            .profiles
+            .get(name)
+            .or(settings.profiles.get(GENERIC));
+        if let (true, Some(profile)) = (level != SandboxLevel::Off, profile) {
+            self.confined = Some(ConfinedShell {
+                config: config.clone(),
+                settings: settings.clone(),
+                profile: profile.clone(),
+                last: None,
+            });
+        }
+        self
     }
 
     pub(super) fn stopper(&self) -> Stopper {
@@ -117,6 +186,14 @@ impl Shell {
             env: self.environment.clone(),
             cwd: dir.to_owned(),
             stdin: Stdin::Null,
+        };
+        let launch = match &mut self.confined {
+            None => Ok(launch),
+            Some(confined) => confined.confine(launch),
+        };
+        let launch = match launch {
+            Ok(launch) => launch,
+            Err(error) => return Ran::trouble(format!("the sandbox cannot be made: {error}")),
         };
         let sink = TailSink::new(LogFile::new(log, Some(64 << 20)));
         if let Err(error) = self.supervisor.start(self.runs, &launch, Box::new(sink)) {

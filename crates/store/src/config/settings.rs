@@ -4,6 +4,7 @@ use super::keys::{Kind, SettingKey, Trust, duration_of};
 use super::{Source, Sourced};
 use descartes_agents::promise::PromiseMatch;
 use descartes_kernel::config::{IterativeLoopConfig, Permissions, PromptMode};
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::tasks::TasksConfig;
 use descartes_text::finding;
 use descartes_text::units::{Secs, parse_size};
@@ -80,6 +81,7 @@ read_as_they_stand!(
     Vec<NotifyWay>: Kind::Choices(&["desktop", "bell"]),
     Permissions: Kind::Choice(Permissions::NAMES),
     PromptMode: Kind::Choice(PromptMode::NAMES),
+    SandboxLevel: Kind::Choice(SandboxLevel::NAMES),
     PromiseMatch: Kind::Choice(PromiseMatch::NAMES),
 );
 

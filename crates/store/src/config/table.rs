@@ -104,6 +104,29 @@ macro_rules! settings_table {
                     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
                     prompt_mode: Option<PromptMode> = Never => backend.prompt_mode;
                 }
+                /// Where agents and gates may write, and what they may see.
+                #[command(next_help_heading = "Sandbox")]
+                SandboxArgs {
+                    /// Confine agents and gates: writes only in the work tree, keys hidden; strict: also no network
+                    /// but the provider's hosts [default: off]
+                    #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
+                    sandbox: Option<SandboxLevel> = Always => sandbox.level;
+                    /// A file or folder that may also be written; repeatable
+                    #[arg(long, value_name = "PATH")]
+                    sandbox_write: Vec<PathBuf> = Always;
+                    /// A file or folder that may be read though it would be hidden; repeatable
+                    #[arg(long, value_name = "PATH")]
+                    sandbox_read: Vec<PathBuf> = Always;
+                    /// A file or folder that is also hidden; repeatable
+                    #[arg(long, value_name = "PATH")]
+                    sandbox_hide: Vec<PathBuf> = Never;
+                    /// Whether gates run in the same sandbox, without the agent's logins [default: on]
+                    #[arg(long, value_name = "WHEN", value_parser = values::switch())]
+                    gate_sandbox: Option<bool> = Always => sandbox.gates;
+                    /// Whether gates in a sandbox have the machine's network [default: on; off with --sandbox strict]
+                    #[arg(long, value_name = "WHEN", value_parser = values::switch())]
+                    gate_network: Option<bool> = Always => sandbox.gate_network;
+                }
                 /// What is added to the prompt.
                 #[command(next_help_heading = "Prompt")]
                 PromptArgs {
@@ -190,6 +213,7 @@ macro_rules! settings_table {
                 pass_env: Vec<String> = Always;
                 prompt_file: Option<PathBuf> = OutsideProject;
                 require_xml_format: Option<bool> = Never;
+                sandbox_caches: Vec<String> = Always => sandbox.caches;
                 wave_barrier: Option<bool> = Never -> wave_barrier;
                 worktree_copy: Vec<String> = OutsideProject -> worktree_copy;
                 worktree_setup: Option<String> = Always -> worktree_setup;

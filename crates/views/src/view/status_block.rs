@@ -140,6 +140,10 @@ fn live_lines(block: &mut StatusLines, state: &LoopState, status: &Status, now: 
         });
         block.add("Last gates", gates.collect::<Vec<_>>().join(", "));
     }
+    block.add("Sandbox", state.sandbox_label());
+    for denied in &state.denied {
+        block.add("Denied", denied.describe());
+    }
     for changed in &state.changed_gate_files {
         block.add("Gate file changed since the loop began", changed.describe());
     }

@@ -12,6 +12,7 @@ use crate::tone::{Cell, Tone};
 use crate::words;
 use descartes_kernel::control::{Command, CommandId};
 use descartes_kernel::event::{Event, Record, WaitEnd};
+use descartes_kernel::sandbox::Denial;
 use descartes_kernel::state::{LoopState, Wait};
 use descartes_kernel::steering::Sender;
 use descartes_text::units::plural;
@@ -248,6 +249,11 @@ fn remark(event: &Event) -> Option<String> {
         Event::Paused => "paused".to_owned(),
         Event::Unpaused => "unpaused".to_owned(),
         Event::Branched { name } => format!("on branch {name}"),
+        Event::SandboxStarted { sandbox } => format!("sandbox: {}", sandbox.describe()),
+        Event::SandboxDenied { denied, .. } => {
+            let denied: Vec<String> = denied.iter().map(Denial::describe).collect();
+            denied.join("; ")
+        }
         Event::Moved {
             working_directory, ..
         } => format!("works in {} from now on", working_directory.display()),

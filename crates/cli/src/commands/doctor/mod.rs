@@ -4,6 +4,7 @@ mod agents;
 pub mod finding;
 pub mod leftovers;
 mod machine;
+mod sandbox;
 mod streams;
 
 use descartes_agents::agent::Profiles;
@@ -28,6 +29,7 @@ pub fn run(args: DoctorArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     findings.extend(config);
     let started = MayBeStarted::here(ctx)?;
     findings.extend(agents::look(&profiles, &layers.settings, &started, ctx));
+    findings.push(sandbox::look(&profiles, ctx));
     findings.extend(streams::look(&root, &profiles));
     findings.extend(leftovers::look(&root, &ctx.paths));
     findings.push(machine::log(&root));

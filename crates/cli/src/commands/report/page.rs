@@ -116,7 +116,11 @@ fn asked(state: &LoopState) -> String {
         out.push_str(&block(&config.prompt, "the prompt"));
     }
     out.push_str("<div class=\"wide\">");
-    out.push_str(&facts(&settings(config)));
+    let mut rows = settings(config);
+    rows.push(("sandbox", text(&state.sandbox_label())));
+    let denied = state.denied.iter();
+    rows.extend(denied.map(|denied| ("denied", text(&denied.describe()))));
+    out.push_str(&facts(&rows));
     out.push_str("</div>\n");
     out
 }

@@ -79,6 +79,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         done: args.done.clone(),
         limits: args.limits.clone(),
         agent,
+        sandbox: args.sandbox.clone(),
         scud: ScudArgs {
             scud_tag: None,
             tasks: args.tasks.clone(),
@@ -232,7 +233,8 @@ fn for_new_runs(run: &RoadmapRunArgs) -> Option<String> {
     ];
     let given = given.into_iter().filter(|(_, given)| *given);
     let mut names: Vec<String> = given.map(|(flag, _)| flag.to_owned()).collect();
-    let groups: [&dyn FlagGroup; 4] = [&run.done, &run.limits, &run.agent, &run.tasks];
+    let groups: [&dyn FlagGroup; 5] =
+        [&run.done, &run.limits, &run.agent, &run.sandbox, &run.tasks];
     names.extend(groups.into_iter().flat_map(FlagGroup::given));
     names.extend(run.branch.then(|| "--branch".to_owned()));
     let template = run.branch_template.as_ref();

@@ -8,7 +8,9 @@ use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
 
-use super::{Done, Trees};
+use super::{Done, GitError, Trees};
+use crate::host::git_of;
+use crate::host::slot_objects::SlotObjects;
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{
     Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, StackDone,
@@ -45,6 +47,12 @@ impl Workplace for Trees {
         // A git that outlived an earlier host fills or empties one of our trees. One that stays is
         // met again where its lock is in the way.
         self.user.locks.await_gits(&self.folder);
+        // A host that died has not brought what its confined agents wrote into the repository.
+        for objects in SlotObjects::of_repository(&self.settings.root, &self.common_dir()?) {
+            objects
+                .take_over(&git_of(&self.settings))
+                .map_err(GitError::Refused)?;
+        }
         self.take_over_moved()?;
         if fresh == Fresh::No && !self.has_control() {
             self.adopt_branches()?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use descartes_agents::agent::{Choices, Invocation, Profile, Profiles, build};
+use descartes_agents::agent::{Choices, ConfinedBy, Invocation, Profile, Profiles, build};
 use descartes_core::host::{Host, HostSettings, OnExistingState, Resumed};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
 use descartes_kernel::event::{Event, RunFacts, StopBy};
@@ -97,6 +97,7 @@ fn config(
         permissions: args.permissions.unwrap_or(default),
         prompt_mode: None,
         output_format: None,
+        confined_by: ConfinedBy::Itself,
     };
     let words = shell_words::split(&profile.command).unwrap_or_default();
     let words = as_seen_from(here, words);

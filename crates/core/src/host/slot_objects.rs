@@ -1,0 +1,166 @@
+//! Objects that agents write in slots of a task loop. All worktrees of a repository share its objects: who
+//! can write there can delete those of everybody. So a confined agent writes into a folder of its own, which
+//! inside lies where the repository's lies, with that one as its alternate; when the agent has ended, its
+//! objects are taken over by git itself, which names each by its content.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use descartes_kernel::sandbox::SHARED_OBJECTS;
+use descartes_store::layout::StateRoot;
+use sha2::{Digest, Sha256};
+use tracing::debug;
+
+use crate::worktree::Git;
+use crate::worktree::deadline::Deadline;
+
+/// Time for one take-over.
+const TAKE_OVER: Duration = Duration::from_secs(10 * 60);
+
+/// Up to so many bytes objects are kept one by one, as git does; more become a pack.
+const LOOSE: usize = 16 << 20;
+
+/// The file that names the repository they belong to.
+const REPOSITORY: &str = "repository";
+
+/// The objects of one slot.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotObjects {
+    folder: PathBuf,
+    /// The shared folder of the repository.
+    common: PathBuf,
+}
+
+fn all(root: &StateRoot) -> PathBuf {
+    root.path().join("sandbox").join("objects")
+}
+
+impl SlotObjects {
+    /// Those of the worktree in `dir`; the folder is made.
+    pub(crate) fn of(root: &StateRoot, dir: &Path, common: &Path) -> std::io::Result<Self> {
+        use std::os::unix::ffi::OsStrExt;
+        let hash = Sha256::digest(dir.as_os_str().as_bytes());
+        let name: String = hash
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let folder = all(root).join(name);
+        fs_err::create_dir_all(folder.join("info"))?;
+        fs_err::create_dir_all(folder.join("pack"))?;
+        fs_err::write(
+            folder.join("info/alternates"),
+            format!("{SHARED_OBJECTS}\n"),
+        )?;
+        fs_err::write(folder.join(REPOSITORY), common.as_os_str().as_bytes())?;
+        Ok(Self {
+            folder,
+            common: common.to_owned(),
+        })
+    }
+
+    /// Those of all slots of a repository: a host that died has not taken them over.
+    pub(crate) fn of_repository(root: &StateRoot, common: &Path) -> Vec<Self> {
+        use std::os::unix::ffi::OsStrExt;
+        let entries = std::fs::read_dir(all(root)).into_iter().flatten().flatten();
+        let is_its = |folder: &PathBuf| {
+            let named = std::fs::read(folder.join(REPOSITORY));
+            named.is_ok_and(|named| named == common.as_os_str().as_bytes())
+        };
+        let folders = entries.map(|entry| entry.path()).filter(is_its);
+        let common = common.to_owned();
+        let one = |folder| Self {
+            folder,
+            common: common.clone(),
+        };
+        folders.map(one).collect()
+    }
+
+    /// Where they are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Brings them into the repository, and empties the folder.
+    pub(crate) fn take_over(&self, git: &Git) -> Result<(), String> {
+        let loose = self.loose();
+        let packs = self.packs();
+        for pack in &packs {
+            let bytes = fs_err::read(pack).map_err(|error| error.to_string())?;
+            self.put(git, bytes)?;
+        }
+        if !loose.is_empty() {
+            let ids = loose.iter().map(|(id, _)| format!("{id}\n"));
+            let call = git
+                .read(&self.common)
+                .env("GIT_DIR", &self.common)
+                .env("GIT_OBJECT_DIRECTORY", &self.folder)
+                .env(
+                    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+                    self.common.join("objects"),
+                )
+                .args(["pack-objects", "--quiet", "--stdout"])
+                .stdin(ids.collect::<String>().into_bytes());
+            let packed = call.output(Deadline::after(TAKE_OVER));
+            self.put(git, packed.map_err(|error| error.to_string())?)?;
+        }
+        debug!(
+            loose = loose.len(),
+            packs = packs.len(),
+            "objects taken over"
+        );
+        let files = loose.into_iter().map(|(_, file)| file).chain(packs);
+        for file in files {
+            drop(fs_err::remove_file(&file));
+            drop(fs_err::remove_file(file.with_extension("idx")));
+        }
+        Ok(())
+    }
+
+    fn put(&self, git: &Git, pack: Vec<u8>) -> Result<(), String> {
+        let call = git.read(&self.common).env("GIT_DIR", &self.common);
+        let call = match pack.len() <= LOOSE {
+            true => call.args(["unpack-objects", "-q"]),
+            false => call.args(["index-pack", "--stdin", "--fix-thin"]),
+        };
+        let done = call.stdin(pack).output(Deadline::after(TAKE_OVER));
+        done.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Ids and files of single objects.
+    fn loose(&self) -> Vec<(String, PathBuf)> {
+        let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
+        let mut found = Vec::new();
+        for folder in entries(&self.folder) {
+            let begin = name(&folder);
+            if begin.len() != 2 || !is_hex(&begin) {
+                continue;
+            }
+            for file in entries(&folder) {
+                let rest = name(&file);
+                if is_hex(&rest) && [38, 62].contains(&rest.len()) {
+                    found.push((format!("{begin}{rest}"), file));
+                }
+            }
+        }
+        found
+    }
+
+    fn packs(&self) -> Vec<PathBuf> {
+        let mut files = entries(&self.folder.join("pack"));
+        files.retain(|file| file.extension().is_some_and(|kind| kind == "pack"));
+        files
+    }
+}
+
+/// What is in a folder, links apart: the agent made it.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    plain.map(|entry| entry.path()).collect()
+}
+
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
