@@ -18,7 +18,7 @@ use crate::shell::{Step, root, run};
 use stage::Stage;
 use table::Table;
 
-const USAGE: &str = "cargo xtask agents [--short] [loop] [stops] [faults] [cpu] [claude] [codex] [gemini] [opencode]";
+const USAGE: &str = "cargo xtask agents [--short] [--sandbox=LEVEL] [loop] [stops] [faults] [cpu] [claude] [codex] [gemini] [opencode]";
 
 /// The parts of the campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,18 @@ struct Chosen {
     form: Form,
     parts: Vec<Part>,
     clis: Vec<RealCli>,
+    /// The sandbox that the agents run in.
+    sandbox: Option<String>,
 }
 
 /// Runs the campaign.
 pub fn run_all(args: &[String]) -> Step {
-    let Chosen { form, parts, clis } = chosen(args)?;
+    let Chosen {
+        form,
+        parts,
+        clis,
+        sandbox,
+    } = chosen(args)?;
     let missing: Vec<RealCli> = clis
         .iter()
         .copied()
@@ -73,7 +80,8 @@ pub fn run_all(args: &[String]) -> Step {
     for cli in clis {
         let version = real_clis::version(cli).unwrap_or_default();
         println!("{} {version}", cli.name());
-        let stage = |case: &str| Stage::new(&binary, &server, cli, case);
+        let sandbox = sandbox.as_deref();
+        let stage = |case: &str| Stage::new(&binary, &server, cli, case).in_sandbox(sandbox);
         for part in &parts {
             match part {
                 Part::Loop => happy::run(&stage, form, &mut table)?,
@@ -88,8 +96,12 @@ pub fn run_all(args: &[String]) -> Step {
 
 fn chosen(args: &[String]) -> Result<Chosen, String> {
     let mut form = Form::Long;
-    let (mut parts, mut clis) = (Vec::new(), Vec::new());
+    let (mut parts, mut clis, mut sandbox) = (Vec::new(), Vec::new(), None);
     for arg in args {
+        if let Some(level) = arg.strip_prefix("--sandbox=") {
+            sandbox = Some(level.to_owned());
+            continue;
+        }
         match (arg.as_str(), RealCli::from_name(arg), Part::from_name(arg)) {
             ("--short", ..) => form = Form::Short,
             (_, Some(cli), _) => clis.push(cli),
@@ -110,7 +122,12 @@ fn chosen(args: &[String]) -> Result<Chosen, String> {
             Form::Long => Part::ALL.to_vec(),
         };
     }
-    Ok(Chosen { form, parts, clis })
+    Ok(Chosen {
+        form,
+        parts,
+        clis,
+        sandbox,
+    })
 }
 
 fn names(clis: &[RealCli]) -> String {

@@ -25,6 +25,7 @@ pub struct Stage<'a> {
     server: &'a ModelServer,
     lane: String,
     launch: Option<Launch>,
+    sandbox: Option<String>,
 }
 
 impl<'a> Stage<'a> {
@@ -37,7 +38,15 @@ impl<'a> Stage<'a> {
             server,
             lane: format!("{}-{case}", cli.name()),
             launch: None,
+            sandbox: None,
         }
+    }
+
+    /// The same in a sandbox of this level.
+    #[must_use]
+    pub fn in_sandbox(mut self, level: Option<&str>) -> Self {
+        self.sandbox = level.map(str::to_owned);
+        self
     }
 
     /// Says what the model answers, and how the CLI is set up.
@@ -93,6 +102,9 @@ impl<'a> Stage<'a> {
             "--prompt",
             "Do what is asked of you.",
         ])?;
+        if let Some(level) = &self.sandbox {
+            command.args(["--sandbox", level]);
+        }
         command.args(flags);
         Ok(command)
     }

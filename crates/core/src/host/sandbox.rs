@@ -256,7 +256,12 @@ pub(crate) fn scrub(env: &mut Vec<(OsString, OsString)>, rules: &EnvironmentRule
 fn inside(plan: &SandboxPlan, env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let usable = |value: &OsString| {
         let path = Path::new(value);
-        plan.access(path).takes_writes() && path.is_dir()
+        match plan.access(path) {
+            Access::Writable | Access::Pinned => path.is_dir(),
+            // What is in it outside is not there inside.
+            Access::Private => plan.paths(Access::Private).any(|private| private == path),
+            Access::ReadOnly | Access::Hidden => false,
+        }
     };
     let mut out = Vec::with_capacity(env.len());
     for (name, value) in env {
