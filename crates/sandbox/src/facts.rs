@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use descartes_agents::agent::{Profile, Profiles};
 use descartes_kernel::gate_files::script_names;
 use descartes_kernel::sandbox::{
-    AgentPlaces, ExtraLock, Found, GitPlaces, Purpose, SandboxConfig, SandboxError, SandboxFacts,
-    SandboxLevel, SandboxPlan, plan,
+    AgentPlaces, ExtraLock, FoundPath, GitPlaces, RunPurpose, SandboxConfig, SandboxError,
+    SandboxFacts, SandboxLevel, SandboxPlan, plan,
 };
 
 mod git;
@@ -44,17 +44,17 @@ impl Surroundings {
     }
 }
 
-/// Where work is done. Found once, before an agent has been there: a `.git` that it makes leads nowhere.
+/// Where work is done. FoundPath once, before an agent has been there: a `.git` that it makes leads nowhere.
 #[derive(Clone, Debug, Default)]
-pub struct Project {
+pub struct SandboxProject {
     work_dir: PathBuf,
     git: Option<GitPlaces>,
-    slot: Option<Slot>,
+    slot: Option<SlotOrigin>,
     /// Files that decide which programs the host starts.
     pub extra_locks: Vec<ExtraLock>,
 }
 
-impl Project {
+impl SandboxProject {
     /// The project around a directory.
     pub fn find(work_dir: &Path) -> Self {
         let work_dir = real(work_dir);
@@ -75,7 +75,7 @@ impl Project {
     /// is on now, where that is one of ours.
     pub fn into_slot(mut self, objects: &Path) -> Self {
         let branch = self.git.as_ref().and_then(|git| git::branch(&git.git_dir));
-        self.slot = Some(Slot {
+        self.slot = Some(SlotOrigin {
             branch: branch.filter(|branch| branch.starts_with(OUR_BRANCHES)),
             objects: objects.to_owned(),
         });
@@ -136,7 +136,7 @@ const OUR_BRANCHES: &str = "descartes/";
 
 /// What a slot has of its own.
 #[derive(Clone, Debug)]
-struct Slot {
+struct SlotOrigin {
     branch: Option<String>,
     objects: PathBuf,
 }
@@ -149,7 +149,7 @@ pub struct PlannedRun<'a> {
     /// How far it is confined.
     pub level: SandboxLevel,
     /// Whom it is for.
-    pub purpose: Purpose,
+    pub purpose: RunPurpose,
     /// The agent; `None` where nothing is known of it.
     pub agent: Option<&'a Profile>,
     /// The agent's program.
@@ -168,10 +168,10 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// What is at a path, behind links.
-pub fn look(path: &Path) -> Option<Found> {
+pub fn look(path: &Path) -> Option<FoundPath> {
     let real = std::fs::canonicalize(path).ok()?;
     let is_folder = real.is_dir();
-    Some(Found { real, is_folder })
+    Some(FoundPath { real, is_folder })
 }
 
 /// Folders of the PATH and that of the agent's program, as far as they lie outside of the work tree.

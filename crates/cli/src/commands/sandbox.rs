@@ -8,7 +8,7 @@ use std::process::Command;
 use descartes_agents::agent::Profile;
 use descartes_core::host::{HostSettings, TrialSandbox};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::sandbox::{Access, Network, Purpose, SandboxLevel, SandboxPlan};
+use descartes_kernel::sandbox::{Access, Network, RunPurpose, SandboxLevel, SandboxPlan};
 use serde_json::json;
 
 use crate::args::sandbox::{SandboxVerb, SandboxVerbArgs, WhichSandbox};
@@ -24,11 +24,11 @@ use crate::trust;
 pub fn run(args: &SandboxVerbArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     match &args.verb {
         None => {
-            let chosen = Chosen::of(&args.which, &args.command, ctx)?;
+            let chosen = ChosenSandbox::of(&args.which, &args.command, ctx)?;
             start(&chosen, args.command.clone())
         }
         Some(SandboxVerb::Explain(explain)) => {
-            let chosen = Chosen::of(&explain.which, &[], ctx)?;
+            let chosen = ChosenSandbox::of(&explain.which, &[], ctx)?;
             let explained = chosen.explain()?;
             match explain.json {
                 true => ctx.printer.json(&explained),
@@ -40,15 +40,15 @@ pub fn run(args: &SandboxVerbArgs, ctx: &CommandContext) -> Result<i32, CliError
 }
 
 /// A sandbox that was chosen by flags and settings, and works.
-struct Chosen {
+struct ChosenSandbox {
     trial: TrialSandbox,
     config: IterativeLoopConfig,
     dir: PathBuf,
     profile: Profile,
-    purpose: Purpose,
+    purpose: RunPurpose,
 }
 
-impl Chosen {
+impl ChosenSandbox {
     fn of(
         which: &WhichSandbox,
         command: &[OsString],
@@ -79,8 +79,8 @@ impl Chosen {
         }
         let profile = chosen_profile(which, command, settings)?;
         let purpose = match which.gate {
-            true => Purpose::Gate,
-            false => Purpose::Agent,
+            true => RunPurpose::Gate,
+            false => RunPurpose::Agent,
         };
         let profiles = agent::profiles(settings)?;
         let host = host_settings(settings, &dir, &profiles, ctx);
@@ -121,10 +121,10 @@ impl Chosen {
     }
 }
 
-fn purpose_name(purpose: Purpose) -> &'static str {
+fn purpose_name(purpose: RunPurpose) -> &'static str {
     match purpose {
-        Purpose::Agent => "agent",
-        Purpose::Gate => "gate",
+        RunPurpose::Agent => "agent",
+        RunPurpose::Gate => "gate",
     }
 }
 
@@ -170,7 +170,7 @@ fn program_of(
 }
 
 /// This process becomes the command, confined.
-fn start(chosen: &Chosen, command: Vec<OsString>) -> Result<i32, CliError> {
+fn start(chosen: &ChosenSandbox, command: Vec<OsString>) -> Result<i32, CliError> {
     let launch = chosen.trial.launch(command, &chosen.dir)?;
     let Some((name, args)) = launch.argv.split_first() else {
         return Err(CliError::usage(
@@ -201,7 +201,7 @@ fn network(plan: &SandboxPlan) -> String {
 }
 
 /// Rows for people, one heading for each kind of access.
-fn show(chosen: &Chosen, printer: &Printer) {
+fn show(chosen: &ChosenSandbox, printer: &Printer) {
     let plan = &chosen.trial.plan;
     let summary = chosen.trial.summary(&chosen.config);
     let (name, purpose) = (&chosen.profile.name, purpose_name(chosen.purpose));

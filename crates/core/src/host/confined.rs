@@ -2,7 +2,7 @@
 
 use descartes_kernel::event::{GateEnd, GateFacts};
 use descartes_kernel::fact;
-use descartes_kernel::sandbox::{Denial, Purpose, SandboxLevel, SandboxPlan};
+use descartes_kernel::sandbox::{Denial, RunPurpose, SandboxLevel, SandboxPlan};
 use descartes_proc::Launch;
 use descartes_store::logs::tail;
 
@@ -33,7 +33,7 @@ impl AgentLoop {
         });
         let program = program.transpose()?;
         let run = ConfinedRun {
-            purpose: Purpose::Agent,
+            purpose: RunPurpose::Agent,
             profile: Some(self.agents[agent as usize].profile()),
             program: program.as_deref(),
             handed: std::slice::from_ref(&prompt.path),
@@ -68,12 +68,12 @@ impl AgentLoop {
         let agent = self.d.state.run().map_or(0, |run| run.agent);
         let profile = self.agents.get(agent as usize).map(|agent| agent.profile());
         let run = ConfinedRun {
-            purpose: Purpose::Gate,
+            purpose: RunPurpose::Gate,
             profile,
             program: None,
             handed: &[],
         };
-        let rules = environment_rules(&self.d.settings, profile, Purpose::Gate);
+        let rules = environment_rules(&self.d.settings, profile, RunPurpose::Gate);
         scrub(&mut launch.env, &rules);
         let plan = sandbox.plan(config, &self.d.settings, run)?;
         Ok((sandbox.confine(&plan, launch)?, Some(plan)))

@@ -13,7 +13,7 @@ use descartes_kernel::event::{EndedBy, ExitStatus, RunFacts, TreeFacts};
 use descartes_kernel::fact::{self, StartFacts};
 use descartes_kernel::limits::{Watch, WatchLimits, WatchVerdict};
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::sandbox::Purpose;
+use descartes_kernel::sandbox::RunPurpose;
 use descartes_kernel::state::Spent;
 use descartes_kernel::step::{Input, before_start};
 use descartes_proc::{Ending, Exit, Launch, PumpReport, RunClock, StartError, Stdin, TreeEvent};
@@ -185,7 +185,7 @@ impl AgentLoop {
             self.d.settings.agent_environment().cloned().collect();
         if self.sandbox.is_some() {
             let profile = Some(resolved.profile());
-            let rules = environment_rules(&self.d.settings, profile, Purpose::Agent);
+            let rules = environment_rules(&self.d.settings, profile, RunPurpose::Agent);
             self.env_dropped = scrub(&mut given, &rules);
         }
         let unset = |key: &str| !given.iter().any(|(k, _)| k == key);

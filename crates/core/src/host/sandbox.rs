@@ -7,11 +7,11 @@ use std::time::Duration;
 use descartes_agents::agent::Profile;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{
-    Access, Denial, EnvironmentRules, ExtraLock, Purpose, SandboxError, SandboxLevel, SandboxPlan,
-    SandboxSummary, denied_paths, home_path, named_variables,
+    Access, Denial, EnvironmentRules, ExtraLock, RunPurpose, SandboxError, SandboxLevel,
+    SandboxPlan, SandboxSummary, denied_paths, home_path, named_variables,
 };
 use descartes_proc::Launch;
-use descartes_sandbox::{Machine, PlannedRun, Project, Sandbox, Surroundings, Unavailable};
+use descartes_sandbox::{Machine, PlannedRun, Sandbox, SandboxProject, Surroundings, Unavailable};
 use tracing::info;
 
 use super::error::HostError;
@@ -27,7 +27,7 @@ const GIT_TIME: Duration = Duration::from_secs(10);
 /// What a run is, as far as its sandbox goes.
 #[derive(Clone, Copy)]
 pub(crate) struct ConfinedRun<'a> {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: RunPurpose,
     /// The agent's profile; for a gate that of the agent whose login it does not get.
     pub(crate) profile: Option<&'a Profile>,
     pub(crate) program: Option<&'a Path>,
@@ -39,7 +39,7 @@ pub(crate) struct ConfinedRun<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct LoopSandbox {
     sandbox: Sandbox,
-    project: Project,
+    project: SandboxProject,
     around: Surroundings,
     level: SandboxLevel,
     /// In a worktree of a task loop: where its agent's objects go.
@@ -77,7 +77,7 @@ impl LoopSandbox {
     pub(crate) fn prepare(
         config: &IterativeLoopConfig,
         settings: &HostSettings,
-        project: Project,
+        project: SandboxProject,
         profiles: &[&Profile],
     ) -> Result<Option<Self>, HostError> {
         let level = config.sandbox.effective();
@@ -87,7 +87,7 @@ impl LoopSandbox {
         let around = surroundings(settings)?;
         let mut plans = Vec::new();
         for profile in profiles {
-            for purpose in [Purpose::Agent, Purpose::Gate] {
+            for purpose in [RunPurpose::Agent, RunPurpose::Gate] {
                 let run = ConfinedRun {
                     purpose,
                     profile: Some(profile),
@@ -98,7 +98,7 @@ impl LoopSandbox {
             }
         }
         if config.sandbox.effective_for_gates() == SandboxLevel::Off {
-            plans.retain(|plan| plan.purpose == Purpose::Agent);
+            plans.retain(|plan| plan.purpose == RunPurpose::Agent);
         }
         let avoid: Vec<PathBuf> = plans
             .iter()
@@ -190,7 +190,7 @@ impl LoopSandbox {
 }
 
 fn plan_run(
-    project: &Project,
+    project: &SandboxProject,
     around: &Surroundings,
     config: &IterativeLoopConfig,
     settings: &HostSettings,
@@ -214,9 +214,9 @@ fn plan_run(
 pub(crate) fn environment_rules(
     settings: &HostSettings,
     profile: Option<&Profile>,
-    purpose: Purpose,
+    purpose: RunPurpose,
 ) -> EnvironmentRules {
-    let agent = profile.filter(|_| purpose == Purpose::Agent);
+    let agent = profile.filter(|_| purpose == RunPurpose::Agent);
     let own = agent.map(|profile| profile.sandbox.env.clone());
     let files = agent.iter().flat_map(|profile| &profile.sandbox.env_files);
     let home = settings.paths.home.as_deref();
@@ -275,8 +275,8 @@ fn inside(plan: &SandboxPlan, env: Vec<(OsString, OsString)>) -> Vec<(OsString, 
 }
 
 /// The project in a directory. Asked before an agent has been there.
-pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> Project {
-    let mut project = Project::find(dir);
+pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> SandboxProject {
+    let mut project = SandboxProject::find(dir);
     if project.git().is_some() {
         project.extra_locks = git_settings(settings, dir);
     }
@@ -287,7 +287,11 @@ pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> Project {
 }
 
 /// The objects of its own that a worktree of a task loop has.
-fn slot_objects_of(settings: &HostSettings, dir: &Path, project: &Project) -> Option<SlotObjects> {
+fn slot_objects_of(
+    settings: &HostSettings,
+    dir: &Path,
+    project: &SandboxProject,
+) -> Option<SlotObjects> {
     let git = project.git()?;
     let of_ours = dir.starts_with(settings.root.worktrees()) && git.git_dir != git.common_dir;
     let objects = of_ours.then(|| SlotObjects::of(&settings.root, &git.top, &git.common_dir));
@@ -340,7 +344,7 @@ impl TrialSandbox {
         settings: &HostSettings,
         config: &IterativeLoopConfig,
         dir: &Path,
-        purpose: Purpose,
+        purpose: RunPurpose,
         profile: &Profile,
         program: Option<&Path>,
     ) -> Result<Self, HostError> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use descartes_agents::agent::{GENERIC, Profile};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::{ExitStatus, GateEnd};
-use descartes_kernel::sandbox::{Purpose, SandboxLevel};
+use descartes_kernel::sandbox::{RunPurpose, SandboxLevel};
 use descartes_proc::{Ending, Exit, Launch, Stdin, Supervisor, TreeEvent};
 use descartes_store::logs::LogFile;
 
@@ -107,12 +107,12 @@ impl ConfinedShell {
             }
         };
         let run = ConfinedRun {
-            purpose: Purpose::Gate,
+            purpose: RunPurpose::Gate,
             profile: Some(&self.profile),
             program: None,
             handed: &[],
         };
-        let rules = environment_rules(&self.settings, Some(&self.profile), Purpose::Gate);
+        let rules = environment_rules(&self.settings, Some(&self.profile), RunPurpose::Gate);
         scrub(&mut launch.env, &rules);
         let plan = sandbox.plan(&self.config, &self.settings, run)?;
         sandbox.confine(&plan, launch)

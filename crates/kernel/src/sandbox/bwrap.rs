@@ -82,7 +82,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Purpose, SandboxLevel};
+    use crate::sandbox::{RunPurpose, SandboxLevel};
 
     fn rule(path: &str, access: Access, is_folder: bool) -> PathRule {
         PathRule {
@@ -107,7 +107,7 @@ mod tests {
     fn the_view_is_drawn_from_the_outside_in_and_hidden_folders_are_shut_last() {
         let mut plan = SandboxPlan {
             level: SandboxLevel::Workspace,
-            purpose: Purpose::Agent,
+            purpose: RunPurpose::Agent,
             rules: vec![
                 rule("/h/.netrc", Access::Hidden, false),
                 rule("/h/.ssh", Access::Hidden, true),

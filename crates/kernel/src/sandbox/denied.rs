@@ -141,7 +141,7 @@ fn flag_for(plan: &SandboxPlan, mechanism: Mechanism, told: Told, path: &Path) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Network, PathRule, Purpose, SandboxLevel};
+    use crate::sandbox::{Network, PathRule, RunPurpose, SandboxLevel};
 
     #[test]
     fn a_path_outside_of_the_grants_is_told_with_the_flag_that_allows_it() {
@@ -154,7 +154,7 @@ mod tests {
         };
         let plan = SandboxPlan {
             level: SandboxLevel::Workspace,
-            purpose: Purpose::Agent,
+            purpose: RunPurpose::Agent,
             rules: vec![
                 rule("/h/.ssh", Access::Hidden),
                 rule("/h/p", Access::Writable),

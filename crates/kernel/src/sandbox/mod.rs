@@ -17,7 +17,7 @@ pub use denied::{Denial, PROXY_REFUSED, denied_paths, merge_denials};
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
 pub use places::{DEFAULT_CACHES, home_path};
 pub use plan::{
-    Access, AgentPlaces, EntryKind, ExtraLock, Found, GitPlaces, Make, Network, PathRule, Purpose,
-    SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of, plan,
+    Access, AgentPlaces, EntryKind, ExtraLock, FoundPath, GitPlaces, Make, Network, PathRule,
+    RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of, plan,
 };
 pub use summary::{Mechanism, SandboxSummary};

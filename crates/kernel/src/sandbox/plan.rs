@@ -12,7 +12,7 @@ use super::places::{
     DEFAULT_CACHES, KEPT_IN_RUN, LOCKED_IN_CACHES, PRIVATE, SECRETS, SOCKETS, TOOLCHAINS,
     TREE_SETTINGS, home_path,
 };
-use rules::{Priority, Rules};
+use rules::{PathRules, Priority};
 
 pub use agent::{AgentPlaces, EntryKind, hosts_of};
 pub use git::{GitPlaces, SHARED_OBJECTS, SlotGit};
@@ -21,7 +21,7 @@ pub use rules::{Access, PathRule};
 
 /// What is found at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPath {
     /// Where it really is: no part of it is a link.
     pub real: PathBuf,
     pub is_folder: bool,
@@ -29,7 +29,7 @@ pub struct Found {
 
 /// Whom a sandbox is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum RunPurpose {
     /// The agent, with its own logins.
     Agent,
     /// A gate, without any.
@@ -72,7 +72,7 @@ pub struct SandboxFacts<'a> {
     /// Those of all other agents that are known.
     pub other_agents: Vec<AgentPlaces>,
     /// What is at a path, if anything is.
-    pub look: &'a dyn Fn(&Path) -> Option<Found>,
+    pub look: &'a dyn Fn(&Path) -> Option<FoundPath>,
 }
 
 /// A file to lock, and why.
@@ -93,7 +93,7 @@ pub enum Make {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxPlan {
     pub level: SandboxLevel,
-    pub purpose: Purpose,
+    pub purpose: RunPurpose,
     /// Folders before what is in them: the last rule above a path holds for it.
     pub rules: Vec<PathRule>,
     pub network: Network,
@@ -120,12 +120,12 @@ pub fn plan(
     facts: &SandboxFacts<'_>,
     config: &SandboxConfig,
     level: SandboxLevel,
-    purpose: Purpose,
+    purpose: RunPurpose,
 ) -> Result<SandboxPlan, SandboxError> {
     let mut planning = Planning {
         facts,
         config,
-        rules: Rules::default(),
+        rules: PathRules::default(),
         make: Vec::new(),
     };
     let tree = refuse::work_tree(facts)?;
@@ -155,14 +155,14 @@ fn network(
     facts: &SandboxFacts<'_>,
     config: &SandboxConfig,
     level: SandboxLevel,
-    purpose: Purpose,
+    purpose: RunPurpose,
 ) -> Network {
     match (purpose, level, config.gate_network) {
-        (Purpose::Gate, _, Some(true)) => Network::Host,
-        (Purpose::Gate, _, Some(false)) | (Purpose::Gate, SandboxLevel::Strict, None) => {
+        (RunPurpose::Gate, _, Some(true)) => Network::Host,
+        (RunPurpose::Gate, _, Some(false)) | (RunPurpose::Gate, SandboxLevel::Strict, None) => {
             Network::Loopback
         }
-        (Purpose::Agent, SandboxLevel::Strict, _) => {
+        (RunPurpose::Agent, SandboxLevel::Strict, _) => {
             let agent = facts.agent.as_ref();
             Network::Hosts(agent.map(|agent| agent.hosts.clone()).unwrap_or_default())
         }
@@ -173,16 +173,16 @@ fn network(
 struct Planning<'a> {
     facts: &'a SandboxFacts<'a>,
     config: &'a SandboxConfig,
-    rules: Rules,
+    rules: PathRules,
     make: Vec<Make>,
 }
 
 impl Planning<'_> {
-    fn look(&self, path: &Path) -> Option<Found> {
+    fn look(&self, path: &Path) -> Option<FoundPath> {
         (self.facts.look)(path)
     }
 
-    fn set(&mut self, found: &Found, access: Access, why: &str, priority: Priority) {
+    fn set(&mut self, found: &FoundPath, access: Access, why: &str, priority: Priority) {
         self.rules
             .set(&found.real, found.is_folder, access, why, priority);
     }
@@ -195,7 +195,7 @@ impl Planning<'_> {
     }
 
     /// What is there, or is made before the sandbox is entered.
-    fn look_or_make(&mut self, make: Make) -> Found {
+    fn look_or_make(&mut self, make: Make) -> FoundPath {
         let (path, is_folder) = match &make {
             Make::Folder(path) => (path.clone(), true),
             Make::File(path, _) => (path.clone(), false),
@@ -210,7 +210,7 @@ impl Planning<'_> {
             _ => path,
         };
         self.make.push(make);
-        Found { real, is_folder }
+        FoundPath { real, is_folder }
     }
 
     fn machine(&mut self) {
@@ -292,7 +292,7 @@ impl Planning<'_> {
     }
 
     fn work_tree(&mut self, tree: &Path) {
-        let found = Found {
+        let found = FoundPath {
             real: tree.to_owned(),
             is_folder: true,
         };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::sandbox::{GitPlaces, SlotGit};
 
-use super::{Slot, real};
+use super::{SlotOrigin, real};
 
 /// The repository around a directory.
 pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
@@ -75,7 +75,7 @@ pub(super) fn branch(git_dir: &Path) -> Option<String> {
 }
 
 /// What a slot may write.
-pub(super) fn slot(git: &GitPlaces, slot: &Slot) -> SlotGit {
+pub(super) fn slot(git: &GitPlaces, slot: &SlotOrigin) -> SlotGit {
     let mut out = SlotGit {
         objects: slot.objects.clone(),
         ..SlotGit::default()

@@ -3,7 +3,7 @@
 use descartes_agents::agent::{GENERIC, Profiles};
 use descartes_core::host::TrialSandbox;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::sandbox::{Mechanism, Purpose, SandboxConfig, SandboxLevel};
+use descartes_kernel::sandbox::{Mechanism, RunPurpose, SandboxConfig, SandboxLevel};
 
 use super::finding::{Finding, note, ok, problem};
 use crate::session::order::host_settings;
@@ -61,7 +61,7 @@ fn try_in(
     };
     let settings = host_settings(&Default::default(), folder, profiles, ctx);
     let generic = profiles.get(GENERIC).ok_or("no generic profile")?;
-    let trial = TrialSandbox::prepare(&settings, &config, folder, Purpose::Agent, generic, None);
+    let trial = TrialSandbox::prepare(&settings, &config, folder, RunPurpose::Agent, generic, None);
     let trial = trial.map_err(|error| error.to_string())?;
     let summary = trial.summary(&config);
     let mechanism = summary.mechanism.ok_or("it is off")?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use descartes_agents::agent::SandboxNeeds;
 
 use super::rules::{Access, Priority};
-use super::{Make, Planning, Purpose};
+use super::{Make, Planning, RunPurpose};
 use crate::sandbox::places::home_path;
 
 /// What an agent needs, as paths of this machine.
@@ -87,14 +87,14 @@ fn host_of(address: &str) -> Option<String> {
 }
 
 impl Planning<'_> {
-    pub(super) fn agents(&mut self, purpose: Purpose) {
+    pub(super) fn agents(&mut self, purpose: RunPurpose) {
         let facts = self.facts;
         for other in &facts.other_agents {
             self.hide_agent(other);
         }
         match (&facts.agent, purpose) {
-            (Some(agent), Purpose::Agent) => self.own_agent(agent),
-            (Some(agent), Purpose::Gate) => self.hide_agent(agent),
+            (Some(agent), RunPurpose::Agent) => self.own_agent(agent),
+            (Some(agent), RunPurpose::Gate) => self.hide_agent(agent),
             (None, _) => {}
         }
     }

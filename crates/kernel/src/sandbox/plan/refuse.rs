@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{Found, SandboxFacts};
+use super::{FoundPath, SandboxFacts};
 
 /// A sandbox that cannot be made, with what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -54,14 +54,14 @@ fn holds_home(facts: &SandboxFacts<'_>, folder: &Path) -> bool {
     home.is_some_and(|home| home.starts_with(folder))
 }
 
-fn found(facts: &SandboxFacts<'_>, path: &Path, flag: &str) -> Result<Found, SandboxError> {
+fn found(facts: &SandboxFacts<'_>, path: &Path, flag: &str) -> Result<FoundPath, SandboxError> {
     (facts.look)(path).ok_or_else(|| SandboxError {
         message: format!("{flag} {}: no such file or directory", path.display()),
         hint: format!("make it first, or omit {flag}"),
     })
 }
 
-pub(super) fn write(facts: &SandboxFacts<'_>, path: &Path) -> Result<Found, SandboxError> {
+pub(super) fn write(facts: &SandboxFacts<'_>, path: &Path) -> Result<FoundPath, SandboxError> {
     let found = found(facts, path, "--sandbox-write")?;
     let real = &found.real;
     let open = |what: &str| {
@@ -97,7 +97,7 @@ pub(super) fn write(facts: &SandboxFacts<'_>, path: &Path) -> Result<Found, Sand
     Ok(found)
 }
 
-pub(super) fn read(facts: &SandboxFacts<'_>, path: &Path) -> Result<Found, SandboxError> {
+pub(super) fn read(facts: &SandboxFacts<'_>, path: &Path) -> Result<FoundPath, SandboxError> {
     let found = found(facts, path, "--sandbox-read")?;
     match found.real.starts_with(&facts.state_root) {
         true => refuse(
@@ -111,7 +111,7 @@ pub(super) fn read(facts: &SandboxFacts<'_>, path: &Path) -> Result<Found, Sandb
     }
 }
 
-pub(super) fn hide(facts: &SandboxFacts<'_>, path: &Path) -> Result<Found, SandboxError> {
+pub(super) fn hide(facts: &SandboxFacts<'_>, path: &Path) -> Result<FoundPath, SandboxError> {
     let found = found(facts, path, "--sandbox-hide")?;
     let needed = [&facts.work_dir, &facts.program];
     match needed.iter().any(|needed| needed.starts_with(&found.real)) {

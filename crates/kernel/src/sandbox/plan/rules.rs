@@ -1,4 +1,4 @@
-//! Rules about paths: what holds where two of them meet.
+//! PathRules about paths: what holds where two of them meet.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,9 +62,9 @@ pub(super) enum Priority {
 }
 
 #[derive(Default)]
-pub(super) struct Rules(BTreeMap<PathBuf, (Priority, PathRule)>);
+pub(super) struct PathRules(BTreeMap<PathBuf, (Priority, PathRule)>);
 
-impl Rules {
+impl PathRules {
     pub(super) fn set(
         &mut self,
         path: &Path,

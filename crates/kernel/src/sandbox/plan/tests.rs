@@ -18,10 +18,10 @@ impl Machine {
         Self(all)
     }
 
-    fn look(&self, path: &Path) -> Option<Found> {
+    fn look(&self, path: &Path) -> Option<FoundPath> {
         let is_folder = *self.0.get(path)?;
         let real = path.to_owned();
-        Some(Found { real, is_folder })
+        Some(FoundPath { real, is_folder })
     }
 }
 
@@ -59,7 +59,7 @@ fn agent(name: &str, folder: &str, lock: &[(&str, EntryKind)]) -> AgentPlaces {
     }
 }
 
-fn facts<'a>(look: &'a dyn Fn(&Path) -> Option<Found>) -> SandboxFacts<'a> {
+fn facts<'a>(look: &'a dyn Fn(&Path) -> Option<FoundPath>) -> SandboxFacts<'a> {
     SandboxFacts {
         work_dir: "/home/me/p".into(),
         git: Some(GitPlaces {
@@ -89,7 +89,7 @@ fn facts<'a>(look: &'a dyn Fn(&Path) -> Option<Found>) -> SandboxFacts<'a> {
     }
 }
 
-fn planned(config: &SandboxConfig, level: SandboxLevel, purpose: Purpose) -> SandboxPlan {
+fn planned(config: &SandboxConfig, level: SandboxLevel, purpose: RunPurpose) -> SandboxPlan {
     let machine = Machine::new(ENTRIES);
     let look = |path: &Path| machine.look(path);
     plan(&facts(&look), config, level, purpose).unwrap()
@@ -100,7 +100,7 @@ fn an_agent_writes_its_tree_its_own_folder_caches_and_a_private_tmp_and_nothing_
     let plan = planned(
         &SandboxConfig::default(),
         SandboxLevel::Workspace,
-        Purpose::Agent,
+        RunPurpose::Agent,
     );
     for (path, access) in [
         ("/home/me/p/src/main.rs", Access::Writable),
@@ -148,7 +148,7 @@ fn an_agent_writes_its_tree_its_own_folder_caches_and_a_private_tmp_and_nothing_
 #[test]
 fn a_gate_has_the_tree_and_no_login() {
     let config = SandboxConfig::default();
-    let plan = planned(&config, SandboxLevel::Workspace, Purpose::Gate);
+    let plan = planned(&config, SandboxLevel::Workspace, RunPurpose::Gate);
     for (path, access) in [
         ("/home/me/p/target/x", Access::Writable),
         ("/home/me/p/ci/check.sh", Access::ReadOnly),
@@ -163,7 +163,7 @@ fn a_gate_has_the_tree_and_no_login() {
             gate_network: given,
             ..SandboxConfig::default()
         };
-        planned(&config, level, Purpose::Gate).network
+        planned(&config, level, RunPurpose::Gate).network
     };
     assert_eq!(network(SandboxLevel::Workspace, None), Network::Host);
     assert_eq!(network(SandboxLevel::Strict, None), Network::Loopback);
@@ -179,7 +179,7 @@ fn strict_hides_the_home_directory_but_for_tools_and_grants_the_provider_alone()
     let plan = planned(
         &SandboxConfig::default(),
         SandboxLevel::Strict,
-        Purpose::Agent,
+        RunPurpose::Agent,
     );
     for (path, access) in [
         ("/home/me/other/x", Access::Private),
@@ -204,7 +204,7 @@ fn flags_open_and_close_what_they_name() {
         hide: vec!["/home/me/p/Makefile".into()],
         ..SandboxConfig::default()
     };
-    let plan = planned(&config, SandboxLevel::Workspace, Purpose::Agent);
+    let plan = planned(&config, SandboxLevel::Workspace, RunPurpose::Agent);
     for (path, access) in [
         ("/home/me/other/x", Access::Writable),
         ("/home/me/p/ci/check.sh", Access::Writable),
@@ -219,7 +219,7 @@ fn flags_open_and_close_what_they_name() {
         caches: Some(Vec::new()),
         ..SandboxConfig::default()
     };
-    let plan = planned(&config, SandboxLevel::Workspace, Purpose::Agent);
+    let plan = planned(&config, SandboxLevel::Workspace, RunPurpose::Agent);
     for (path, access) in [
         ("/home/me/.cargo/config.toml", Access::Pinned),
         ("/home/me/.cargo/bin/cargo", Access::ReadOnly),
@@ -250,7 +250,7 @@ fn what_must_stay_shut_is_refused_with_the_way_out() {
             &facts(&look),
             &config,
             SandboxLevel::Workspace,
-            Purpose::Agent,
+            RunPurpose::Agent,
         )
     };
     for (write, read, hide, words) in [
@@ -296,7 +296,7 @@ fn a_work_tree_that_holds_the_home_directory_is_refused_and_a_repository_of_it_i
             &facts,
             &SandboxConfig::default(),
             SandboxLevel::Workspace,
-            Purpose::Agent,
+            RunPurpose::Agent,
         )
     };
     for dir in ["/", "/home", "/home/me", "/usr"] {
@@ -347,7 +347,7 @@ fn a_slot_writes_objects_and_refs_of_its_own_alone() {
         &facts,
         &SandboxConfig::default(),
         SandboxLevel::Workspace,
-        Purpose::Agent,
+        RunPurpose::Agent,
     )
     .unwrap();
     for (path, writes) in [
