@@ -1,9 +1,9 @@
 //! Confines agents and gates. The kernel decides what is writable, readable and hidden
 //! ([`descartes_kernel::sandbox`]); here that is carried out:
 //!
-//! * [`stage`]: this binary, started with a hidden verb: outside, before `bwrap`, and once more inside, where
+//! * `stage`: this binary, started with a hidden verb: outside, before `bwrap`, and once more inside, where
 //!   it takes rights from itself (Landlock, seccomp) and becomes the program.
-//! * [`facts`]: what the plan needs to know of machine and project.
+//! * `facts`: what the plan needs to know of machine and project.
 //! * [`Machine`]: what this machine can do.
 //! * [`Sandbox`]: a plan that was tried, as a prefix of command lines.
 
