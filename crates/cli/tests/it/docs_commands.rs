@@ -73,6 +73,7 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("init", Project, Ends(0)),
     ("doctor", Initialised, Ends(0)),
     ("agents", Project, Ends(0)),
+    ("sandbox", Initialised, Ends(0)),
     ("config", Initialised, Ends(0)),
     ("install", Project, Ends(0)),
     ("uninstall", Installed, Ends(0)),
