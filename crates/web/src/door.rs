@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tracing::debug;
 
-use crate::access::{Access, Denial, RequestFacts, Transport};
+use crate::access::{Access, RefusedRequest, RequestFacts, Transport};
 use crate::pages;
 use crate::reply::RequestFailure;
 use crate::state::WebState;
@@ -50,7 +50,7 @@ pub async fn admit_anyone(
     let facts = facts(&app, &head);
     let placed = app.gate.check_place(&facts);
     let judged = match (facts.changes, facts.origin) {
-        (true, None) => placed.and(Err(Denial::WrongOrigin)),
+        (true, None) => placed.and(Err(RefusedRequest::WrongOrigin)),
         _ => placed,
     };
     match judged {
@@ -136,35 +136,35 @@ fn signed_in(app: &WebState, access: Access) -> Response {
     response
 }
 
-async fn denied(app: &WebState, denial: Denial, head: &Parts) -> Response {
+async fn denied(app: &WebState, denial: RefusedRequest, head: &Parts) -> Response {
     let path = head.uri.path();
     debug!(?denial, path, "refused");
     app.count_refusal(denial.as_str());
-    if denial == Denial::WrongToken {
+    if denial == RefusedRequest::WrongToken {
         app.slowdown.wrong_token().await;
     }
     let (status, message, hint) = match denial {
-        Denial::WrongHost => (
+        RefusedRequest::WrongHost => (
             StatusCode::MISDIRECTED_REQUEST,
             "the Host header names another server",
             "use the printed address; behind a proxy: descartes serve --host NAME",
         ),
-        Denial::WrongOrigin => (
+        RefusedRequest::WrongOrigin => (
             StatusCode::FORBIDDEN,
             "the request comes from a page of another site",
             "use the pages of this server; scripts: Authorization: Bearer TOKEN",
         ),
-        Denial::NoToken => (
+        RefusedRequest::NoToken => (
             StatusCode::UNAUTHORIZED,
             "a token is needed",
             "open the printed address, or send: Authorization: Bearer TOKEN",
         ),
-        Denial::WrongToken => (
+        RefusedRequest::WrongToken => (
             StatusCode::UNAUTHORIZED,
             "the token is wrong, or was replaced",
             "the tokens lie in web-tokens.json in the state folder of descartes",
         ),
-        Denial::ReadOnly => (
+        RefusedRequest::ReadOnly => (
             StatusCode::FORBIDDEN,
             "this only reads: nothing can be changed",
             "use the full token, or serve without --read-only",
@@ -176,7 +176,10 @@ async fn denied(app: &WebState, denial: Denial, head: &Parts) -> Response {
         .and_then(|accept| accept.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
     let of_program = path.starts_with("/api/") || path == "/metrics";
-    if matches!(denial, Denial::NoToken | Denial::WrongToken) && wants_page && !of_program {
+    if matches!(denial, RefusedRequest::NoToken | RefusedRequest::WrongToken)
+        && wants_page
+        && !of_program
+    {
         return pages::sign_in(status, None);
     }
     let mut response = RequestFailure::new(status, message, hint).into_response();

@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(75);
 const TALK: usize = 16 << 10;
 
 /// What it printed, up to the limit.
-pub struct Told {
+pub struct ProgramOutput {
     pub output: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ pub async fn run(
     words: &[&str],
     folder: Option<&Path>,
     most: usize,
-) -> Result<Told, RequestFailure> {
+) -> Result<ProgramOutput, RequestFailure> {
     let busy = |_| RequestFailure::internal("the server ends".to_owned());
     let _place = app.programs.acquire().await.map_err(busy)?;
     debug!(verb = ?words.get(..4), "calling the command line");
@@ -64,7 +64,7 @@ pub async fn run(
     })?;
     let cut = output.len() >= most;
     match status {
-        Ok(status) if status.success() || cut => Ok(Told { output }),
+        Ok(status) if status.success() || cut => Ok(ProgramOutput { output }),
         Ok(_) => Err(told(&talk)),
         Err(error) => Err(RequestFailure::internal(error.to_string())),
     }

@@ -7,8 +7,8 @@ pub mod loops;
 pub mod query;
 pub mod report;
 pub mod resume;
-pub mod serve;
 pub mod sandbox;
+pub mod serve;
 pub mod setup;
 pub mod start;
 #[cfg(test)]

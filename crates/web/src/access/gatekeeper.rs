@@ -37,7 +37,7 @@ pub struct RequestFacts<'a> {
 
 /// Why a request is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denial {
+pub enum RefusedRequest {
     /// The Host header names somebody else: a page of another site may have had its name pointed here.
     WrongHost,
     /// It comes from a page of another site.
@@ -48,7 +48,7 @@ pub enum Denial {
     ReadOnly,
 }
 
-impl Denial {
+impl RefusedRequest {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::WrongHost => "wrong_host",
@@ -79,36 +79,40 @@ impl Gatekeeper {
     }
 
     /// Whether a request is meant for this server, and from no page of another.
-    pub fn check_place(&self, asked: &RequestFacts<'_>) -> Result<(), Denial> {
+    pub fn check_place(&self, asked: &RequestFacts<'_>) -> Result<(), RefusedRequest> {
         let host = asked.host.filter(|host| self.knows(host));
-        let host = host.ok_or(Denial::WrongHost)?;
+        let host = host.ok_or(RefusedRequest::WrongHost)?;
         match asked.origin {
             None => Ok(()),
             Some(origin) if self.is_ours(origin, host) => Ok(()),
-            Some(_) => Err(Denial::WrongOrigin),
+            Some(_) => Err(RefusedRequest::WrongOrigin),
         }
     }
 
     /// What the request may do.
-    pub fn check(&self, asked: &RequestFacts<'_>, tokens: &Tokens) -> Result<Access, Denial> {
+    pub fn check(
+        &self,
+        asked: &RequestFacts<'_>,
+        tokens: &Tokens,
+    ) -> Result<Access, RefusedRequest> {
         self.check_place(asked)?;
         let (access, by_cookie) = match (asked.bearer, asked.cookie) {
             (Some(bearer), _) => (tokens.check(bearer), false),
             (None, Some(cookie)) => (tokens.check_cookie(cookie), true),
-            (None, None) => return Err(Denial::NoToken),
+            (None, None) => return Err(RefusedRequest::NoToken),
         };
-        let access = access.ok_or(Denial::WrongToken)?;
+        let access = access.ok_or(RefusedRequest::WrongToken)?;
         let access = access.min(self.most);
         if !asked.changes {
             return Ok(access);
         }
         // A browser sends its cookie whoever asks, and says who does.
         if by_cookie && asked.origin.is_none() {
-            return Err(Denial::WrongOrigin);
+            return Err(RefusedRequest::WrongOrigin);
         }
         match access {
             Access::Steer => Ok(access),
-            Access::Read => Err(Denial::ReadOnly),
+            Access::Read => Err(RefusedRequest::ReadOnly),
         }
     }
 
@@ -171,7 +175,7 @@ mod tests {
         Gatekeeper::new(7317, transport, names, Access::Steer)
     }
 
-    fn place(gate: &Gatekeeper, host: &str, origin: Option<&str>) -> Result<(), Denial> {
+    fn place(gate: &Gatekeeper, host: &str, origin: Option<&str>) -> Result<(), RefusedRequest> {
         gate.check_place(&RequestFacts {
             host: Some(host),
             origin,
@@ -199,14 +203,21 @@ mod tests {
             "",
             "[::1",
         ] {
-            assert_eq!(place(&plain, host, None), Err(Denial::WrongHost), "{host}");
+            assert_eq!(
+                place(&plain, host, None),
+                Err(RefusedRequest::WrongHost),
+                "{host}"
+            );
         }
         let nothing = plain.check_place(&RequestFacts::default());
-        assert_eq!(nothing, Err(Denial::WrongHost));
+        assert_eq!(nothing, Err(RefusedRequest::WrongHost));
         let named = gate(Transport::Proxy, &["loops.example"]);
         assert_eq!(place(&named, "loops.example", None), Ok(()));
         assert_eq!(place(&named, "loops.example:8443", None), Ok(()));
-        assert_eq!(place(&named, "other.example", None), Err(Denial::WrongHost));
+        assert_eq!(
+            place(&named, "other.example", None),
+            Err(RefusedRequest::WrongHost)
+        );
     }
 
     #[test]
@@ -222,7 +233,7 @@ mod tests {
             "http://127.0.0.1:7317.evil.example",
         ] {
             let got = place(&plain, host, Some(origin));
-            assert_eq!(got, Err(Denial::WrongOrigin), "{origin}");
+            assert_eq!(got, Err(RefusedRequest::WrongOrigin), "{origin}");
         }
     }
 }

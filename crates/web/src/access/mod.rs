@@ -5,7 +5,7 @@ mod link;
 mod slowdown;
 mod tokens;
 
-pub use gatekeeper::{Denial, Gatekeeper, RequestFacts, Transport};
+pub use gatekeeper::{Gatekeeper, RefusedRequest, RequestFacts, Transport};
 pub use link::OneTimeLink;
 pub use slowdown::Slowdown;
 pub use tokens::{TokenFile, Tokens};
