@@ -71,6 +71,11 @@ impl SandboxProject {
         self.git.as_ref()
     }
 
+    /// The branch of ours that it is on, where it is a slot.
+    pub fn slot_branch(&self) -> Option<&str> {
+        self.slot.as_ref()?.branch.as_deref()
+    }
+
     /// Makes it a slot of a task loop: of the repository it writes objects of its own, and the branch that it
     /// is on now, where that is one of ours.
     pub fn into_slot(mut self, objects: &Path) -> Self {
@@ -130,6 +135,11 @@ impl SandboxProject {
         plan(&facts, run.config, run.level, run.purpose)
     }
 }
+
+/// In the folder of a slot's objects: what is shown in place of the refs, and of their logs.
+pub const OWN_REFS: &str = "own-refs";
+/// See [`OWN_REFS`].
+pub const OWN_LOGS: &str = "own-logs";
 
 /// Branches that task loops make.
 const OUR_BRANCHES: &str = "descartes/";

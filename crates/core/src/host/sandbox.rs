@@ -281,7 +281,12 @@ pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> SandboxProject 
         project.extra_locks = git_settings(settings, dir);
     }
     match slot_objects_of(settings, dir, &project) {
-        Some(objects) => project.into_slot(objects.folder()),
+        Some(objects) => {
+            let project = project.into_slot(objects.folder());
+            // Where this fails the folder is missing, and the sandbox is refused.
+            drop(objects.begin(project.slot_branch()));
+            project
+        }
         None => project,
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sandbox::SHARED_OBJECTS;
+use descartes_sandbox::{OWN_LOGS, OWN_REFS};
 use descartes_store::layout::StateRoot;
 use sha2::{Digest, Sha256};
 use tracing::debug;
@@ -22,6 +23,9 @@ const LOOSE: usize = 16 << 20;
 
 /// The file that names the repository they belong to.
 const REPOSITORY: &str = "repository";
+
+/// The file that names the branch, and the commit that it was on when it was last looked at.
+const BRANCH: &str = "branch";
 
 /// The objects of one slot.
 #[derive(Clone, Debug)]
@@ -81,8 +85,62 @@ impl SlotObjects {
         &self.folder
     }
 
-    /// Brings them into the repository, and empties the folder.
+    /// Copies the ref of the branch that is worked on: the agent moves the copy.
+    pub(crate) fn begin(&self, branch: Option<&str>) -> std::io::Result<()> {
+        for own in [OWN_REFS, OWN_LOGS] {
+            drop(fs_err::remove_dir_all(self.folder.join(own)));
+            fs_err::create_dir_all(self.folder.join(own))?;
+        }
+        drop(fs_err::remove_file(self.folder.join(BRANCH)));
+        let Some(branch) = branch else { return Ok(()) };
+        let own = self.own_ref(branch);
+        let known = match fs_err::read_to_string(self.common.join("refs/heads").join(branch)) {
+            Ok(id) => {
+                fs_err::write(own, &id)?;
+                id.trim().to_owned()
+            }
+            // Packed, where the agent sees it: the first commit makes a file of it.
+            Err(_) => String::new(),
+        };
+        fs_err::write(self.folder.join(BRANCH), format!("{branch}\n{known}"))
+    }
+
+    fn own_ref(&self, branch: &str) -> PathBuf {
+        let name = Path::new(branch).file_name().unwrap_or_default();
+        self.folder.join(OWN_REFS).join(name)
+    }
+
+    /// Moves the branch to where the agent moved its copy, unless somebody else moved it since.
+    fn move_branch(&self, git: &Git) -> Result<(), String> {
+        let Ok(noted) = fs_err::read_to_string(self.folder.join(BRANCH)) else {
+            return Ok(());
+        };
+        let (branch, known) = noted.split_once('\n').unwrap_or((&noted, ""));
+        let own = self.own_ref(branch);
+        let is_file = own.symlink_metadata().is_ok_and(|found| found.is_file());
+        let new = fs_err::read_to_string(&own).unwrap_or_default();
+        let new = new.trim();
+        let is_id = [40, 64].contains(&new.len()) && new.chars().all(|c| c.is_ascii_hexdigit());
+        if !is_file || !is_id || new == known {
+            return Ok(());
+        }
+        let name = format!("refs/heads/{branch}");
+        let mut words = vec!["update-ref", "--no-deref", &name, new];
+        words.extend((!known.is_empty()).then_some(known));
+        let call = git.read(&self.common).env("GIT_DIR", &self.common);
+        let moved = call.args(words).output(Deadline::after(TAKE_OVER));
+        moved.map_err(|error| error.to_string())?;
+        let noted = fs_err::write(self.folder.join(BRANCH), format!("{branch}\n{new}"));
+        noted.map_err(|error| error.to_string())
+    }
+
+    /// Brings them into the repository with the branch that leads to them, and empties the folder.
     pub(crate) fn take_over(&self, git: &Git) -> Result<(), String> {
+        self.take_over_objects(git)?;
+        self.move_branch(git)
+    }
+
+    fn take_over_objects(&self, git: &Git) -> Result<(), String> {
         let loose = self.loose();
         let packs = self.packs();
         for pack in &packs {

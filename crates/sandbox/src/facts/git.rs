@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::sandbox::{GitPlaces, SlotGit};
 
-use super::{SlotOrigin, real};
+use super::{OWN_LOGS, OWN_REFS, SlotOrigin, real};
 
 /// The repository around a directory.
 pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
@@ -86,16 +86,9 @@ pub(super) fn slot(git: &GitPlaces, slot: &SlotOrigin) -> SlotGit {
     if let Some(branch) = slot.branch.as_ref().filter(|_| files) {
         let below = Path::new("refs/heads").join(branch);
         let folder = below.parent().map(Path::to_owned).unwrap_or_default();
-        let refs = git.common_dir.join(&folder);
-        out.other_refs = other_entries(&refs, &git.common_dir.join(&below));
-        out.refs = Some(refs);
-        out.logs = Some(git.common_dir.join("logs").join(&folder));
+        let logs = git.common_dir.join("logs").join(&folder);
+        out.refs = Some((git.common_dir.join(&folder), slot.objects.join(OWN_REFS)));
+        out.logs = Some((logs, slot.objects.join(OWN_LOGS)));
     }
     out
-}
-
-fn other_entries(folder: &Path, own: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let entries = entries.map(|entry| entry.path());
-    entries.filter(|entry| entry != own).collect()
 }

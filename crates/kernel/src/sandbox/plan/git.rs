@@ -24,12 +24,12 @@ pub struct GitPlaces {
 /// What a slot may write of the repository that it shares.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotGit {
-    /// The folder of its branch, below the refs; `None` where refs are not files.
-    pub refs: Option<PathBuf>,
-    /// The folder of its logs.
-    pub logs: Option<PathBuf>,
-    /// Refs of others in the first.
-    pub other_refs: Vec<PathBuf>,
+    /// The folder of its branch, below the refs, and the folder of its own that is shown there; none where
+    /// refs are not files. A lock on each ref of another task would not last: git replaces refs by a
+    /// rename, and with the file the mount on it goes, too.
+    pub refs: Option<(PathBuf, PathBuf)>,
+    /// The same for its logs.
+    pub logs: Option<(PathBuf, PathBuf)>,
     /// Its own objects; those of the repository are read through [`SHARED_OBJECTS`].
     pub objects: PathBuf,
 }
@@ -72,15 +72,19 @@ impl Planning<'_> {
     }
 
     fn slot(&mut self, git: &GitPlaces, slot: &SlotGit) {
-        let folders = [
-            (Some(&git.git_dir), "HEAD and index of this worktree"),
-            (slot.refs.as_ref(), "the branch of this task"),
-            (slot.logs.as_ref(), "the log of that branch"),
+        let why = "HEAD and index of this worktree";
+        self.set_if_there(&git.git_dir, Access::Writable, why, Priority::Tree);
+        let shown = [
+            (
+                &slot.refs,
+                "the branch of this task, taken over when the agent has ended",
+            ),
+            (&slot.logs, "the log of that branch, thrown away"),
         ];
-        for (folder, why) in folders {
-            if let Some(folder) = folder {
+        for (folders, why) in shown {
+            if let Some((folder, own)) = folders {
                 let found = self.look_or_make(Make::Folder(folder.clone()));
-                self.set(&found, Access::Writable, why, Priority::Tree);
+                self.rules.show(&found.real, own, Access::Writable, why);
             }
         }
         let objects = git.common_dir.join("objects");
@@ -90,10 +94,6 @@ impl Planning<'_> {
         let why = "the objects of the repository";
         self.rules
             .show(Path::new(SHARED_OBJECTS), &objects, Access::ReadOnly, why);
-        for other in &slot.other_refs {
-            let why = "the branch of another task";
-            self.set_if_there(other, Access::ReadOnly, why, Priority::Fixed);
-        }
     }
 
     fn lock_git(&mut self, path: &Path, entry: GitEntry, why: &str) {

@@ -337,9 +337,14 @@ fn a_slot_writes_objects_and_refs_of_its_own_alone() {
         common_dir: common.into(),
         other_work_trees: vec![format!("{common}/worktrees/s2").into()],
         slot: Some(SlotGit {
-            refs: Some(format!("{common}/refs/heads/descartes/t").into()),
-            logs: Some(format!("{common}/logs/refs/heads/descartes/t").into()),
-            other_refs: vec![format!("{common}/refs/heads/descartes/t/2").into()],
+            refs: Some((
+                format!("{common}/refs/heads/descartes/t").into(),
+                "/own/r".into(),
+            )),
+            logs: Some((
+                format!("{common}/logs/refs/heads/descartes/t").into(),
+                "/own/l".into(),
+            )),
             objects: "/home/me/.local/state/descartes/objects/s1".into(),
         }),
     });
@@ -355,7 +360,6 @@ fn a_slot_writes_objects_and_refs_of_its_own_alone() {
         (format!("{slot}/.git"), false),
         (format!("{common}/objects/ab"), true),
         (format!("{common}/refs/heads/descartes/t/1"), true),
-        (format!("{common}/refs/heads/descartes/t/2"), false),
         (format!("{common}/refs/heads/main"), false),
         (format!("{common}/packed-refs"), false),
         (format!("{common}/HEAD"), false),
@@ -368,6 +372,14 @@ fn a_slot_writes_objects_and_refs_of_its_own_alone() {
         let access = plan.access(Path::new(&path));
         assert_eq!(access.takes_writes(), writes, "{path}: {access:?}");
     }
+    let refs = |rule: &&PathRule| rule.path.ends_with(".git/refs/heads/descartes/t");
+    let refs = plan.rules.iter().find(refs);
+    let source = refs.and_then(|rule| rule.source.as_deref());
+    assert_eq!(
+        source,
+        Some(Path::new("/own/r")),
+        "not those of other tasks"
+    );
     let objects = plan
         .rules
         .iter()
