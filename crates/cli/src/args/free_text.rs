@@ -158,9 +158,26 @@ mod tests {
     }
 
     fn parsed(words: &[String], program: &mut Command) -> Result<clap::ArgMatches, clap::Error> {
-        let words: Vec<OsString> = with_verb(words.iter().map(OsString::from));
+        let mut words: Vec<OsString> = with_verb(words.iter().map(OsString::from));
+        words.extend(behind_two_dashes(&words, program));
         let words = joined_for(words, program);
         program.try_get_matches_from_mut(words)
+    }
+
+    /// The command that a verb such as `sandbox` wants behind `--`.
+    fn behind_two_dashes(words: &[OsString], program: &Command) -> Vec<OsString> {
+        let mut deepest = program;
+        for word in &words[1..] {
+            match word.to_str().and_then(|word| deepest.find_subcommand(word)) {
+                Some(next) => deepest = next,
+                None => break,
+            }
+        }
+        let wants = |arg: &Arg| arg.is_last_set() && arg.is_required_set();
+        match deepest.get_positionals().any(wants) {
+            true => vec!["--".into(), "x".into()],
+            false => Vec::new(),
+        }
     }
 
     /// What the deepest command got for this argument.
@@ -178,6 +195,7 @@ mod tests {
         let mut words = named.to_vec();
         let needed = command
             .get_positionals()
+            .filter(|arg| !arg.is_last_set())
             .filter(|arg| arg.is_required_set() && arg.get_id() != but.get_id());
         words.extend(needed.map(|_| "x".to_owned()));
         words
