@@ -164,7 +164,7 @@ impl<'a> BoxReader<'a> {
             self.close();
             self.take_heading(level, text, line.number);
         } else if let Some(checkbox) = check_box(line) {
-            self.take_box(checkbox);
+            self.take_box(checkbox, line.text);
         } else if line.kind != LineKind::Comment {
             self.take_text(line);
         }
@@ -177,12 +177,12 @@ impl<'a> BoxReader<'a> {
         self.headings.push(Heading { level, text, line });
     }
 
-    fn take_box(&mut self, checkbox: CheckBox<'a>) {
+    fn take_box(&mut self, checkbox: CheckBox<'a>, line: &'a str) {
         let named = (self.name)(checkbox.text);
         let is_deeper = |at: usize| checkbox.indent > self.items[at].checkbox.indent;
         match (self.open.filter(|at| is_deeper(*at)), named) {
             (Some(at), None) => {
-                self.body.push(checkbox.text);
+                self.body.push(line);
                 self.items[at].steps.push(checkbox);
             }
             (_, named) => self.begin(checkbox, named),
@@ -344,12 +344,12 @@ mod tests {
 
     #[test]
     fn what_is_deeper_than_a_box_belongs_to_it() {
-        let text = "## H\n- [ ] a\n\n\n  more\n  - [x] step\n  ```\n- [ ] code\n  ```\n- plain\n  - [ ] alone\n<!--\n- [ ] no\n-->\n- [ ] b\ntext\n    not of b\n";
+        let text = "## H\n- [ ] a\n\n\n  more\n  - [x] step\n  ```\n  - [ ] code\n  ```\n- plain\n  - [ ] alone\n<!--\n- [ ] no\n-->\n- [ ] b\ntext\n    not of b\n";
         let read = Document::read(text, |_| None);
         let titles: Vec<&str> = read.items.iter().map(|item| item.title.as_str()).collect();
         assert_eq!(titles, ["a", "alone", "b"]);
         assert_eq!(read.items[0].steps.len(), 1);
-        assert!(read.items[0].body.starts_with("more\nstep"));
+        assert!(read.items[0].body.starts_with("more\n- [x] step"));
         assert_eq!(read.items[2].body, "");
         assert_eq!(read.heading_of(&read.items[0], 2).unwrap().text, "H");
     }

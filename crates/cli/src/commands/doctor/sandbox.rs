@@ -1,27 +1,42 @@
 //! Which sandbox works on this machine: found out by running it.
 
+use std::path::Path;
+
 use descartes_agents::agent::{GENERIC, Profiles};
 use descartes_core::host::TrialSandbox;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{Mechanism, RunPurpose, SandboxConfig, SandboxLevel};
 
-use super::finding::{Finding, note, ok, problem};
+use super::finding::{Finding, note, ok};
 use crate::session::order::host_settings;
 use crate::settings::command_context::CommandContext;
 
 const CHECK: &str = "sandbox";
 
-/// Tries a sandbox around an empty folder of ours.
+/// Tries a sandbox around an empty folder of ours, which is gone again afterwards.
 pub fn look(profiles: &Profiles, ctx: &CommandContext) -> Finding {
-    let folder = ctx.root(&ctx.here).path().join("sandbox").join("doctor");
-    let found = std::fs::create_dir_all(&folder).map_err(|error| error.to_string());
-    let found = found.and_then(|()| try_in(&folder, SandboxLevel::Strict, profiles, ctx));
+    let parent = ctx.root(&ctx.here).path().join("sandbox");
+    let folder = parent.join("doctor");
+    let was_there = parent.exists();
+    let finding = look_in(&folder, profiles, ctx);
+    drop(std::fs::remove_dir_all(&folder));
+    if !was_there {
+        // No loop has used one here.
+        drop(std::fs::remove_file(parent.join("empty")));
+        drop(std::fs::remove_dir(&parent));
+    }
+    finding
+}
+
+fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding {
+    let found = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
+    let found = found.and_then(|()| try_in(folder, SandboxLevel::Strict, profiles, ctx));
     match found {
         Ok((Mechanism::Bwrap, version, _)) => {
             ok(CHECK, format!("workspace and strict work here: {version}"))
         }
         Ok((Mechanism::Landlock, ..)) | Err(_) => {
-            match try_in(&folder, SandboxLevel::Workspace, profiles, ctx) {
+            match try_in(folder, SandboxLevel::Workspace, profiles, ctx) {
                 Ok((_, version, Some(weaker))) => note(
                     CHECK,
                     format!(
@@ -34,7 +49,8 @@ pub fn look(profiles: &Profiles, ctx: &CommandContext) -> Finding {
                     format!("workspace works here, strict does not: {version}"),
                     "",
                 ),
-                Err(why) => problem(
+                // Nobody has to use one.
+                Err(why) => note(
                     CHECK,
                     format!("no sandbox works here: {why}"),
                     "install bubblewrap (apt install bubblewrap), and allow it user namespaces",
@@ -47,7 +63,7 @@ pub fn look(profiles: &Profiles, ctx: &CommandContext) -> Finding {
 type Tried = (Mechanism, String, Option<String>);
 
 fn try_in(
-    folder: &std::path::Path,
+    folder: &Path,
     level: SandboxLevel,
     profiles: &Profiles,
     ctx: &CommandContext,
