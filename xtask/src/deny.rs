@@ -19,8 +19,15 @@ struct Rules {
     licenses: Vec<String>,
     /// A crate, and licences that are fine for it alone.
     exceptions: Vec<(String, Vec<String>)>,
-    /// A crate, and why it is not wanted.
-    banned: Vec<(String, String)>,
+    banned: Vec<Ban>,
+}
+
+/// A crate that is not wanted.
+struct Ban {
+    name: String,
+    reason: String,
+    /// Crates that may have it all the same.
+    wrappers: Vec<String>,
 }
 
 /// Looks at all crates that `Cargo.lock` names.
@@ -38,7 +45,10 @@ pub fn check() -> Step {
     }
     let told: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     let packages = told["packages"].as_array().cloned().unwrap_or_default();
-    let wrong: Vec<String> = packages.iter().flat_map(|p| rules.complaints(p)).collect();
+    let wrong = packages
+        .iter()
+        .flat_map(|p| rules.complaints(p, &users_of(p, &told)));
+    let wrong: Vec<String> = wrong.collect();
     println!(
         "$ deny.toml: {} crates, {} refused",
         packages.len(),
@@ -48,6 +58,21 @@ pub fn check() -> Step {
         true => Ok(()),
         false => Err(format!("deny.toml:\n  {}", wrong.join("\n  "))),
     }
+}
+
+/// The crates that use a package.
+fn users_of(package: &Value, told: &Value) -> Vec<String> {
+    let nodes = told["resolve"]["nodes"].as_array().into_iter().flatten();
+    let uses = |node: &&Value| {
+        let all = node["deps"].as_array().into_iter().flatten();
+        all.into_iter().any(|of| of["pkg"] == package["id"])
+    };
+    let ids: Vec<&Value> = nodes.filter(uses).map(|node| &node["id"]).collect();
+    let packages = told["packages"].as_array().into_iter().flatten();
+    let users = packages.filter(|package| ids.contains(&&package["id"]));
+    users
+        .filter_map(|user| user["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn texts(value: Option<&toml::Value>) -> Vec<String> {
@@ -82,17 +107,24 @@ impl Rules {
                 .collect(),
             banned: banned
                 .iter()
-                .map(|row| (word(row, "crate"), word(row, "reason")))
+                .map(|row| Ban {
+                    name: word(row, "crate"),
+                    reason: word(row, "reason"),
+                    wrappers: texts(row.get("wrappers")),
+                })
                 .collect(),
         })
     }
 
-    fn complaints(&self, package: &Value) -> Vec<String> {
+    fn complaints(&self, package: &Value, users: &[String]) -> Vec<String> {
         let name = package["name"].as_str().unwrap_or_default();
         let named = format!("{name} {}", package["version"].as_str().unwrap_or_default());
         let mut wrong = Vec::new();
-        if let Some((_, reason)) = self.banned.iter().find(|(banned, _)| banned == name) {
-            wrong.push(format!("{named} is banned: {reason}"));
+        let may =
+            |ban: &Ban| !ban.wrappers.is_empty() && users.iter().all(|u| ban.wrappers.contains(u));
+        let banned = self.banned.iter().find(|ban| ban.name == name);
+        if let Some(ban) = banned.filter(|ban| !may(ban)) {
+            wrong.push(format!("{named} is banned: {}", ban.reason));
         }
         match package["source"].as_str() {
             None => wrong.extend(wildcards(package).map(|of| format!("{named}: {of} = \"*\""))),
@@ -205,7 +237,8 @@ mod tests {
     fn banned_crates_strange_sources_and_licences_are_refused() {
         let rules = Rules::parse(
             "[licenses]\nallow = [\"MIT\"]\nexceptions = [{ crate = \"odd\", allow = [\"Odd\"] }]\n\
-             [bans]\ndeny = [{ crate = \"bad\", reason = \"why\" }]\n",
+             [bans]\ndeny = [{ crate = \"bad\", reason = \"why\" }, \
+             { crate = \"held\", wrappers = [\"user\"], reason = \"why\" }]\n",
         )
         .unwrap();
         let ours = "registry+https://example.test/crates.io-index";
@@ -213,7 +246,7 @@ mod tests {
             let any = json!([{"name": "x", "req": "*", "path": null}]);
             let all = json!({"name": name, "version": "1.0.0", "license": license, "source": source,
                 "dependencies": any});
-            rules.complaints(&all).join("; ")
+            rules.complaints(&all, &["user".to_owned()]).join("; ")
         };
         assert_eq!(package("good", "MIT", Some(ours)), "");
         assert_eq!(package("odd", "Odd", Some(ours)), "");
@@ -224,6 +257,11 @@ mod tests {
         assert_eq!(
             package("good", "Odd", Some(ours)),
             "good 1.0.0 has the licence Odd"
+        );
+        assert_eq!(
+            package("held", "MIT", Some(ours)),
+            "",
+            "its user may have it"
         );
         let elsewhere = package("good", "MIT", Some("git+https://example.test/good"));
         assert_eq!(

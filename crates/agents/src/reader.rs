@@ -137,6 +137,8 @@ struct PlainReader {
     last_err: Option<Claim>,
     seen: PauseOutcome,
     raw_preview: Vec<u8>,
+    /// How a last paragraph begins that tells an error.
+    error_starts: Vec<String>,
 }
 
 /// What a pause showed. More output may undo it, so it is announced and not kept.
@@ -189,8 +191,18 @@ impl RunReader {
             last_err: None,
             seen: PauseOutcome::Nothing,
             raw_preview: Vec::new(),
+            error_starts: Vec::new(),
         };
         Self::with(ReaderMode::Plain(Box::new(plain)))
+    }
+
+    /// In plain text, a last paragraph that begins with one of these tells an error.
+    #[must_use]
+    pub fn with_errors(mut self, starts: &[String]) -> Self {
+        if let ReaderMode::Plain(plain) = &mut self.mode {
+            plain.error_starts = starts.to_vec();
+        }
+        self
     }
 
     /// A reader of a stream that `parser` understands.
@@ -260,7 +272,11 @@ impl RunReader {
             ReaderMode::Plain(plain) => {
                 plain.finish(ended_by);
                 let mut report = plain.report();
-                if failed && report.claim.is_none() && report.abort.is_none() {
+                if let Some(error) = plain.error(&out) {
+                    report.claim = None;
+                    report.limit = limit_in(&error, now, local);
+                    report.error = Some(error);
+                } else if failed && report.claim.is_none() && report.abort.is_none() {
                     report.limit = provider_limit::told(&err, now, local)
                         .or_else(|| provider_limit::told(&out, now, local));
                 }
@@ -283,6 +299,15 @@ impl RunReader {
             }
         }
     }
+}
+
+/// What hindered the run, by the words of its error.
+fn limit_in(error: &str, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
+    Some(ReportedLimit {
+        kind: provider_limit::kind_in_error(error)?,
+        until: provider_limit::reset_in(error, now, local),
+        words: provider_limit::shorten(error),
+    })
 }
 
 /// Events are no words.
@@ -342,6 +367,17 @@ impl PlainReader {
             Source::Stdout => self.last_out = Some(last),
             Source::Stderr => self.last_err = Some(last),
         }
+    }
+
+    /// The error that the last paragraph tells, its lines joined.
+    fn error(&self, out: &str) -> Option<String> {
+        let last = out.trim_end().rsplit("\n\n").next()?.trim_start();
+        let told = self
+            .error_starts
+            .iter()
+            .any(|start| last.starts_with(start));
+        let words = last.split_whitespace().collect::<Vec<_>>().join(" ");
+        told.then(|| words.chars().take(PREVIEW_CHARS).collect())
     }
 
     fn has_claim(&self) -> bool {
@@ -501,7 +537,10 @@ impl Understood {
             match &event {
                 AgentEvent::Retry { after, why, .. } => {
                     self.hopeless = hopeless_retry(*after, why).or(self.hopeless.take());
-                    self.retrying = Some(why.clone());
+                    // Some say why beside their stream: an event that does not takes nothing back.
+                    if !why.is_empty() || self.retrying.is_none() {
+                        self.retrying = Some(why.clone());
+                    }
                 }
                 AgentEvent::Text { .. } | AgentEvent::ToolCall { .. } => self.retrying = None,
                 _ => {}
@@ -533,11 +572,7 @@ impl Understood {
     fn stuck(&self, by: EndedBy, now: Timestamp, local: &TimeZone) -> Option<ReportedLimit> {
         let waited = matches!(by, EndedBy::Idle | EndedBy::Timeout | EndedBy::GaveUp);
         let why = self.retrying.as_ref().filter(|_| waited)?;
-        Some(ReportedLimit {
-            kind: provider_limit::kind_in_error(why)?,
-            until: provider_limit::reset_in(why, now, local),
-            words: provider_limit::shorten(why),
-        })
+        limit_in(why, now, local)
     }
 
     fn spending(&self) -> Spending {

@@ -18,8 +18,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// The parsers, by the agent whose lines they are fed with.
-const AGENTS: [&str; 8] = [
-    "claude", "codex", "gemini", "opencode", "copilot", "goose", "document", "text",
+const AGENTS: [&str; 12] = [
+    "claude", "codex", "gemini", "opencode", "copilot", "goose", "pi", "droid", "cline", "gptme",
+    "document", "text",
 ];
 
 fn parser_of(agent: &str) -> Box<dyn StreamParser> {
@@ -28,7 +29,7 @@ fn parser_of(agent: &str) -> Box<dyn StreamParser> {
         "codex" => StreamKind::Codex,
         "gemini" => StreamKind::Gemini,
         "opencode" => StreamKind::OpenCode,
-        "copilot" | "goose" | "document" => StreamKind::Jsonl,
+        "copilot" | "goose" | "pi" | "droid" | "cline" | "gptme" | "document" => StreamKind::Jsonl,
         _ => StreamKind::Text,
     };
     static PROFILES: LazyLock<Profiles> = LazyLock::new(|| Profiles::builtin().unwrap());
@@ -206,7 +207,53 @@ proptest! {
 }
 
 /// Streams in which the promise stands everywhere but in the agent's own words.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 9] = [
+    (
+        "pi",
+        r#"{"type":"message_end","message":{"role":"user","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}
+{"type":"message_update","assistantMessageEvent":{"type":"text_delta","delta":"<promise>COMPLETE</promise>"}}
+{"type":"tool_execution_start","toolCallId":"c","toolName":"bash","args":{"command":"echo '<promise>COMPLETE</promise>'"}}
+{"type":"tool_execution_end","toolCallId":"c","toolName":"bash","result":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]},"isError":false}
+{"type":"message_end","message":{"role":"toolResult","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}
+{"type":"message_end","message":{"role":"assistant","content":[{"type":"thinking","thinking":"<promise>COMPLETE</promise>"}],"stopReason":"stop"}}
+{"type":"turn_end","message":{"role":"assistant","stopReason":"error","errorMessage":"<promise>COMPLETE</promise>"}}
+{"type":"agent_end","messages":[{"role":"user","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}]}"#,
+    ),
+    (
+        "droid",
+        r#"{"type":"message","role":"user","id":"u","text":"<promise>COMPLETE</promise>"}
+{"type":"message","role":"oracle","id":"o","text":"<promise>COMPLETE</promise>"}
+{"type":"tool_call","id":"c","toolName":"Execute","parameters":{"command":"echo '<promise>COMPLETE</promise>'"}}
+{"type":"tool_result","id":"c","isError":false,"value":"<promise>COMPLETE</promise>"}
+{"type":"reasoning","text":"<promise>COMPLETE</promise>"}
+{"type":"error","source":"agent_loop","message":"<promise>COMPLETE</promise>"}
+{"type":"message","role":"assistant","id":"a","text":"Not yet."}"#,
+    ),
+    (
+        "cline",
+        r#"{"type":"agent_event","event":{"type":"content_start","contentType":"tool","toolName":"run_commands","toolCallId":"c","input":{"commands":["echo '<promise>COMPLETE</promise>'"]}}}
+{"type":"agent_event","event":{"type":"content_update","contentType":"tool","update":{"chunk":"<promise>COMPLETE</promise>"}}}
+{"type":"agent_event","event":{"type":"content_end","contentType":"tool","toolCallId":"c","output":[{"result":"<promise>COMPLETE</promise>","success":true}]}}
+{"type":"agent_event","event":{"type":"content_end","contentType":"reasoning","reasoning":"<promise>COMPLETE</promise>"}}
+{"type":"agent_event","event":{"type":"error","error":{"message":"<promise>COMPLETE</promise>"}}}
+{"type":"run_result","finishReason":"error","text":"<promise>COMPLETE</promise>"}
+{"type":"agent_event","event":{"type":"content_start","contentType":"text","text":"Not yet."}}"#,
+    ),
+    (
+        "gptme",
+        r#"{"type":"message","role":"user","content":"<promise>COMPLETE</promise>"}
+{"type":"message","role":"system","content":"Ran command\n<promise>COMPLETE</promise>","call_id":"c","metadata":{"tool":"shell"}}
+{"type":"message","role":"system","content":"<promise>COMPLETE</promise>"}
+{"type":"message","role":"assistant","content":"Not yet."}"#,
+    ),
+    (
+        "goose",
+        r#"{"type":"message","message":{"id":"u","role":"user","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}
+{"type":"message","message":{"id":"r","role":"user","content":[{"type":"toolResponse","id":"c","toolResult":{"value":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}],"isError":false}}}]}}
+{"type":"message","message":{"id":"a","role":"assistant","content":[{"type":"toolRequest","id":"c","toolCall":{"value":{"name":"shell","arguments":{"command":"echo '<promise>COMPLETE</promise>'"}}}}]}}
+{"type":"message","message":{"id":"t","role":"assistant","content":[{"type":"thinking","thinking":"<promise>COMPLETE</promise>"}]}}
+{"type":"error","error":"<promise>COMPLETE</promise>"}"#,
+    ),
     (
         "claude",
         r#"{"type":"user","message":{"role":"user","content":"<promise>COMPLETE</promise>"}}

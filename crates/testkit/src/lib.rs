@@ -1,5 +1,5 @@
 //! What descartes is tested with: one scripted agent for every test and benchmark, a hermetic
-//! world for its runs, terminals without a person, and helpers that count processes.
+//! world for its runs, terminals and browsers without a person, and helpers that count processes.
 //!
 //! Development only. Nothing here is part of the product.
 #![expect(
@@ -9,6 +9,8 @@
 )]
 
 pub mod agent;
+pub mod browser;
+pub mod http;
 pub mod model;
 pub mod process;
 pub mod pty;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use descartes_testkit::World;
 use descartes_testkit::model::ModelServer;
-use descartes_testkit::real_clis::{Launch, Options, Permission, RealCli, record};
+use descartes_testkit::real_clis::{Launch, Options, Permission, PromptBy, RealCli, record};
 use serde_json::{Value, json};
 
 /// opencode takes its time to start on a busy machine.
@@ -22,7 +22,7 @@ fn prepared(
     options: &Options,
 ) -> Option<(World, ModelServer, Launch)> {
     let (world, server) = (World::new(), ModelServer::start().unwrap());
-    server.lane("t", script);
+    server.lane("t", cli.script(&script));
     let Some(launch) = cli.launch(&world, &server.url("t"), options) else {
         eprintln!("skipped: {} is not installed", cli.name());
         return None;
@@ -32,8 +32,8 @@ fn prepared(
 
 fn writes_a_file(cli: RealCli) {
     let script = json!([
-        {"text": "I will write it.", "tool": {"shell": "echo hello > written.txt"}},
-        {"text": "It is written. <promise>COMPLETE</promise>", "chunk": 1000},
+        cli.writes("I will write it.", "written.txt", "hello\n"),
+        cli.ends("It is written. <promise>COMPLETE</promise>"),
     ]);
     let Some((world, server, launch)) = prepared(cli, script, &Options::default()) else {
         return;
@@ -42,19 +42,16 @@ fn writes_a_file(cli: RealCli) {
     let run = world.run_within(launch.command(&world, prompt), LONG);
     run.assert_code(0);
     assert_eq!(world.read("written.txt"), "hello\n", "{run}");
-    assert!(
-        run.stdout().contains("<promise>COMPLETE</promise>"),
-        "{run}"
-    );
     let log = server.log("t");
     let turns: Vec<_> = log.iter().filter_map(|entry| entry.turn).collect();
-    assert_eq!(turns, [0, 1]);
+    assert!(
+        turns.starts_with(&[0]) && turns.len() >= cli.requests_of_a_run(),
+        "{turns:?}"
+    );
+    // Some put words of their own around it.
     let first = log.iter().find(|entry| entry.turn == Some(0)).unwrap();
     assert!(
-        first
-            .users
-            .iter()
-            .any(|text| text.head.trim_end() == prompt),
+        first.users.iter().any(|text| text.head.contains(prompt)),
         "{:?}",
         first.users
     );
@@ -80,6 +77,15 @@ fn gemini_writes_a_file() {
 #[ignore = "slow to start; part of the whole matrix"]
 fn opencode_writes_a_file() {
     writes_a_file(RealCli::OpenCode);
+}
+
+#[test]
+#[ignore = "slow to start; part of the whole matrix"]
+fn the_others_write_a_file() {
+    let others = RealCli::ALL.into_iter();
+    others
+        .filter(|cli| !RealCli::FIRST.contains(cli))
+        .for_each(writes_a_file);
 }
 
 #[test]
@@ -122,6 +128,7 @@ fn command_lines_are_quoted_for_a_shell() {
         program: "/a b/claude".into(),
         arguments: vec!["-p".into(), "x y".into()],
         environment: Vec::new(),
+        prompt: PromptBy::Stdin,
     };
     assert_eq!(launch.command_line(), "'/a b/claude' -p 'x y'");
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use descartes_testkit::real_clis::{Options, RealCli};
+use descartes_testkit::real_clis::{Options, RealCli, Tells};
 use serde_json::{Value, json};
 
 use super::stage::{Build, STARTUP_TIMEOUT, Stage, must};
@@ -12,12 +12,7 @@ use crate::lab::Form;
 /// Runs it.
 pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), String> {
     let mut stage = stage("loop");
-    let turns = json!([
-        {"text": "I begin.", "tool": {"shell": "echo one > work.txt"}, "usage": {"input": 900, "output": 40}},
-        {"text": "It is written.\n\n<promise>COMPLETE</promise>", "usage": {"input": 950, "output": 20}},
-        {"text": "The gate is right.", "tool": {"shell": "echo two >> work.txt"}, "usage": {"input": 990, "output": 40}},
-        {"text": "Now it is.\n\n<promise>COMPLETE</promise>", "usage": {"input": 999, "output": 20}},
-    ]);
+    let turns = turns(stage.cli);
     stage.script(turns, &Options::default())?;
     let program = stage.program()?;
     let command = stage.start(&program, &["--verify", "grep two work.txt", "-m", "5"])?;
@@ -29,6 +24,30 @@ pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), Strin
     };
     table.add(stage.cli.name(), "loop", seen);
     Ok(())
+}
+
+/// Each iteration writes a file and claims; only the second writes what the gate wants.
+fn turns(cli: RealCli) -> Value {
+    let used = |mut turn: Value, input: u64, output: u64| {
+        turn["usage"] = json!({"input": input, "output": output});
+        turn
+    };
+    let run = |words: &str, text: &str, input: u64| {
+        let claim = "\n\n<promise>COMPLETE</promise>";
+        let write = |words: &str| cli.writes(words, "work.txt", text);
+        match cli.requests_of_a_run() {
+            1 => vec![used(write(&format!("{words}{claim}")), input, 60)],
+            _ => vec![
+                used(write(words), input, 40),
+                used(cli.ends(&format!("So it is.{claim}")), input + 50, 20),
+            ],
+        }
+    };
+    let (first, second) = (
+        run("I begin.", "one\n", 900),
+        run("The gate is right.", "one\ntwo\n", 990),
+    );
+    json!([first, second].concat())
 }
 
 fn judge(
@@ -49,9 +68,10 @@ fn judge(
     must(stage.world.read("work.txt") == "one\ntwo\n", || {
         "the tool calls did not write the file".to_owned()
     })?;
-    must(stage.requests() == 4, || {
-        format!("{} requests", stage.requests())
-    })?;
+    must(
+        stage.requests() == 2 * stage.cli.requests_of_a_run(),
+        || format!("{} requests", stage.requests()),
+    )?;
     let told = |words: &str| stage.prompts().iter().any(|text| text.contains(words));
     must(
         told("This is iteration 2") || told("grep two work.txt"),
@@ -66,13 +86,14 @@ fn judge(
 
 fn judge_receipt(cli: RealCli, facts: &Value) -> Result<(), String> {
     let output = facts["tokens"]["output"].as_u64();
-    must(output == Some(60), || {
+    let wanted = (cli.tells() != Tells::Nothing).then_some(60);
+    must(output == wanted, || {
         format!("60 tokens were written, {} told", facts["tokens"])
     })?;
     must(facts["trouble"].is_null(), || {
         format!("{} lines not understood", facts["trouble"])
     })?;
-    let tells_cost = matches!(cli, RealCli::Claude | RealCli::OpenCode);
+    let tells_cost = cli.tells() == Tells::Cost;
     must(facts["cost"].is_object() == tells_cost, || {
         format!("cost {}", facts["cost"])
     })

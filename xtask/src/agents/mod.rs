@@ -2,11 +2,14 @@
 //! against the scripted model server, with no provider and no key.
 
 mod cpu;
+mod drift;
 mod faults;
 mod happy;
+mod shape;
 mod stage;
 mod stops;
 mod table;
+mod tools;
 
 use std::path::PathBuf;
 
@@ -18,7 +21,7 @@ use crate::shell::{Step, root, run};
 use stage::Stage;
 use table::Table;
 
-const USAGE: &str = "cargo xtask agents [--short] [--sandbox=LEVEL] [loop] [stops] [faults] [cpu] [claude] [codex] [gemini] [opencode]";
+const USAGE: &str = "cargo xtask agents [--short | --drift] [--sandbox=LEVEL] [loop] [stops] [faults] [cpu] [mcp] [AGENT…]";
 
 /// The parts of the campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +34,15 @@ enum Part {
     Faults,
     /// What watching costs.
     Cpu,
+    /// The CLI's model calls our tools.
+    Mcp,
 }
 
 impl Part {
-    const ALL: [Self; 4] = [Self::Loop, Self::Stops, Self::Faults, Self::Cpu];
+    const ALL: [Self; 5] = [Self::Loop, Self::Stops, Self::Faults, Self::Cpu, Self::Mcp];
 
     fn from_name(name: &str) -> Option<Self> {
-        let names = ["loop", "stops", "faults", "cpu"];
+        let names = ["loop", "stops", "faults", "cpu", "mcp"];
         let at = names.iter().position(|known| *known == name)?;
         Some(Self::ALL[at])
     }
@@ -50,6 +55,8 @@ struct Chosen {
     clis: Vec<RealCli>,
     /// The sandbox that the agents run in.
     sandbox: Option<String>,
+    /// The newest versions are held against the tested ones.
+    drift: bool,
 }
 
 /// Runs the campaign.
@@ -59,20 +66,14 @@ pub fn run_all(args: &[String]) -> Step {
         parts,
         clis,
         sandbox,
+        drift,
     } = chosen(args)?;
-    let missing: Vec<RealCli> = clis
-        .iter()
-        .copied()
-        .filter(|cli| cli.program().is_none())
-        .collect();
-    if !missing.is_empty() {
-        println!("installing {} from npm", names(&missing));
-        if let Err(error) = real_clis::install(&missing) {
-            println!(
-                "skipped: the real agents are not tested here, npm did not install them: {error}"
-            );
-            return Ok(());
-        }
+    if drift {
+        return drift::run(clis, &binary()?);
+    }
+    let clis = installed(clis);
+    if clis.is_empty() {
+        return Ok(());
     }
     let binary = binary()?;
     let server = ModelServer::start().map_err(|error| format!("the model server: {error}"))?;
@@ -88,6 +89,11 @@ pub fn run_all(args: &[String]) -> Step {
                 Part::Stops => stops::run(&stage, form, &mut table)?,
                 Part::Faults => faults::run(&stage, form, &mut table)?,
                 Part::Cpu => cpu::run(&stage, form, &mut table)?,
+                Part::Mcp if tools::KNOWN.contains(&cli) => {
+                    tools::run(&binary, &server, cli, &mut table);
+                }
+                // `descartes install` does not know its settings.
+                Part::Mcp => {}
             }
         }
     }
@@ -96,7 +102,7 @@ pub fn run_all(args: &[String]) -> Step {
 
 fn chosen(args: &[String]) -> Result<Chosen, String> {
     let mut form = Form::Long;
-    let (mut parts, mut clis, mut sandbox) = (Vec::new(), Vec::new(), None);
+    let (mut parts, mut clis, mut sandbox, mut drift) = (Vec::new(), Vec::new(), None, false);
     for arg in args {
         if let Some(level) = arg.strip_prefix("--sandbox=") {
             sandbox = Some(level.to_owned());
@@ -104,6 +110,7 @@ fn chosen(args: &[String]) -> Result<Chosen, String> {
         }
         match (arg.as_str(), RealCli::from_name(arg), Part::from_name(arg)) {
             ("--short", ..) => form = Form::Short,
+            ("--drift", ..) => drift = true,
             (_, Some(cli), _) => clis.push(cli),
             (_, None, Some(part)) => parts.push(part),
             (other, None, None) => return Err(format!("no agent `{other}`\nusage: {USAGE}")),
@@ -116,9 +123,12 @@ fn chosen(args: &[String]) -> Result<Chosen, String> {
             Form::Long => RealCli::ALL.to_vec(),
         };
     }
+    if drift && (form == Form::Short || !parts.is_empty() || sandbox.is_some()) {
+        return Err(format!("--drift has cases of its own\nusage: {USAGE}"));
+    }
     if parts.is_empty() {
         parts = match form {
-            Form::Short => vec![Part::Loop, Part::Stops],
+            Form::Short => vec![Part::Loop, Part::Stops, Part::Mcp],
             Form::Long => Part::ALL.to_vec(),
         };
     }
@@ -127,12 +137,24 @@ fn chosen(args: &[String]) -> Result<Chosen, String> {
         parts,
         clis,
         sandbox,
+        drift,
     })
 }
 
-fn names(clis: &[RealCli]) -> String {
-    let names: Vec<&str> = clis.iter().map(|cli| cli.name()).collect();
-    names.join(", ")
+/// Installs those that are missing, and says which cannot be had here.
+fn installed(clis: Vec<RealCli>) -> Vec<RealCli> {
+    let there = |cli: &RealCli| {
+        if cli.program().is_some() {
+            return true;
+        }
+        println!("installing {} ({})", cli.name(), cli.package());
+        let installed = real_clis::install(*cli);
+        if let Err(error) = &installed {
+            println!("skipped: {} is not tested here: {error}", cli.name());
+        }
+        installed.is_ok() && cli.program().is_some()
+    };
+    clis.into_iter().filter(there).collect()
 }
 
 /// The binary under test: `DESCARTES_BIN`, else built here.

@@ -26,6 +26,8 @@ pub struct Stage<'a> {
     lane: String,
     launch: Option<Launch>,
     sandbox: Option<String>,
+    /// Words of the command that only this case needs.
+    pub more_words: Vec<String>,
 }
 
 impl<'a> Stage<'a> {
@@ -39,6 +41,7 @@ impl<'a> Stage<'a> {
             lane: format!("{}-{case}", cli.name()),
             launch: None,
             sandbox: None,
+            more_words: Vec::new(),
         }
     }
 
@@ -51,7 +54,7 @@ impl<'a> Stage<'a> {
 
     /// Says what the model answers, and how the CLI is set up.
     pub fn script(&mut self, turns: Value, options: &Options) -> Result<(), String> {
-        self.server.lane(&self.lane, turns);
+        self.server.lane(&self.lane, self.cli.script(&turns));
         let url = self.server.url(&self.lane);
         self.point_at(&url, options)
     }
@@ -77,13 +80,8 @@ impl<'a> Stage<'a> {
     pub fn agent_words(&self, program: &Path) -> String {
         let program = program.to_string_lossy().into_owned();
         let mut words = vec![program.as_str()];
-        match self.cli {
-            // Without a network its plugins are waited for at exit.
-            RealCli::Codex => words.extend(["exec", "--disable", "plugins"]),
-            // Without a model it asks for one, once a turn.
-            RealCli::Gemini => words.extend(["-m", "gemini-2.5-pro"]),
-            RealCli::Claude | RealCli::OpenCode => {}
-        }
+        words.extend(self.cli.words());
+        words.extend(self.more_words.iter().map(String::as_str));
         shell_words::join(words)
     }
 

@@ -57,11 +57,29 @@ pub fn run(stage: &Build<'_>, form: Form, table: &mut Table) -> Result<(), Strin
     Ok(())
 }
 
+/// A cancel, once: enough to see whether a new version leaves anything behind.
+pub fn cancel_once(stage: &Build<'_>, table: &mut Table) {
+    let mut stage = stage("stop-once");
+    let seen = once(&mut stage, How::Cancel);
+    let told = seen.map(|time| format!("0 survivors, {}", seconds(time)));
+    table.add(stage.cli.name(), "cancel in tool", told);
+}
+
 fn once(stage: &mut Stage<'_>, how: How) -> Result<Duration, String> {
-    let turns = json!([
-        {"text": "This takes long.", "tool": {"shell": "touch started; sleep 300; echo late"}},
-        {"text": "Done.\n\n<promise>COMPLETE</promise>"},
-    ]);
+    let work = "touch started; sleep 300; echo late";
+    let turns = match stage.cli.has_tools() {
+        true => json!([
+            {"text": "This takes long.", "tool": {"shell": work}},
+            {"text": "Done.\n\n<promise>COMPLETE</promise>"},
+        ]),
+        // Its own tests are what takes long.
+        false => {
+            stage.more_words = ["--auto-test", "--test-cmd", work]
+                .map(str::to_owned)
+                .into();
+            json!([stage.cli.writes("This takes long.", "work.txt", "one\n")])
+        }
+    };
     stage.script(turns, &Options::default())?;
     let program = stage.program()?;
     let mut child = stage.spawn(stage.start(&program, &["-m", "1"])?)?;

@@ -8,6 +8,8 @@ const KINDS: [(FailureKind, &[&str]); 4] = [
         FailureKind::ContextTooLong,
         &[
             "prompt is too long",
+            "prompt as too long",
+            "context limit",
             "input is too long",
             "context_length_exceeded",
             "context length",

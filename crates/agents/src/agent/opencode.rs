@@ -142,6 +142,10 @@ fn step_finish(part: &JsonValue<'_>, out: &mut Out<'_>) {
 }
 
 fn failed(line: &JsonValue<'_>, out: &mut Out<'_>) {
+    // Kilo has errors of its own, in words alone.
+    if let Some(words) = line["error"].text() {
+        return out.push(AgentEvent::Failed(failure(words, None)));
+    }
     if !line["error"].is_object() {
         return;
     }

@@ -42,6 +42,9 @@ pub struct Profile {
     /// Where things stand in the stream, for `stream = "jsonl"`.
     #[serde(default)]
     pub jsonl: Option<JsonlMap>,
+    /// In plain text: a last paragraph that begins so tells an error, whatever the exit code.
+    #[serde(default)]
+    pub error_starts: Vec<String>,
     /// How the prompt is passed to the agent.
     #[serde(default)]
     pub prompt_mode: PromptMode,

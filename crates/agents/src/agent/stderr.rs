@@ -1,5 +1,5 @@
-//! What agents tell on standard error alone: gemini sleeps for an hour after one line there, and
-//! opencode tries again without a word but in its log.
+//! What agents tell on standard error alone: gemini sleeps for an hour after one line there, opencode
+//! tries again without a word but in its log, and qwen says there why it does.
 
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ impl StderrReader {
             };
             if line.len() <= LINE {
                 let line = String::from_utf8_lossy(line);
-                out.extend(retry(&line, attempt, why).or_else(|| logged(&line)));
+                let told = retry(&line, attempt, why);
+                out.extend(told.or_else(|| logged(&line)).or_else(|| announced(&line)));
             }
         });
     }
@@ -76,6 +77,21 @@ fn logged(line: &str) -> Option<AgentEvent> {
     })
 }
 
+/// Qwen's `Retrying in 60s (attempt 1/10): why`.
+fn announced(line: &str) -> Option<AgentEvent> {
+    let (wait, rest) = line
+        .strip_prefix("Retrying in ")?
+        .split_once("s (attempt ")?;
+    let (count, why) = rest.split_once("): ")?;
+    let (attempt, max) = count.split_once('/')?;
+    Some(AgentEvent::Retry {
+        attempt: attempt.parse().ok(),
+        max: max.parse().ok(),
+        after: Some(Duration::from_secs(wait.parse().ok()?)),
+        why: head(why, WHY_BYTES).to_owned(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +122,14 @@ mod tests {
         let two = "Attempt 2 failed: Resource has been exhausted (e.g. check quota).\nSuggested retry after 1s.. Retrying after 5366ms...\n";
         let why = "Resource has been exhausted (e.g. check quota)";
         assert_eq!(read(two), [(Some(2), 5366, why.to_owned())]);
+    }
+
+    #[test]
+    fn an_announced_wait_is_a_retry() {
+        let line = "Retrying in 60s (attempt 1/10): [API Error: 429 Rate limit reached]\n";
+        let why = "[API Error: 429 Rate limit reached]".to_owned();
+        assert_eq!(read(line), [(Some(1), 60_000, why)]);
+        assert!(read("Retrying in 5s\nRetrying in xs (attempt 1/2): no\n").is_empty());
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn the_list_says_what_is_installed_in_which_version_and_what_was_tested() {
     );
     assert!(claude["path"].as_str().unwrap().ends_with("/bin/claude"));
     assert_eq!(row("aider")["version_is"], "unreadable");
-    assert_eq!(row("aider")["verified"], false);
+    assert_eq!(row("amp")["verified"], false);
     assert_eq!(row("goose")["installed"], false);
     let shown = agents(&world, &[]).stdout();
     assert!(shown.contains("99.1.0 (newer than "), "{shown}");

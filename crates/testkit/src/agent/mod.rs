@@ -42,6 +42,7 @@
 //! | `printf TEXT`, `errf TEXT` | no line end; `\n \r \t \0 \e \\ \xff` are bytes |
 //! | `promise [TEXT]` | `<promise>TEXT</promise>` on a line; `COMPLETE` if none is given |
 //! | `flush-split each\|3,7,… [pause DUR] TEXT` | escapes as `printf`, written in pieces cut at every byte or at these offsets, a pause (1 ms) between |
+//! | `drip COUNT DUR` | that many lines `mark MILLISECONDS` (since 1970), one every DUR |
 //! | `flood SIZE [lines\|oneline\|binary] [stderr]` | that many bytes, as [`flood::Pattern`] makes them, as fast as the pipe takes them |
 //! | `echo-prompt [arg\|stdin\|env\|file]` | the prompt as it came: last argument, standard input, `PROMPT`, or the file the last argument names |
 //! | `stream FILE [first N] [pause DUR]` | the lines of a recorded stream |

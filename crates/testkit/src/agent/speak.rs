@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::arguments::{Arguments, duration, missing};
 use super::flood::{self, Pattern};
@@ -22,6 +22,7 @@ pub(super) fn speak(verb: &str, arguments: &Arguments<'_>) -> Option<Result<(), 
         "errf" => unescape(&arguments.text()).and_then(|bytes| Out::Stderr.write(&bytes)),
         "promise" => promise(&arguments.text()),
         "flush-split" => flush_split(arguments.clone()),
+        "drip" => drip(arguments.clone()),
         "flood" => pour(arguments.clone()),
         "echo-prompt" => prompt(arguments.clone()).and_then(|bytes| Out::Stdout.write(&bytes)),
         "stream" => stream(arguments.clone()),
@@ -54,6 +55,20 @@ fn flush_split(mut arguments: Arguments<'_>) -> Result<(), Trouble> {
         cuts.ok_or_else(|| missing("offsets"))?.into_iter(),
         pause,
     )
+}
+
+/// Lines at a steady pace, each with the time at which it was written.
+fn drip(mut arguments: Arguments<'_>) -> Result<(), Trouble> {
+    let count = u32::from(arguments.take_number("a number of lines")?);
+    let pace = duration(&arguments.take("a duration")?)?;
+    let begun = Instant::now();
+    for number in 1..=count {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_micros() as f64 / 1e3;
+        Out::Stdout.write(format!("mark {now:.3}\n").as_bytes())?;
+        std::thread::sleep((pace * number).saturating_sub(begun.elapsed()));
+    }
+    Ok(())
 }
 
 fn pour(mut arguments: Arguments<'_>) -> Result<(), Trouble> {

@@ -51,7 +51,9 @@ fn chosen(names: &[&str]) -> Result<Vec<RealCli>, Failure> {
 }
 
 fn install(names: &[&str]) -> Result<(), Failure> {
-    real_clis::install(&chosen(names)?)?;
+    for cli in chosen(names)? {
+        real_clis::install(cli)?;
+    }
     versions()
 }
 
@@ -63,17 +65,17 @@ fn versions() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two turns: a tool call that writes a file, then the promise.
+/// A file is written, and said to be.
 fn attempt(names: &[&str]) -> Result<(), Failure> {
     let server = ModelServer::start()?;
     for cli in chosen(names)? {
         let world = World::new();
         server.lane(
             cli.name(),
-            serde_json::json!([
-                {"text": "I will write it.", "tool": {"shell": "echo hello > written.txt"}},
-                {"text": "It is written. <promise>COMPLETE</promise>"},
-            ]),
+            cli.script(&serde_json::json!([
+                cli.writes("I will write it.", "written.txt", "hello\n"),
+                cli.ends("It is written. <promise>COMPLETE</promise>"),
+            ])),
         );
         let launch = cli.launch(&world, &server.url(cli.name()), &Options::default());
         let launch = launch.ok_or("not installed; type: descartes-real-agents install")?;
@@ -84,7 +86,7 @@ fn attempt(names: &[&str]) -> Result<(), Failure> {
         );
         let requests = server.log(cli.name()).len();
         let seconds = start.elapsed().as_secs_f32();
-        if !world.has("written.txt") || !run.stdout().contains("COMPLETE") {
+        if !world.has("written.txt") || requests < cli.requests_of_a_run() {
             return Err(format!("{} did not do it\n{run}", cli.name()).into());
         }
         say(format_args!(

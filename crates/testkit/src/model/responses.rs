@@ -9,13 +9,24 @@ use super::reply::{Frame, Reply};
 use super::script::{Fault, Turn};
 use super::tools::Offered;
 
+/// Between a namespace and a tool in it.
+const NAMESPACE: &str = "::";
+
 pub(super) struct Responses;
 
 impl Api for Responses {
     fn offered(&self, body: &Value) -> Vec<Offered> {
         let tools = body["tools"].as_array().into_iter().flatten();
-        // A namespace holds tools of its own.
-        let inner = |tool: &Value| tool["tools"].as_array().cloned().unwrap_or_default();
+        // A namespace holds tools of its own, which are also known by both names.
+        let inner = |tool: &Value| {
+            let own = tool["tools"].as_array().cloned().unwrap_or_default();
+            let both = own.clone().into_iter().map(|mut one| {
+                let names = [&tool["name"], &one["name"]].map(|name| name.as_str().unwrap_or(""));
+                one["name"] = names.join(NAMESPACE).into();
+                one
+            });
+            own.into_iter().chain(both.collect::<Vec<Value>>())
+        };
         tools
             .flat_map(|tool| std::iter::once(tool.clone()).chain(inner(tool)))
             .filter_map(|tool| Offered::read(&tool, "parameters"))
@@ -111,9 +122,17 @@ fn items(reply: &Reply) -> Vec<Value> {
                "status": "completed", "content": [part(text)]})
     });
     let calls = reply.calls.iter().map(|call| {
-        json!({"id": format!("fc_{}", call.id), "type": "function_call", "status": "completed",
-               "call_id": format!("call_{}", call.id), "name": call.name,
-               "arguments": call.arguments()})
+        let (namespace, name) = match call.name.split_once(NAMESPACE) {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, call.name.as_str()),
+        };
+        let mut item = json!({"id": format!("fc_{}", call.id), "type": "function_call",
+               "status": "completed", "call_id": format!("call_{}", call.id), "name": name,
+               "arguments": call.arguments()});
+        if let Some(namespace) = namespace {
+            item["namespace"] = namespace.into();
+        }
+        item
     });
     thinking.into_iter().chain(text).chain(calls).collect()
 }

@@ -180,6 +180,14 @@ pub enum Tool {
         #[serde(default)]
         args: BTreeMap<String, Value>,
     },
+    /// A tool of the MCP server `descartes`, by whatever name it is offered.
+    Mcp {
+        /// The server's own name for it.
+        mcp: String,
+        /// The arguments as they are.
+        #[serde(default)]
+        args: Value,
+    },
     /// A tool by its own name.
     Named {
         name: String,

@@ -6,7 +6,7 @@ use super::reply::Call;
 use super::script::{Tool, Turn};
 
 /// The names by which CLIs call their shell, the one to prefer first.
-const SHELLS: [&str; 9] = [
+const SHELLS: [&str; 11] = [
     "Bash",
     "bash",
     "exec_command",
@@ -16,6 +16,8 @@ const SHELLS: [&str; 9] = [
     "run_shell_command",
     "run_command",
     "execute_command",
+    "run_commands",
+    "Execute",
 ];
 
 /// A tool as the request offers it: its name and the schema of its arguments.
@@ -55,8 +57,24 @@ pub(super) fn calls(turn: &Turn, offered: &[Offered], number: u64) -> Vec<Call> 
         .collect()
 }
 
+/// The name under which a tool of the MCP server `descartes` is offered: every client puts something else
+/// before it.
+fn of_server<'a>(offered: &'a [Offered], tool: &str) -> Option<&'a str> {
+    let fits = |name: &&str| {
+        let before = name.strip_suffix(tool);
+        before
+            .is_some_and(|before| before.contains("descartes") && before.ends_with(['_', ':', '.']))
+    };
+    offered.iter().map(|tool| tool.name.as_str()).find(fits)
+}
+
 fn call(tool: &Tool, offered: &[Offered], id: String) -> Call {
     match tool {
+        Tool::Mcp { mcp, args } => Call {
+            id,
+            name: of_server(offered, mcp).unwrap_or(mcp).to_owned(),
+            args: args.clone(),
+        },
         Tool::Named { name, args } => Call {
             id,
             name: name.clone(),
@@ -102,17 +120,18 @@ fn shell_arguments(schema: &Value, command: &str) -> Map<String, Value> {
             )
         })
         .collect();
-    let key = ["command", "cmd", "script"]
+    let key = ["command", "cmd", "script", "commands"]
         .into_iter()
         .find(|key| properties.contains_key(*key));
     let key = key.unwrap_or("command");
     let is_list = properties
         .get(key)
         .is_some_and(|property| property["type"] == "array");
-    let value = if is_list {
-        json!(["sh", "-c", command])
-    } else {
-        json!(command)
+    let value = match (key, is_list) {
+        // Several commands, not the words of one.
+        ("commands", _) => json!([command]),
+        (_, true) => json!(["sh", "-c", command]),
+        (_, false) => json!(command),
     };
     arguments.insert(key.to_owned(), value);
     arguments

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::{RealCli, config};
+use super::RealCli;
+use super::facts::{PromptBy, Setup};
+use super::install::node_folder;
 use crate::World;
 
 /// What the agent may do.
@@ -57,10 +59,12 @@ pub struct Options {
 pub struct Launch {
     /// The installed program.
     pub program: PathBuf,
-    /// The flags for headless work with a stream to be parsed; the prompt comes by standard input.
+    /// The flags for headless work with a stream to be parsed.
     pub arguments: Vec<String>,
     /// What it needs beside the world's environment.
     pub environment: Vec<(String, String)>,
+    /// Where it takes its prompt from.
+    pub prompt: PromptBy,
 }
 
 impl RealCli {
@@ -68,32 +72,54 @@ impl RealCli {
     /// not installed. `url` is a lane's address.
     pub fn launch(self, world: &World, url: &str, options: &Options) -> Option<Launch> {
         let program = self.program()?;
-        write_settings(self, world, url, options);
+        let facts = self.facts();
+        let home = world.home();
+        let setup = Setup { url, home, options };
+        for (file, text) in (facts.settings)(&setup) {
+            store(&setup.home.join(file), &text);
+        }
+        let own = |(name, value): (&str, String)| (name.to_owned(), value);
+        let mut environment: Vec<(String, String)> =
+            (facts.environment)(&setup).into_iter().map(own).collect();
+        environment.extend(path_with_node(world));
+        let flags = (facts.arguments)(options.permission);
         Some(Launch {
             program,
-            arguments: arguments(self, options)
-                .iter()
-                .map(|&word| word.to_owned())
+            arguments: [facts.words, flags]
+                .concat()
+                .into_iter()
+                .map(str::to_owned)
                 .collect(),
-            environment: environment(self, world, url, options),
+            environment,
+            prompt: facts.prompt,
         })
     }
 }
 
 impl Launch {
-    /// The command with the prompt on its standard input.
+    /// The command with the prompt where it takes it from.
     ///
     /// # Panics
     /// When the prompt cannot be stored.
     pub fn command(&self, world: &World, prompt: &str) -> Command {
         let file = world.root().join("tmp/prompt");
         fs::write(&file, prompt).expect("store the prompt");
-        let prompt = fs::File::open(&file).expect("open the prompt");
         let mut command = world.command(&self.program);
         command
             .args(&self.arguments)
             .envs(self.environment.clone())
-            .stdin(Stdio::from(prompt));
+            .stdin(Stdio::null());
+        match self.prompt {
+            PromptBy::Stdin => {
+                command.stdin(fs::File::open(&file).expect("open the prompt"));
+            }
+            PromptBy::Argument => {
+                command.arg(prompt);
+            }
+            PromptBy::File(words) => {
+                command.args(words).arg(&file);
+            }
+        }
         command
     }
 
@@ -104,98 +130,12 @@ impl Launch {
     }
 }
 
-fn arguments(cli: RealCli, options: &Options) -> Vec<&'static str> {
-    let all = options.permission == Permission::All;
-    let when =
-        |condition: bool, words: &'static [&'static str]| if condition { words } else { &[] };
-    match cli {
-        RealCli::Claude => [
-            &["-p"],
-            when(all, &["--dangerously-skip-permissions"]),
-            &["--output-format", "stream-json", "--verbose"],
-        ]
-        .concat(),
-        RealCli::Codex => [
-            &[
-                "exec",
-                "--json",
-                "--skip-git-repo-check",
-                "--disable",
-                "plugins",
-            ],
-            when(all, &["--dangerously-bypass-approvals-and-sandbox"]),
-            &["-"],
-        ]
-        .concat(),
-        RealCli::Gemini => [
-            when(all, &["--yolo"]),
-            &["-m", "gemini-2.5-pro", "--output-format", "stream-json"],
-        ]
-        .concat(),
-        RealCli::OpenCode => vec!["run", "--format", "json"],
-    }
-}
-
-fn environment(cli: RealCli, world: &World, url: &str, options: &Options) -> Vec<(String, String)> {
-    let home = |folder: &str| world.home().join(folder).to_string_lossy().into_owned();
-    let mut variables: Vec<(&str, String)> = match cli {
-        RealCli::Claude => vec![
-            ("ANTHROPIC_BASE_URL", url.into()),
-            ("CLAUDE_CONFIG_DIR", home(".claude")),
-            // Root may skip permissions only in what says it is a sandbox.
-            ("IS_SANDBOX", "1".into()),
-            ("DISABLE_TELEMETRY", "1".into()),
-            ("DISABLE_AUTOUPDATER", "1".into()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
-            match options.login {
-                Login::Key => ("ANTHROPIC_API_KEY", "sk-ant-dummy".into()),
-                Login::Subscription => ("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat-dummy".into()),
-            },
-        ],
-        RealCli::Codex => vec![
-            ("CODEX_HOME", home(".codex")),
-            ("SCRIPTED_KEY", "dummy".into()),
-        ],
-        RealCli::Gemini => vec![
-            ("GEMINI_API_KEY", "dummy".into()),
-            ("GOOGLE_GEMINI_BASE_URL", url.into()),
-            ("GEMINI_CLI_NO_RELAUNCH", "true".into()),
-        ],
-        RealCli::OpenCode => [
-            "OPENCODE_DISABLE_AUTOUPDATE",
-            "OPENCODE_DISABLE_MODELS_FETCH",
-            "OPENCODE_DISABLE_LSP_DOWNLOAD",
-            "OPENCODE_DISABLE_DEFAULT_PLUGINS",
-        ]
-        .map(|name| (name, "1".into()))
-        .to_vec(),
-    };
-    if cli == RealCli::Claude && options.patience == Patience::Hasty {
-        variables.push(("CLAUDE_CODE_MAX_RETRIES", "1".into()));
-    }
-    variables
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-fn write_settings(cli: RealCli, world: &World, url: &str, options: &Options) {
-    let home = world.home();
-    match cli {
-        RealCli::Claude => {}
-        RealCli::Codex => store(
-            &home.join(".codex/config.toml"),
-            &config::codex(url, options),
-        ),
-        RealCli::Gemini => store(
-            &home.join(".gemini/settings.json"),
-            &config::gemini(options),
-        ),
-        RealCli::OpenCode => {
-            let file = home.join(".config/opencode/opencode.json");
-            store(&file, &config::opencode(url, options));
-        }
-    }
+/// Scripts for Node find the one beside the CLIs first.
+fn path_with_node(world: &World) -> Option<(String, String)> {
+    let node = node_folder()?;
+    let known = world.environment();
+    let (_, path) = known.into_iter().find(|(name, _)| *name == "PATH")?;
+    Some(("PATH".to_owned(), format!("{}:{path}", node.display())))
 }
 
 fn store(file: &Path, text: &str) {

@@ -3,12 +3,20 @@
 //! `descartes-real-agents install` puts them into a cache folder; a test asks
 //! [`RealCli::program`] whether they are there, and says that it was skipped where they are not.
 
-mod config;
+mod acts;
+mod clis;
+mod facts;
 mod install;
 mod launch;
 pub mod record;
 
-pub use install::{InstallError, folder, install, version};
+use clis::{
+    aider, claude, cline, cn, codex, copilot, droid, gemini, goose, gptme, kilo, opencode, pi, qwen,
+};
+use facts::CliFacts;
+
+pub use facts::{Prints, PromptBy, Tells};
+pub use install::{InstallError, Installed, folder, install, version};
 pub use launch::{Launch, Login, Options, Patience, Permission};
 
 /// An agent CLI that is tested for real.
@@ -22,19 +30,66 @@ pub enum RealCli {
     Gemini,
     /// opencode.
     OpenCode,
+    /// Qwen Code.
+    Qwen,
+    /// GitHub Copilot CLI.
+    Copilot,
+    Aider,
+    Pi,
+    /// Continue's CLI.
+    Cn,
+    Goose,
+    Kilo,
+    /// Factory's.
+    Droid,
+    Cline,
+    /// gptme.
+    Gptme,
 }
 
 impl RealCli {
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+    pub const ALL: [Self; 14] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::OpenCode,
+        Self::Qwen,
+        Self::Copilot,
+        Self::Aider,
+        Self::Pi,
+        Self::Cn,
+        Self::Goose,
+        Self::Kilo,
+        Self::Droid,
+        Self::Cline,
+        Self::Gptme,
+    ];
 
-    /// Its command's name.
-    pub fn name(self) -> &'static str {
+    /// Those of which every case is recorded, and every fault is tried.
+    pub const FIRST: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::OpenCode];
+
+    fn facts(self) -> &'static CliFacts {
         match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::OpenCode => "opencode",
+            Self::Claude => &claude::FACTS,
+            Self::Codex => &codex::FACTS,
+            Self::Gemini => &gemini::FACTS,
+            Self::OpenCode => &opencode::FACTS,
+            Self::Qwen => &qwen::FACTS,
+            Self::Copilot => &copilot::FACTS,
+            Self::Aider => &aider::FACTS,
+            Self::Pi => &pi::FACTS,
+            Self::Cn => &cn::FACTS,
+            Self::Goose => &goose::FACTS,
+            Self::Kilo => &kilo::FACTS,
+            Self::Droid => &droid::FACTS,
+            Self::Cline => &cline::FACTS,
+            Self::Gptme => &gptme::FACTS,
         }
+    }
+
+    /// Its name: that of its profile.
+    pub fn name(self) -> &'static str {
+        self.facts().name
     }
 
     /// The CLI of this name.
@@ -42,29 +97,29 @@ impl RealCli {
         Self::ALL.into_iter().find(|cli| cli.name() == name)
     }
 
-    /// Its package on npm.
+    /// Its package on npm or PyPI.
     pub fn package(self) -> &'static str {
-        match self {
-            Self::Claude => "@anthropic-ai/claude-code",
-            Self::Codex => "@openai/codex",
-            Self::Gemini => "@google/gemini-cli",
-            Self::OpenCode => "opencode-ai",
-        }
+        self.facts().source.package()
     }
 
-    /// The script of its package that npm does not run unasked: it puts the platform's binary in
-    /// its place and downloads nothing.
-    fn post_install(self) -> Option<&'static str> {
-        match self {
-            Self::Claude => Some("install.cjs"),
-            Self::OpenCode => Some("postinstall.mjs"),
-            Self::Codex | Self::Gemini => None,
-        }
+    /// How it prints.
+    pub fn prints(self) -> Prints {
+        self.facts().prints
+    }
+
+    /// What it tells of tokens and cost.
+    pub fn tells(self) -> Tells {
+        self.facts().tells
+    }
+
+    /// Words of a user's command beside the program.
+    pub fn words(self) -> &'static [&'static str] {
+        self.facts().words
     }
 
     /// Where it is installed; none when it is not.
     pub fn program(self) -> Option<std::path::PathBuf> {
-        let program = folder().join("node_modules/.bin").join(self.name());
+        let program = folder().join(self.name()).join(self.facts().program);
         program.exists().then_some(program)
     }
 }

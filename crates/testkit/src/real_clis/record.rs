@@ -11,12 +11,25 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Login, Options, Permission, RealCli, version};
+use super::{Login, Options, Permission, Prints, RealCli, version};
 use crate::model::ModelServer;
 use crate::{World, process, wait};
 
+impl RealCli {
+    /// How the files of its recordings end.
+    pub fn extension(self) -> &'static str {
+        match self.prints() {
+            Prints::Json => "jsonl",
+            Prints::Text => "txt",
+        }
+    }
+}
+
 /// What every case asks of the agent.
 pub const PROMPT: &str = "Write a file, then finish.\nPrint <promise>COMPLETE</promise> when done.";
+
+/// Bytes of standard error that are kept.
+const STDERR_BYTES: usize = 8192;
 
 /// A thing that a CLI can meet.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,9 +48,28 @@ pub struct Case {
     /// The only CLI that it makes sense for; none for all.
     #[serde(default)]
     pub only: Option<RealCli>,
+    /// True when it is recorded for every CLI, not for the first ones alone.
+    #[serde(default)]
+    pub every: bool,
     /// Who ends it.
     #[serde(default)]
     pub ending: Ending,
+}
+
+impl Case {
+    /// Whether it is recorded for this CLI.
+    pub fn is_for(&self, cli: RealCli) -> bool {
+        let calls = |turn: &Value| !turn["tool"].is_null();
+        let tools = self
+            .turns
+            .as_array()
+            .is_some_and(|all| all.iter().any(calls));
+        match self.only {
+            Some(only) => only == cli,
+            None if tools && !cli.has_tools() => false,
+            None => self.every || RealCli::FIRST.contains(&cli),
+        }
+    }
 }
 
 /// Who ends a case.
@@ -73,18 +105,18 @@ pub fn cases() -> Vec<Case> {
     serde_json::from_str(include_str!("cases.json")).expect("cases.json")
 }
 
-/// Plays a case and writes `AGENT-CASE.jsonl`, and `AGENT-CASE.stderr` where there is any, into the
+/// Plays a case and writes `AGENT-CASE.jsonl` (`.txt` for plain text), and `AGENT-CASE.stderr` where there is any, into the
 /// folder and a row into its `index.json`; none when the CLI is not installed or the case is not for it.
 ///
 /// # Panics
 /// When a fixture cannot be written.
 pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) -> Option<Recorded> {
-    if case.only.is_some_and(|only| only != cli) {
+    if !case.is_for(cli) {
         return None;
     }
     let world = World::new();
     let lane = format!("{}-{}", cli.name(), case.name);
-    server.lane(&lane, case.turns.clone());
+    server.lane(&lane, cli.script(&case.turns));
     let options = Options {
         permission: case.permission,
         login: case.login,
@@ -104,10 +136,11 @@ pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) ->
     // A loop without end is known by its first rounds.
     let lines = status.map_or(60, |_| usize::MAX);
     let kept: String = stdout.split_inclusive('\n').take(lines).collect();
-    fs::write(folder.join(format!("{lane}.jsonl")), kept).expect("write a fixture");
+    let file = format!("{lane}.{}", cli.extension());
+    fs::write(folder.join(file), kept).expect("write a fixture");
     if !run.stderr.is_empty() {
         let file = folder.join(format!("{lane}.stderr"));
-        fs::write(file, neutral(&run.stderr())).expect("write a fixture");
+        fs::write(file, end_of(&neutral(&run.stderr()))).expect("write a fixture");
     }
     let requests = server.log(&lane).iter().filter(|entry| !entry.side).count();
     let recorded = Recorded {
@@ -118,6 +151,15 @@ pub fn record(server: &ModelServer, cli: RealCli, case: &Case, folder: &Path) ->
     };
     note(folder, &lane, &recorded);
     Some(recorded)
+}
+
+/// The end of a text, in whole lines: more is not looked at by anybody.
+fn end_of(text: &str) -> &str {
+    let from = text.floor_char_boundary(text.len().saturating_sub(STDERR_BYTES));
+    match text[from..].split_once('\n') {
+        Some((_, whole)) if from > 0 => whole,
+        _ => &text[from..],
+    }
 }
 
 /// Puts the case into the index, beside those that are there.
@@ -160,8 +202,15 @@ fn limit(cli: RealCli, case: &Case) -> Duration {
         RealCli::OpenCode => ["cut", "context", "html"].contains(&case.name.as_str()),
         RealCli::Gemini => case.name == "usage-limit",
         RealCli::Claude | RealCli::Codex => false,
+        // Most of them try again for many minutes, and nothing sets how often.
+        _ => case.turns[0]["repeat"] == -1,
     };
-    Duration::from_secs(if never_ends { 45 } else { 180 })
+    let slow = matches!(cli, RealCli::Kilo | RealCli::Gptme);
+    Duration::from_secs(match never_ends {
+        true if slow => 90,
+        true => 45,
+        false => 180,
+    })
 }
 
 /// The text without the places of this machine.
@@ -184,6 +233,8 @@ fn neutral(text: &str, world: &World, server: &ModelServer, lane: &str) -> Strin
             "-home-user-world".to_owned(),
         ),
         (agents.display().to_string(), "/opt/agents".to_owned()),
+        // No place of a machine: a program's own files inside itself.
+        ("/$bunfs/root/".to_owned(), "/$bunfs/".to_owned()),
     ];
     replacements
         .iter()

@@ -8,7 +8,9 @@ mod tokens;
 
 use self::calls::Calls;
 use self::streamed::Streamed;
-use self::tell::{answer, blocks, rate_limit, retry, step_usage, subagent, synthetic, think};
+use self::tell::{
+    answer, blocks, qwens_retry, rate_limit, retry, step_usage, subagent, synthetic, think,
+};
 use self::tokens::tokens;
 use super::dialect::{Dialect, Out};
 use super::json::JsonValue;
@@ -81,6 +83,7 @@ impl Claude {
                 });
             }
             "api_retry" => out.push(retry(line)),
+            "retry" => out.push(qwens_retry(&line["data"])),
             "permission_denied" => self.calls.denied_now(line, out),
             subtype if SILENT.contains(&subtype) => {}
             subtype => out.unknown(&format!("system/{subtype}")),

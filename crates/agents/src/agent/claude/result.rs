@@ -36,6 +36,9 @@ fn message(line: &JsonValue<'_>) -> String {
     if let Some(text) = line["result"].owned() {
         return text;
     }
+    if let Some(text) = line["error"]["message"].owned() {
+        return text;
+    }
     let errors = line["errors"].list().iter().filter_map(JsonValue::text);
     let plain: Vec<&str> = errors
         .filter(|error| !error.starts_with("[ede_diagnostic]"))

@@ -88,6 +88,16 @@ pub(super) fn retry(line: &JsonValue<'_>) -> AgentEvent {
     }
 }
 
+/// It says why on standard error alone.
+pub(super) fn qwens_retry(data: &JsonValue<'_>) -> AgentEvent {
+    AgentEvent::Retry {
+        attempt: data["attempt"].small(),
+        max: data["maxRetries"].small(),
+        after: data["delayMs"].count().map(Duration::from_millis),
+        why: String::new(),
+    }
+}
+
 pub(super) fn rate_limit(info: &JsonValue<'_>, out: &mut Out<'_>) {
     let window = info["rateLimitType"].text().unwrap_or("usage");
     let window = window.replace('_', " ");

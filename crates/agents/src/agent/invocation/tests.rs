@@ -40,6 +40,9 @@ fn agents_are_guessed_from_the_command() {
         ("cursor-agent -p", "cursor-agent"),
         ("copilot", "copilot"),
         ("qwen", "qwen"),
+        ("npx @continuedev/cli -p", "cn"),
+        ("uvx gptme", "gptme"),
+        ("droid exec", "droid"),
         ("python3 agent.py", GENERIC),
         ("sh -c claude", GENERIC),
         ("claude-wrapper", GENERIC),
@@ -182,6 +185,11 @@ fn permissions_are_given_in_the_agents_own_way() {
         ("opencode", All, "--auto"),
         ("qwen", All, "--yolo"),
         ("copilot", All, "--allow-all-tools"),
+        ("cn", All, "--auto"),
+        ("droid", Edit, "--auto low"),
+        ("droid", All, "--skip-permissions-unsafe"),
+        ("cline", All, "--auto-approve true"),
+        ("kilo", All, "--auto"),
     ];
     for (command, permissions, want) in table {
         let got = built(command, &with(permissions));

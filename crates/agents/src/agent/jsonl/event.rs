@@ -56,7 +56,10 @@ impl<'v> JsonlEvent<'v> {
     fn is_meant(&self, rule: &impl Rule) -> bool {
         let Condition { kind, when, unless } = rule.condition();
         let stands = |(path, want): (&String, &String)| {
-            text(path::plain(self.value, path)).is_some_and(|value| value == *want)
+            text(path::plain(self.value, path)).is_some_and(|value| match want.strip_suffix('*') {
+                Some(start) => value.starts_with(start),
+                None => value == *want,
+            })
         };
         (kind.is_none() || kind == self.kind.as_deref())
             && when.iter().all(stands)

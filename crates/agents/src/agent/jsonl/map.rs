@@ -144,7 +144,7 @@ macro_rules! rule {
         pub struct $name {
             /// The event's kind.
             pub kind: Option<String>,
-            /// Values at other paths, as text.
+            /// Values at other paths, as text; `*` at the end stands for anything.
             pub when: BTreeMap<String, String>,
             /// Values that must not stand there.
             pub unless: BTreeMap<String, String>,
@@ -219,6 +219,8 @@ rule! {
         id,
         /// Whether it went well.
         ok,
+        /// Whether it went wrong: true.
+        failed,
         /// The exit code.
         exit,
         /// What it printed.

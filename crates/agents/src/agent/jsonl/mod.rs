@@ -203,8 +203,11 @@ fn tool_results(
         }
         let told = || {
             let rest = output.text()?.strip_prefix(rule.exit_after.as_deref()?)?;
-            rest.split_whitespace().next()?.parse().ok()
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            rest[..digits].parse().ok()
         };
+        let ok = is_good(&event.plain(&rule.ok))
+            .or_else(|| is_good(&event.plain(&rule.failed)).map(|failed| !failed));
         let exit = event.number(&rule.exit).map(|code| code as i64);
         let preview = match event::text(output.clone()) {
             Some(output) => head(&output, 400).to_owned(),
@@ -214,7 +217,7 @@ fn tool_results(
         };
         out.push(AgentEvent::ToolResult {
             id,
-            outcome: ToolOutcome::of(exit.or_else(told), is_good(&event.plain(&rule.ok))),
+            outcome: ToolOutcome::of(exit.or_else(told), ok),
             duration: began.and_then(|began| {
                 let end = instant(&event.plain(&rule.at))?;
                 Duration::try_from(end.duration_since(began)).ok()

@@ -220,3 +220,43 @@ fn tools_are_timed_and_denials_are_told() {
     assert!(matches!(got.result(), ResultState::Error(_)));
     assert_eq!(got.usage().input, Some(7));
 }
+
+#[test]
+fn a_star_stands_for_anything_and_a_tool_may_tell_that_it_failed() {
+    let map = map(r#"
+        text = { kind = "say", path = "t" }
+        tool = { kind = "call", id = "id", name = "n" }
+        tool_result = { kind = "back", id = "id", failed = "wrong", output = "o", exit_after = "[code " }
+        error = { kind = "say", when = { t = "Ran into: *" }, message = "t" }
+    "#);
+    let stream = r#"{"type":"call","id":"a","n":"shell"}
+{"type":"back","id":"a","wrong":true}
+{"type":"call","id":"b","n":"shell"}
+{"type":"back","id":"b","wrong":false}
+{"type":"call","id":"c","n":"shell"}
+{"type":"back","id":"c","o":"[code 7]\nmore"}
+{"type":"say","t":"I Ran into: nothing"}"#;
+    let (events, _) = read(&map, stream);
+    let outcomes: Vec<ToolOutcome> = events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::ToolResult { outcome, .. } => Some(*outcome),
+            _ => None,
+        })
+        .collect();
+    let want = [
+        ToolOutcome::of(None, Some(false)),
+        ToolOutcome::of(None, Some(true)),
+        ToolOutcome::of(Some(7), None),
+    ];
+    assert_eq!(outcomes, want);
+    assert_eq!(summary(&map, stream).result(), ResultState::Missing);
+    let failed = summary(
+        &map,
+        r#"{"type":"say","t":"Ran into: Rate limit exceeded"}"#,
+    );
+    assert!(
+        matches!(failed.result(), ResultState::Error(failure) if failure.kind == FailureKind::Provider(LimitKind::Rate))
+    );
+    assert_eq!(failed.claim_text(), "");
+}

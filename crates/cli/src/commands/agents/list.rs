@@ -72,10 +72,11 @@ fn cells(profile: &Profile, installed: Option<&Installed>) -> Vec<Cell> {
         }
         None => (Tone::Dim, "not installed".to_owned(), String::new()),
     };
-    let proof = match profile.verified {
-        true => "verified",
-        false => "unverified",
+    let proof = match (profile.verified, &profile.known_version) {
+        (true, Some(tested)) => format!("verified with {tested}"),
+        (true, None) => "verified".to_owned(),
+        (false, _) => "unverified".to_owned(),
     };
-    let cells = [profile.name.clone(), version, proof.to_owned(), place];
+    let cells = [profile.name.clone(), version, proof, place];
     cells.map(|text| Cell::new(tone, text)).into()
 }
