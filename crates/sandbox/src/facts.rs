@@ -78,11 +78,11 @@ impl SandboxProject {
 
     /// Makes it a slot of a task loop: of the repository it writes objects of its own, and the branch that it
     /// is on now, where that is one of ours.
-    pub fn into_slot(mut self, objects: &Path) -> Self {
+    pub fn into_slot(mut self, folder: &Path) -> Self {
         let branch = self.git.as_ref().and_then(|git| git::branch(&git.git_dir));
         self.slot = Some(SlotOrigin {
             branch: branch.filter(|branch| branch.starts_with(OUR_BRANCHES)),
-            objects: objects.to_owned(),
+            folder: folder.to_owned(),
         });
         self
     }
@@ -136,9 +136,12 @@ impl SandboxProject {
     }
 }
 
-/// In the folder of a slot's objects: what is shown in place of the refs, and of their logs.
+/// In the folder of a slot: what is shown in place of the repository's objects, of the refs, and of their
+/// logs. Nothing else of that folder is in the agent's reach.
+pub const OWN_OBJECTS: &str = "own-objects";
+/// See [`OWN_OBJECTS`].
 pub const OWN_REFS: &str = "own-refs";
-/// See [`OWN_REFS`].
+/// See [`OWN_OBJECTS`].
 pub const OWN_LOGS: &str = "own-logs";
 
 /// Branches that task loops make.
@@ -148,7 +151,7 @@ const OUR_BRANCHES: &str = "descartes/";
 #[derive(Clone, Debug)]
 struct SlotOrigin {
     branch: Option<String>,
-    objects: PathBuf,
+    folder: PathBuf,
 }
 
 /// A run to plan for.

@@ -18,7 +18,7 @@ mod sandbox;
 mod stage;
 mod syscalls;
 
-pub use facts::{OWN_LOGS, OWN_REFS, PlannedRun, SandboxProject, Surroundings, look};
+pub use facts::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, PlannedRun, SandboxProject, Surroundings, look};
 pub use machine::{Bwrap, Machine};
 pub use sandbox::{Sandbox, Unavailable};
 pub use stage::{STAGE_VERB, stage_main};

@@ -278,8 +278,9 @@ impl ResolvedAgent {
     pub(super) fn reader(&self, config: &IterativeLoopConfig, prompt: &str) -> LazyReader {
         let spec = self.promise(config);
         let (invocation, prompt) = (self.invocation.clone(), prompt.to_owned());
+        let errors = self.profile.error_starts.clone();
         LazyReader::new(move || match invocation.stream {
-            StreamKind::Text => RunReader::plain(&spec, &prompt),
+            StreamKind::Text => RunReader::plain(&spec, &prompt).with_errors(&errors),
             _ => match invocation.parser() {
                 Ok(parser) => RunReader::understood(&spec, parser),
                 // Field paths were checked when the profile was read.

@@ -12,7 +12,7 @@ use descartes_kernel::sandbox::{
 };
 use descartes_proc::Launch;
 use descartes_sandbox::{Machine, PlannedRun, Sandbox, SandboxProject, Surroundings, Unavailable};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::error::HostError;
 use super::opening::git_of;
@@ -283,8 +283,10 @@ pub(crate) fn project_of(settings: &HostSettings, dir: &Path) -> SandboxProject 
     match slot_objects_of(settings, dir, &project) {
         Some(objects) => {
             let project = project.into_slot(objects.folder());
-            // Where this fails the folder is missing, and the sandbox is refused.
-            drop(objects.begin(project.slot_branch()));
+            if let Err(error) = objects.begin(project.slot_branch()) {
+                // Without its folders the sandbox cannot be made, and is refused.
+                warn!(%error, "the folders of a slot cannot be made");
+            }
             project
         }
         None => project,
@@ -299,8 +301,7 @@ fn slot_objects_of(
 ) -> Option<SlotObjects> {
     let git = project.git()?;
     let of_ours = dir.starts_with(settings.root.worktrees()) && git.git_dir != git.common_dir;
-    let objects = of_ours.then(|| SlotObjects::of(&settings.root, &git.top, &git.common_dir));
-    objects?.ok()
+    of_ours.then(|| SlotObjects::of(&settings.root, &git.top, &git.common_dir))
 }
 
 /// Files in which git finds settings and hooks besides its own: an `include` may lead into the work tree.

@@ -2,12 +2,15 @@
 //! can write there can delete those of everybody. So a confined agent writes into a folder of its own, which
 //! inside lies where the repository's lies, with that one as its alternate; when the agent has ended, its
 //! objects are taken over by git itself, which names each by its content.
+//!
+//! What the agent writes lies in folders below the slot's own; what we note about it lies beside them, out of
+//! its reach. Links and other things that it may have put in place of files are passed over.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use descartes_kernel::sandbox::SHARED_OBJECTS;
-use descartes_sandbox::{OWN_LOGS, OWN_REFS};
+use descartes_sandbox::{OWN_LOGS, OWN_OBJECTS, OWN_REFS};
 use descartes_store::layout::StateRoot;
 use sha2::{Digest, Sha256};
 use tracing::debug;
@@ -40,8 +43,8 @@ fn all(root: &StateRoot) -> PathBuf {
 }
 
 impl SlotObjects {
-    /// Those of the worktree in `dir`; the folder is made.
-    pub(crate) fn of(root: &StateRoot, dir: &Path, common: &Path) -> std::io::Result<Self> {
+    /// Those of the worktree in `dir`.
+    pub(crate) fn of(root: &StateRoot, dir: &Path, common: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let hash = Sha256::digest(dir.as_os_str().as_bytes());
         let name: String = hash
@@ -49,18 +52,10 @@ impl SlotObjects {
             .take(8)
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let folder = all(root).join(name);
-        fs_err::create_dir_all(folder.join("info"))?;
-        fs_err::create_dir_all(folder.join("pack"))?;
-        fs_err::write(
-            folder.join("info/alternates"),
-            format!("{SHARED_OBJECTS}\n"),
-        )?;
-        fs_err::write(folder.join(REPOSITORY), common.as_os_str().as_bytes())?;
-        Ok(Self {
-            folder,
+        Self {
+            folder: all(root).join(name),
             common: common.to_owned(),
-        })
+        }
     }
 
     /// Those of all slots of a repository: a host that died has not taken them over.
@@ -80,16 +75,38 @@ impl SlotObjects {
         folders.map(one).collect()
     }
 
-    /// Where they are.
+    /// The folder of the slot; the agent sees the folders in it, and not this one.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Copies the ref of the branch that is worked on: the agent moves the copy.
+    fn objects(&self) -> PathBuf {
+        self.folder.join(OWN_OBJECTS)
+    }
+
+    /// Makes the folders ready, and copies the ref of the branch that is worked on: the agent moves the copy.
     pub(crate) fn begin(&self, branch: Option<&str>) -> std::io::Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        // Made last: where anything fails they are missing, and so nothing can be started with old ones.
         for own in [OWN_REFS, OWN_LOGS] {
-            drop(fs_err::remove_dir_all(self.folder.join(own)));
-            fs_err::create_dir_all(self.folder.join(own))?;
+            remove_any(&self.folder.join(own))?;
+        }
+        fs_err::create_dir_all(self.objects())?;
+        fs_err::write(
+            self.folder.join(REPOSITORY),
+            self.common.as_os_str().as_bytes(),
+        )?;
+        // An agent may have left a link there, which would lead what is written elsewhere.
+        let info = self.objects().join("info");
+        remove_any(&info)?;
+        fs_err::create_dir(&info)?;
+        fs_err::write(info.join("alternates"), format!("{SHARED_OBJECTS}\n"))?;
+        if !is_folder(&self.objects().join("pack")) {
+            remove_any(&self.objects().join("pack"))?;
+            fs_err::create_dir(self.objects().join("pack"))?;
+        }
+        for own in [OWN_REFS, OWN_LOGS] {
+            fs_err::create_dir(self.folder.join(own))?;
         }
         drop(fs_err::remove_file(self.folder.join(BRANCH)));
         let Some(branch) = branch else { return Ok(()) };
@@ -117,11 +134,13 @@ impl SlotObjects {
         };
         let (branch, known) = noted.split_once('\n').unwrap_or((&noted, ""));
         let own = self.own_ref(branch);
-        let is_file = own.symlink_metadata().is_ok_and(|found| found.is_file());
-        let new = fs_err::read_to_string(&own).unwrap_or_default();
+        if !own.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            return Ok(());
+        }
+        let new = fs_err::read_to_string(&own).map_err(|error| error.to_string())?;
         let new = new.trim();
         let is_id = [40, 64].contains(&new.len()) && new.chars().all(|c| c.is_ascii_hexdigit());
-        if !is_file || !is_id || new == known {
+        if !is_id || new == known {
             return Ok(());
         }
         let name = format!("refs/heads/{branch}");
@@ -152,7 +171,7 @@ impl SlotObjects {
             let call = git
                 .read(&self.common)
                 .env("GIT_DIR", &self.common)
-                .env("GIT_OBJECT_DIRECTORY", &self.folder)
+                .env("GIT_OBJECT_DIRECTORY", self.objects())
                 .env(
                     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
                     self.common.join("objects"),
@@ -189,12 +208,12 @@ impl SlotObjects {
     fn loose(&self) -> Vec<(String, PathBuf)> {
         let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
         let mut found = Vec::new();
-        for folder in entries(&self.folder) {
+        for folder in entries(&self.objects()) {
             let begin = name(&folder);
             if begin.len() != 2 || !is_hex(&begin) {
                 continue;
             }
-            for file in entries(&folder) {
+            for file in entries(&folder).into_iter().filter(|file| is_file(file)) {
                 let rest = name(&file);
                 if is_hex(&rest) && [38, 62].contains(&rest.len()) {
                     found.push((format!("{begin}{rest}"), file));
@@ -205,20 +224,107 @@ impl SlotObjects {
     }
 
     fn packs(&self) -> Vec<PathBuf> {
-        let mut files = entries(&self.folder.join("pack"));
-        files.retain(|file| file.extension().is_some_and(|kind| kind == "pack"));
+        let mut files = entries(&self.objects().join("pack"));
+        files.retain(|file| is_file(file) && file.extension().is_some_and(|kind| kind == "pack"));
         files
     }
 }
 
-/// What is in a folder, links apart: the agent made it.
+/// What is in a folder, unless a link leads to it: the agent made it.
 fn entries(folder: &Path) -> Vec<PathBuf> {
+    if !is_folder(folder) {
+        return Vec::new();
+    }
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let plain = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
-    plain.map(|entry| entry.path()).collect()
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// Neither a link nor something that a reader would wait for.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+/// Removes whatever is there; a link, and not what it leads to.
+fn remove_any(path: &Path) -> std::io::Result<()> {
+    let removed = match is_folder(path) {
+        true => fs_err::remove_dir_all(path),
+        false => fs_err::remove_file(path),
+    };
+    match removed {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    fn git(dir: &Path, words: &[&str]) -> String {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+        let output = Command::new("git")
+            .args(identity)
+            .args(words)
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn what_an_agent_puts_in_place_of_its_folders_leads_nowhere() {
+        let world = tempfile::tempdir().unwrap();
+        let repo = world.path().join("repo");
+        fs_err::create_dir(&repo).unwrap();
+        git(&repo, &["init", "-q", "-b", "main"]);
+        git(&repo, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&repo, &["branch", "descartes/t/1"]);
+        let before = git(&repo, &["rev-parse", "main"]);
+        git(&repo, &["commit", "-q", "--allow-empty", "-m", "two"]);
+        let other = git(&repo, &["rev-parse", "main"]);
+        git(&repo, &["update-ref", "refs/heads/main", &before]);
+        // Files of the user that links lead to.
+        let outside = world.path().join("outside");
+        fs_err::create_dir(&outside).unwrap();
+        for name in ["alternates", "user.pack"] {
+            fs_err::write(outside.join(name), "mine").unwrap();
+        }
+        let root = StateRoot::at(world.path().join("state"));
+        let slot = SlotObjects::of(&root, &world.path().join("slot"), &repo.join(".git"));
+        slot.begin(Some("descartes/t/1")).unwrap();
+        let own = slot.objects();
+        for name in ["info", "pack"] {
+            remove_any(&own.join(name)).unwrap();
+            symlink(&outside, own.join(name)).unwrap();
+        }
+        // As if these were our own notes.
+        fs_err::write(own.join(BRANCH), "main\n").unwrap();
+        fs_err::write(slot.folder().join(OWN_REFS).join("main"), &other).unwrap();
+        let fifo = slot.folder().join(OWN_REFS).join("1");
+        remove_any(&fifo).unwrap();
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        slot.take_over(&Git::default()).unwrap();
+        slot.begin(Some("descartes/t/1")).unwrap();
+        assert_eq!(git(&repo, &["rev-parse", "main"]), before);
+        for name in ["alternates", "user.pack"] {
+            let text = fs_err::read_to_string(outside.join(name)).unwrap();
+            assert_eq!(text, "mine", "{name}");
+        }
+        // And what it moved by the rules is moved.
+        fs_err::write(slot.own_ref("descartes/t/1"), &other).unwrap();
+        slot.take_over(&Git::default()).unwrap();
+        assert_eq!(git(&repo, &["rev-parse", "descartes/t/1"]), other);
+    }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::sandbox::{GitPlaces, SlotGit};
 
-use super::{OWN_LOGS, OWN_REFS, SlotOrigin, real};
+use super::{OWN_LOGS, OWN_OBJECTS, OWN_REFS, SlotOrigin, real};
 
 /// The repository around a directory.
 pub(super) fn find(work_dir: &Path) -> Option<GitPlaces> {
@@ -77,7 +77,7 @@ pub(super) fn branch(git_dir: &Path) -> Option<String> {
 /// What a slot may write.
 pub(super) fn slot(git: &GitPlaces, slot: &SlotOrigin) -> SlotGit {
     let mut out = SlotGit {
-        objects: slot.objects.clone(),
+        objects: slot.folder.join(OWN_OBJECTS),
         ..SlotGit::default()
     };
     // In a reftable all refs are in the same files: nothing of it is writable, and work is committed by
@@ -87,8 +87,8 @@ pub(super) fn slot(git: &GitPlaces, slot: &SlotOrigin) -> SlotGit {
         let below = Path::new("refs/heads").join(branch);
         let folder = below.parent().map(Path::to_owned).unwrap_or_default();
         let logs = git.common_dir.join("logs").join(&folder);
-        out.refs = Some((git.common_dir.join(&folder), slot.objects.join(OWN_REFS)));
-        out.logs = Some((logs, slot.objects.join(OWN_LOGS)));
+        out.refs = Some((git.common_dir.join(&folder), slot.folder.join(OWN_REFS)));
+        out.logs = Some((logs, slot.folder.join(OWN_LOGS)));
     }
     out
 }

@@ -129,7 +129,8 @@ impl Trees {
                     .quiet(&["commit-tree", &tree, "-p", &last, "-m", &message])?,
             )
         } else if self.marks_waves
-            && self.user.ask(&["log", "-1", "--format=%s", &merged_wave])? != message
+            && self.user.ask(&["log", "-1", "--format=%s", &merged_wave])?
+                != wave.subject(&self.tag)
         {
             let tree = self.user.tree_of(&merged)?;
             Some(

@@ -236,10 +236,7 @@ impl Trees {
         }
         let apart = self.folder.join(format!("{name}.link"));
         drop(fs_err::remove_dir_all(&apart));
-        let branch = self.branch_of(&Work {
-            id: task,
-            title: String::new(),
-        });
+        let branch = self.branch_of(&Work::named(task, String::new()));
         let head = format!("refs/heads/{branch}");
         let commit = match self.user.commit_of(&head)? {
             Some(tip) => tip,

@@ -205,8 +205,10 @@ impl Trees {
             folder,
             tag,
             ref_tag,
-            task_file: inside(&config.source.path().to_owned())
-                .filter(|path| config.auto_commit_waves && !path.is_empty()),
+            task_file: inside(&config.source.path().to_owned()).filter(|path| {
+                let is_file = !matches!(config.source, TaskFile::Tracker(_));
+                config.auto_commit_waves && is_file && !path.is_empty()
+            }),
             source: config.source.clone(),
             said_statuses: AtomicBool::new(false),
             shielded: shielded

@@ -59,8 +59,7 @@ impl Trees {
     /// The branch of the task that was worked on last in a tree.
     fn last_branch(&self, name: &str) -> Option<String> {
         let id = fs_err::read_to_string(self.task_mark(name)).ok()?;
-        let title = String::new();
-        Some(self.branch_of(&Work { id, title }))
+        Some(self.branch_of(&Work::named(id, String::new())))
     }
 
     /// Makes HEAD of a tree a commit, so that no branch moves with it. Where HEAD is none, that of

@@ -52,7 +52,7 @@ impl Trees {
             from: from.as_deref(),
         };
         Ok(
-            match place.squash(self, base, theirs, &work.title, Hooks::Run)? {
+            match place.squash(self, base, theirs, &work.message(), Hooks::Run)? {
                 Squashed::Commit(commit) => Placed::Commit(commit),
                 // Merged before a host died, or a task that changed nothing.
                 Squashed::Nothing => Placed::Commit(base.to_owned()),
@@ -198,8 +198,7 @@ impl Trees {
         let is_merged = end == TrainEnd::Green;
         let mut landing = None;
         if is_merged && !self.barrier {
-            let titles: Vec<&str> = works[..members].iter().map(|w| w.title.as_str()).collect();
-            landing = self.land_or_wait(&titles.join("\n"), gates, marks);
+            landing = self.land_or_wait(&Work::messages(&works[..members]), gates, marks);
         }
         TrainDone {
             end,

@@ -154,7 +154,7 @@ impl Workplace for Trees {
         };
         let mut landing = None;
         if end == MergeEnd::Merged && !self.barrier {
-            landing = self.land_or_wait(&work.title, gates, marks);
+            landing = self.land_or_wait(&work.message(), gates, marks);
         }
         MergeDone {
             end,
