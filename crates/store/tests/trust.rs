@@ -149,6 +149,7 @@ fn every_key_is_known_to_need_trust_or_not() {
         "sandbox_caches",
         "sandbox_read",
         "sandbox_write",
+        "source",
         "verify",
         "worktree_setup",
     ];

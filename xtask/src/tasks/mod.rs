@@ -3,6 +3,7 @@
 mod attempts;
 mod kills;
 mod landing;
+mod list_tools;
 mod scale;
 mod schedule;
 mod scud;
@@ -11,6 +12,7 @@ mod trains;
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Measure};
 
+pub use list_tools::install as install_list_tools;
 pub use scud::{VERSION as SCUD_VERSION, install, program as scud_program};
 
 const MEASURES: &[Measure] = &[
@@ -53,6 +55,11 @@ const MEASURES: &[Measure] = &[
         name: "scud",
         about: "the real scud beside a running loop",
         take: scud::take,
+    },
+    Measure {
+        name: "list-tools",
+        about: "openspec, task-master and backlog after our marks",
+        take: list_tools::take,
     },
 ];
 

@@ -126,6 +126,71 @@ fn the_spec_of_a_task_has_its_story_and_the_documents_of_the_list() {
 }
 
 #[test]
+fn check_lists_of_spec_kit_are_answered_by_a_person_first() {
+    let world = feature();
+    let path = "specs/001-harbour";
+    world.write(
+        "specs/001-harbour/checklists/ux.md",
+        "- [x] Clear\n- [ ] Measurable\n",
+    );
+    let refused = run_list(&world, path, WORKS, &[]);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("ux.md: 1 item not ticked"),
+        "{refused}"
+    );
+    assert!(refused.stderr().contains("--skip-human"), "{refused}");
+    let checked = run(&world, &["roadmap", "check", path]);
+    assert!(checked.stdout().contains("1 item not ticked"), "{checked}");
+    run_list(&world, path, WORKS, &["--skip-human"]).assert_code(0);
+    assert_eq!(
+        world.read("specs/001-harbour/checklists/ux.md"),
+        "- [x] Clear\n- [ ] Measurable\n",
+        "never ours to tick"
+    );
+}
+
+#[test]
+fn the_context_of_an_openspec_project_is_told() {
+    let world = repository("openspec/changes/add-login/tasks.md", "- [ ] 1.1 Form\n");
+    world.write(
+        "openspec/config.yaml",
+        "schema: spec-driven\ncontext: |\n  Tech stack: Rust.\n\n  No unsafe.\nrules: {}\n",
+    );
+    let words = ["spec", "1.1", "--roadmap", "openspec/changes/add-login"];
+    let spec = run(&world, &words);
+    assert!(
+        spec.stdout().contains("Tech stack: Rust.\n\nNo unsafe."),
+        "{spec}"
+    );
+    assert!(!spec.stdout().contains("spec-driven"), "{spec}");
+}
+
+#[test]
+fn a_plan_that_may_have_been_done_is_said() {
+    let plan = "# Plan\n### Task 1: Cache\n- [ ] **Step 1: write it**\n";
+    let world = repository("docs/superpowers/plans/2026-01-01-cache.md", plan);
+    let path = world.path("docs/superpowers/plans/2026-01-01-cache.md");
+    let old = std::time::SystemTime::now() - Duration::from_secs(30 * 24 * 60 * 60);
+    let file = std::fs::File::options()
+        .append(true)
+        .open(&path)
+        .expect("open");
+    file.set_modified(old).expect("make it old");
+    let done = run_list(
+        &world,
+        "docs/superpowers/plans/2026-01-01-cache.md",
+        WORKS,
+        &[],
+    );
+    done.assert_code(0);
+    assert!(
+        said(&done).contains("superpowers does not tick boxes"),
+        "{done}"
+    );
+}
+
+#[test]
 fn stories_of_spec_kit_run_side_by_side_when_asked() {
     let world = feature();
     let path = "specs/001-harbour/tasks.md";

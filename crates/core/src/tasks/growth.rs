@@ -22,10 +22,7 @@ pub(super) struct GrowthAnswer {
 impl GrowthAnswer {
     /// What the run of its loop came to.
     pub(super) fn of(news: &AttemptNews) -> Self {
-        let work = |task: &TaskId| Work {
-            id: task.to_string(),
-            title: String::new(),
-        };
+        let work = |task: &TaskId| Work::named(task.to_string(), String::new());
         let said = news.run.as_ref();
         Self {
             work: news.tasks.first().map(work),
@@ -60,10 +57,8 @@ impl Runner<'_> {
         let roadmap = descartes_plans::roadmap::parse(&text);
         // Numbers of earlier hosts are not used again: each question is a loop of its own.
         let number = roadmap.tasks.len() as u32 + self.growth.asked;
-        let work = Work {
-            id: format!("{GROWTH}{number}"),
-            title: "a proposal for one more task".to_owned(),
-        };
+        let title = "a proposal for one more task".to_owned();
+        let work = Work::named(format!("{GROWTH}{number}"), title);
         let config = growth_config(
             &self.d.state.config,
             &self.spent_now(),

@@ -57,7 +57,17 @@ fn work_of(runner: &Runner<'_>, tasks: &[TaskId]) -> Work {
             format!("[{}] {id}", ids.join(", "))
         }
     };
-    Work { id, title }
+    Work {
+        id,
+        title,
+        trailers: trailers(runner, tasks.iter()),
+    }
+}
+
+/// What commits of these tasks say to an issue tracker.
+fn trailers<'a>(runner: &Runner<'_>, tasks: impl Iterator<Item = &'a TaskId>) -> Vec<String> {
+    let briefs = tasks.filter_map(|task| runner.loaded.briefs.get(task));
+    briefs.filter_map(|brief| brief.trailer.clone()).collect()
 }
 
 /// The work of tasks that are done.
@@ -304,10 +314,7 @@ fn prompt(
 
 /// What a task that is done has delivered: the files that it changed, and what its agent said.
 fn delivered(runner: &Runner<'_>, id: &str) -> Option<String> {
-    let work = Work {
-        id: id.to_owned(),
-        title: String::new(),
-    };
+    let work = Work::named(id.to_owned(), String::new());
     let changed = runner.place.delivered(&work);
     let loaded = descartes_store::state_file::load(&state_file(runner, &work)).ok();
     let said = loaded.and_then(|loaded| {
@@ -617,10 +624,15 @@ fn wave_of(runner: &Runner<'_>, number: u32) -> Wave {
         total += 1;
         done += usize::from(*state == TaskState::Done);
     }
+    let ids = all.into_iter().flatten();
+    let ids = ids.map(|task| &plan.graph().node(*task).id);
+    let landed = ids.filter(|id| runner.sched.state(id) == Some(&TaskState::Done));
+    let trailers = trailers(runner, landed);
     Wave {
         number,
         done,
         total,
+        trailers,
     }
 }
 

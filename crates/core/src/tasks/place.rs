@@ -15,6 +15,38 @@ pub(super) struct Work {
     pub(super) id: String,
     /// For commit messages.
     pub(super) title: String,
+    /// Lines at the end of the message of what lands.
+    pub(super) trailers: Vec<String>,
+}
+
+impl Work {
+    /// Work of that name alone.
+    pub(super) fn named(id: String, title: String) -> Self {
+        Self {
+            id,
+            title,
+            trailers: Vec::new(),
+        }
+    }
+
+    /// The message of a commit that brings several pieces together.
+    pub(super) fn messages(all: &[Self]) -> String {
+        let titles: Vec<&str> = all.iter().map(|work| work.title.as_str()).collect();
+        let trailers = all.iter().flat_map(|work| work.trailers.clone());
+        with_trailers(titles.join("\n"), &trailers.collect::<Vec<_>>())
+    }
+
+    /// The message of the commit that lands.
+    pub(super) fn message(&self) -> String {
+        with_trailers(self.title.clone(), &self.trailers)
+    }
+}
+
+fn with_trailers(subject: String, trailers: &[String]) -> String {
+    match trailers.is_empty() {
+        true => subject,
+        false => format!("{subject}\n\n{}", trailers.join("\n")),
+    }
 }
 
 /// A wave to be committed.
@@ -26,11 +58,18 @@ pub(super) struct Wave {
     pub(super) done: usize,
     /// All that were to be done.
     pub(super) total: usize,
+    /// Lines at the end of its message.
+    pub(super) trailers: Vec<String>,
 }
 
 impl Wave {
     /// The message of its commit.
     pub(super) fn message(&self, tag: &str) -> String {
+        with_trailers(self.subject(tag), &self.trailers)
+    }
+
+    /// The first line of that.
+    pub(super) fn subject(&self, tag: &str) -> String {
         let (wave, done, total) = (self.number, self.done, self.total);
         match done < total {
             true => format!("feat({tag}): wave {wave}, {done} of {total} tasks"),

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};
 use super::launch::take_agent;
-use super::lists::ListSource;
+use super::lists::{ListSource, TrackerSource};
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
@@ -61,6 +61,7 @@ impl From<SourceError> for HostError {
                 message,
                 hint,
             } => Self::refused(format!("{}: {message}", path.display()), hint),
+            SourceError::Tracker { message, hint } => Self::refused(message, hint),
             SourceError::NoTask { .. } => Self::refused(
                 error.to_string(),
                 "restore the task, or start over with --force",
@@ -97,6 +98,9 @@ pub(crate) fn prepare(
     source.recall(known);
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
+    if occasion == Occasion::Start {
+        source.refuse_start()?;
+    }
     let agents = agents_of(&loaded, tasks);
     if !matches!(occasion, Occasion::Land(_)) {
         check_agents(&agents, config, settings, dir)?;
@@ -202,6 +206,7 @@ pub fn open_source(tasks: &TasksConfig, dir: &Path) -> Result<Box<dyn TaskSource
             options,
             tag,
         } => Box::new(ListSource::new(path, *format, *options, tag.clone())),
+        TaskFile::Tracker(tracker) => Box::new(TrackerSource::new(tracker)),
     })
 }
 

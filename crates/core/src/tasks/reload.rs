@@ -40,7 +40,11 @@ impl Runner<'_> {
                 self.reload_trouble = None;
                 return Ok(());
             }
-            Err(error @ (SourceError::File(_) | SourceError::Unreadable { .. })) => {
+            Err(
+                error @ (SourceError::File(_)
+                | SourceError::Unreadable { .. }
+                | SourceError::Tracker { .. }),
+            ) => {
                 return self.file_is_away(&error);
             }
             Err(error) => {

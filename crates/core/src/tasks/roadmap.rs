@@ -25,6 +25,8 @@ const TRIES: u32 = 20;
 pub struct RoadmapSource {
     path: PathBuf,
     defaults: Defaults,
+    /// No task may name its own agent.
+    no_task_agents: bool,
     /// The text as it was last read or written here.
     known: Option<String>,
 }
@@ -39,6 +41,7 @@ impl RoadmapSource {
                 promise: defaults.promise.clone(),
                 timeout: defaults.timeout_secs.0,
             },
+            no_task_agents: defaults.no_task_agents,
             known: None,
         }
     }
@@ -68,6 +71,10 @@ impl TaskSource for RoadmapSource {
         let findings = roadmap.check();
         if has_errors(&findings) {
             return Err(SourceError::findings(&self.path, &findings));
+        }
+        // Here, where the very text is read that is run: it may have been written since the start.
+        if let Some(message) = roadmap.own_agent().filter(|_| self.no_task_agents) {
+            return Err(self.content(message));
         }
         let plan = roadmap
             .graph_with(&self.defaults)
@@ -222,6 +229,7 @@ fn brief(
         idle_timeout: keys.idle_timeout,
         abort_promise: keys.abort_promise.clone(),
         stall_after: keys.stuck_after,
+        trailer: None,
     }
 }
 

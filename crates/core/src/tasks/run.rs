@@ -119,7 +119,7 @@ impl<'d> Runner<'d> {
         let gone = self.gone_meanwhile();
         self.announce()?;
         self.remember_gate_files()?;
-        self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
+        self.watch = FileWatch::begin(self.config.source.watched(), self.d.tx.clone());
         let begun = self.d.state.tasks.as_ref().is_some_and(|t| t.begun());
         if begun {
             let inputs = self.differences();

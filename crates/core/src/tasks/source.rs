@@ -69,6 +69,14 @@ pub enum SourceError {
         /// What to do about it.
         hint: String,
     },
+    /// A program that keeps the tasks.
+    #[error("{message}")]
+    Tracker {
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// A task that is no longer in the file.
     #[error("{}: task {task} is no longer in it", path.display())]
     NoTask {
@@ -123,6 +131,10 @@ pub trait TaskSource: Send {
     /// Leaves a line about a task where the people who work with its file look for one.
     fn note(&mut self, task: &TaskId, text: &str) {
         let _ = (task, text);
+    }
+    /// Why nothing of it is to be begun yet.
+    fn refuse_start(&self) -> Result<(), SourceError> {
+        Ok(())
     }
     /// What a person should know of the surroundings before agents are started.
     fn notices(&self) -> Vec<String> {

@@ -113,7 +113,7 @@ impl Runner<'_> {
         self.d.append(fact::not_busy())?;
         self.inputs.push_back(Input::FileBack);
         // The folder may be another one, which nobody watches yet.
-        self.watch = FileWatch::begin(self.config.source.path(), self.d.tx.clone());
+        self.watch = FileWatch::begin(self.config.source.watched(), self.d.tx.clone());
         self.d.warn("the task file is back".to_owned())?;
         self.source.forget();
         self.reload()

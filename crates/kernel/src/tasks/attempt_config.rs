@@ -49,6 +49,8 @@ pub struct TaskBrief {
     pub abort_promise: Option<String>,
     /// Attempts without progress before a nudge; twice as many block it.
     pub stall_after: Option<u32>,
+    /// The line of its commit that tells an issue tracker that it is done.
+    pub trailer: Option<String>,
 }
 
 /// Gates of the tasks themselves, then those of the loop.

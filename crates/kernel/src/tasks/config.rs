@@ -1,11 +1,12 @@
 //! What was asked for when a graph of tasks is to be run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
 use descartes_plans::graph::Proof;
+use descartes_plans::lists::trackers::{TrackerCommands, list_name};
 use descartes_plans::lists::{self, ListFormat, ListOptions};
 use descartes_plans::spec::LoopSpecConfig;
 use descartes_text::units::Secs;
@@ -42,13 +43,53 @@ pub enum TaskFile {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
     },
+    /// Tasks that a program keeps: an issue tracker.
+    Tracker(TrackerTasks),
+}
+
+/// Tasks that a program keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrackerTasks {
+    /// A path in the folder where its commands are run, called after it.
+    #[serde(with = "descartes_text::path_text::one")]
+    pub path: PathBuf,
+    /// The source as it is named on the command line.
+    pub name: String,
+    pub format: ListFormat,
+    /// What is run of it.
+    #[serde(default)]
+    pub options: ListOptions,
+    /// What its tasks have in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    pub commands: TrackerCommands,
+}
+
+impl TrackerTasks {
+    /// Where its commands are run.
+    pub fn dir(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
 }
 
 impl TaskFile {
     pub fn path(&self) -> &PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
-            Self::List { path, .. } => path,
+            Self::List { path, .. } | Self::Tracker(TrackerTasks { path, .. }) => path,
+        }
+    }
+
+    /// What others write when they change its tasks: a file, or a folder with files of tasks.
+    pub fn watched(&self) -> &Path {
+        match self {
+            // Stories lie beside the file that lists them.
+            Self::List {
+                path,
+                format: ListFormat::Bmad,
+                ..
+            } => path.parent().unwrap_or(path),
+            _ => self.path(),
         }
     }
 
@@ -56,7 +97,7 @@ impl TaskFile {
     pub fn path_mut(&mut self) -> &mut PathBuf {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
-            Self::List { path, .. } => path,
+            Self::List { path, .. } | Self::Tracker(TrackerTasks { path, .. }) => path,
         }
     }
 
@@ -72,6 +113,7 @@ impl TaskFile {
                 Some(tag) if tag != "master" => tag.clone(),
                 _ => lists::name_of(&path.to_string_lossy()),
             },
+            Self::Tracker(tracker) => list_name(&tracker.name, tracker.label.as_deref()),
         }
     }
 }
@@ -89,6 +131,9 @@ pub struct RoadmapDefaults {
     /// How often an agent is asked for one more task when all are done.
     #[serde(skip_serializing_if = "is_zero")]
     pub growth: u32,
+    /// A file in which a task names its own agent is refused: whoever wrote it may not choose programs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_task_agents: bool,
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -102,6 +147,7 @@ impl Default for RoadmapDefaults {
             promise: "COMPLETE".to_owned(),
             timeout_secs: Secs::new(30 * 60),
             growth: 0,
+            no_task_agents: false,
         }
     }
 }
@@ -250,7 +296,7 @@ impl TasksConfig {
     /// What proves a task done that does not say otherwise.
     pub fn proof(&self) -> Proof {
         match self.source {
-            TaskFile::Scud { .. } | TaskFile::List { .. } => Proof::Work,
+            TaskFile::Scud { .. } | TaskFile::List { .. } | TaskFile::Tracker(_) => Proof::Work,
             TaskFile::Roadmap { .. } => Proof::Exit,
         }
     }

@@ -16,7 +16,7 @@ pub use attempt_config::{
     AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks,
     growth_config,
 };
-pub use config::{RoadmapDefaults, TaskFile, TasksConfig, WorkPlace, gate_caches};
+pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{EarlyEnd, EndedAttempt};
 pub use git_words::{git_reason, overwritten, stash_branch};
 pub use outcome::{end_after_landing, end_reason};

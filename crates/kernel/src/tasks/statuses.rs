@@ -63,6 +63,8 @@ pub fn landed_text(
             }
         }
         TaskFile::Roadmap { .. } => roadmap_text(committed, working, marks),
+        // Nothing of it is in a file.
+        TaskFile::Tracker(_) => return StatusText::Same,
         TaskFile::List { .. } => {
             let versions = [FileVersions {
                 path: String::new(),

@@ -288,6 +288,13 @@ pub(super) fn dedent(lines: &[&str]) -> String {
     cut.join("\n").trim_matches('\n').to_owned()
 }
 
+/// Boxes of a text that are not ticked.
+pub fn open_boxes(text: &str) -> usize {
+    let all = lines(text, &mut Vec::new());
+    let boxes = all.iter().filter_map(check_box);
+    boxes.filter(|found| !found.is_done()).count()
+}
+
 /// A name in small letters, digits and dashes.
 pub(super) fn slug(text: &str) -> String {
     let mut out = String::new();

@@ -7,7 +7,7 @@ use super::format::ListFormat;
 use super::front_matter::{Field, FrontMatter};
 use super::markdown::{UniqueIds, human_reason};
 use super::model::{ListFile, ListTask, Mark, TaskList};
-use super::order::add_named;
+use super::order::add_unordered;
 use crate::graph::{Priority, TaskStatus, natural_cmp};
 use crate::roadmap::lines::lines;
 
@@ -290,6 +290,10 @@ fn resolve(list: &mut TaskList, rows: Vec<TaskLinks>) {
         all.map(|task| (key(&task.id), task.id.clone())).collect()
     };
     let named = |wanted: &String| known.get(&key(wanted)).unwrap_or(wanted).clone();
+    let places: HashMap<&str, usize> = {
+        let all = list.tasks.iter().enumerate();
+        all.map(|(at, task)| (task.id.as_str(), at)).collect()
+    };
     let mut edges: Vec<(String, Vec<String>)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let id = list.tasks[at].id.clone();
@@ -298,27 +302,10 @@ fn resolve(list: &mut TaskList, rows: Vec<TaskLinks>) {
             edges.push((parent, vec![id.clone()]));
         }
         // Of two that may not run together, the second waits.
-        let earlier = |other: &String| {
-            let position = list.tasks.iter().position(|task| task.id == *other);
-            position.is_some_and(|position| position < at)
-        };
+        let earlier = |other: &String| places.get(other.as_str()).is_some_and(|place| *place < at);
         let conflicts = row.conflicts.iter().map(named).filter(earlier);
         edges.push((id, conflicts.collect()));
     }
-    // Files stand in no order: a task may wait for any other.
-    for (id, on) in edges {
-        let Some(at) = list.tasks.iter().position(|task| task.id == id) else {
-            continue;
-        };
-        let (found, unknown): (Vec<String>, Vec<String>) = on
-            .into_iter()
-            .partition(|on| known.values().any(|id| id == on));
-        let task = &mut list.tasks[at];
-        for on in found.into_iter().filter(|on| *on != id) {
-            if !task.depends.contains(&on) {
-                task.depends.push(on);
-            }
-        }
-        add_named(list, vec![(id, unknown)]);
-    }
+    // Files stand in no order.
+    add_unordered(list, edges);
 }

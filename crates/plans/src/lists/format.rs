@@ -31,10 +31,23 @@ pub enum ListFormat {
     Tickets,
     /// `sprint-status.yaml` with a file for each story.
     Bmad,
+    /// Issues of beads, by `bd` or `br`.
+    Beads,
+    /// Issues of GitHub, by `gh`.
+    #[serde(rename = "github")]
+    GitHub,
+    /// Issues of GitLab, by `glab`.
+    #[serde(rename = "gitlab")]
+    GitLab,
+    /// Tasks that a command of the config prints.
+    Command,
 }
 
 impl ListFormat {
-    /// All of them, in the order in which they are tried.
+    /// Those whose tasks a program keeps: nothing of them is in a file that is read here.
+    pub const TRACKERS: [Self; 3] = [Self::Beads, Self::GitHub, Self::GitLab];
+
+    /// All that are kept in files, in the order in which they are tried.
     pub const ALL: [Self; 12] = [
         Self::OpenSpec,
         Self::Kiro,
@@ -65,12 +78,30 @@ impl ListFormat {
             Self::Ccpm => "ccpm",
             Self::Tickets => "tickets",
             Self::Bmad => "bmad",
+            Self::Beads => "beads",
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+            Self::Command => "command",
         }
     }
 
     /// The format of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.as_str() == name)
+        let all = Self::ALL.into_iter().chain(Self::TRACKERS);
+        all.into_iter().find(|format| format.as_str() == name)
+    }
+
+    /// Whether a program keeps its tasks.
+    pub const fn is_tracker(self) -> bool {
+        matches!(
+            self,
+            Self::Beads | Self::GitHub | Self::GitLab | Self::Command
+        )
+    }
+
+    /// Whether anybody can have written the text of its tasks.
+    pub const fn is_written_by_anybody(self) -> bool {
+        matches!(self, Self::GitHub | Self::GitLab | Self::Command)
     }
 
     /// What people call such a list.
@@ -88,6 +119,10 @@ impl ListFormat {
             Self::Ccpm => "a ccpm epic",
             Self::Tickets => "a folder of tickets",
             Self::Bmad => "BMAD stories",
+            Self::Beads => "beads issues",
+            Self::GitHub => "GitHub issues",
+            Self::GitLab => "GitLab issues",
+            Self::Command => "tasks of a command",
         }
     }
 

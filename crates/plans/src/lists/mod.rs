@@ -38,7 +38,9 @@ mod run_list;
 mod spec_kit;
 mod task_master;
 mod ticks;
+pub mod trackers;
 
+pub use boxes::open_boxes;
 pub use format::{ListFormat, name_of};
 pub use identity::KnownTask;
 pub use import::{Imported, import};
@@ -46,6 +48,7 @@ pub use kiro::criteria;
 pub use model::{
     By, LeftOut, ListFile, ListGate, ListOptions, ListSection, ListTask, Mark, TaskList,
 };
+pub use openspec::project_context;
 pub use plan::ledger_done;
 pub use recognize::{Recognized, by_content, by_place};
 pub use spec_kit::story_section;
@@ -62,6 +65,8 @@ pub struct ListContext {
     pub ledger: Vec<String>,
     /// Tasks as they were known before.
     pub known: Vec<KnownTask>,
+    /// Whether a tracker is told what is worked on here.
+    pub claims: bool,
 }
 
 /// Reads a list. It is never refused: what cannot be read stands in its findings.
@@ -85,6 +90,9 @@ pub fn read(
         ListFormat::Bmad => bmad::read(files),
         ListFormat::Backlog | ListFormat::Tk | ListFormat::Ccpm | ListFormat::Tickets => {
             file_tasks::read(format, files, context.config.as_deref())
+        }
+        ListFormat::Beads | ListFormat::GitHub | ListFormat::GitLab | ListFormat::Command => {
+            trackers::read(format, files, context)
         }
     };
     identity::keep_ids(&mut list, &context.known);

@@ -100,6 +100,8 @@ pub struct ListTask {
     pub line: u32,
     /// What is written when it is done.
     pub marks: Vec<Mark>,
+    /// The line of a commit that tells a tracker that it is done.
+    pub closes: Option<String>,
 }
 
 impl ListTask {

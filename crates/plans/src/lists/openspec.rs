@@ -1,6 +1,6 @@
 //! `tasks.md` of an OpenSpec change: numbered boxes, one after the other.
 
-use super::boxes::Document;
+use super::boxes::{Document, dedent};
 use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::TaskList;
@@ -55,6 +55,21 @@ pub(super) fn number_length(text: &str) -> Option<usize> {
         }
     }
     (end > 0).then_some(end)
+}
+
+/// What `context:` of OpenSpec's config says about the project: a value, or the block under it.
+pub fn project_context(config: &str) -> Option<String> {
+    let mut lines = config.lines();
+    let value = lines.find_map(|line| line.strip_prefix("context:"))?.trim();
+    let is_block = value.is_empty() || value.starts_with(['|', '>']);
+    let text = match is_block {
+        true => {
+            let is_inside = |line: &&str| line.trim().is_empty() || line.starts_with([' ', '\t']);
+            dedent(&lines.take_while(is_inside).collect::<Vec<_>>())
+        }
+        false => value.trim_matches(['"', '\'']).to_owned(),
+    };
+    (!text.trim().is_empty()).then_some(text)
 }
 
 #[cfg(test)]

@@ -116,6 +116,29 @@ pub(super) fn add_named(list: &mut TaskList, named: Vec<(String, Vec<String>)>) 
     break_cycles(list);
 }
 
+/// Adds dependencies of tasks that stand in no order: each may wait for any other.
+pub(super) fn add_unordered(list: &mut TaskList, edges: Vec<(String, Vec<String>)>) {
+    let places = positions(list);
+    let mut unknown = Vec::new();
+    for (id, on) in edges {
+        let Some(at) = places.get(&id).copied() else {
+            continue;
+        };
+        let (found, strange): (Vec<String>, Vec<String>) =
+            on.into_iter().partition(|on| places.contains_key(on));
+        let depends = &mut list.tasks[at].depends;
+        for on in found.into_iter().filter(|on| *on != id) {
+            if !depends.contains(&on) {
+                depends.push(on);
+            }
+        }
+        if !strange.is_empty() {
+            unknown.push((id, strange));
+        }
+    }
+    add_named(list, unknown);
+}
+
 fn positions(list: &TaskList) -> HashMap<String, usize> {
     let all = list.tasks.iter().enumerate();
     all.map(|(at, task)| (task.id.clone(), at)).collect()

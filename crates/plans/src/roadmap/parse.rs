@@ -173,6 +173,19 @@ fn stray_tasks(sections: &[Section<'_, '_>], findings: &mut Vec<Finding>) {
 }
 
 impl Roadmap {
+    /// The first open task that names its own agent: its line, and what is said of it.
+    pub fn own_agent(&self) -> Option<String> {
+        let names = |task: &&RoadmapTask| {
+            let asks = task.keys.agent.is_some() || !task.keys.cli.is_empty();
+            asks && task.mark.status() != TaskStatus::Done
+        };
+        let task = self.tasks.iter().find(names)?;
+        Some(format!(
+            "line {}: task {} names its own agent, which this run does not allow",
+            task.place.line, task.id
+        ))
+    }
+
     /// The graph of the tasks.
     pub fn graph(&self) -> TaskGraph {
         TaskGraph::new(self.tasks.iter().map(|task| self.node(task)).collect())

@@ -11,6 +11,7 @@ mod formats;
 mod imported;
 mod recognition;
 mod renumbered;
+mod trackers;
 
 use descartes_plans::lists::{
     ListContext, ListFile, ListFormat, ListOptions, TaskList, read as read_list,

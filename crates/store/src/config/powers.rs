@@ -112,7 +112,7 @@ mod tests {
         let mut out = Powers::new();
         for (key, value) in &table {
             match (key.as_str(), value) {
-                ("agents" | "prices", Value::Table(entries)) => {
+                ("agents" | "prices" | "source", Value::Table(entries)) => {
                     for (name, value) in entries {
                         out.extend(of(&format!("{key}.{name}"), value, project));
                     }

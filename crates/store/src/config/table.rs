@@ -222,6 +222,7 @@ macro_rules! settings_table {
             tables {
                 agents = Always;
                 prices = Never;
+                source = Always;
             }
         }
     };

@@ -34,7 +34,7 @@ pub fn run(config: &IterativeLoopConfig, dir: &Path, printer: &Printer) -> Resul
 
 fn attempts(tasks: &TasksConfig) -> String {
     match &tasks.source {
-        TaskFile::Scud { .. } | TaskFile::List { .. } => {
+        TaskFile::Scud { .. } | TaskFile::List { .. } | TaskFile::Tracker(_) => {
             format!("{} for each task", tasks.max_iterations_per_task)
         }
         TaskFile::Roadmap { defaults, .. } => format!(

@@ -59,6 +59,7 @@ fn refuse_runnable(path: &Path, args: &ImportArgs) -> Result<(), CliError> {
     let what = match find(path, None) {
         Ok(FoundList::Roadmap(_)) => "a roadmap",
         Ok(FoundList::List { format, .. }) => format.describe(),
+        Ok(FoundList::Tracker(tracker)) => tracker.format.describe(),
         Err(_) => return Ok(()),
     };
     let shown = args.path.display();

@@ -21,7 +21,7 @@ use crate::settings::tasks::scud_source;
 /// The tasks that are meant: a roadmap, a tag, or the tag that SCUD has set as the active one.
 fn tasks_of(which: &WhichTasks, ctx: &CommandContext) -> Result<TasksConfig, CliError> {
     let source = match (&which.roadmap, &which.scud_tag) {
-        (Some(path), _) => task_list::task_file(&ctx.absolute(path), &ListArgs::default())?,
+        (Some(path), _) => task_list::task_file(Some(path), &ListArgs::default(), ctx)?,
         (None, Some(tag)) => scud_source(&ctx.here, tag)?,
         (None, None) => match active_tag(&ctx.here) {
             Some(tag) => scud_source(&ctx.here, &tag)?,

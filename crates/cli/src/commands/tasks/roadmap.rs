@@ -8,6 +8,7 @@ use descartes_kernel::edits::Accept;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::state::IterativeLoopState;
 use descartes_kernel::tasks::{RoadmapDefaults, TaskFile};
+use descartes_plans::roadmap;
 use descartes_store::config::IterationLimit;
 use descartes_store::lock::holder_of;
 use descartes_store::state_file::{self, StateFile};
@@ -23,8 +24,9 @@ use crate::error::CliError;
 use crate::session;
 use crate::session::order::{Job, Order};
 use crate::settings::command_context::CommandContext;
+use crate::settings::prompt::read_text;
 use crate::settings::start::resolve_for;
-use crate::trust::{self, ScudGates};
+use crate::trust::{self, Asking, ScudGates};
 use crate::within;
 
 /// Runs a verb and gives its exit code.
@@ -41,7 +43,8 @@ pub fn run(verb: RoadmapVerb, ctx: &CommandContext) -> Result<i32, CliError> {
 const MOST_GROWTH: u32 = 50;
 
 fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
+    let ctx = &settle_custom(args, ctx)?;
+    let found = task_file(args.file.as_deref(), &args.list, ctx)?;
     if args.growth > MOST_GROWTH {
         return Err(CliError::usage(
             format!("--growth {} is more than {MOST_GROWTH}", args.growth),
@@ -55,6 +58,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
         ));
     }
     refuse_flags(args, &found)?;
+    refuse_task_agents(args, &found)?;
     let mut agent = args.agent.clone();
     agent.backend = agent.backend.or_else(|| args.cli.clone());
     let mut place = args.place.clone();
@@ -95,6 +99,7 @@ fn start(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             file,
             defaults: RoadmapDefaults {
                 growth: run.growth,
+                no_task_agents: run.no_task_agents,
                 iterations: run.ralph_default_iterations,
                 promise: match promise.or_else(|| run.done.completion_promise.clone()) {
                     Some(promise) => promise,
@@ -154,11 +159,51 @@ fn say_format(source: &TaskFile, ctx: &CommandContext) {
         let what = format.describe();
         ctx.printer.note(&format!("{} is {what}", path.display()));
     }
+    if let TaskFile::Tracker(tracker) = source {
+        let what = tracker.format.describe();
+        let label = tracker.label.as_ref();
+        let label = label.map_or_else(String::new, |label| format!(" labelled `{label}`"));
+        ctx.printer.note(&format!("the tasks are {what}{label}"));
+    }
+}
+
+/// A source of the config is a command: also to look at its tasks, it must be trusted.
+fn settle_custom(args: &RoadmapRunArgs, ctx: &CommandContext) -> Result<CommandContext, CliError> {
+    if args.list.custom().is_none() {
+        return Ok(ctx.clone());
+    }
+    let dir = ctx.dir(args.place.working_dir.as_deref());
+    let asking = Asking {
+        trust_config: args.place.trust_config,
+        silent: args.show.json,
+    };
+    trust::settle(&dir, ScudGates::Unused, asking, ctx)
+}
+
+/// A run that was begun without that rule goes on without it: so it is looked at here, too.
+fn refuse_task_agents(args: &RoadmapRunArgs, found: &TaskFile) -> Result<(), CliError> {
+    let TaskFile::Roadmap { file, .. } = found else {
+        return Ok(());
+    };
+    if !args.no_task_agents {
+        return Ok(());
+    }
+    let text = read_text("the roadmap", file)?;
+    match roadmap::parse(&text).own_agent() {
+        None => Ok(()),
+        Some(message) => Err(CliError::refused(
+            format!("{}, {message}", file.display()),
+            format!(
+                "omit `agent` and `cli` there, or run it in a terminal: descartes roadmap run {}",
+                file.display()
+            ),
+        )),
+    }
 }
 
 /// Flags that mean nothing to the list that is run.
 fn refuse_flags(args: &RoadmapRunArgs, found: &TaskFile) -> Result<(), CliError> {
-    if let TaskFile::List { .. } = found {
+    if let TaskFile::List { .. } | TaskFile::Tracker(_) = found {
         return match args.growth {
             0 => Ok(()),
             _ => Err(CliError::usage(
@@ -258,9 +303,10 @@ fn goes_on(state: &IterativeLoopState, retry_blocked: bool) -> bool {
 fn reset(args: &RoadmapResetArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let list = ListArgs {
         source: args.source.clone(),
+        label: args.label.clone(),
         ..ListArgs::default()
     };
-    let found = task_file(&ctx.absolute(&args.file), &list)?;
+    let found = task_file(args.file.as_deref(), &list, ctx)?;
     let path = state_path(&found, &ctx.here);
     let root = ctx.root(&ctx.here);
     wait_for_leaving(&root, &path)?;

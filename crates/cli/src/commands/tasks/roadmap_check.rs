@@ -1,8 +1,12 @@
 //! `descartes roadmap check`: what a list is, what would be run of it, and what is wrong with it.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use descartes_core::tasks::lists::{ListFiles, documents, find, read_list};
+use descartes_core::host::HostError;
+use descartes_core::tasks::lists::{
+    SpecDocument, documents, find, open_checklists, read_list, read_tracker,
+};
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::{TaskGraph, TaskStatus, render};
 use descartes_plans::lists::{ListOptions, TaskList};
@@ -21,21 +25,19 @@ use crate::settings::prompt::read_text;
 use crate::style::Tone;
 
 pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let path = ctx.absolute(&args.file);
-    if let (true, Err(error)) = (args.json, find(&path, args.list.source.as_deref()))
-        && path.exists()
-    {
-        let finding = Finding::error(Place::FILE, error.message).hint(error.hint);
+    let typed = args.file.clone().unwrap_or_else(|| PathBuf::from("."));
+    let path = ctx.absolute(&typed);
+    if let Some(refused) = args.json.then(|| refusal(&path, args)).flatten() {
         ctx.printer.json(&json!({
-            "file": encode(&args.file), "format": null, "tasks": [], "waves": [],
-            "left_out": [], "spec_files": [], "gates": [], "findings": [finding],
+            "file": encode(&typed), "format": null, "tasks": [], "waves": [],
+            "left_out": [], "spec_files": [], "gates": [], "findings": [refused],
         }));
         return Ok(1);
     }
-    let found = task_file(&path, &args.list)?;
+    let found = task_file(args.file.as_deref(), &args.list, ctx)?;
     // A folder was named: what is wrong stands in its file.
     let shown = match *found.path() == path {
-        true => args.file.clone(),
+        true => typed,
         false => found
             .path()
             .strip_prefix(&ctx.here)
@@ -52,7 +54,29 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
             let read = read_list(&path, format, options, tag.as_deref(), &[]).map_err(|error| {
                 CliError::refused(format!("cannot read {}: {error}", path.display()), "")
             })?;
-            Checked::of_list(&read, &path, options)
+            let mut list = read.list;
+            let open = open_checklists(&path, format);
+            for (file, open) in open.iter().filter(|_| !options.skip_human) {
+                let items = plural(*open as u64, "item");
+                let message = format!("{}: {items} not ticked, for a person", file.display());
+                let finding = Finding::warning(Place::FILE, message);
+                list.findings
+                    .push(finding.hint("tick them, or --skip-human"));
+            }
+            Checked::of_list(&list, documents(&path, format), options)
+        }
+        TaskFile::Tracker(tracker) => {
+            let read = read_tracker(&tracker, &[], &BTreeSet::new(), &[], &[]);
+            let mut list = read.map_err(HostError::from)?.list;
+            if tracker.commands.list.is_empty() {
+                let finding = Finding::warning(
+                    Place::FILE,
+                    "neither bd nor br is installed: this is an export, which may be old",
+                );
+                list.findings
+                    .push(finding.hint("install one of them to run the tasks"));
+            }
+            Checked::of_list(&list, Vec::new(), tracker.options)
         }
         _ => {
             let text = read_text("the roadmap", &path)?;
@@ -68,6 +92,15 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
         false => checked.print(&shown, ctx),
     }
     Ok(i32::from(bad))
+}
+
+/// Why something that is there is no list.
+fn refusal(path: &Path, args: &RoadmapFileArgs) -> Option<Finding> {
+    if args.list.custom().is_some() || !path.exists() {
+        return None;
+    }
+    let error = find(path, args.list.source.as_deref()).err()?;
+    Some(Finding::error(Place::FILE, error.message).hint(error.hint))
 }
 
 /// What there is to say about a list.
@@ -115,8 +148,7 @@ impl Checked {
         }
     }
 
-    fn of_list(read: &ListFiles, path: &Path, options: ListOptions) -> Self {
-        let list = &read.list;
+    fn of_list(list: &TaskList, documents: Vec<SpecDocument>, options: ListOptions) -> Self {
         let tasks = list.tasks.iter().map(|task| {
             json!({
                 "id": task.id, "title": task.title, "status": task.progress(),
@@ -141,7 +173,7 @@ impl Checked {
             let own = task.gates.iter();
             gates.extend(own.map(|gate| (gate.clone(), format!("task {}", task.id))));
         }
-        let files = documents(path, list.format).into_iter().map(|document| {
+        let files = documents.into_iter().map(|document| {
             let tokens = estimate_tokens(&document.text);
             (document.path.display().to_string(), tokens as usize)
         });

@@ -1,10 +1,12 @@
 //! `descartes roadmap status`: every task with where it stands and what it took.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, Query};
-use descartes_core::tasks::lists::read_list;
+use descartes_core::host::HostError;
+use descartes_core::tasks::lists::{read_list, read_tracker};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::TaskId;
@@ -16,7 +18,7 @@ use descartes_text::units::{plural, show_duration};
 use descartes_views::view::show_cost;
 use serde_json::{Value, json};
 
-use super::task_list::{state_path, task_file};
+use super::task_list::{state_path, task_file, typed};
 use crate::args::tasks::RoadmapFileArgs;
 use crate::commands::loops::which;
 use crate::error::CliError;
@@ -24,7 +26,8 @@ use crate::settings::command_context::CommandContext;
 use crate::settings::prompt::read_text;
 
 pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError> {
-    let found = task_file(&ctx.absolute(&args.file), &args.list)?;
+    let found = task_file(args.file.as_deref(), &args.list, ctx)?;
+    let shown = typed(args.file.as_deref(), &args.list);
     let listed = listed(&found)?;
     let path = state_path(&found, &ctx.here);
     let alive = holder_of(&ctx.root(&ctx.here), &path)?.is_some();
@@ -46,16 +49,12 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
     let now = match (&state, alive) {
         (_, true) => "running".to_owned(),
         (Some(state), _) if state.completed => state.exit_reason.sentence(),
-        (Some(_), _) => format!(
-            "interrupted (continue with: descartes roadmap run {})",
-            shell_words::quote(&args.file.display().to_string())
-        ),
+        (Some(_), _) => format!("interrupted (continue with: descartes roadmap run {shown})"),
         (None, _) => "not run yet".to_owned(),
     };
     let iterations = state.as_ref().map_or(0, |state| state.iteration);
     ctx.printer.line(&format!(
-        "{}: {done} of {} done, {}, {now}",
-        args.file.display(),
+        "{shown}: {done} of {} done, {}, {now}",
         plural(rows.len() as u64, "task"),
         plural(u64::from(iterations), "iteration")
     ));
@@ -73,26 +72,35 @@ struct ListedTask {
 }
 
 fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
-    let TaskFile::List {
-        path,
-        format,
-        options,
-        tag,
-    } = found
-    else {
-        let text = read_text("the roadmap", found.path())?;
-        let tasks = roadmap::parse(&text).tasks.into_iter();
-        let task = |task: RoadmapTask| ListedTask {
-            id: task.id,
-            mark: task.mark,
-        };
-        return Ok(tasks.map(task).collect());
+    let (list, options) = match found {
+        TaskFile::List {
+            path,
+            format,
+            options,
+            tag,
+        } => {
+            let read = read_list(path, *format, *options, tag.as_deref(), &[]);
+            let read = read.map_err(|error| {
+                CliError::refused(format!("cannot read {}: {error}", path.display()), "")
+            })?;
+            (read.list, *options)
+        }
+        TaskFile::Tracker(tracker) => {
+            let read = read_tracker(tracker, &[], &BTreeSet::new(), &[], &[]);
+            (read.map_err(HostError::from)?.list, tracker.options)
+        }
+        _ => {
+            let text = read_text("the roadmap", found.path())?;
+            let tasks = roadmap::parse(&text).tasks.into_iter();
+            let task = |task: RoadmapTask| ListedTask {
+                id: task.id,
+                mark: task.mark,
+            };
+            return Ok(tasks.map(task).collect());
+        }
     };
-    let read = read_list(path, *format, *options, tag.as_deref(), &[]).map_err(|error| {
-        CliError::refused(format!("cannot read {}: {error}", path.display()), "")
-    })?;
-    let tasks = read.list.tasks.iter().filter(|task| !task.container);
-    let mark = |task: &ListTask| match (task.is_done(), TaskList::passed_over(task, *options)) {
+    let tasks = list.tasks.iter().filter(|task| !task.container);
+    let mark = |task: &ListTask| match (task.is_done(), TaskList::passed_over(task, options)) {
         (true, _) => CheckMark::Done,
         (_, Some(_)) => CheckMark::LeftOut,
         _ if TaskList::held_reason(task).is_some() => CheckMark::Stopped,

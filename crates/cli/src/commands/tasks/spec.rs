@@ -64,7 +64,7 @@ pub fn run(args: &SpecArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     );
     let promise = match &tasks.source {
         TaskFile::Roadmap { .. } => brief.promise.clone(),
-        TaskFile::Scud { .. } | TaskFile::List { .. } => promise(&settings),
+        TaskFile::Scud { .. } | TaskFile::List { .. } | TaskFile::Tracker(_) => promise(&settings),
     };
     let told = settings.promise_hint.get().unwrap_or(true);
     spec.text = first_prompt(&spec.text, promise.as_deref().filter(|_| told));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use descartes_plans::lists::ListFormat;
+use descartes_plans::lists::{ListFormat, open_boxes, project_context};
 use descartes_store::safe_open::read_user_text;
 
 /// A document of a list.
@@ -16,6 +16,24 @@ pub struct SpecDocument {
 
 /// More documents than this are no longer read by an agent either.
 const MOST: usize = 40;
+
+/// Of it, only what it says about the project is told.
+const OPENSPEC_CONFIG: &str = "config.yaml";
+
+/// Check lists beside a list that a person has not ticked to the end, with the number of open boxes: spec-kit
+/// has them answered before anything is built.
+pub fn open_checklists(path: &Path, format: ListFormat) -> Vec<(PathBuf, usize)> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    if format != ListFormat::SpecKit {
+        return Vec::new();
+    }
+    let files = markdown_below(&folder.join("checklists"), 1).into_iter();
+    let counted = files.filter_map(|file| {
+        let open = open_boxes(&read_user_text(&file).ok()?);
+        Some((file, open))
+    });
+    counted.filter(|(_, open)| *open > 0).collect()
+}
 
 /// The documents of a list, the most telling first. Those that cannot be read are not there.
 pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
@@ -42,6 +60,7 @@ pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
             paths.extend(markdown_below(&folder.join("specs"), 4));
             let openspec = folder.parent().and_then(Path::parent);
             paths.extend(openspec.map(|openspec| openspec.join("project.md")));
+            paths.extend(openspec.map(|openspec| openspec.join(OPENSPEC_CONFIG)));
         }
         ListFormat::Kiro => {
             add(&["design.md", "requirements.md", "bugfix.md"]);
@@ -62,6 +81,10 @@ pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
     }
     let read = |path: PathBuf| {
         let text = read_user_text(&path).ok()?;
+        let text = match path.ends_with(OPENSPEC_CONFIG) {
+            true => project_context(&text)?,
+            false => text,
+        };
         (!text.trim().is_empty()).then_some(SpecDocument { path, text })
     };
     paths.into_iter().take(MOST).filter_map(read).collect()

@@ -29,6 +29,21 @@ impl ListFiles {
     }
 }
 
+/// The folder of a list, and its files as they are now.
+pub(super) fn files_of(path: &Path, format: ListFormat) -> io::Result<(PathBuf, Vec<ListFile>)> {
+    if format.is_folder() {
+        return folder_files(path, format);
+    }
+    let text = read_user_text(path)?;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let name = path.file_name().unwrap_or_default();
+    let file = ListFile {
+        path: name.to_string_lossy().into_owned(),
+        text,
+    };
+    Ok((folder, vec![file]))
+}
+
 /// Reads a list from its files.
 pub fn read_list(
     path: &Path,
@@ -37,24 +52,13 @@ pub fn read_list(
     tag: Option<&str>,
     known: &[KnownTask],
 ) -> io::Result<ListFiles> {
-    let (folder, files) = match format.is_folder() {
-        true => folder_files(path, format)?,
-        false => {
-            let text = read_user_text(path)?;
-            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-            let name = path.file_name().unwrap_or_default();
-            let file = ListFile {
-                path: name.to_string_lossy().into_owned(),
-                text,
-            };
-            (folder, vec![file])
-        }
-    };
+    let (folder, files) = files_of(path, format)?;
     let context = ListContext {
         tag: tag.map(str::to_owned),
         config: config_of(path, format),
         ledger: ledger_of(path, format),
         known: known.to_vec(),
+        ..ListContext::default()
     };
     let list = lists::read(format, &files, &context, options);
     Ok(ListFiles {

@@ -6,6 +6,9 @@ use descartes_plans::lists::{ListFormat, Recognized, by_content, by_place};
 use descartes_store::safe_open::read_user_text;
 use thiserror::Error;
 
+/// Where beads keeps its database.
+const BEADS: &str = ".beads";
+
 /// What a path was found to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundList {
@@ -20,6 +23,17 @@ pub enum FoundList {
         /// Task Master's tag.
         tag: Option<String>,
     },
+    /// Tasks that a program keeps.
+    Tracker(FoundTracker),
+}
+
+/// Tasks that a program keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundTracker {
+    /// Where the program is run.
+    pub dir: PathBuf,
+    /// Whose they are.
+    pub format: ListFormat,
 }
 
 /// Why a path is no list that can be run.
@@ -43,7 +57,8 @@ impl FindError {
 
 /// Names that `--source` takes.
 pub fn source_names() -> Vec<&'static str> {
-    let lists = ListFormat::ALL.into_iter().map(ListFormat::as_str);
+    let lists = ListFormat::ALL.into_iter().chain(ListFormat::TRACKERS);
+    let lists = lists.map(ListFormat::as_str);
     std::iter::once("roadmap").chain(lists).collect()
 }
 
@@ -52,6 +67,9 @@ pub fn find(path: &Path, source: Option<&str>) -> Result<FoundList, FindError> {
     let wanted = source.map(named).transpose()?;
     // `.` and a slash at the end say nothing.
     let path = &path.components().collect::<PathBuf>();
+    if let Some(Wanted::List(format)) = wanted.filter(Wanted::is_tracker) {
+        return tracker_at(path, format);
+    }
     if path.is_dir() {
         return find_in_folder(path, wanted);
     }
@@ -66,6 +84,32 @@ pub fn find(path: &Path, source: Option<&str>) -> Result<FoundList, FindError> {
 enum Wanted {
     Roadmap,
     List(ListFormat),
+}
+
+impl Wanted {
+    fn is_tracker(&self) -> bool {
+        matches!(self, Self::List(format) if format.is_tracker())
+    }
+}
+
+/// The project that a path is in, or is.
+fn tracker_at(path: &Path, format: ListFormat) -> Result<FoundList, FindError> {
+    let dir = match path.file_name() {
+        Some(name) if name == BEADS && path.is_dir() => path.parent().unwrap_or(path),
+        _ if path.is_dir() => path,
+        _ => {
+            let message = format!("{} is not a folder", path.display());
+            let hint = format!(
+                "name the project, or omit it: descartes roadmap run --source {}",
+                format.as_str()
+            );
+            return Err(FindError::new(message, hint));
+        }
+    };
+    Ok(FoundList::Tracker(FoundTracker {
+        dir: dir.to_owned(),
+        format,
+    }))
 }
 
 fn named(name: &str) -> Result<Wanted, FindError> {
@@ -133,11 +177,13 @@ fn find_in_folder(folder: &Path, wanted: Option<Wanted>) -> Result<FoundList, Fi
         found.retain(|(_, known)| *known == format);
     }
     match found.as_slice() {
+        [(path, format)] if format.is_tracker() => tracker_at(path, *format),
         [(path, format)] => Ok(list(path, *format)),
         [] => Err(FindError::new(
             format!("there is no task list in {}", folder.display()),
             "name its file; known places: openspec/changes/NAME, .kiro/specs/NAME, \
-             specs/NNN-NAME, .taskmaster, backlog, .tickets, prd.json, TODO.md",
+             specs/NNN-NAME, .taskmaster, backlog, .tickets, .beads, prd.json, TODO.md; issues of a \
+             tracker: --source github --label LABEL",
         )),
         several => {
             let names = several
@@ -199,6 +245,9 @@ fn candidates(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         found.extend(own_list(&folder.join(name)));
     }
     found.extend(own_list(&folder.join(".tickets")));
+    if folder.join(BEADS).is_dir() {
+        found.extend(own_list(&folder.join(BEADS)));
+    }
     found
 }
 
@@ -225,6 +274,9 @@ fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         return vec![(tasks, format)];
     }
     let mut found = Vec::new();
+    if name == BEADS {
+        found.push((folder.to_owned(), ListFormat::Beads));
+    }
     let task_master = folder.join("tasks/tasks.json");
     if name == ".taskmaster" && task_master.is_file() {
         found.push((task_master, ListFormat::TaskMaster));

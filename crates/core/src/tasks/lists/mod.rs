@@ -3,10 +3,14 @@
 mod documents;
 mod files;
 mod find;
+mod program;
 mod source;
+mod tracker;
 
-pub use documents::{SpecDocument, documents};
+pub use documents::{SpecDocument, documents, open_checklists};
 pub(crate) use files::config_of;
 pub use files::{ListFiles, read_list};
-pub use find::{FindError, FoundList, find, source_names};
+pub use find::{FindError, FoundList, FoundTracker, find, source_names};
+pub use program::is_installed;
 pub use source::ListSource;
+pub use tracker::{TrackerAnswers, TrackerSource, read_tracker};

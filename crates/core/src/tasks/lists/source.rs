@@ -2,19 +2,21 @@
 //! change that were proven.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::graph::{Plan, TaskId, TaskStatus};
 use descartes_plans::lists::{
     KnownTask, ListFile, ListFormat, ListOptions, ListTask, TaskList, criteria, story_section,
 };
 use descartes_plans::spec::{Delivered, SpecFile, TaskText};
 use descartes_store::task_file::{TaskFileError, replace_if_unchanged};
-use descartes_text::finding::has_errors;
+use descartes_text::finding::{Finding, has_errors};
+use descartes_text::units::plural;
 
-use super::documents::{SpecDocument, documents};
-use super::files::{ListFiles, read_list};
+use super::documents::{SpecDocument, documents, open_checklists};
+use super::files::{ListFiles, files_of, read_list};
 use crate::tasks::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 
 /// Somebody who writes a file at the same moment is waited for so often.
@@ -22,6 +24,11 @@ const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Task Master itself takes over a lock that is older than this.
 const STALE_LOCK: Duration = Duration::from_secs(10);
+
+/// Its plans lie in a folder of this name.
+const SUPERPOWERS: &str = "superpowers";
+/// A plan that nobody has touched for so long may have been done.
+const OLD_PLAN: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
 /// A task list of another tool.
 #[derive(Debug)]
@@ -49,19 +56,18 @@ impl ListSource {
         }
     }
 
-    fn hint(&self) -> String {
-        format!("see: descartes roadmap check {}", self.path.display())
-    }
-
     fn read(&self) -> Result<ListFiles, SourceError> {
         let tag = self.tag.as_deref();
-        read_list(&self.path, self.format, self.options, tag, &self.known).map_err(|error| {
-            SourceError::Unreadable {
-                path: self.path.clone(),
-                message: error.to_string(),
-                hint: self.hint(),
-            }
-        })
+        read_list(&self.path, self.format, self.options, tag, &self.known)
+            .map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> SourceError {
+        SourceError::Unreadable {
+            path: self.path.clone(),
+            message: error.to_string(),
+            hint: format!("see: descartes roadmap check {}", self.path.display()),
+        }
     }
 
     /// Marks a task in the files that say so; every other byte stays.
@@ -107,21 +113,10 @@ impl TaskSource for ListSource {
     fn load(&mut self) -> Result<Loaded, SourceError> {
         let read = self.read()?;
         let list = &read.list;
-        let findings = list.check(self.options);
-        if has_errors(&findings) {
-            return Err(SourceError::findings(&self.path, &findings));
-        }
-        let plan = list.graph(self.options).plan().map_err(|problems| {
-            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            SourceError::Content {
-                path: self.path.clone(),
-                message: lines.join("\n  "),
-                hint: self.hint(),
-            }
-        })?;
+        let (plan, findings) = plan_of(list, self.options, &self.path)?;
         let documents = documents(&self.path, self.format);
         let briefs = list.tasks.iter().map(|task| {
-            let brief = self.brief(list, task, &documents);
+            let brief = brief(list, task, &documents, rule(&self.path));
             (TaskId::from(task.id.as_str()), brief)
         });
         let briefs: HashMap<TaskId, TaskBrief> = briefs.collect();
@@ -144,7 +139,9 @@ impl TaskSource for ListSource {
     }
 
     fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
-        match Some(self.read()?.files) == self.seen {
+        let (_, files) =
+            files_of(&self.path, self.format).map_err(|error| self.unreadable(&error))?;
+        match Some(files) == self.seen {
             true => Ok(None),
             false => self.load().map(Some),
         }
@@ -175,6 +172,40 @@ impl TaskSource for ListSource {
         self.seen = None;
     }
 
+    fn refuse_start(&self) -> Result<(), SourceError> {
+        let open = match self.options.skip_human {
+            true => Vec::new(),
+            false => open_checklists(&self.path, self.format),
+        };
+        match open.into_iter().next() {
+            None => Ok(()),
+            Some((path, open)) => Err(SourceError::Content {
+                path,
+                message: format!("{} not ticked", plural(open as u64, "item")),
+                hint: "spec-kit has these answered by a person before anything is built: tick them, or pass over \
+                       them with --skip-human"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let is_superpowers = self
+            .path
+            .components()
+            .any(|part| part.as_os_str() == SUPERPOWERS);
+        let is_old = modified(&self.path).is_some_and(|age| age > OLD_PLAN);
+        let files = self.seen.iter().flatten();
+        let is_untouched = files.into_iter().all(|file| !file.text.contains("- [x]"));
+        let says = self.format == ListFormat::Plan && is_superpowers && is_old && is_untouched;
+        let notice = format!(
+            "no box of {} is ticked, and it has not been changed for weeks: superpowers does not tick boxes of \
+             work that it has done; if this plan has been done, cancel the run and tick them",
+            self.path.display()
+        );
+        says.then_some(notice).into_iter().collect()
+    }
+
     fn keeps(&self) -> Keeps {
         Keeps::Done
     }
@@ -188,44 +219,70 @@ impl TaskSource for ListSource {
     }
 }
 
-impl ListSource {
-    fn brief(&self, list: &TaskList, task: &ListTask, documents: &[SpecDocument]) -> TaskBrief {
-        let mut gates = task.gates.clone();
-        for gate in &list.gates {
-            if !gates.contains(&gate.command) {
-                gates.push(gate.command.clone());
-            }
-        }
-        let mut text = TaskText {
-            id: task.id.clone(),
-            title: task.title.clone(),
-            description: task.body.clone(),
-            notes: excerpts(task, documents),
-            ..TaskText::default()
-        };
-        text.notes.push(("The task list".to_owned(), self.rule()));
-        text.part_of = task
-            .parent
-            .as_deref()
-            .and_then(|parent| list.task(parent))
-            .map(delivered);
-        let depends = task.depends.iter().filter_map(|on| list.task(on));
-        text.dependencies = depends.map(delivered).collect();
-        TaskBrief {
-            text,
-            gates,
-            ..TaskBrief::default()
-        }
+/// The plan of a list, and what is odd in it.
+pub(super) fn plan_of(
+    list: &TaskList,
+    options: ListOptions,
+    path: &Path,
+) -> Result<(Plan, Vec<Finding>), SourceError> {
+    let findings = list.check(options);
+    if has_errors(&findings) {
+        return Err(SourceError::findings(path, &findings));
     }
+    let plan = list.graph(options).plan().map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        SourceError::Content {
+            path: path.to_owned(),
+            message: lines.join("\n  "),
+            hint: format!("see: descartes roadmap check {}", path.display()),
+        }
+    })?;
+    Ok((plan, findings))
+}
 
-    /// Other tools' instructions order agents to tick boxes.
-    fn rule(&self) -> String {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        format!(
-            "The task comes from {name}. Do only this task. Do not edit that list: the task is \
-             marked done in it when your work has been verified."
-        )
+/// A task in words, with the rule that its agent is told about the list.
+pub(super) fn brief(
+    list: &TaskList,
+    task: &ListTask,
+    documents: &[SpecDocument],
+    rule: String,
+) -> TaskBrief {
+    let mut gates = task.gates.clone();
+    for gate in &list.gates {
+        if !gates.contains(&gate.command) {
+            gates.push(gate.command.clone());
+        }
     }
+    let mut text = TaskText {
+        id: task.id.clone(),
+        title: task.title.clone(),
+        description: task.body.clone(),
+        notes: excerpts(task, documents),
+        ..TaskText::default()
+    };
+    text.notes.push(("The task list".to_owned(), rule));
+    text.part_of = task
+        .parent
+        .as_deref()
+        .and_then(|parent| list.task(parent))
+        .map(delivered);
+    let depends = task.depends.iter().filter_map(|on| list.task(on));
+    text.dependencies = depends.map(delivered).collect();
+    TaskBrief {
+        text,
+        gates,
+        trailer: task.closes.clone(),
+        ..TaskBrief::default()
+    }
+}
+
+/// Other tools' instructions order agents to tick boxes.
+fn rule(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    format!(
+        "The task comes from {name}. Do only this task. Do not edit that list: the task is \
+         marked done in it when your work has been verified."
+    )
 }
 
 fn delivered(task: &ListTask) -> Delivered {
@@ -316,9 +373,14 @@ impl ToolLock {
 }
 
 fn is_stale(folder: &Path) -> bool {
-    let changed = std::fs::metadata(folder).and_then(|meta| meta.modified());
+    modified(folder).is_some_and(|age| age > STALE_LOCK)
+}
+
+/// How long ago something was changed.
+fn modified(path: &Path) -> Option<Duration> {
+    let changed = std::fs::metadata(path).and_then(|meta| meta.modified());
     let age = changed.map(|time| SystemTime::now().duration_since(time).unwrap_or_default());
-    age.is_ok_and(|age| age > STALE_LOCK)
+    age.ok()
 }
 
 impl Drop for ToolLock {
