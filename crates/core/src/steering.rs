@@ -1,10 +1,11 @@
 //! Who may steer a loop, as found on this machine. What follows from it is the kernel's:
 //! [`descartes_kernel::steering`].
 
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 
-use descartes_kernel::steering::{Enclosure, Lineage, Link, Role, Sender, Standing};
-use descartes_proc::{Ancestor, Peer, is_trusted_child, own_lineage};
+use descartes_kernel::steering::{Enclosure, Lineage, Link, NetworkPeer, Role, Sender, Standing};
+use descartes_proc::{Ancestor, LineOfProcess, Peer, TcpPeer, is_trusted_child, own_lineage};
 use nix::unistd::{Uid, User};
 
 /// Where this process stands: outside of all loops, or within the tree of one (its agent, a gate,
@@ -24,6 +25,32 @@ pub fn own_standing() -> Standing {
 /// loop's iteration, and who started them may steer them.
 pub fn own_enclosure() -> Option<Enclosure> {
     own_standing().enclosure().cloned()
+}
+
+/// A process that ends while it is looked at is looked for again, so often.
+const LOOKS: usize = 3;
+
+/// Where the process stands that is at the other end of a TCP connection: `here` is our end, `there`
+/// the other. Other machines and other users stand outside of the loops of this one.
+pub fn network_standing(here: SocketAddr, there: SocketAddr) -> Standing {
+    let lines = |lines: Vec<LineOfProcess>| {
+        let trace = |line| lineage(line, |_| Role::Other);
+        lines.into_iter().map(trace).collect()
+    };
+    let mut standing = Standing::Outside;
+    for _ in 0..LOOKS {
+        let peer = match TcpPeer::of(here, there) {
+            TcpPeer::Elsewhere => NetworkPeer::Elsewhere,
+            TcpPeer::Gone => NetworkPeer::Gone,
+            TcpPeer::Held(held) => NetworkPeer::Held(lines(held)),
+            TcpPeer::Hidden(hidden) => NetworkPeer::Hidden(lines(hidden)),
+        };
+        standing = peer.standing();
+        if !matches!(standing, Standing::Unknown(_)) {
+            break;
+        }
+    }
+    standing
 }
 
 /// Somebody who has connected to a control socket.

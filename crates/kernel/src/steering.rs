@@ -118,6 +118,43 @@ impl Lineage {
     }
 }
 
+/// Who is at the other end of a connection of the network, as far as this machine can tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetworkPeer {
+    /// Another machine, or another user of this one.
+    Elsewhere,
+    /// A process of this machine that has let go of its end: nobody can be asked any more.
+    Gone,
+    /// The processes that hold it.
+    Held(Vec<Lineage>),
+    /// Nobody who can be looked into holds it; these cannot be looked into.
+    Hidden(Vec<Lineage>),
+}
+
+impl NetworkPeer {
+    /// Where it stands: within a loop, as soon as one process that holds it, or may hold it, does.
+    pub fn standing(&self) -> Standing {
+        let unknown = |why: &str| Standing::Unknown(why.to_owned());
+        let lines = match self {
+            Self::Elsewhere => return Standing::Outside,
+            Self::Gone => return unknown("its process has not waited for the answer"),
+            Self::Hidden(lines) if lines.is_empty() => {
+                return unknown("no process can be seen that holds the connection");
+            }
+            Self::Held(lines) | Self::Hidden(lines) => lines,
+        };
+        let mut worst = Standing::Outside;
+        for line in lines {
+            match (line.standing(), self) {
+                (within @ Standing::Within(_), _) => return within,
+                (lost @ Standing::Unknown(_), Self::Held(_)) => worst = lost,
+                _ => {}
+            }
+        }
+        worst
+    }
+}
+
 impl Standing {
     /// The tree that the process is in, if it is in one.
     pub fn enclosure(&self) -> Option<&Enclosure> {
@@ -361,6 +398,54 @@ mod tests {
         }
         let lost = Lineage::Lost("it is gone".to_owned()).standing();
         assert_eq!(lost, Standing::Unknown("it is gone".to_owned()));
+    }
+
+    #[test]
+    fn a_connection_stands_where_the_worst_of_its_holders_does() {
+        let person = || Lineage::Traced(vec![other(9), other(1)]);
+        let agent = || Lineage::Traced(vec![other(8), guard(7, "A")]);
+        let lost = || Lineage::Lost("it is gone".to_owned());
+        let unknown = |why: &str| Standing::Unknown(why.to_owned());
+        for (what, peer, expected) in [
+            ("another machine", NetworkPeer::Elsewhere, Standing::Outside),
+            (
+                "a process that did not wait",
+                NetworkPeer::Gone,
+                unknown("its process has not waited for the answer"),
+            ),
+            (
+                "a person's curl",
+                NetworkPeer::Held(vec![person()]),
+                Standing::Outside,
+            ),
+            (
+                "an agent that shares its socket with others",
+                NetworkPeer::Held(vec![person(), lost(), agent()]),
+                Standing::Within(of("A", 7)),
+            ),
+            (
+                "a process that ended while it was looked at",
+                NetworkPeer::Held(vec![lost(), person()]),
+                unknown("it is gone"),
+            ),
+            (
+                "an SSH tunnel, which cannot be looked into",
+                NetworkPeer::Hidden(vec![person(), lost()]),
+                Standing::Outside,
+            ),
+            (
+                "an agent's process that cannot be looked into",
+                NetworkPeer::Hidden(vec![person(), agent()]),
+                Standing::Within(of("A", 7)),
+            ),
+            (
+                "a socket on its way between two processes",
+                NetworkPeer::Hidden(Vec::new()),
+                unknown("no process can be seen that holds the connection"),
+            ),
+        ] {
+            assert_eq!(peer.standing(), expected, "{what}");
+        }
     }
 
     #[test]

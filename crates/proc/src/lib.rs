@@ -37,6 +37,7 @@ mod signals;
 mod supervisor;
 mod suspend;
 mod sys;
+mod tcp_peer;
 mod tree;
 mod waiting;
 mod wire;
@@ -59,6 +60,7 @@ pub use sys::{
     close_all_on_exec, ignore_ending_signals, inherited_socket, landlock_abi, obey_ending_signals,
     receive_with_fds, send_with_fds,
 };
+pub use tcp_peer::{LineOfProcess, TcpPeer};
 pub use waiting::{Waiting, wait_for_exit};
 
 /// The variable that marks every process of a loop, in the environment of its agents.

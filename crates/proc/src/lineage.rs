@@ -92,7 +92,7 @@ pub fn own_lineage() -> Result<Vec<Ancestor>, String> {
     lineage(own.unwrap_or_else(std::process::id))
 }
 
-fn lineage(pid: u32) -> Result<Vec<Ancestor>, String> {
+pub(crate) fn lineage(pid: u32) -> Result<Vec<Ancestor>, String> {
     let mut trouble = String::new();
     for _ in 0..TRIES {
         match walk(pid.cast_signed()) {

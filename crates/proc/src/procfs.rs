@@ -215,6 +215,22 @@ pub(crate) fn command_line(pid: i32) -> Vec<String> {
         .collect()
 }
 
+/// Whether a descriptor of the process is this file; `None` where its descriptors cannot be read.
+pub(crate) fn holds(pid: i32, link: &str) -> Option<bool> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let is_it = |entry: std::fs::DirEntry| {
+        std::fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == link)
+    };
+    Some(entries.flatten().any(is_it))
+}
+
+/// The user who started the process.
+pub(crate) fn real_uid(pid: i32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// Clock ticks as time.
 pub(crate) fn ticks(count: u64) -> Duration {
     let rate = sysconf(SysconfVar::CLK_TCK).ok().flatten();

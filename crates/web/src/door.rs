@@ -17,8 +17,8 @@ use tracing::debug;
 
 use crate::access::{Access, RefusedRequest, RequestFacts, Transport};
 use crate::pages;
-use crate::reply::RequestFailure;
-use crate::state::WebState;
+use crate::reply::{RequestFailure, blocking};
+use crate::state::{ConnectionEnds, WebState};
 
 /// A browser stays signed in so long.
 const COOKIE_SECONDS: u32 = 30 * 24 * 3600;
@@ -33,11 +33,36 @@ pub async fn admit(State(app): State<Arc<WebState>>, request: Request, next: Nex
     let judged = app.gate.check(&facts(&app, &head), &app.tokens.current());
     match judged {
         Ok(access) => {
+            if let Err(failure) = check_requester(&app, &head).await {
+                return failure.into_response();
+            }
             head.extensions.insert(access);
             next.run(Request::from_parts(head, body)).await
         }
         Err(denial) => denied(&app, denial, &head).await,
     }
+}
+
+/// A token says what may be done, not by whom: an agent that reads its user's files has it, too. So
+/// whoever changes something is looked for, which takes some milliseconds and is done for nobody else.
+async fn check_requester(app: &Arc<WebState>, head: &Parts) -> Result<(), RequestFailure> {
+    let ends = head.extensions.get::<ConnectionEnds>().copied();
+    let Some(ends) = ends.filter(|_| changes(head)) else {
+        return Ok(());
+    };
+    let may_ask = Arc::clone(&app.may_ask);
+    let checked = blocking(move || {
+        may_ask(ends)
+            .map_err(|(message, hint)| RequestFailure::new(StatusCode::FORBIDDEN, message, hint))
+    });
+    checked.await.inspect_err(|failure| {
+        debug!(path = head.uri.path(), why = failure.message, "refused");
+        app.count_refusal("from_within_a_loop");
+    })
+}
+
+fn changes(head: &Parts) -> bool {
+    !matches!(head.method, Method::GET | Method::HEAD)
 }
 
 /// Judges what needs no token: the sign-in page, style and script.
@@ -75,7 +100,7 @@ fn facts<'a>(app: &WebState, head: &'a Parts) -> RequestFacts<'a> {
         origin: text(ORIGIN).or_else(|| headers.get(ORIGIN).map(|_| "unreadable")),
         bearer,
         cookie: cookie(headers, &app.cookie),
-        changes: !matches!(head.method, Method::GET | Method::HEAD),
+        changes: changes(head),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The loops of descartes in a browser: pages made here, an API with the shapes of `--json`, events as
 //! server-sent events, and metrics. A view like any other: it reads what `client` gives, and steers
-//! by its control socket. The async runtime lives in here and nowhere else.
+//! by its control socket. Its async runtime lives in here.
 
 mod access;
 mod api;
@@ -15,6 +15,7 @@ mod server;
 mod sse;
 mod stall;
 mod start;
+mod start_masks;
 mod start_rules;
 mod state;
 mod steer;
@@ -22,4 +23,4 @@ mod tls;
 
 pub use error::WebError;
 pub use server::{Server, bind};
-pub use state::{ServeOptions, SteeringCheck, TlsFiles};
+pub use state::{ConnectionEnds, RequesterCheck, ServeOptions, SteeringCheck, TlsFiles};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,7 +20,7 @@ use tracing::{debug, warn};
 
 use crate::access::{Access, Gatekeeper, OneTimeLink, TokenFile, Transport};
 use crate::stall::StallGuard;
-use crate::state::WebState;
+use crate::state::{ConnectionEnds, WebState};
 use crate::{ServeOptions, WebError, routes, tls};
 
 /// Connections at the same time.
@@ -187,26 +189,36 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, router: Ro
 async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, router: Router) {
     // Lines of output are small, and waited for.
     let _ = stream.set_nodelay(true);
+    let (Ok(here), Ok(there)) = (stream.local_addr(), stream.peer_addr()) else {
+        return debug!("a connection was closed before it was served");
+    };
+    let ends = ConnectionEnds { here, there };
     match acceptor {
-        None => serve(stream, router).await,
+        None => serve(stream, router, ends).await,
         Some(acceptor) => match tokio::time::timeout(HEAD, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => serve(stream, router).await,
+            Ok(Ok(stream)) => serve(stream, router, ends).await,
             Ok(Err(error)) => debug!(%error, "no TLS handshake"),
             Err(_) => debug!("a TLS handshake took too long"),
         },
     }
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, router: Router) {
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    router: Router,
+    ends: ConnectionEnds,
+) {
+    let router = TowerToHyperService::new(router);
+    let with_ends = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ends);
+        router.call(request)
+    });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
         .max_headers(HEADERS)
-        .serve_connection(
-            TokioIo::new(StallGuard::new(stream)),
-            TowerToHyperService::new(router),
-        )
+        .serve_connection(TokioIo::new(StallGuard::new(stream)), with_ends)
         .await;
     if let Err(error) = served {
         debug!(%error, "a connection broke off");

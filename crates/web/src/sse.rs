@@ -12,9 +12,11 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::reply::{RequestFailure, typed};
+use crate::reply::{RequestFailure, json_reply, typed};
 use crate::state::WebState;
 
 /// Pieces that wait for a slow client; more are put together before they are made.
@@ -107,7 +109,29 @@ pub fn event(name: &str, id: &str, data: &str) -> String {
     format!("event: {name}\nid: {id}\ndata: {data}\n\n")
 }
 
-/// The id of the last event that the client had, from the header or from `?after=`.
+/// How a page is kept current.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct LiveQuery {
+    /// The id of the last event that is in the page.
+    pub at: Option<String>,
+    /// What is new by now, and no stream: for windows beyond the connections of a browser.
+    #[serde(default)]
+    pub once: bool,
+}
+
+impl LiveQuery {
+    /// Where the client stands; a browser that connects again names its last event itself.
+    pub fn place<'a>(&'a self, headers: &'a HeaderMap) -> Option<&'a str> {
+        last_event_id(headers).or(self.at.as_deref())
+    }
+}
+
+/// What is new, for a client that asks once.
+pub fn once(id: &str, news: Option<Value>) -> Response {
+    json_reply(&json!({ "id": id, "news": news }))
+}
+
+/// The id of the last event that the client had.
 pub fn last_event_id(headers: &HeaderMap) -> Option<&str> {
     headers.get("last-event-id")?.to_str().ok()
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use descartes_client::{Loops, Query};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::program;
 use crate::reply::{RequestFailure, blocking, json_reply};
+use crate::start_masks::{ChangedSecret, restored};
 use crate::start_rules::StartRules;
 use crate::state::WebState;
 
@@ -31,6 +33,8 @@ pub fn rules(app: &WebState) -> Result<StartRules, RequestFailure> {
 #[serde(deny_unknown_fields, default)]
 pub struct StartForm {
     project: String,
+    /// The loop whose settings filled in the form, with their secrets masked.
+    like: String,
     prompt: String,
     name: String,
     agent: String,
@@ -45,6 +49,26 @@ pub struct StartForm {
 }
 
 impl StartForm {
+    /// The same with the secrets that were masked in it.
+    fn restored(mut self, loops: &Loops) -> Result<Self, RequestFailure> {
+        if self.like.is_empty() {
+            return Ok(self);
+        }
+        let found = loops.find(&Query::Named(self.like.clone()))?;
+        let config = found.state()?.config;
+        let whole = |typed: &str, known: &str| {
+            restored(typed, known).map_err(|ChangedSecret(line)| {
+                let message = format!("a line with a masked secret was changed: {line}");
+                let hint = "leave the line as it is, or type it with the secret itself";
+                RequestFailure::new(StatusCode::UNPROCESSABLE_ENTITY, message, hint)
+            })
+        };
+        self.prompt = whole(&self.prompt, &config.prompt)?;
+        self.gates = whole(&self.gates, &config.verify.join("\n"))?;
+        self.agent = whole(&self.agent, &config.command_line())?;
+        Ok(self)
+    }
+
     /// The command line that a person would have typed. Values stand behind `=`: none is taken for a flag.
     fn words(&self) -> Vec<String> {
         let pairs = [
@@ -94,8 +118,12 @@ pub async fn start(
                 hint,
             ));
         }
-        let (loops, project) = (app.loops.clone(), form.project.clone());
-        let folder = blocking(move || rules.check(&loops, &project)).await?;
+        let loops = app.loops.clone();
+        let checked = blocking(move || {
+            let folder = rules.check(&loops, &form.project)?;
+            Ok((form.restored(&loops)?, folder))
+        });
+        let (form, folder) = checked.await?;
         started(&app, &form, &folder).await
     };
     done.await.unwrap_or_else(IntoResponse::into_response)

@@ -15,6 +15,16 @@ use crate::start_rules::StartRules;
 /// Whether this process may steer a loop; else why not, and what to type instead.
 pub type SteeringCheck = Arc<dyn Fn(&LoopHandle) -> Result<(), (String, String)> + Send + Sync>;
 
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionEnds {
+    pub here: SocketAddr,
+    pub there: SocketAddr,
+}
+
+/// Whether whoever is at the other end may change anything at all; else why not, and what to do instead.
+pub type RequesterCheck = Arc<dyn Fn(ConnectionEnds) -> Result<(), (String, String)> + Send + Sync>;
+
 /// Certificate and key, as PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
@@ -39,6 +49,7 @@ pub struct ServeOptions {
     /// The command line, for what only it can do: resume, diff, report.
     pub program: PathBuf,
     pub may_steer: SteeringCheck,
+    pub may_ask: RequesterCheck,
 }
 
 /// Requests that start a program of ours at the same time.
@@ -61,6 +72,7 @@ pub struct WebState {
     pub cookie: String,
     pub program: PathBuf,
     pub may_steer: SteeringCheck,
+    pub may_ask: RequesterCheck,
     /// Where loops may be started, if at all.
     pub start: Option<StartRules>,
     pub programs: Semaphore,
@@ -88,6 +100,7 @@ impl WebState {
             cookie: format!("descartes-{port}"),
             program: options.program.clone(),
             may_steer: Arc::clone(&options.may_steer),
+            may_ask: Arc::clone(&options.may_ask),
             start: options
                 .start_below
                 .clone()

@@ -91,7 +91,16 @@ pub const SECTIONS: [Section; 13] = [
     Section {
         title: "Views",
         how: "How soon they show what happens, with long histories and many loops, and what they cost.",
-        files: &["views", "window-clicks", "window-speed", "window-load"],
+        files: &[
+            "views",
+            "window-clicks",
+            "window-speed",
+            "window-load",
+            "web-list",
+            "web-long",
+            "web-screen",
+            "web-streams",
+        ],
     },
     Section {
         title: "Overhead",

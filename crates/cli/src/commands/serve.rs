@@ -35,6 +35,9 @@ pub fn run(args: &ServeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
             within::refuse_steering(found)
                 .map_err(|error| (error.to_string(), error.hints().join("; ")))
         }),
+        may_ask: Arc::new(|ends| {
+            within::refuse_requests(ends.here, ends.there).map_err(|why| (why.message, why.hint))
+        }),
     };
     let server = bind(&options)?;
     let line = format!(
@@ -78,6 +81,6 @@ fn reach(args: &ServeArgs) -> &'static str {
 
 impl From<WebError> for CliError {
     fn from(error: WebError) -> Self {
-        Self::of_web(error.to_string(), error.hint(), error.exit_code())
+        Self::of_server(error.to_string(), error.hint(), error.exit_code())
     }
 }

@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use descartes_testkit::World;
+use descartes_testkit::{World, eventually};
 
-use crate::common::{PATIENT, serve, start, tokens};
-use crate::http::Ask;
+use crate::common::{PATIENT, SOON, serve, start, tokens};
+use descartes_testkit::http::Ask;
 
 /// Every address that changes something, with a body that fits.
 fn changing(id: &str) -> Vec<(String, &'static str)> {
@@ -118,6 +118,63 @@ fn the_printed_address_works_once_and_leads_to_a_clean_one() {
     let wrong = Ask::post("/sign-in", "token=no").with("Origin", &served.origin());
     served.ask(&wrong).assert_status(401);
     served.ask(&Ask::post("/sign-in", &form)).assert_status(403);
+}
+
+/// What an agent runs: reads the token as its user could, and asks. `$1` token file, `$2` port, `$3` method,
+/// `$4` address, `$5` body, `$6` where the answer goes; without that it is not waited for.
+const ASKS: &str = r#"
+token=$(tr -d ' \n' < "$1" | sed 's/.*"full":"\([^"]*\)".*/\1/')
+exec 3<>"/dev/tcp/127.0.0.1/$2"
+printf '%s %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nAuthorization: Bearer %s\r\n' "$3" "$4" "$2" "$token" >&3
+printf 'Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %s\r\n' "${#5}" >&3
+printf 'Connection: close\r\n\r\n%s' "$5" >&3
+[ -z "$6" ] || cat <&3 > "$6"
+"#;
+
+#[test]
+fn an_agent_that_reads_the_token_changes_nothing_and_its_user_does() {
+    let world = World::new();
+    let served = serve(&world, &["--allow-start"]);
+    world.write("asks.sh", ASKS);
+    let (_, port) = served.address.split_once(':').unwrap();
+    let file = world.state().join("web-tokens.json");
+    let ask = format!("bash asks.sh {} {port}", file.display());
+    let own = "/api/v1/loops/$DESCARTES_LOOP_ID";
+    let script = format!(
+        "sh {ask} POST {own}/say text=plain plain\n\
+         sh at={own}; setsid -w env -i $(command -v bash) -c \"{ask} POST $at/say text=daemon daemon\"\n\
+         sh {ask} POST {own}/say text=gone\n\
+         sh {ask} POST /api/v1/start prompt=x start\n\
+         sh {ask} GET {own} '' look\n\
+         print asked\nwait-file go"
+    );
+    let id = start(&world, &script, &["-m", "1"]);
+    eventually("asked", SOON, || {
+        served.get(&format!("/loops/{id}")).body.contains("asked")
+    });
+    for answer in ["plain", "daemon", "start"] {
+        let told = world.read(answer);
+        assert!(told.starts_with("HTTP/1.1 403"), "{answer}: {told}");
+        let why = format!("refused: this command comes from inside loop {id}");
+        assert!(told.contains(&why), "{answer}: {told}");
+        assert!(told.contains("a person has to type it"), "{told}");
+    }
+    assert!(world.read("look").starts_with("HTTP/1.1 200"));
+    // Who did not wait is refused, or was forgotten before.
+    let counted = served.get("/metrics").body;
+    let refused = |count: u32| {
+        let line = "descartes_requests_refused_total{why=\"from_within_a_loop\"}";
+        counted.contains(&format!("{line} {count}\n"))
+    };
+    assert!(refused(3) || refused(4), "{counted}");
+    let say = format!("/api/v1/loops/{id}/say");
+    served.post(&say, "text=by+hand").assert_status(200);
+    let notes = crate::common::status(&world, &id)["notes"].to_string();
+    assert!(notes.contains("by hand"), "{notes}");
+    for agent in ["plain", "daemon", "gone"] {
+        assert!(!notes.contains(agent), "{notes}");
+    }
+    world.write("go", "");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use descartes_testkit::{World, eventually};
 use serde_json::Value;
 
-use crate::http::{self, Ask, Reply, Stream};
+use descartes_testkit::http::{self, Ask, Reply, Stream};
 
 pub const SOON: Duration = Duration::from_secs(100);
 

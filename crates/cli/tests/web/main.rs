@@ -1,9 +1,7 @@
 //! `descartes serve`, asked over real HTTP and by a real browser, with real loops.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
     reason = "a test fails by panicking, and says what it did not run"
 )]
 
@@ -11,10 +9,10 @@ mod access;
 mod api;
 mod browser;
 mod common;
-mod driver;
-mod http;
+mod everybody;
 mod pages;
 mod start;
 mod starting;
 mod steering;
 mod streams;
+mod tasks;

@@ -48,6 +48,9 @@ const NASTY: [&str; 40] = [
     "<marquee onstart=nasty(40)>",
 ];
 
+/// What git takes as the name of a branch.
+const BRANCH: &str = "a\"'><script>nasty()</script><img/src=x/onerror=nasty()>";
+
 /// Elements and attributes that our pages never have.
 #[track_caller]
 fn harmless(path: &str, page: &str) {
@@ -129,10 +132,17 @@ fn the_nastiest_texts_never_become_markup() {
             "--verify",
             gate,
             "--no-promise",
+            "--branch",
+            "--branch-template",
+            BRANCH,
         ],
     );
     until_status(&world, &id, "ended");
-    let served = serve(&world, &[]);
+    assert_eq!(world.git(["branch", "--show-current"]), BRANCH);
+    let served = serve(&world, &["--allow-start"]);
+    let form = served.get(&format!("/start?like={id}")).assert_status(200);
+    assert!(form.body.contains("&lt;/textarea&gt;"), "{}", form.body);
+    harmless("/start", &form.body);
     let note = NASTY[3]
         .replace('&', "%26")
         .replace('%', "%25")

@@ -3,7 +3,7 @@
 use descartes_testkit::World;
 
 use crate::common::{serve, start, status, until_status};
-use crate::http::Ask;
+use descartes_testkit::http::Ask;
 
 fn form(world: &World, folder: &str, more: &str) -> String {
     let agent = world.agent("write proof x\npromise");
@@ -79,4 +79,37 @@ fn loops_are_started_only_where_that_is_allowed() {
     post(&wider, &form(&world, other, "")).assert_status(200);
     let both = world.run(world.descartes(["serve", "--allow-start", "--read-only"]));
     both.assert_code(64);
+}
+
+#[test]
+fn secrets_of_a_loop_that_is_started_again_are_masked_and_kept() {
+    let world = World::new();
+    let key = format!("sk-ant-{}", "a1B2".repeat(10));
+    let (prompt, gate) = (format!("use {key}\nbe brief"), format!("true {key}"));
+    let flags = ["--prompt", &prompt, "--verify", &gate];
+    let first = start(&world, "promise", &flags);
+    until_status(&world, &first, "ended");
+    let served = serve(&world, &["--allow-start"]);
+    let page = served.get(&format!("/start?like={first}"));
+    let page = page.assert_status(200).body;
+    assert!(!page.contains(&key), "{page}");
+    assert!(
+        page.contains("use sk-ant-***\nbe brief</textarea>"),
+        "{page}"
+    );
+    let agent = world.agent("promise").replace('/', "%2F").replace(' ', "+");
+    let folder = world.project().display().to_string();
+    let post = |prompt: &str, gates: &str| {
+        let form =
+            format!("project={folder}&like={first}&agent={agent}&prompt={prompt}&gates={gates}");
+        served.post("/api/v1/start", &form)
+    };
+    let again = post("use+sk-ant-***%0D%0Abe+loud", "true+sk-ant-***").assert_status(200);
+    let id = again.json()["loop_id"].as_str().unwrap().to_owned();
+    let config = status(&world, &id)["config"].clone();
+    assert_eq!(config["prompt"], format!("use {key}\nbe loud"));
+    assert_eq!(config["verify"][0], gate);
+    let changed = post("never+use+sk-ant-***", "true").assert_status(422);
+    assert!(changed.body.contains("masked secret"), "{}", changed.body);
+    until_status(&world, &id, "ended");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use descartes_testkit::World;
 
 use crate::common::serve;
-use crate::http::Ask;
+use descartes_testkit::http::Ask;
 
 #[test]
 fn a_port_in_use_is_named_with_another() {

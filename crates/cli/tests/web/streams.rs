@@ -3,7 +3,7 @@
 use descartes_testkit::World;
 
 use crate::common::{Served, serve, start, until_status};
-use crate::http::{self, Ask, Event, Stream};
+use descartes_testkit::http::{self, Ask, Event, Stream};
 
 fn records(served: &Served, id: &str, query: &str) -> Vec<u64> {
     let mut stream = served.open(&format!("/api/v1/loops/{id}/events?follow=false{query}"));

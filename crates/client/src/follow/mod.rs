@@ -82,11 +82,23 @@ impl LoopHandle {
         let (watch, life) = (FollowWatch::new(&self.dir), self.life()?);
         let (state, offset) = state::read(&journal)?;
         let reader = JournalReader::open_at(&journal, offset)?;
-        let mut follower = Follower::new(self, reader, output, (watch, life));
-        if let Phase::Running(run) = &state.phase {
-            follower.begin_run(run.run, run.iteration);
-        }
-        Ok((state, follower))
+        let follower = Follower::new(self, reader, output, (watch, life));
+        Ok(follower.taking_up(state))
+    }
+
+    /// The same, with the last records that led to the state, `count` or more where there are so many.
+    pub fn follow_with_records(
+        &self,
+        output: Output,
+        count: usize,
+    ) -> Result<(Vec<Record>, LoopState, Follower), ClientError> {
+        let journal = self.journal("there is nothing to follow")?;
+        let (watch, life) = (FollowWatch::new(&self.dir), self.life()?);
+        let (state, offset, records) = state::read_with_records(&journal, count)?;
+        let reader = JournalReader::open_at(&journal, offset)?;
+        let follower = Follower::new(self, reader, output, (watch, life));
+        let (state, follower) = follower.taking_up(state);
+        Ok((records, state, follower))
     }
 
     /// A follower of everything from the loop's first record on.
@@ -121,6 +133,14 @@ impl Follower {
             watch,
             more: true,
         }
+    }
+
+    /// Takes up the run that is under way in a state.
+    fn taking_up(mut self, state: LoopState) -> (LoopState, Self) {
+        if let Phase::Running(run) = &state.phase {
+            self.begin_run(run.run, run.iteration);
+        }
+        (state, self)
     }
 
     /// Whether a process has the loop, as far as it was told.

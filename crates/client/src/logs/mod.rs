@@ -57,13 +57,23 @@ impl LoopHandle {
 
     /// The output of a known run of the loop's n-th agent.
     pub fn log_of_run(&self, run: u64, iteration: u32, agent: u32) -> Result<RunLog, ClientError> {
-        let config = self.state()?.config;
-        Ok(RunLog {
+        Ok(self.log_under(&self.state()?.config, run, iteration, agent))
+    }
+
+    /// The same where the loop's config is known.
+    pub fn log_under(
+        &self,
+        config: &IterativeLoopConfig,
+        run: u64,
+        iteration: u32,
+        agent: u32,
+    ) -> RunLog {
+        RunLog {
             run,
             iteration,
-            invocation: understood(&config, &self.known.profiles, agent),
+            invocation: understood(config, &self.known.profiles, agent),
             dir: self.dir.run(run),
-        })
+        }
     }
 }
 

@@ -64,19 +64,26 @@ function print(news) {
   if (below) output.scrollTop = output.scrollHeight;
 }
 
-// The stream
+// The stream. A browser has six connections to a server: windows that nobody sees need none, and of those
+// that are seen four have a stream each. The others ask again and again, by the connections that are left.
 
-let source = null;
+const STREAMS = 4;
+const POLL_MS = 500;
+
 let at = main ? main.dataset.at : "";
+let source = null;
+let release = null;
+let connecting = false;
+let next = 0;
+let again = 0;
 
 function say(state, words) {
   link.dataset.state = state;
   link.textContent = words;
 }
 
-function take(event) {
-  at = event.lastEventId;
-  const news = JSON.parse(event.data);
+function take(id, news) {
+  at = id;
   if (news.title) document.title = news.title + " – descartes";
   for (const [id, html] of Object.entries(news.parts || {})) {
     const element = document.getElementById(id);
@@ -88,18 +95,60 @@ function take(event) {
   tick();
 }
 
-let again = 0;
+function address(more) {
+  const live = main.dataset.live;
+  return live + (live.includes("?") ? "&" : "?") + "at=" + encodeURIComponent(at) + more;
+}
 
-function connect() {
-  if (!main || source) return;
-  const address = main.dataset.live;
-  source = new EventSource(address.includes("?") ? address : address + "?at=" + encodeURIComponent(at));
-  source.addEventListener("open", () => {
-    again = 0;
-    say("live", "live");
+// One of the places for a stream, as the function that gives it back; null where all are taken.
+function place() {
+  if (!navigator.locks) return Promise.resolve(() => {});
+  return new Promise((resolve) => {
+    const ask = (number) => {
+      if (number === STREAMS) return resolve(null);
+      navigator.locks.request("stream " + number, { ifAvailable: true }, (lock) => {
+        if (!lock) return void ask(number + 1);
+        return new Promise((free) => resolve(free));
+      });
+    };
+    ask(0);
   });
-  source.addEventListener("view", take);
+}
+
+async function connect() {
+  if (!main || source || connecting) return;
+  clearTimeout(next);
+  connecting = true;
+  release = await place();
+  if (document.hidden) disconnect();
+  else if (release) stream();
+  else await poll();
+  connecting = false;
+}
+
+function stream() {
+  source = new EventSource(address(""));
+  source.addEventListener("open", alive);
+  source.addEventListener("view", (event) => take(event.lastEventId, JSON.parse(event.data)));
   source.addEventListener("error", lost);
+}
+
+async function poll() {
+  try {
+    const answer = await fetch(address("&once=true"));
+    if (!answer.ok) return lost();
+    const told = await answer.json();
+    if (told.news) take(told.id, told.news);
+    alive();
+    if (!document.hidden) next = setTimeout(connect, POLL_MS);
+  } catch {
+    lost();
+  }
+}
+
+function alive() {
+  again = 0;
+  say("live", "live");
 }
 
 async function lost() {
@@ -112,15 +161,16 @@ async function lost() {
     return;
   }
   again = Math.min(again + 1, 5);
-  setTimeout(() => document.hidden || connect(), 400 * again);
+  next = setTimeout(() => document.hidden || connect(), 400 * again);
 }
 
 function disconnect() {
+  clearTimeout(next);
   if (source) source.close();
-  source = null;
+  if (release) release();
+  source = release = null;
 }
 
-// A browser has six connections to a server: tabs that nobody sees need none.
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) disconnect();
   else connect();

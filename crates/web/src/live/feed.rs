@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use descartes_client::logs::RunLog;
 use descartes_client::{ClientError, Follower, LoopHandle, LoopUpdate, Loops, Output, Query};
 use descartes_kernel::control::CommandId;
 use descartes_kernel::event::Event;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::Feeds;
+use super::limits::ShownLimit;
 use super::output::{OutputReader, OutputTail};
 use crate::pages::loop_facts::LoopFacts;
 use crate::pages::parts::{self, Redraw};
@@ -32,9 +34,10 @@ const TICK: Duration = Duration::from_secs(5);
 const LINGER: Duration = Duration::from_secs(10);
 /// A loop that cannot be read is tried again so often.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Iterations, waits and notes that are remembered, and the records in which they are looked for.
+/// Iterations, waits and notes that are remembered, and the records in which they are looked for: as many as
+/// the rows and the picture of a page are made from.
 const KEPT: usize = 300;
-const RECENT: usize = 1536;
+const RECENT: usize = 768;
 /// Commands whose effect is told.
 const EFFECTS: usize = 32;
 
@@ -55,6 +58,8 @@ pub struct LoopView {
     /// 0 until it was read for the first time.
     pub version: u64,
     pub title: String,
+    /// What can be changed, and how it stands.
+    pub limits: Vec<ShownLimit>,
     pub parts: Vec<PagePart>,
     pub output: Arc<OutputTail>,
     /// Commands that have taken effect, oldest first.
@@ -193,22 +198,29 @@ struct FollowedLoop {
 impl FollowedLoop {
     fn open(loops: &Loops, id: &str) -> Result<Self, ClientError> {
         let handle = loops.find(&Query::Named(id.to_owned()))?;
-        // Before the state: what is written in between then comes twice, not never.
-        let recent = handle.recent(RECENT)?;
-        let (state, follower) = handle.follow(Output::Newest)?;
+        let (recent, state, follower) = handle.follow_with_records(Output::Newest, RECENT)?;
         let (mut story, mut lanes) = (Story::new(KEPT), TaskLanes::default());
-        let known = recent.iter().filter(|record| record.seq <= state.seq);
-        let mut last_at = state.started_at;
-        for record in known {
+        let (mut last_at, mut last_run) = (state.started_at, None);
+        for record in &recent {
             story.push(record);
             lanes.push(record);
             last_at = record.at;
+            if let Event::RunStarted {
+                run,
+                iteration,
+                agent,
+                ..
+            } = record.event
+            {
+                last_run = Some((run, iteration, agent));
+            }
         }
         story.take_state(&state);
         lanes.take_state(&state);
         let mut output = OutputReader::default();
-        if !matches!(state.phase, Phase::Running(_)) {
-            output.read_last(&handle);
+        if let Some(run) = last_run.filter(|_| !matches!(state.phase, Phase::Running(_))) {
+            let (run, iteration, agent) = run;
+            output.read_last(&handle.log_under(&state.config, run, iteration, agent));
         }
         Ok(Self {
             handle,
@@ -261,8 +273,8 @@ impl FollowedLoop {
                     source,
                     bytes,
                 } => {
-                    let which = (run, iteration, self.agent());
-                    self.output.output(&self.handle, which, source, &bytes);
+                    let log = self.log(run, iteration);
+                    self.output.output(&log, source, &bytes);
                     self.output_changed = true;
                 }
                 LoopUpdate::Skipped {
@@ -271,8 +283,8 @@ impl FollowedLoop {
                     source,
                     bytes,
                 } => {
-                    let which = (run, iteration, self.agent());
-                    self.output.skipped(&self.handle, which, source, bytes);
+                    let log = self.log(run, iteration);
+                    self.output.skipped(&log, source, bytes);
                     self.output_changed = true;
                 }
             }
@@ -284,8 +296,10 @@ impl FollowedLoop {
         Ok(())
     }
 
-    fn agent(&self) -> u32 {
-        self.state.run().map_or(0, |run| run.agent)
+    fn log(&self, run: u64, iteration: u32) -> RunLog {
+        let agent = self.state.run().map_or(0, |run| run.agent);
+        self.handle
+            .log_under(&self.state.config, run, iteration, agent)
     }
 
     fn is_due(&self) -> bool {
@@ -324,6 +338,7 @@ impl FollowedLoop {
             epoch: self.epoch,
             version: self.version,
             title: parts::title(&self.state, self.follower.life()),
+            limits: super::limits::limits(&self.state.config),
             parts: self.parts.clone(),
             output: Arc::clone(&self.tail),
             effects: self.effects.iter().copied().collect(),

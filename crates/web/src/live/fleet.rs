@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use descartes_client::{Brief, Fleet, Loops};
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -37,7 +38,8 @@ pub(super) fn follow(loops: Loops) -> watch::Receiver<Arc<FleetView>> {
 
 fn look_again_and_again(loops: Loops, sender: &watch::Sender<Arc<FleetView>>) {
     let (mut fleet, mut last) = (Fleet::new(loops), None);
-    let mut version = 0;
+    // Versions of a server that was there before say nothing.
+    let mut version = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
     loop {
         let begun = Instant::now();
         let seen = fleet.look().map_err(|error| error.to_string());

@@ -3,6 +3,7 @@
 
 mod feed;
 mod fleet;
+mod limits;
 mod output;
 
 use std::collections::HashMap;

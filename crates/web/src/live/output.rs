@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use descartes_agents::reader::Source;
-use descartes_client::LoopHandle;
-use descartes_client::logs::{LogPosition, Prose, Thoughts, Tools, Transcript, TranscriptEntry};
+use descartes_client::logs::{
+    LogPosition, Prose, RunLog, Thoughts, Tools, Transcript, TranscriptEntry,
+};
 use descartes_text::display::{self, Colours};
 use descartes_text::units::{cut_str, show_size};
 
@@ -110,8 +111,7 @@ impl Default for OutputReader {
 
 impl OutputReader {
     /// The end of the last run's log, for a loop in which no agent is at work.
-    pub fn read_last(&mut self, handle: &LoopHandle) {
-        let Ok(log) = handle.log(None) else { return };
+    pub fn read_last(&mut self, log: &RunLog) {
         self.mark(&format!("iteration {}", log.iteration));
         for source in [Source::Stdout, Source::Stderr] {
             let window = log.window(source, LogPosition::End, END);
@@ -136,14 +136,8 @@ impl OutputReader {
         self.tail.clone()
     }
 
-    pub fn output(
-        &mut self,
-        handle: &LoopHandle,
-        (run, iteration, agent): (u64, u32, u32),
-        source: Source,
-        bytes: &[u8],
-    ) {
-        self.enter(handle, (run, iteration, agent));
+    pub fn output(&mut self, log: &RunLog, source: Source, bytes: &[u8]) {
+        self.enter(log);
         let at = source as usize;
         let bytes = match std::mem::take(&mut self.amid[at]) {
             false => bytes,
@@ -167,19 +161,12 @@ impl OutputReader {
         }
     }
 
-    pub fn skipped(
-        &mut self,
-        handle: &LoopHandle,
-        (run, iteration, agent): (u64, u32, u32),
-        source: Source,
-        bytes: u64,
-    ) {
-        self.enter(handle, (run, iteration, agent));
+    pub fn skipped(&mut self, log: &RunLog, source: Source, bytes: u64) {
+        self.enter(log);
         self.end_lines();
         self.mark(&format!("{} left out here", show_size(bytes)));
         if source == Source::Stdout && self.transcript.is_some() {
-            let log = handle.log_of_run(run, iteration, agent);
-            self.transcript = log.ok().and_then(|log| log.transcript());
+            self.transcript = log.transcript();
         }
         self.amid[source as usize] = true;
     }
@@ -199,17 +186,16 @@ impl OutputReader {
         }
     }
 
-    fn enter(&mut self, handle: &LoopHandle, (run, iteration, agent): (u64, u32, u32)) {
-        if self.run == Some(run) {
+    fn enter(&mut self, log: &RunLog) {
+        if self.run == Some(log.run) {
             return;
         }
         self.end_lines();
-        self.run = Some(run);
+        self.run = Some(log.run);
         self.amid = [false; 2];
         self.prose = Prose::new(Thoughts::Hidden, Tools::WhenCalled);
-        let log = handle.log_of_run(run, iteration, agent);
-        self.transcript = log.ok().and_then(|log| log.transcript());
-        self.mark(&format!("iteration {iteration}"));
+        self.transcript = log.transcript();
+        self.mark(&format!("iteration {}", log.iteration));
     }
 
     fn mark(&mut self, text: &str) {

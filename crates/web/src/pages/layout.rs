@@ -60,6 +60,8 @@ pub fn sign_in(status: StatusCode, words: Option<&str>) -> Response {
                     p { "Open the address that " code { "descartes serve" } " printed: it works once. Or give a token from "
                         code { "web-tokens.json" } " in the state folder: " code { "full" } " looks and steers, " code { "read" } " only looks." }
                     form.sign-in method="post" action="/sign-in" data-plain="yes" {
+                        // What password managers keep a token under.
+                        input type="text" value="descartes" autocomplete="username" readonly hidden;
                         label for="token" { "token" }
                         input #token name="token" type="password" autocomplete="current-password" required autofocus;
                         button type="submit" { "sign in" }

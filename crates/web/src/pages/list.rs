@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::{Extension, Query, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use descartes_client::{Brief, LoopBrief};
 use descartes_text::units::plural;
@@ -19,7 +20,7 @@ use super::layout::{page, reply};
 use super::text::{bar, line, pill, since};
 use crate::access::Access;
 use crate::live::{FleetView, first};
-use crate::sse::{self, KEEP_ALIVE};
+use crate::sse::{self, KEEP_ALIVE, LiveQuery};
 use crate::state::WebState;
 
 /// Rows on a page.
@@ -240,11 +241,24 @@ pub async fn list(
 pub async fn list_live(
     State(app): State<Arc<WebState>>,
     Query(query): Query<ListQuery>,
+    Query(live): Query<LiveQuery>,
+    headers: HeaderMap,
 ) -> Response {
     let mut feed = app.hub.fleet();
+    let at = live.place(&headers).and_then(|at| at.parse::<u64>().ok());
+    if live.once {
+        let fleet = first(&mut feed, |view| view.version > 0).await;
+        let told = (at != Some(fleet.version)).then(|| whole(&fleet, &query));
+        return sse::once(&fleet.version.to_string(), told.flatten());
+    }
     sse::events(&app, move |outlet| async move {
         let mut sent: Vec<(String, String)> = Vec::new();
         let mut head = String::new();
+        let begun = feed.borrow_and_update().clone();
+        if at == Some(begun.version) {
+            // All of it is in the page.
+            let _ = news(&begun, &query, &mut sent, &mut head);
+        }
         loop {
             let fleet = feed.borrow_and_update().clone();
             if let Some(told) = news(&fleet, &query, &mut sent, &mut head) {
@@ -262,6 +276,11 @@ pub async fn list_live(
             }
         }
     })
+}
+
+/// The whole list, for a client that has another.
+fn whole(fleet: &FleetView, query: &ListQuery) -> Option<Value> {
+    news(fleet, query, &mut Vec::new(), &mut String::new())
 }
 
 fn news(

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Extension, Path, State};
+use axum::extract::{Extension, Path, Query as UrlQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use descartes_client::Query;
-use descartes_kernel::config::IterativeLoopConfig;
-use descartes_views::words;
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +15,7 @@ use super::text::line;
 use crate::access::Access;
 use crate::live::{LoopView, OutputTail, first};
 use crate::reply::{RequestFailure, blocking};
-use crate::sse::{self, KEEP_ALIVE};
+use crate::sse::{self, KEEP_ALIVE, LiveQuery};
 use crate::state::WebState;
 
 /// The parts of the page, in its order, and whether they stand beside the output.
@@ -25,15 +23,11 @@ const ABOVE: [&str; 1] = ["gates"];
 const BELOW: [&str; 5] = ["notes", "waits", "pictures", "tasks", "history"];
 
 /// Which loop is meant; a name or the beginning of an id will do.
-async fn id_of(
-    app: &Arc<WebState>,
-    asked: String,
-) -> Result<(String, IterativeLoopConfig), RequestFailure> {
+async fn id_of(app: &Arc<WebState>, asked: String) -> Result<String, RequestFailure> {
     let loops = app.loops.clone();
     blocking(move || {
         let found = loops.find(&Query::Named(asked))?;
-        let config = found.state()?.config;
-        Ok((found.id().to_owned(), config))
+        Ok(found.id().to_owned())
     })
     .await
 }
@@ -43,7 +37,7 @@ pub async fn one(
     Extension(access): Extension<Access>,
     Path(asked): Path<String>,
 ) -> Response {
-    let (id, config) = match id_of(&app, asked).await {
+    let id = match id_of(&app, asked).await {
         Ok(found) => found,
         Err(failure) => return failed(&failure, access),
     };
@@ -53,7 +47,7 @@ pub async fn one(
         access,
         may_start: app.start.is_some() && access == Access::Steer,
     };
-    page_or_failure(whole(&id, &view, looks, &config), access)
+    page_or_failure(whole(&id, &view, looks), access)
 }
 
 /// What whoever looks may do.
@@ -67,7 +61,6 @@ fn whole(
     id: &str,
     view: &LoopView,
     Looks { access, may_start }: Looks,
-    config: &IterativeLoopConfig,
 ) -> Result<Markup, RequestFailure> {
     if let (Some((message, hint)), true) = (&view.trouble, view.parts.is_empty()) {
         let mut failure = RequestFailure::internal(message.clone());
@@ -89,7 +82,7 @@ fn whole(
                 section #steer aria-label="steer" {
                     (part("controls"))
                     (say_form(id))
-                    (limits_form(id, &limits(config)))
+                    (limits_form(id, &view.limits))
                     ul #answers role="log" aria-label="answers" {}
                 }
             }
@@ -112,42 +105,6 @@ fn whole(
         }
     };
     Ok(page(&view.title, access, main))
-}
-
-/// What can be changed, and how it stands.
-fn limits(config: &IterativeLoopConfig) -> Vec<(&'static str, &'static str, String)> {
-    let time = |limit: Option<descartes_text::units::Secs>| {
-        limit.map_or_else(|| "none".to_owned(), |limit| words::seconds(limit.0))
-    };
-    let number = |limit: Option<String>| limit.unwrap_or_else(|| "none".to_owned());
-    let iterations = config.max_iterations.map(|most| most.to_string());
-    vec![
-        (
-            "max_iterations",
-            "iterations",
-            iterations.unwrap_or_else(|| "unlimited".to_owned()),
-        ),
-        (
-            "max_cost",
-            "cost in $",
-            number(config.max_cost_usd.map(|usd| format!("{usd:.2}"))),
-        ),
-        (
-            "max_tokens",
-            "tokens",
-            number(config.max_tokens.map(|most| most.to_string())),
-        ),
-        (
-            "max_duration",
-            "time in all",
-            time(config.max_duration_secs),
-        ),
-        (
-            "timeout",
-            "time of an iteration",
-            time(config.iteration_timeout_secs),
-        ),
-    ]
 }
 
 fn trouble(view: &LoopView) -> Markup {
@@ -183,6 +140,10 @@ impl Had {
             line: numbers.next()??,
         })
     }
+
+    fn lacks(self, view: &LoopView) -> bool {
+        (view.epoch, view.version) != (self.epoch, self.version)
+    }
 }
 
 /// The same page, kept current from where the client stands.
@@ -190,21 +151,25 @@ pub async fn one_live(
     State(app): State<Arc<WebState>>,
     Extension(access): Extension<Access>,
     Path(asked): Path<String>,
-    axum::extract::RawQuery(query): axum::extract::RawQuery,
+    UrlQuery(live): UrlQuery<LiveQuery>,
     headers: HeaderMap,
 ) -> Response {
-    let (id, _) = match id_of(&app, asked).await {
+    let id = match id_of(&app, asked).await {
         Ok(found) => found,
         Err(failure) => return failed(&failure, access),
     };
-    let query = query.unwrap_or_default();
-    let at = sse::last_event_id(&headers).or(query.strip_prefix("at="));
+    let at = live.place(&headers);
     let mut had = at.and_then(Had::read).unwrap_or_default();
     let mut feed = app.hub.follow(&id);
+    if live.once {
+        let view = first(&mut feed, |view| view.version > 0).await;
+        let told = had.lacks(&view).then(|| news(&view, had, access));
+        return sse::once(&place(&view), told);
+    }
     sse::events(&app, move |outlet| async move {
         loop {
             let view = feed.borrow_and_update().clone();
-            if view.version > 0 && (view.epoch, view.version) != (had.epoch, had.version) {
+            if view.version > 0 && had.lacks(&view) {
                 let told = news(&view, had, access);
                 outlet
                     .send(sse::event("view", &place(&view), &told.to_string()))

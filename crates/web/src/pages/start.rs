@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::layout::{page, page_or_failure};
 use crate::access::Access;
 use crate::reply::{RequestFailure, blocking};
+use crate::start_masks::masked;
 use crate::state::WebState;
 use crate::{start, start_rules};
 
@@ -31,7 +32,6 @@ pub async fn start_form(
 ) -> Response {
     let made = async {
         start::rules(&app)?;
-        // It is filled in with settings as they are, nothing masked.
         if access != Access::Steer {
             let message = "this only reads: nothing can be started";
             return Err(RequestFailure::new(
@@ -89,8 +89,10 @@ fn form(
     let prompt = query.like.as_ref().map_or("", |_| &config.prompt);
     let agent = match config.command.is_empty() {
         true => String::new(),
-        false => config.command_line(),
+        false => masked(&config.command_line()),
     };
+    let (prompt, gates) = (masked(prompt), masked(&config.verify.join("\n")));
+    let like = like.map_or("", LoopHandle::id);
     let number = |limit: Option<String>| limit.unwrap_or_default();
     let limits = [
         (
@@ -114,6 +116,7 @@ fn form(
         main #main {
             h1 { "Start a loop" }
             form.start method="post" action="/api/v1/start" data-then="loop" {
+                input type="hidden" name="like" value=(like);
                 label for="project" { "folder" }
                 input #project name="project" list="projects" value=(folder) required autocomplete="off";
                 datalist #projects { @for one in projects { option value=(one) {} } }
@@ -128,7 +131,7 @@ fn form(
                     option value="all" { "all" }
                 }
                 label for="gates" { "gates, one a line" }
-                textarea #gates name="gates" rows="3" { (config.verify.join("\n")) }
+                textarea #gates name="gates" rows="3" { (gates) }
                 div.limits {
                     @for (name, label, now) in limits {
                         div { label for=(name) { (label) } input id=(name) name=(name) value=(now) autocomplete="off"; }

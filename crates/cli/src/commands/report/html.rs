@@ -1,13 +1,14 @@
-//! Small pieces of a page. Every text of the loop comes in through [`text`].
+//! Small pieces of a page. Every text of the loop comes in through [`text`]: cleaned and masked; markup it
+//! never becomes, since the page is made by a macro that escapes.
 
-use descartes_text::display::Mask;
-use descartes_views::picture::escape;
+use descartes_text::display::{self, Colours, Mask};
 use descartes_views::tone::{Cell, Tone};
+use maud::{Markup, Render, html};
 
-/// A text of the loop made safe: no colours, no secrets, no markup.
+/// A text of the loop made safe: no colours, no secrets.
 pub fn text(raw: &str) -> String {
     // A text ends where it ends: the line end of its last line is none of it.
-    escape(raw.trim_end_matches(['\n', '\r']))
+    display::text(raw.trim_end_matches(['\n', '\r']), Colours::Drop)
 }
 
 /// Masks what looks like a secret in a whole page, pictures and tips included.
@@ -19,38 +20,38 @@ pub fn mask(page: &str) -> String {
 }
 
 /// A section, left out where it says nothing.
-pub fn section(title: &str, body: &str) -> String {
-    match body.trim().is_empty() {
-        true => String::new(),
-        false => format!("<section>\n<h2>{}</h2>\n{body}</section>\n", escape(title)),
+pub fn section(title: &str, body: &Markup) -> Markup {
+    html! {
+        @if !body.0.trim().is_empty() {
+            section { "\n" h2 { (title) } "\n" (body) } "\n"
+        }
     }
 }
 
-/// Names and values, one a row; values are markup already.
-pub fn facts(rows: &[(&str, String)]) -> String {
-    let row = |(name, value): &(&str, String)| {
-        format!("<div><dt>{}</dt><dd>{value}</dd></div>\n", escape(name))
-    };
-    let rows: String = rows.iter().map(row).collect();
-    format!("<dl class=\"facts\">\n{rows}</dl>\n")
+/// Names and values, one a row.
+pub fn facts(rows: &[(&str, Markup)]) -> Markup {
+    html! {
+        dl.facts { "\n" @for (name, value) in rows { div { dt { (name) } dd { (value) } } "\n" } } "\n"
+    }
 }
 
 /// A block of text as it was printed; long ones are folded up.
-pub fn block(raw: &str, head: &str) -> String {
+pub fn block(raw: &str, head: &str) -> Markup {
     const LONG: usize = 24;
     let lines = raw.trim_end().lines().count();
-    let pre = format!("<pre>{}</pre>", text(raw.trim_end()));
-    match lines > LONG {
-        true => format!(
-            "<details><summary>{} ({lines} lines)</summary>{pre}</details>\n",
-            text(head)
-        ),
-        false => format!("{pre}\n"),
+    let pre = html! { pre { (text(raw.trim_end())) } };
+    html! {
+        @if lines > LONG {
+            details { summary { (text(head)) " (" (lines) " lines)" } (pre) }
+        } @else {
+            (pre)
+        }
+        "\n"
     }
 }
 
 /// A word in a colour.
-pub fn pill(Cell { tone, text: words }: &Cell) -> String {
+pub fn pill(Cell { tone, text: words }: &Cell) -> Markup {
     let class = match tone {
         Tone::Normal => "",
         Tone::Strong => "work",
@@ -59,53 +60,53 @@ pub fn pill(Cell { tone, text: words }: &Cell) -> String {
         Tone::Bad => "bad",
         Tone::Warn => "warn",
     };
-    format!("<span class=\"pill {class}\">{}</span>", text(words))
+    html! { span class={ "pill " (class) } { (text(words)) } }
 }
 
-/// A table, left out where it has no rows; cells are markup already. Titles stand as what is below.
-pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<Td>>) -> String {
-    let mut rows = rows.into_iter().peekable();
-    let Some(first) = rows.peek() else {
-        return String::new();
+/// A table, left out where it has no rows. Titles stand as what is below.
+pub fn table(titles: &[&str], rows: impl IntoIterator<Item = Vec<Td>>) -> Markup {
+    let rows: Vec<Vec<Td>> = rows.into_iter().collect();
+    let Some(first) = rows.first() else {
+        return html! {};
     };
-    let titles = titles.iter().zip(first);
-    let titles = titles.map(|(title, Td(class, _))| format!("<th{class}>{title}</th>"));
-    let titles: String = titles.collect();
-    let rows = rows.map(|row| {
-        let cells = row
-            .iter()
-            .map(|Td(class, cell)| format!("<td{class}>{cell}</td>"));
-        format!("<tr>{}</tr>\n", cells.collect::<String>())
-    });
-    let rows: String = rows.collect();
-    format!("<div class=\"scroll\"><table><tr>{titles}</tr>\n{rows}</table></div>\n")
+    html! {
+        div.scroll {
+            table {
+                tr { @for (title, Td(class, _)) in titles.iter().zip(first) { th class=[class] { (title) } } } "\n"
+                @for row in &rows {
+                    tr { @for Td(class, cell) in row { td class=[class] { (cell) } } } "\n"
+                }
+            }
+        }
+        "\n"
+    }
 }
 
 /// A cell of a table, with the class that it has.
-pub struct Td(&'static str, String);
+pub struct Td(Option<&'static str>, Markup);
 
 impl Td {
-    pub fn markup(markup: String) -> Self {
-        Self("", markup)
+    pub fn markup(markup: Markup) -> Self {
+        Self(None, markup)
     }
 
     /// A text of the loop, which may be long.
     pub fn text(raw: &str) -> Self {
-        Self(" class=\"t\"", text(raw))
+        Self(Some("t"), text(raw).render())
     }
 
     pub fn number(number: impl ToString) -> Self {
-        Self(" class=\"n\"", number.to_string())
+        Self(Some("n"), number.to_string().render())
     }
 
-    pub fn time(time: String) -> Self {
-        Self(" class=\"when\"", time)
+    pub fn time(time: &str) -> Self {
+        Self(Some("when"), time.render())
     }
 }
 
 /// Code in a line.
-pub fn code(raw: &str) -> String {
-    format!("<code>{}</code>", text(raw))
+pub fn code(raw: &str) -> Markup {
+    html! { code { (text(raw)) } }
 }
 
 /// The whole page's own style; colours are the pictures' inks.
@@ -119,10 +120,9 @@ mod tests {
     fn a_text_is_never_markup_and_holds_no_colours_and_no_secrets() {
         let key = format!("sk-ant-{}", "a1B2".repeat(10));
         let raw = format!("\u{1b}[31m</pre><script>alert('x')</script> {key}\u{1b}]0;t\u{7}\n");
-        let got = text(&raw);
         assert_eq!(
-            got,
-            "&lt;/pre&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; sk-ant-***"
+            code(&raw).into_string(),
+            "<code>&lt;/pre&gt;&lt;script&gt;alert('x')&lt;/script&gt; sk-ant-***</code>"
         );
         assert!(mask(&format!("<title>{key}</title>")).contains("<title>sk-ant-***</title>"));
     }

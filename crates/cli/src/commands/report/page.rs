@@ -8,13 +8,16 @@ use descartes_views::picture::{Clock, style_sheet};
 use descartes_views::view::{GateRow, Head, HistoryRow, Status, WaitRow, show_cost, show_tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use maud::{Markup, PreEscaped, Render, html};
 
 use super::gather::Gathered;
-use super::html::{self, Td, block, code, facts, pill, section, table, text};
+use super::html::{self as pieces, Td, block, code, facts, pill, section, table, text};
 use super::{iterations, pictures, tasks};
 use crate::style::{Cell, Tone};
 use crate::view::summary::{Named, after};
 use crate::view::words;
+
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// All of it, ready to be written.
 pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
@@ -22,36 +25,46 @@ pub fn page(gathered: &Gathered, now: Timestamp, zone: &TimeZone) -> String {
         now,
         zone: zone.clone(),
     };
-    let title = text(&gathered.meta.name);
-    let mut body = header(gathered, &clock);
-    body.push_str(&troubles(gathered));
-    if let Some(state) = &gathered.state {
-        body.push_str(&section("What to do next", &next(gathered, state)));
-        body.push_str(&section("Status and evidence", &evidence(gathered, state)));
-        body.push_str(&section("What was asked", &asked(state)));
-    }
-    body.push_str(&pictures::pictures(gathered, &clock));
+    let style = format!("\n{}\n{}", style_sheet(), pieces::STYLE);
+    let page = html! {
+        (PreEscaped("<!doctype html>\n"))
+        html lang="en" { "\n"
+            head { "\n"
+                meta charset="utf-8"; "\n"
+                meta name="viewport" content="width=device-width, initial-scale=1"; "\n"
+                meta http-equiv="Content-Security-Policy" content=(POLICY); "\n"
+                meta name="referrer" content="no-referrer"; "\n"
+                title { (text(&gathered.meta.name)) " – descartes" } "\n"
+                style { (PreEscaped(style)) } "\n"
+            } "\n"
+            body { "\n"
+                (body(gathered, &clock))
+                footer {
+                    "Written by descartes " (env!("CARGO_PKG_VERSION")) " at " (at(now, &clock)) ". Loop "
+                    (text(&gathered.meta.id)) "."
+                } "\n"
+            } "\n"
+        } "\n"
+    };
+    pieces::mask(&page.into_string())
+}
+
+fn body(gathered: &Gathered, clock: &Clock) -> Markup {
     let state = gathered.state.as_ref();
-    if let Some(tasks) = state.and_then(|state| state.tasks.as_deref()) {
-        body.push_str(&tasks::tasks(tasks));
+    html! {
+        (header(gathered, clock))
+        (troubles(gathered))
+        @if let Some(state) = state {
+            (section("What to do next", &next(gathered, state)))
+            (section("Status and evidence", &evidence(gathered, state)))
+            (section("What was asked", &asked(state)))
+        }
+        (pictures::pictures(gathered, clock))
+        @if let Some(tasks) = state.and_then(|state| state.tasks.as_deref()) { (tasks::tasks(tasks)) }
+        (iterations::iterations(gathered, clock))
+        (section("Waits", &waits(gathered, clock)))
+        (section("Notes and remarks", &remarks(gathered, clock)))
     }
-    body.push_str(&iterations::iterations(gathered, &clock));
-    body.push_str(&section("Waits", &waits(gathered, &clock)));
-    body.push_str(&section("Notes and remarks", &remarks(gathered, &clock)));
-    let page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n\
-         <title>{title} – descartes</title>\n<style>\n{}\n{}</style>\n</head>\n<body>\n{body}\
-         <footer>Written by descartes {} at {}. Loop {}.</footer>\n</body>\n</html>\n",
-        style_sheet(),
-        html::STYLE,
-        env!("CARGO_PKG_VERSION"),
-        at(now, &clock),
-        text(&gathered.meta.id),
-    );
-    html::mask(&page)
 }
 
 /// A moment, with its day.
@@ -60,36 +73,40 @@ fn at(moment: Timestamp, clock: &Clock) -> String {
     text(&local.strftime("%Y-%m-%d %H:%M:%S %Z").to_string())
 }
 
-fn header(gathered: &Gathered, clock: &Clock) -> String {
+fn header(gathered: &Gathered, clock: &Clock) -> Markup {
     let title = text(&gathered.meta.name);
-    let folder = gathered.meta.working_dir.display().to_string();
+    let folder = code(&gathered.meta.working_dir.display().to_string());
     let Some(state) = &gathered.state else {
-        return format!(
-            "<header>\n<h1>{title}</h1>\n<p>{} in {}</p>\n</header>\n",
-            pill(&Cell::new(Tone::Bad, "unreadable")),
-            code(&folder)
-        );
+        return html! {
+            header { "\n"
+                h1 { (title) } "\n"
+                p { (pill(&Cell::new(Tone::Bad, "unreadable"))) " in " (folder) } "\n"
+            } "\n"
+        };
     };
     let head = Head::of(state, gathered.life);
     let spent = &head.spent;
     let mut rows = vec![
-        ("progress", text(&head.progress())),
-        ("started", at(head.started_at, clock)),
+        ("progress", text(&head.progress()).render()),
+        ("started", at(head.started_at, clock).render()),
     ];
     match head.ended_at {
-        Some(end) => rows.push(("ended", at(end, clock))),
-        None => rows.push(("age", words::seconds(head.elapsed(clock.now)))),
+        Some(end) => rows.push(("ended", at(end, clock).render())),
+        None => rows.push(("age", words::seconds(head.elapsed(clock.now)).render())),
     }
-    rows.push(("time used by agents and gates", words::millis(spent.ms)));
-    rows.push(("tokens", show_tokens(spent.tokens)));
-    rows.push(("cost", show_cost(spent.cost())));
-    format!(
-        "<header>\n<h1>{title}</h1>\n<p class=\"lead\">{} {}</p>\n<p class=\"muted\">{}</p>\n{}</header>\n",
-        pill(&Cell::new(head.status.tone(), head.status.label())),
-        sentence(&head.status, clock),
-        code(&folder),
-        facts(&rows)
-    )
+    let used = words::millis(spent.ms);
+    rows.push(("time used by agents and gates", used.render()));
+    rows.push(("tokens", show_tokens(spent.tokens).render()));
+    rows.push(("cost", show_cost(spent.cost()).render()));
+    let status = Cell::new(head.status.tone(), head.status.label());
+    html! {
+        header { "\n"
+            h1 { (title) } "\n"
+            p.lead { (pill(&status)) " " (sentence(&head.status, clock)) } "\n"
+            p.muted { (folder) } "\n"
+            (facts(&rows))
+        } "\n"
+    }
 }
 
 fn sentence(status: &Status, clock: &Clock) -> String {
@@ -100,58 +117,51 @@ fn sentence(status: &Status, clock: &Clock) -> String {
     }
 }
 
-fn troubles(gathered: &Gathered) -> String {
-    if gathered.troubles.is_empty() {
-        return String::new();
+fn troubles(gathered: &Gathered) -> Markup {
+    html! {
+        @if !gathered.troubles.is_empty() {
+            div.notice { "\n" @for trouble in &gathered.troubles { p { (text(trouble)) } "\n" } } "\n"
+        }
     }
-    let line = |trouble: &String| format!("<p>{}</p>\n", text(trouble));
-    let lines: String = gathered.troubles.iter().map(line).collect();
-    format!("<div class=\"notice\">\n{lines}</div>\n")
 }
 
-fn asked(state: &LoopState) -> String {
+fn asked(state: &LoopState) -> Markup {
     let config = &state.config;
-    let mut out = String::new();
-    if !config.prompt.trim().is_empty() {
-        out.push_str(&block(&config.prompt, "the prompt"));
-    }
-    out.push_str("<div class=\"wide\">");
     let mut rows = settings(config);
-    rows.push(("sandbox", text(&state.sandbox_label())));
+    rows.push(("sandbox", text(&state.sandbox_label()).render()));
     let denied = state.denied.iter();
-    rows.extend(denied.map(|denied| ("denied", text(&denied.describe()))));
-    out.push_str(&facts(&rows));
-    out.push_str("</div>\n");
-    out
+    rows.extend(denied.map(|denied| ("denied", text(&denied.describe()).render())));
+    html! {
+        @if !config.prompt.trim().is_empty() { (block(&config.prompt, "the prompt")) }
+        div.wide { (facts(&rows)) } "\n"
+    }
 }
 
-fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
+fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, Markup)> {
     let mut rows = Vec::new();
     if let Some(file) = &config.prompt_file {
         rows.push(("prompt file", code(&file.display().to_string())));
     }
     if let Some(tasks) = &config.tasks {
         let from = tasks.source.path().display().to_string();
-        rows.push((
-            "tasks",
-            format!("{} of {}", text(&tasks.source.tag()), code(&from)),
-        ));
+        let tag = text(&tasks.source.tag());
+        rows.push(("tasks", html! { (tag) " of " (code(&from)) }));
     }
     rows.push(("agent", code(&config.command_line())));
     rows.extend(config.model.as_ref().map(|model| ("model", code(model))));
     let fallback = config.fallback.iter();
     rows.extend(fallback.map(|agent| ("fallback", code(agent))));
     let promise = config.completion_promise.as_deref();
-    rows.push(("promise", promise.map_or("none".to_owned(), code)));
+    rows.push(("promise", promise.map_or("none".render(), code)));
     rows.extend(config.verify.iter().map(|gate| ("gate", code(gate))));
     if config.verify.is_empty() {
-        rows.push(("gates", "none: only the agent's word".to_owned()));
+        rows.push(("gates", "none: only the agent's word".render()));
     }
     let limit = match config.max_iterations {
         Some(limit) => plural(u64::from(limit), "iteration"),
         None => "unlimited iterations".to_owned(),
     };
-    rows.push(("limit", limit));
+    rows.push(("limit", limit.render()));
     let budgets = [
         (
             "time budget",
@@ -169,47 +179,47 @@ fn settings(config: &IterativeLoopConfig) -> Vec<(&'static str, String)> {
     rows.extend(
         budgets
             .into_iter()
-            .filter_map(|(name, limit)| Some((name, limit?))),
+            .filter_map(|(name, limit)| Some((name, limit?.render()))),
     );
     rows
 }
 
 /// The gates as they were last run, and the claim that they met.
-fn evidence(gathered: &Gathered, state: &LoopState) -> String {
-    let mut out = String::new();
-    if let Some((_, claim)) = &state.completion {
-        out.push_str(&format!("<p>The agent claimed: {}</p>\n", code(claim)));
-    }
-    let rows = gathered.story.rows().iter().chain(gathered.story.current());
-    let judged: Vec<_> = rows.filter(|row| !row.gates.is_empty()).collect();
-    match judged.last() {
-        Some(row) => {
-            let green = row.gates.iter().all(GateRow::passed);
-            let words = match green {
-                true => "All gates passed",
-                false => "A gate failed",
-            };
-            let who = match &row.task {
-                Some((task, _)) => format!("task {task}, attempt {}", row.iteration),
-                None => format!("iteration {}", row.iteration),
-            };
-            out.push_str(&format!("<p>{words} when last run ({}):</p>\n", text(&who)));
-            out.extend(row.gates.iter().map(iterations::gate_run));
+fn evidence(gathered: &Gathered, state: &LoopState) -> Markup {
+    let mut rows = gathered.story.rows().iter().chain(gathered.story.current());
+    let judged = rows.rfind(|row| !row.gates.is_empty());
+    html! {
+        @if let Some((_, claim)) = &state.completion { p { "The agent claimed: " (code(claim)) } "\n" }
+        @match judged {
+            Some(row) => {
+                p { (judgement(row)) } "\n"
+                @for gate in &row.gates { (iterations::gate_run(gate)) }
+            }
+            None if state.config.verify.is_empty() => {
+                p.muted {
+                    "No gate was set, so nothing was proven: the claim is the agent's own. "
+                    code { "--verify CMD" } " would prove it."
+                } "\n"
+            }
+            None => { p.muted { "No gate has run yet." } "\n" }
         }
-        None if state.config.verify.is_empty() => out.push_str(
-            "<p class=\"muted\">No gate was set, so nothing was proven: the claim is the agent's own. \
-             <code>--verify CMD</code> would prove it.</p>\n",
-        ),
-        None => out.push_str("<p class=\"muted\">No gate has run yet.</p>\n"),
+        @for change in &state.changes {
+            p { "Changed while it ran: " (text(&format!("{}: {}", whole_seconds(change.at), change.describe()))) } "\n"
+        }
+        @if let Some(failure) = &state.agents.last_failure { p { "Last failure: " (text(failure)) } "\n" }
     }
-    for change in &state.changes {
-        let words = format!("{}: {}", whole_seconds(change.at), change.describe());
-        out.push_str(&format!("<p>Changed while it ran: {}</p>\n", text(&words)));
-    }
-    if let Some(failure) = &state.agents.last_failure {
-        out.push_str(&format!("<p>Last failure: {}</p>\n", text(failure)));
-    }
-    out
+}
+
+fn judgement(row: &HistoryRow) -> String {
+    let words = match row.gates.iter().all(GateRow::passed) {
+        true => "All gates passed",
+        false => "A gate failed",
+    };
+    let who = match &row.task {
+        Some((task, _)) => format!("task {task}, attempt {}", row.iteration),
+        None => format!("iteration {}", row.iteration),
+    };
+    text(&format!("{words} when last run ({who}):"))
 }
 
 fn whole_seconds(at: Timestamp) -> String {
@@ -217,7 +227,7 @@ fn whole_seconds(at: Timestamp) -> String {
 }
 
 /// The exact commands; they work from any directory.
-fn next(gathered: &Gathered, state: &LoopState) -> String {
+fn next(gathered: &Gathered, state: &LoopState) -> Markup {
     let id = &gathered.meta.id;
     let named = Named::As(id.clone());
     let status = Status::of(state, gathered.life);
@@ -258,20 +268,18 @@ fn next(gathered: &Gathered, state: &LoopState) -> String {
             lines.push(format!("cd {folder} && descartes work"));
         }
     }
-    let line = |line: &String| format!("<li>{}</li>\n", code(line));
-    let lines: String = lines.iter().map(line).collect();
-    format!("<ol class=\"next\">\n{lines}</ol>\n")
+    html! { ol.next { "\n" @for line in &lines { li { (code(line)) } "\n" } } "\n" }
 }
 
-fn waits(gathered: &Gathered, clock: &Clock) -> String {
+fn waits(gathered: &Gathered, clock: &Clock) -> Markup {
     let row = |wait: &WaitRow| {
         let Cell { text, .. } = wait.cell(clock.now, &clock.zone);
-        vec![Td::time(at(wait.since, clock)), Td::text(&text)]
+        vec![Td::time(&at(wait.since, clock)), Td::text(&text)]
     };
     table(&["since", "why"], gathered.story.waits().iter().map(row))
 }
 
-fn remarks(gathered: &Gathered, clock: &Clock) -> String {
+fn remarks(gathered: &Gathered, clock: &Clock) -> Markup {
     let notes = gathered.story.notes().iter();
     let notes = notes.map(|note| (note.at, format!("your note: {}", note.cell().text)));
     let remarks = gathered.story.remarks().iter();
@@ -280,7 +288,7 @@ fn remarks(gathered: &Gathered, clock: &Clock) -> String {
     lines.sort_by_key(|(at, _)| *at);
     let row = |(when, words): &(Option<Timestamp>, String)| {
         let when = when.map_or_else(String::new, |when| at(when, clock));
-        vec![Td::time(when), Td::text(words)]
+        vec![Td::time(&when), Td::text(words)]
     };
     table(&["at", "what"], lines.iter().map(row))
 }

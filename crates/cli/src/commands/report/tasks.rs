@@ -4,22 +4,22 @@ use descartes_kernel::tasks::{Landing, TasksState, WaveCommit};
 use descartes_views::view::{
     TaskRow, WaveRow, blocked_tasks, marked_tasks, task_rows, unlanded, waves,
 };
+use maud::{Markup, Render, html};
 
 use super::html::{Td, code, pill, section, table, text};
 use crate::style::{Cell, Tone};
 
-pub fn tasks(tasks: &TasksState) -> String {
-    let parts = [
-        section("Blocked", &blocked(tasks)),
-        section("Marked by others, not proven", &marked(tasks)),
-        section("Waves", &wave_table(tasks)),
-        section("Tasks", &task_table(tasks)),
-        section("Commits", &commits(tasks)),
-    ];
-    parts.concat()
+pub fn tasks(tasks: &TasksState) -> Markup {
+    html! {
+        (section("Blocked", &blocked(tasks)))
+        (section("Marked by others, not proven", &marked(tasks)))
+        (section("Waves", &wave_table(tasks)))
+        (section("Tasks", &task_table(tasks)))
+        (section("Commits", &commits(tasks)))
+    }
 }
 
-fn blocked(tasks: &TasksState) -> String {
+fn blocked(tasks: &TasksState) -> Markup {
     let row = |task: TaskRow| {
         vec![
             Td::markup(code(&task.id)),
@@ -32,7 +32,7 @@ fn blocked(tasks: &TasksState) -> String {
     table(&["task", "title", "why", "attempts"], rows)
 }
 
-fn marked(tasks: &TasksState) -> String {
+fn marked(tasks: &TasksState) -> Markup {
     let row = |task: TaskRow| {
         vec![
             Td::markup(code(&task.id)),
@@ -44,20 +44,20 @@ fn marked(tasks: &TasksState) -> String {
     table(&["task", "title", "how"], rows)
 }
 
-fn wave_table(tasks: &TasksState) -> String {
+fn wave_table(tasks: &TasksState) -> Markup {
     let row = |wave: WaveRow| {
         let width = wave.fraction() * 100.0;
-        let bar = format!("<div class=\"bar\"><i style=\"width:{width:.0}%\"></i></div>");
+        let bar = html! { div.bar { i style=(format!("width:{width:.0}%")) {} } };
         vec![
-            Td::markup(wave.wave.to_string()),
+            Td::markup(wave.wave.render()),
             Td::markup(bar),
-            Td::markup(text(&wave.label().text)),
+            Td::markup(text(&wave.label().text).render()),
         ]
     };
     table(&["wave", "", ""], waves(tasks).into_iter().map(row))
 }
 
-fn task_table(tasks: &TasksState) -> String {
+fn task_table(tasks: &TasksState) -> Markup {
     let row = |task: TaskRow| {
         vec![
             Td::markup(code(&task.id)),
@@ -71,11 +71,11 @@ fn task_table(tasks: &TasksState) -> String {
     table(&titles, task_rows(tasks).into_iter().map(row))
 }
 
-fn commits(tasks: &TasksState) -> String {
+fn commits(tasks: &TasksState) -> Markup {
     let row = |commit: &WaveCommit| {
         let hash = match &commit.commit_hash {
             Some(hash) => code(hash.get(..12).unwrap_or(hash)),
-            None => "nothing to commit".to_owned(),
+            None => "nothing to commit".render(),
         };
         vec![
             Td::number(commit.wave),
@@ -84,13 +84,15 @@ fn commits(tasks: &TasksState) -> String {
         ]
     };
     let rows = tasks.wave_commits.iter().map(row);
-    let mut out = table(&["wave", "commit", "tasks"], rows);
-    if let Some(Landing::Landed { commit, .. }) = &tasks.landing {
-        out.push_str(&format!("<p>Your branch is at {}.</p>\n", code(commit)));
+    let landed = match &tasks.landing {
+        Some(Landing::Landed { commit, .. }) => Some(commit),
+        _ => None,
+    };
+    html! {
+        (table(&["wave", "commit", "tasks"], rows))
+        @if let Some(commit) = landed { p { "Your branch is at " (code(commit)) "." } "\n" }
+        @if let Some(work) = unlanded(tasks) {
+            p { (pill(&Cell::new(Tone::Warn, "not landed"))) " " (text(&work)) } "\n"
+        }
     }
-    if let Some(work) = unlanded(tasks) {
-        let pill = pill(&Cell::new(Tone::Warn, "not landed"));
-        out.push_str(&format!("<p>{pill} {}</p>\n", text(&work)));
-    }
-    out
 }
