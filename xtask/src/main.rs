@@ -21,6 +21,7 @@ mod shell;
 mod suite;
 mod tasks;
 mod typos;
+mod web;
 
 use std::process::ExitCode;
 
@@ -35,14 +36,17 @@ cargo xtask COMMAND
               [--short] [MEASURE…]
   faults    everything that can go wrong, tried, and what was lost
               [--short] [CAMPAIGN…]
-  agents    the real agent CLIs under descartes: loops, faults, stops, CPU
+  agents    the real agent CLIs under descartes: loops, faults, stops, CPU; --drift: their newest versions
               [--short] [AGENT…]
   tasks     graphs of tasks: at scale, killed, beside the real scud
               [--short] [MEASURE…]
   peers     other loops on the same work, beside descartes; `--install` gets them
               [--short] [MEASURE…] | --install [PEER…]
   scud-install   builds the real scud for it, which takes minutes
+  lists-install  gets openspec, task-master and backlog for it
   gui       the real window on a hidden display: clicks, speed; skipped where Xvfb is missing
+              [--short] [MEASURE…]
+  web       the pages of `descartes serve`, over HTTP and in Chromium: speed, cost
               [--short] [MEASURE…]
   fuzz      every parser, fed with changed inputs; what breaks it is kept
               [--seconds N] [--seed N] [TARGET…]
@@ -67,9 +71,11 @@ fn main() -> ExitCode {
         "agents" => agents::run_all(rest),
         "tasks" => tasks::run(rest),
         "scud-install" => tasks::install(),
+        "lists-install" => tasks::install_list_tools(),
         "peers" => peers::run(rest),
         "page" => page::run(rest),
         "gui" => gui::run(rest),
+        "web" => web::run(rest),
         "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {

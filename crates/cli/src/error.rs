@@ -124,8 +124,8 @@ impl CliError {
         Self::said(exit::ERROR, message, hint)
     }
 
-    /// What the web server said.
-    pub fn of_web(message: String, hint: Option<String>, code: i32) -> Self {
+    /// What a server of ours said.
+    pub fn of_server(message: String, hint: Option<String>, code: i32) -> Self {
         Self::Said(ErrorMessage {
             message,
             hints: hint.into_iter().collect(),

@@ -2,10 +2,11 @@
 //! A running loop refuses by itself, by the process at the other end of its socket; here stands what
 //! is done without a host.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use descartes_client::LoopHandle;
-use descartes_core::steering::own_standing;
+use descartes_core::steering::{network_standing, own_standing};
 use descartes_kernel::steering::{Enclosure, NotAllowed, Standing, Target};
 use descartes_store::catalog::{self, LoopMeta};
 use descartes_store::host::may_have_hidden_ancestors;
@@ -43,11 +44,36 @@ pub fn refuse_steering_of(meta: &LoopMeta) -> Result<(), CliError> {
     standing().may_steer(target).map_err(refused)
 }
 
+/// Refuses to change anything for whoever is at the other end of a connection to `descartes serve`, where
+/// that is a process within a loop. What a loop started itself is steered by its own commands alone.
+pub fn refuse_requests(here: SocketAddr, there: SocketAddr) -> Result<(), NotAllowed> {
+    network_standing(here, there).may_steer(Target::Stopped(None))
+}
+
 /// Refuses to start a loop within a loop, unless that is meant and takes nobody's state file.
 pub fn refuse_start(nested: bool, state_file: &Path, ctx: &CommandContext) -> Result<(), CliError> {
     let meant = nested || ctx.environment.text(NESTED) == Some("1");
     standing().may_start(meant).map_err(refused)?;
     refuse_state_file(state_file, ctx)
+}
+
+/// Where this process runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Here {
+    /// In no loop.
+    Outside,
+    /// In a loop.
+    Inside,
+}
+
+/// Whether this process runs within a loop; refused, with why, unless that is `allowed`.
+pub fn enclosing_loop(allowed: bool) -> Result<Here, String> {
+    let standing = standing();
+    standing.may_start(allowed).map_err(|why| why.message)?;
+    Ok(match standing.enclosure() {
+        Some(_) => Here::Inside,
+        None => Here::Outside,
+    })
 }
 
 /// Refuses to take a state file that is there and belongs to a loop that was not started from this

@@ -196,7 +196,8 @@ mod tests {
         let needed = command
             .get_positionals()
             .filter(|arg| !arg.is_last_set())
-            .filter(|arg| arg.is_required_set() && arg.get_id() != but.get_id());
+            .filter(|arg| arg.is_required_set() || arg.get_id() == "file")
+            .filter(|arg| arg.get_id() != but.get_id());
         words.extend(needed.map(|_| "x".to_owned()));
         words
     }

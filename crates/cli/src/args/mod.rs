@@ -4,6 +4,7 @@ pub mod agents;
 pub mod free_text;
 pub mod install;
 pub mod loops;
+pub mod mcp;
 pub mod query;
 pub mod report;
 pub mod resume;
@@ -86,15 +87,17 @@ pub enum Command {
     Gui(setup::GuiArgs),
     /// Serve all loops to a browser: pages, an API, events and metrics
     Serve(Box<serve::ServeArgs>),
+    /// Serve the loops to agents and editors as MCP tools, over standard input and output
+    Mcp(mcp::McpArgs),
     /// Query the history of all loops with SQL
     Query(query::QueryArgs),
     /// Watch a complete loop in a few seconds: no API key, no network
     Demo(setup::DemoArgs),
     /// Write a prompt, notes and a config for a project
     Init(setup::InitArgs),
-    /// Install commands for loops into Claude Code
+    /// Install commands and tools for loops into Claude Code, Codex, Gemini CLI, OpenCode or Cursor
     Install(install::InstallArgs),
-    /// Remove those commands again
+    /// Remove them again
     Uninstall(install::InstallArgs),
     /// Remove what old loops left behind, listing it first
     Clean(loops::CleanArgs),

@@ -32,9 +32,18 @@ pub enum RoadmapVerb {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Task lists of other tools")]
 pub struct ListArgs {
-    /// The format, where two fit: roadmap, openspec, kiro, spec-kit, plan, checklist, passes-json, task-master, backlog, tk, ccpm, tickets, bmad
+    /// The format, where two fit, or an issue tracker: roadmap, openspec, kiro, spec-kit, plan, checklist, passes-json, task-master, backlog, tk, ccpm, tickets, bmad; beads, github, gitlab, or a `[source.NAME]` of the config
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+    /// The label of the issues to work on (github, gitlab, beads)
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// Tell the tracker which task is being worked on, in your name
+    #[arg(long)]
+    pub claim: bool,
+    /// Close each issue when its work has landed here, before it is pushed (github, gitlab)
+    #[arg(long)]
+    pub close_issues: bool,
     /// What one agent is given: one task, or a whole phase, group or parent
     #[arg(long, value_name = "WHAT", default_value = "task")]
     pub by: ByWhat,
@@ -62,9 +71,9 @@ pub enum ByWhat {
 /// A roadmap's file.
 #[derive(Args, Clone, Debug)]
 pub struct RoadmapFileArgs {
-    /// The roadmap, or the task list of another tool: a file or its folder
-    #[arg(value_name = "PATH")]
-    pub file: PathBuf,
+    /// The roadmap, or the task list of another tool: a file or its folder [with --source: this folder]
+    #[arg(value_name = "PATH", required_unless_present = "source")]
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub list: ListArgs,
     /// Print it as JSON
@@ -75,12 +84,15 @@ pub struct RoadmapFileArgs {
 /// `roadmap reset`.
 #[derive(Args, Clone, Debug)]
 pub struct RoadmapResetArgs {
-    /// The roadmap, or the task list of another tool: a file or its folder
-    #[arg(value_name = "PATH")]
-    pub file: PathBuf,
-    /// The format, where two fit, as for `roadmap run`
+    /// The roadmap, or the task list of another tool: a file or its folder [with --source: this folder]
+    #[arg(value_name = "PATH", required_unless_present = "source")]
+    pub file: Option<PathBuf>,
+    /// The format or tracker, as for `roadmap run`
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+    /// The label of the issues that were worked on
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
@@ -107,9 +119,9 @@ pub struct RoadmapResetArgs {
     )),
 )]
 pub struct RoadmapRunArgs {
-    /// The roadmap, or the task list of another tool: a file or its folder
-    #[arg(value_name = "PATH")]
-    pub file: PathBuf,
+    /// The roadmap, or the task list of another tool: a file or its folder [with --source: this folder]
+    #[arg(value_name = "PATH", required_unless_present = "source")]
+    pub file: Option<PathBuf>,
     #[command(flatten)]
     pub list: ListArgs,
     /// The agent by name: claude, codex, gemini, opencode, or a profile
@@ -130,6 +142,9 @@ pub struct RoadmapRunArgs {
     /// Continue an earlier run that ended with blocked tasks, and try those again
     #[arg(long, conflicts_with = "force")]
     pub retry_blocked: bool,
+    /// Refuse a roadmap in which a task names its own agent (`agent`, `cli`)
+    #[arg(long)]
+    pub no_task_agents: bool,
     /// Create a branch and switch to it first; the work lands there
     #[arg(long)]
     pub branch: bool,

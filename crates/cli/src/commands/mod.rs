@@ -11,6 +11,7 @@ mod init;
 mod install;
 pub mod loops;
 mod man;
+mod mcp;
 mod query;
 mod report;
 mod sandbox;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Report(args) => report::run(&args, ctx),
         Command::Gui(args) => gui::run(&args, ctx),
         Command::Serve(args) => serve::run(&args, ctx),
+        Command::Mcp(args) => mcp::run(&args, ctx),
         Command::Query(args) => query::run(&args, ctx),
         Command::Demo(args) => demo::run(args, ctx),
         Command::Init(args) => init::run(&args, ctx),

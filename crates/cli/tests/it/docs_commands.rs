@@ -44,6 +44,8 @@ pub enum Situation {
     RoadmapBlocked,
     /// Lists of other tools lie in the project.
     Lists,
+    /// Trackers answer with issues.
+    Trackers,
     /// A task loop ended with a task that somebody else marked.
     Marked,
     /// A task loop ended with work that could not land; nothing is in its way any more.
@@ -75,8 +77,10 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("agents", Project, Ends(0)),
     ("sandbox", Initialised, Ends(0)),
     ("config", Initialised, Ends(0)),
-    ("install", Project, Ends(0)),
-    ("uninstall", Installed, Ends(0)),
+    ("install claude", Project, Ends(0)),
+    ("install", Project, Terminal("[y/N]", "y\r")),
+    ("uninstall claude", Installed, Ends(0)),
+    ("uninstall", Installed, Terminal("[y/N]", "y\r")),
     ("trust --yes", Untrusted, Ends(0)),
     ("trust --show", Untrusted, Ends(0)),
     ("trust --revoke", Untrusted, Ends(0)),
@@ -85,6 +89,8 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("report", Done, Ends(0)),
     // It serves until it is ended, on one port of the machine; `tests/web` runs it.
     ("serve", Project, Named),
+    // A program starts it; `mcp.rs` is one.
+    ("mcp", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),
@@ -95,8 +101,11 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("work land", Unlanded, Ends(0)),
     ("work", Unlanded, Ends(0)),
     ("roadmap check specs/003-export", Lists, Ends(0)),
+    ("roadmap check --source", Trackers, Ends(0)),
     ("roadmap check", Project, Ends(0)),
     ("roadmap run specs/003-export", Lists, Ends(0)),
+    ("roadmap run --source", Trackers, Ends(0)),
+    ("roadmap run .beads", Trackers, Ends(0)),
     ("import", Lists, Ends(0)),
     (
         "roadmap run ROADMAP.md --retry-blocked",
@@ -415,9 +424,27 @@ impl Situation {
                 world.git(["add", "."]);
                 world.git(["commit", "--quiet", "--message", "lists"]);
             }
+            Trackers => {
+                let issue =
+                    r#"echo '[{"number": 1, "id": "b-1", "title": "One", "blockedBy": {}}]'"#;
+                for program in ["gh", "bd"] {
+                    world.program(program, &format!("#!/bin/sh\n{issue}\n"));
+                }
+                world.write(".beads/metadata.json", "{}");
+                quiet(world, &["init"], 0);
+                let mut config = world.read(".descartes/config.toml");
+                config.push_str("\n[source.board]\nlist = \"gh\"\ndone = \"true\"\n");
+                world.write(".descartes/config.toml", config);
+                world.git(["add", "."]);
+                world.git(["commit", "--quiet", "--message", "trackers"]);
+                quiet(world, &["trust", "--yes"], 0);
+            }
             Installed => {
                 quiet(world, &["install", "claude"], 0);
                 quiet(world, &["install", "claude", "--project"], 0);
+                for tool in ["codex", "gemini", "opencode"] {
+                    quiet(world, &["install", tool, "--yes"], 0);
+                }
             }
             Untrusted => {
                 world.write(

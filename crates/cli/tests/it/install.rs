@@ -93,7 +93,7 @@ fn what_a_person_edited_or_wrote_is_neither_replaced_nor_removed() {
     let run = descartes(&world, &["install", "claude", "--project"]);
     run.assert_code(65);
     assert!(run.stderr().contains("not written by descartes"), "{run}");
-    descartes(&world, &["install", "codex"]).assert_code(64);
+    descartes(&world, &["install", "emacs"]).assert_code(64);
 }
 
 #[test]

@@ -142,6 +142,9 @@ verbs! {
     serve: "serve" => [
         Done: ["--listen 0.0.0.0:7317", "--listen here", "--tls-cert cert.pem", "--listen 127.0.0.1:0 --tls-cert none.pem --tls-key none.pem"];
     ];
+    mcp: "mcp" => [
+        Project: ["", "--working-dir nowhere", "--max-loops many", "--permissions everything"];
+    ];
     query: "query" => [
         Done: ["'select name, iterations, exit_reason from loops'", "'selec 1'", ""];
     ];
@@ -153,10 +156,10 @@ verbs! {
         Initialised: [""];
     ];
     install: "install" => [
-        Project: ["claude", "emacs"];
+        Project: ["claude", "emacs", "gemini", "gemini --yes", "gemini --yes"];
     ];
     uninstall: "uninstall" => [
-        Installed: ["claude"];
+        Installed: ["claude", "cursor --yes"];
         Project: ["claude", ""];
     ];
     clean: "clean" => [
