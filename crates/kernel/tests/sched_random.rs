@@ -25,6 +25,8 @@ struct World {
     merging: Option<TaskId>,
     /// The train, its members, and how many of them are being gated.
     train: Option<(u32, Vec<TaskId>, Option<u32>)>,
+    /// How many members of the train are merged.
+    train_merged: usize,
     committing: Option<u32>,
     merged: BTreeSet<String>,
     /// The same, with those that a person opened again.
@@ -59,6 +61,7 @@ impl World {
             running: BTreeMap::new(),
             merging: None,
             train: None,
+            train_merged: 0,
             committing: None,
             merged: BTreeSet::new(),
             ever_merged: BTreeSet::new(),
@@ -124,6 +127,7 @@ impl World {
                 assert!(self.is_quiet(), "one train at a time");
                 assert!(tasks.len() > 1 && tasks.len() <= self.config.merge_batch as usize);
                 self.train = Some((train, tasks, None));
+                self.train_merged = 0;
             }
             Effect::GateTrain {
                 train,
@@ -311,9 +315,11 @@ impl World {
         let last = tasks[members as usize - 1].clone();
         let end = match end {
             MergeEnd::Merged => {
-                let landed = tasks[..members as usize]
+                // A member that was merged earlier may have been opened again since.
+                let landed = tasks[self.train_merged..members as usize]
                     .iter()
                     .map(|task| task.to_string());
+                self.train_merged = members as usize;
                 self.merged.extend(landed.clone());
                 self.ever_merged.extend(landed);
                 TrainEnd::Green
