@@ -117,10 +117,7 @@ impl World {
                 }
             }
             Effect::Merge { task } => {
-                assert!(
-                    self.merging.is_none() && self.checking.is_none(),
-                    "one merge at a time"
-                );
+                assert!(self.is_quiet(), "one merge at a time");
                 self.merging = Some(task);
             }
             Effect::StackTrain { train, tasks } => {

@@ -3,6 +3,7 @@
 use super::train::Step;
 use super::{
     AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason, TaskState,
+    TrainEnd,
 };
 use descartes_plans::graph::{TaskId, TaskStatus};
 
@@ -11,6 +12,11 @@ impl Scheduler {
     pub(super) fn acts_of(&self, event: &Event) -> Vec<Effect> {
         match event {
             Event::MergeStarted { task } => vec![Effect::Merge { task: task.clone() }],
+            // Where the gates said nothing the train ends, and its members are merged alone.
+            Event::TrainGated {
+                end: TrainEnd::Interrupted | TrainEnd::Failed { .. },
+                ..
+            } => Vec::new(),
             Event::TrainStarted { .. } | Event::TrainStacked { .. } | Event::TrainGated { .. } => {
                 self.train_step().into_iter().collect()
             }

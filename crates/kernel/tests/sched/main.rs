@@ -8,4 +8,5 @@ mod others;
 mod proof;
 mod recovery;
 mod rules;
+mod trains;
 mod waves;
