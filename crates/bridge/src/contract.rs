@@ -23,10 +23,10 @@ pub trait Provider {
 }
 
 /// What went wrong, in words.
-pub type Verdict = Result<(), String>;
+pub type ClauseResult = Result<(), String>;
 
 /// A part of the contract.
-pub type Clause = fn(&dyn Provider) -> Verdict;
+pub type Clause = fn(&dyn Provider) -> ClauseResult;
 
 /// How long something that must come is waited for.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub fn clauses() -> Vec<(&'static str, Clause)> {
     ]
 }
 
-fn compare_and_swap(provider: &dyn Provider) -> Verdict {
+fn compare_and_swap(provider: &dyn Provider) -> ClauseResult {
     let (first, second) = (provider.coordinator(), provider.worker("w1"));
     let subject = subject::task("cas", "a.b c", 1);
     same("nothing yet", first.get(&subject), Ok(None))?;
@@ -88,7 +88,7 @@ fn compare_and_swap(provider: &dyn Provider) -> Verdict {
     same("any bytes", read, Ok(Some((anyhow, bytes))))
 }
 
-fn expiry(provider: &dyn Provider) -> Verdict {
+fn expiry(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let subject = subject::task("ttl", "t", 1);
     let seen = follow(&*coordinator, &subject::tasks_of("ttl"), FollowFrom::Start)?;
@@ -132,7 +132,7 @@ fn expiry(provider: &dyn Provider) -> Verdict {
     put(&*worker, &subject, Some(marker.seq), lease, b"again").map(drop)
 }
 
-fn following(provider: &dyn Provider) -> Verdict {
+fn following(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let name = |task: &str| subject::task("follow", task, 1);
     put(&*coordinator, &name("a"), Some(0), None, b"1")?;
@@ -169,7 +169,7 @@ fn following(provider: &dyn Provider) -> Verdict {
     )
 }
 
-fn offers(provider: &dyn Provider) -> Verdict {
+fn offers(provider: &dyn Provider) -> ClauseResult {
     let coordinator = provider.coordinator();
     let (one, two) = (provider.worker("w1"), provider.worker("w2"));
     let lane = OfferTarget::Pool {
@@ -222,7 +222,7 @@ fn offers(provider: &dyn Provider) -> Verdict {
     same("all are gone", one.pull(&lanes, 5, wait), Ok(Vec::new()))
 }
 
-fn events(provider: &dyn Provider) -> Verdict {
+fn events(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let subject = subject::events("l", "w1", "child");
     let mut seqs = Vec::new();
@@ -249,7 +249,7 @@ fn events(provider: &dyn Provider) -> Verdict {
     )
 }
 
-fn requests(provider: &dyn Provider) -> Verdict {
+fn requests(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let subject = subject::control("l", "w1", "child");
     let timeout = Duration::from_secs(5);
@@ -275,7 +275,7 @@ fn requests(provider: &dyn Provider) -> Verdict {
     })
 }
 
-fn objects(provider: &dyn Provider) -> Verdict {
+fn objects(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let (given, taken) = (
         provider.folder().join("given"),
@@ -300,7 +300,7 @@ fn objects(provider: &dyn Provider) -> Verdict {
     same("gone", gone, Err(expected))
 }
 
-fn announcements(provider: &dyn Provider) -> Verdict {
+fn announcements(provider: &dyn Provider) -> ClauseResult {
     let (coordinator, worker) = (provider.coordinator(), provider.worker("w1"));
     let other = provider.worker("w.2");
     for (engine, name, seconds) in [(&worker, "w1", 2), (&other, "w.2", 60)] {
@@ -360,14 +360,14 @@ fn told(error: EngineError) -> String {
     error.to_string()
 }
 
-fn check(what: &str, holds: bool) -> Verdict {
+fn check(what: &str, holds: bool) -> ClauseResult {
     match holds {
         true => Ok(()),
         false => Err(format!("does not hold: {what}")),
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Verdict {
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> ClauseResult {
     match found == expected {
         true => Ok(()),
         false => Err(format!("{what}: found {found:?}, expected {expected:?}")),

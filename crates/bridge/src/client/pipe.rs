@@ -22,12 +22,12 @@ pub(super) struct BridgePipe {
     pid: u32,
     input: Mutex<Option<ChildStdin>>,
     next_id: AtomicU64,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<PendingCalls>>,
     reader: Option<JoinHandle<()>>,
 }
 
 /// Who waits for what the bridge says.
-struct Waiting {
+struct PendingCalls {
     calls: HashMap<u64, Sender<Result<BridgeResult, EngineError>>>,
     follows: HashMap<u64, Sender<Delivery>>,
     serves: HashMap<u64, Sender<ServedRequest>>,
@@ -82,7 +82,7 @@ impl BridgePipe {
             .map_err(|error| EngineError::BridgeEnded(format!("{}: {error}", program.display())))?;
         let pid = child.id();
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let waiting = Arc::new(Mutex::new(Waiting {
+        let waiting = Arc::new(Mutex::new(PendingCalls {
             calls: HashMap::new(),
             follows: HashMap::new(),
             serves: HashMap::new(),
@@ -243,7 +243,7 @@ impl Drop for BridgePipe {
     }
 }
 
-impl Waiting {
+impl PendingCalls {
     fn hear(&mut self, line: BridgeLine) {
         match line {
             BridgeLine::Done { id, result } => self.answer(id, Ok(result)),
@@ -309,7 +309,7 @@ impl Waiting {
 }
 
 /// Reads until the bridge ends; returns why.
-fn read_lines(mut output: impl BufRead, waiting: &Mutex<Waiting>) -> String {
+fn read_lines(mut output: impl BufRead, waiting: &Mutex<PendingCalls>) -> String {
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -67,7 +67,7 @@ struct Party {
     last_down: Option<Duration>,
     held: bool,
     losses: VecDeque<LostMessage>,
-    follows: Vec<Following>,
+    follows: Vec<EntryFollower>,
     listeners: Vec<Sender<LinkStatus>>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Subscriber<T> {
     pub sender: Sender<T>,
 }
 
-struct Following {
+struct EntryFollower {
     filter: String,
     next_seq: u64,
     reset: bool,
@@ -213,7 +213,7 @@ impl ServerState {
             FollowFrom::Sequence(seq) => seq,
             FollowFrom::Now => log.last_seq + 1,
         };
-        self.parties[party].follows.push(Following {
+        self.parties[party].follows.push(EntryFollower {
             filter: filter.to_owned(),
             next_seq,
             reset: false,
@@ -385,7 +385,7 @@ impl ServerState {
     }
 }
 
-impl Following {
+impl EntryFollower {
     /// Whether anybody still listens.
     fn deliver(&mut self, log: &Log) -> bool {
         if self.reset {
