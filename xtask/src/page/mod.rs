@@ -1,7 +1,8 @@
 //! `cargo xtask page`: `docs/measurements.md` out of the raw rows of the last long runs.
 //!
 //! Nothing is measured here and no number is written by hand: campaigns are run one at a time,
-//! each leaves its rows, and this puts them in order. What was never measured is left out.
+//! each leaves its rows, and this puts them in order. What was never measured is left out; a section
+//! without new rows stays as it is on the page before.
 
 mod bars;
 mod matrix;
@@ -29,6 +30,7 @@ All of it goes through the real binary and real processes. One scripted agent dr
 A measure has a floor, taken in the same run on the same machine; the ratio is ours against it, and is what to compare between machines. What costs users money comes first, overhead last.
 Peers are as their registries ship them; a wait that a flag sets is set to its least. *cannot* says why a tool cannot do the work at all.
 Task success, code quality and tokens saved cannot be measured without a model, and are not claimed.
+Each section says on what machine and with which commit it was measured; a section that was not measured again stays as it was.
 
 ";
 
@@ -39,7 +41,8 @@ pub fn run(rest: &[String]) -> Result<(), String> {
         [word] if word == "--short" => (Form::Short, row::folder().join("page.short.md")),
         [other, ..] => return Err(format!("`{other}` is not --short")),
     };
-    let page = page(|name| row::read(form, name), &names(form));
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    let page = page(|name| row::read(form, name), &names(form), &before);
     let page = page.ok_or("no rows of that form: run `cargo xtask bench` and the others first")?;
     let folder = path.with_file_name(PLOTS);
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -90,39 +93,38 @@ fn names(form: Form) -> Vec<String> {
     names
 }
 
-fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String]) -> Option<Page> {
-    let all: Vec<Value> = names.iter().flat_map(|name| rows(name)).collect();
-    if all.is_empty() {
+fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String], before: &str) -> Option<Page> {
+    if names.iter().all(|name| rows(name).is_empty()) {
         return None;
     }
     let mut page = String::from(INTRO);
-    page.push_str(&about(&all));
     let mut plots = Vec::new();
-    if let Some((body, plot)) = bars::in_short(&rows) {
-        page.push_str(&body);
-        plots.push(plot);
+    match bars::in_short(&rows) {
+        Some((body, plot)) => {
+            page.push_str(&body);
+            plots.push(plot);
+        }
+        None => page.push_str(&kept("In short", before)),
     }
     for section in &SECTIONS {
-        let body: String = section.files.iter().map(|file| part(&rows(file))).collect();
-        if body.is_empty() {
+        let of_section: Vec<Value> = section.files.iter().flat_map(|file| rows(file)).collect();
+        if of_section.is_empty() {
+            page.push_str(&kept(section.title, before));
             continue;
         }
-        let _ = write!(page, "## {}\n\n{}\n\n", section.title, section.how);
-        let timed: Vec<plots::Times> = section
-            .files
-            .iter()
-            .flat_map(|file| rows(file))
-            .filter_map(|row| timed(&row))
-            .collect();
+        let (title, how, about) = (section.title, section.how, about(&of_section));
+        let _ = write!(page, "## {title}\n\n{how}\n\n{about}\n\n");
+        let timed: Vec<plots::Times> = of_section.iter().filter_map(timed).collect();
         if !timed.is_empty() {
-            let picture = plots::times(section.title, &timed);
-            let words = format!("{}: how the times below are spread", section.title);
-            let name = section.title.to_lowercase().replace(' ', "-");
+            let picture = plots::times(title, &timed);
+            let words = format!("{title}: how the times below are spread");
+            let name = title.to_lowercase().replace(' ', "-");
             let (link, plot) = plot(&name, &picture, &words);
             page.push_str(&link);
             plots.push(plot);
         }
-        page.push_str(&body);
+        let parts = section.files.iter().map(|file| part(&rows(file)));
+        page.extend(parts);
     }
     let known: BTreeSet<&str> = SECTIONS.iter().flat_map(|one| one.files).copied().collect();
     let others = names.iter().filter(|name| !known.contains(name.as_str()));
@@ -131,6 +133,24 @@ fn page(rows: impl Fn(&str) -> Vec<Value>, names: &[String]) -> Option<Page> {
         let _ = write!(page, "## Others\n\n{rest}");
     }
     Some(Page { text: page, plots })
+}
+
+/// A section as it is on the page before, with what that page says about the machine.
+fn kept(title: &str, before: &str) -> String {
+    let heading = format!("## {title}\n");
+    let Some((head, rest)) = before.split_once(&heading) else {
+        return String::new();
+    };
+    let body = rest.split("\n## ").next().unwrap_or_default().trim();
+    let machine = "Measured on ";
+    // An older page says it once, at its top.
+    let top = head.split("\n## ").next().unwrap_or_default();
+    let about = top.lines().find(|line| line.starts_with(machine));
+    let is_told = body.lines().any(|line| line.starts_with(machine));
+    match about.filter(|_| !is_told) {
+        Some(about) => format!("{heading}\n{about}\n\n{body}\n\n"),
+        None => format!("{heading}\n{body}\n\n"),
+    }
 }
 
 /// The times that a row kept, if it did.
@@ -177,24 +197,22 @@ fn part(rows: &[Value]) -> String {
 }
 
 /// On what, when it was busy with what else, and how it all stands.
-fn about(all: &[Value]) -> String {
-    let loads = all.iter().filter_map(|row| row["load"].as_f64());
+fn about(rows: &[Value]) -> String {
+    let loads = rows.iter().filter_map(|row| row["load"].as_f64());
     let (least, most) = loads.fold((f64::INFINITY, 0.0_f64), |(least, most), load| {
         (least.min(load), most.max(load))
     });
-    let commits: BTreeSet<&str> = all
-        .iter()
-        .filter_map(|row| row["commit"].as_str())
-        .collect();
+    let commits = rows.iter().filter_map(|row| row["commit"].as_str());
+    let commits: BTreeSet<&str> = commits.collect();
     let commits: Vec<&str> = commits.into_iter().collect();
-    let count = |verdict: &str| all.iter().filter(|row| row["verdict"] == verdict).count();
+    let count = |verdict: &str| rows.iter().filter(|row| row["verdict"] == verdict).count();
     format!(
-        "Measured on {}; load average {least:.1} to {most:.1} as the measures began; commit {}.\nOf {} rows with a bar, {} meet it. Raw rows: `target/measurements/*.jsonl`.{}\n\n",
+        "Measured on {}; load average {least:.1} to {most:.1} as the measures began; commit {}. Of {} rows with a bar, {} meet it.{}",
         machine::describe(),
         commits.join(", "),
         count("met") + count("missed"),
         count("met"),
-        peers(all),
+        peers(rows),
     )
 }
 
@@ -212,7 +230,7 @@ fn peers(all: &[Value]) -> String {
         .collect();
     match packages.is_empty() {
         true => String::new(),
-        false => format!("\nPeers: {}.", packages.join(", ")),
+        false => format!(" Peers: {}.", packages.join(", ")),
     }
 }
 
@@ -237,7 +255,7 @@ mod tests {
     #[test]
     fn what_costs_money_comes_first_and_what_is_new_is_not_lost() {
         let names = ["gap", "new-thing", "stop"].map(str::to_owned);
-        let page = page(stored, &names).unwrap().text;
+        let page = page(stored, &names, "").unwrap().text;
         let at = |words: &str| {
             page.find(words)
                 .unwrap_or_else(|| panic!("{words}: {page}"))
@@ -248,7 +266,7 @@ mod tests {
             page.contains("| the gap | **2.00** | 2 ms \\| p50 |"),
             "{page}"
         );
-        assert!(page.contains("Of 3 rows with a bar, 3 meet it"), "{page}");
+        assert!(page.contains("Of 1 rows with a bar, 1 meet it"), "{page}");
         assert!(!page.contains("/tmp/"), "{page}");
     }
 
@@ -271,6 +289,7 @@ mod tests {
                 _ => Vec::new(),
             },
             &["stop".to_owned()],
+            "",
         );
         let page = page.unwrap();
         assert!(
@@ -282,7 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn a_section_that_was_not_measured_again_stays_with_its_machine() {
+        let before = "# Measurements\n\nMeasured on a laptop; commit 123.\n\n## Orphans\n\nEight shapes.\n\n| old |\n\n## Stopping\n\n| old stop |\n";
+        let once = page(stored, &["stop".to_owned()], before).unwrap().text;
+        assert!(
+            once.contains(
+                "## Orphans\n\nMeasured on a laptop; commit 123.\n\nEight shapes.\n\n| old |\n\n"
+            ),
+            "{once}"
+        );
+        assert!(!once.contains("old stop"), "{once}");
+        let twice = page(stored, &["stop".to_owned()], &once).unwrap().text;
+        assert_eq!(twice, once);
+    }
+
+    #[test]
     fn without_rows_there_is_no_page() {
-        assert!(page(|_| Vec::new(), &[]).is_none());
+        assert!(page(|_| Vec::new(), &[], "# Measurements").is_none());
     }
 }

@@ -11,7 +11,7 @@ pub struct Section {
 }
 
 /// What costs users money comes first.
-pub const SECTIONS: [Section; 13] = [
+pub const SECTIONS: [Section; 14] = [
     Section {
         title: "False and missed completion",
         how: "A loop that stops too early leaves work undone; one that does not hear its agent pays for iterations that nobody needs. First the tools on the same agents, \
@@ -91,16 +91,12 @@ pub const SECTIONS: [Section; 13] = [
     Section {
         title: "Views",
         how: "How soon they show what happens, with long histories and many loops, and what they cost.",
-        files: &[
-            "views",
-            "window-clicks",
-            "window-speed",
-            "window-load",
-            "web-list",
-            "web-long",
-            "web-screen",
-            "web-streams",
-        ],
+        files: &["views", "window-clicks", "window-speed", "window-load"],
+    },
+    Section {
+        title: "Browser",
+        how: "Pages of `descartes serve` by HTTP and in a real Chromium: many loops, long histories, huge outputs, and what open pages cost the loops.",
+        files: &["web-list", "web-long", "web-screen", "web-streams"],
     },
     Section {
         title: "Overhead",
