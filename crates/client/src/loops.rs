@@ -8,7 +8,7 @@ use descartes_store::catalog::{self, FindError, LoopEntry, LoopStanding, standin
 use descartes_store::layout::{
     EnvPaths, PROJECT_FOLDER, STATE_FILE, StateRoot, canonical, state_file_path,
 };
-use descartes_store::lock::{holder_of, holder_of_loop, socket_of};
+use descartes_store::lock::{NameLock, holder_of, holder_of_loop, socket_of};
 use descartes_store::state_file::{StateFileError, load};
 
 use crate::{ClientError, Known, LoopHandle};
@@ -60,6 +60,13 @@ impl Loops {
 
     pub fn root(&self) -> &StateRoot {
         &self.root
+    }
+
+    /// A turn to count the loops that run and to start one more: nobody else has it until it is
+    /// dropped. `None` where another keeps it for longer than `patience`.
+    pub fn turn_to_start(&self, patience: Duration) -> Result<Option<NameLock>, ClientError> {
+        // No loop can have this name.
+        Ok(NameLock::acquire(&self.root, "\0start", patience)?)
     }
 
     /// Loops, newest first.

@@ -27,6 +27,8 @@ use crate::{look, tools};
 
 /// Bytes of a patch.
 const PATCH: usize = 64 << 10;
+/// How long other servers may take to start a loop.
+const STARTING: Duration = Duration::from_secs(60);
 /// Bytes of what a start prints.
 const STARTED: usize = 64 << 10;
 
@@ -226,6 +228,12 @@ impl McpServer {
             ..
         } = self.options.clone();
         let _turn = self.starting.lock().await;
+        let all = loops.clone();
+        let turn = blocking(move || Ok(all.turn_to_start(STARTING)?)).await?;
+        let Some(_turn_of_all) = turn else {
+            let message = "another MCP server has been starting a loop for a minute";
+            return Err(ToolFailure::new(message, "try again"));
+        };
         let words = blocking(move || {
             let nesting = may_start().map_err(|(message, hint)| ToolFailure::new(message, hint))?;
             let words = start_rules::words(&call, &agent, &folder, &nesting)?;

@@ -333,6 +333,34 @@ fn no_more_loops_run_than_the_person_allows() {
 }
 
 #[test]
+fn servers_that_start_loops_in_the_same_instant_keep_to_the_limit() {
+    let (world, first) = served(HELD, &["--max-loops", "1"]);
+    let agent = world.agent(HELD);
+    let another = || McpClient::start(&world, &["--command", &agent, "--max-loops", "1"]);
+    let mut clients = vec![first, another(), another()];
+    let asked: Vec<u64> = clients
+        .iter_mut()
+        .enumerate()
+        .map(|(at, client)| {
+            let arguments = json!({ "prompt": "x", "max_iterations": 1, "name": format!("n{at}") });
+            let params = json!({ "name": "start", "arguments": arguments });
+            client.ask("tools/call", &params)
+        })
+        .collect();
+    let mut refused = 0;
+    for (client, id) in clients.iter_mut().zip(asked) {
+        let answer = client.answer(id);
+        if let Some(error) = answer["result"]["structuredContent"]["error"].as_str() {
+            assert!(error.contains("1 loop is running already"), "{error}");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 2);
+    go(&world);
+    clients[0].done("wait", &json!({}));
+}
+
+#[test]
 fn loops_work_in_the_folder_and_with_the_agent_that_the_person_named() {
     let world = World::new();
     let folder = world.root().join("elsewhere");
