@@ -222,35 +222,35 @@ fn a_source_of_the_config_is_run_once_it_is_trusted() {
     );
 }
 
-#[test]
-fn a_claim_is_taken_back_when_the_run_is_cancelled() {
-    let world = repository("README.md", "x");
+/// A board that notes claims and releases in `claims`, and an agent that never ends.
+fn claimed_board(world: &World) -> (String, String) {
     let dir = world.project();
     let dir = dir.parent().expect("a folder").display().to_string();
     own_tracker(
-        &world,
+        world,
         &format!(
             "claim = 'echo claim $DESCARTES_TASK_ID >> {dir}/claims'\nrelease = 'echo release $DESCARTES_TASK_ID >> {dir}/claims'\n"
         ),
     );
-    run(&world, &["trust", "--yes"]).assert_code(0);
-    let agent = world.agent("write started x ;; sleep 300");
-    let words = [
-        "roadmap",
-        "run",
-        "--source",
-        "board",
-        "--command",
-        &agent,
-        "--verify",
-        "true",
-    ];
-    let mut child = world
-        .descartes(words)
+    run(world, &["trust", "--yes"]).assert_code(0);
+    (dir, world.agent("write started x ;; sleep 300"))
+}
+
+fn board_run(world: &World, agent: &str) -> std::process::Child {
+    let words = ["roadmap", "run", "--source", "board", "--command", agent];
+    world
+        .descartes([&words[..], &["--verify", "true"]].concat())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("start");
+        .expect("start")
+}
+
+#[test]
+fn a_claim_is_taken_back_when_the_run_is_cancelled() {
+    let world = repository("README.md", "x");
+    let (dir, agent) = claimed_board(&world);
+    let mut child = board_run(&world, &agent);
     let claims = || std::fs::read_to_string(format!("{dir}/claims")).unwrap_or_default();
     eventually("the task is claimed", Duration::from_secs(60), || {
         claims() == "claim A-1\n"
@@ -263,6 +263,38 @@ fn a_claim_is_taken_back_when_the_run_is_cancelled() {
     ];
     run(&world, &cancel).assert_code(0);
     child.wait().expect("wait");
+    assert_eq!(claims(), "claim A-1\nrelease A-1\n");
+}
+
+#[test]
+fn a_claim_of_a_killed_run_is_taken_back_by_the_next() {
+    let world = repository("README.md", "x");
+    let (dir, agent) = claimed_board(&world);
+    let claims = || std::fs::read_to_string(format!("{dir}/claims")).unwrap_or_default();
+    let mut child = board_run(&world, &agent);
+    eventually("the task is claimed", Duration::from_secs(60), || {
+        claims() == "claim A-1\n"
+    });
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    let state_file = ["--state-file", ".descartes/roadmap-board.json"];
+    let mut resumed = world
+        .descartes([&["loop", "resume"][..], &state_file].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start");
+    let started = world.project().join(".descartes/roadmap-board.json");
+    eventually("a host runs it", Duration::from_secs(60), || {
+        let status = run(
+            &world,
+            &[&["loop", "status", "--json"][..], &state_file].concat(),
+        );
+        let status: Value = serde_json::from_str(&status.stdout()).unwrap_or_default();
+        started.exists() && status["status"] == "running"
+    });
+    run(&world, &[&["loop", "cancel"][..], &state_file].concat()).assert_code(0);
+    resumed.wait().expect("wait");
     assert_eq!(claims(), "claim A-1\nrelease A-1\n");
 }
 

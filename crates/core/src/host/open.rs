@@ -1,6 +1,6 @@
 //! Beginning a loop: every check before the first byte is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -141,6 +141,7 @@ pub(crate) fn create_within(
                 occasion: Occasion::Start,
                 history: Vec::new(),
                 known: Vec::new(),
+                begun: BTreeSet::new(),
             };
             Some(prepare(order, &mut notices)?)
         }

@@ -1,7 +1,7 @@
 //! Taking a loop up again: from its journal, from its state file, or from whichever of the
 //! two is left. Nothing is ever begun again at zero in silence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use descartes_kernel::config::ConfigChange;
@@ -11,6 +11,7 @@ use descartes_kernel::fact;
 use descartes_kernel::state::{Kept, LoopState};
 use descartes_kernel::steering::Sender;
 use descartes_kernel::step::{Standstill, TakeUp, standstill, take_up};
+use descartes_plans::graph::TaskStatus;
 use descartes_store::Sync;
 use descartes_store::debug_log::variant;
 use descartes_store::host::this_host;
@@ -178,6 +179,7 @@ pub(crate) fn resume_for(
                 },
                 history: events,
                 known: known_tasks(&state),
+                begun: begun_tasks(&state),
             };
             Some(prepare(order, &mut notices).map_err(HostError::of_resume)?)
         }
@@ -361,6 +363,13 @@ fn recover_interrupted_run(
     let d = host.driver_mut();
     d.append_all(events)?;
     d.gates_changed()
+}
+
+/// The tasks that an earlier host began and did not finish.
+fn begun_tasks(state: &LoopState) -> BTreeSet<String> {
+    let tasks = state.tasks.iter().flat_map(|tasks| &tasks.tasks);
+    let begun = tasks.filter(|(_, entry)| entry.status == TaskStatus::InProgress);
+    begun.map(|(id, _)| id.to_string()).collect()
 }
 
 /// The tasks that a loop knew, with their titles.

@@ -1,5 +1,6 @@
 //! A loop whose work is a graph of tasks, as far as a host has to know it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use descartes_kernel::config::IterativeLoopConfig;
@@ -49,6 +50,8 @@ pub(crate) struct TaskOrder<'a> {
     pub(crate) history: Vec<sched::Event>,
     /// Its tasks with their titles, where the loop is taken up.
     pub(crate) known: Vec<KnownTask>,
+    /// Those of them that were begun and not finished.
+    pub(crate) begun: BTreeSet<String>,
 }
 
 /// Reads and checks the tasks of a loop; what people should know goes into the list.

@@ -90,12 +90,13 @@ pub(crate) fn prepare(
         occasion,
         history,
         known,
+        begun,
     } = order;
     let Some(tasks) = &config.tasks else {
         return Err(HostError::Internal("there are no tasks to run".to_owned()));
     };
     let mut source = open_source(tasks, dir)?;
-    source.recall(known);
+    source.recall(known, begun);
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
     if occasion == Occasion::Start {

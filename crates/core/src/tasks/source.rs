@@ -1,6 +1,6 @@
 //! Where tasks come from and where their status is kept.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 pub use descartes_kernel::tasks::TaskBrief;
@@ -120,9 +120,10 @@ impl SourceError {
 pub trait TaskSource: Send {
     /// Reads the tasks as they are now.
     fn load(&mut self) -> Result<Loaded, SourceError>;
-    /// Tells which tasks an earlier host of the loop knew, before the first load.
-    fn recall(&mut self, known: Vec<KnownTask>) {
-        drop(known);
+    /// Tells which tasks an earlier host of the loop knew, and which of them it had begun, before the
+    /// first load.
+    fn recall(&mut self, known: Vec<KnownTask>, begun: BTreeSet<String>) {
+        drop((known, begun));
     }
     /// Reads the tasks again; `None` where nothing stands there that was not read or written here.
     fn news(&mut self) -> Result<Option<Loaded>, SourceError> {

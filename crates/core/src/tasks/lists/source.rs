@@ -1,7 +1,7 @@
 //! A list of another tool as a source of tasks. It is a person's: of it, only the marks of tasks
 //! change that were proven.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -134,7 +134,7 @@ impl TaskSource for ListSource {
         })
     }
 
-    fn recall(&mut self, known: Vec<KnownTask>) {
+    fn recall(&mut self, known: Vec<KnownTask>, _: BTreeSet<String>) {
         self.known = known;
     }
 

@@ -303,8 +303,11 @@ impl TaskSource for TrackerSource {
         })
     }
 
-    fn recall(&mut self, known: Vec<KnownTask>) {
+    fn recall(&mut self, known: Vec<KnownTask>, begun: BTreeSet<String>) {
         self.known = known;
+        if self.tracker.commands.claim.is_some() {
+            self.claimed = begun;
+        }
     }
 
     fn news(&mut self) -> Result<Option<Loaded>, SourceError> {
