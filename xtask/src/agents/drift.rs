@@ -32,7 +32,7 @@ pub fn run(clis: Vec<RealCli>, binary: &Path) -> Step {
     let server = ModelServer::start().map_err(|error| format!("the model server: {error}"))?;
     let recorded = recordings()?;
     let mut table = Table::new();
-    let mut missing = Vec::new();
+    let (mut missing, wanted) = (Vec::new(), clis.len());
     for cli in clis {
         let began = Instant::now();
         match real_clis::install(cli) {
@@ -67,6 +67,9 @@ pub fn run(clis: Vec<RealCli>, binary: &Path) -> Step {
     }
     if !missing.is_empty() {
         println!("not installed, so not tried: {}", missing.join(", "));
+    }
+    if missing.len() == wanted {
+        return Err("none of the agents could be installed, so nothing was compared".to_owned());
     }
     table.finish(Form::Short)
 }
