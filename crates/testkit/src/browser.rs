@@ -93,6 +93,12 @@ pub const PHONE: Screen = Screen {
     dark: true,
 };
 
+pub const TABLET: Screen = Screen {
+    width: 820,
+    height: 1180,
+    dark: false,
+};
+
 impl Browser {
     /// Starts one; says plainly where none is installed.
     pub fn start(screen: Screen) -> Option<Self> {

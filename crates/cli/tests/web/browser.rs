@@ -4,7 +4,7 @@ use descartes_testkit::World;
 use serde_json::json;
 
 use crate::common::{Served, serve, start, status, until_status};
-use descartes_testkit::browser::{Browser, DESKTOP, PHONE, Screen};
+use descartes_testkit::browser::{Browser, DESKTOP, PHONE, Screen, TABLET};
 
 /// An agent that says something and waits for leave.
 const SPEAKS: &str = "print working on <b>iteration ${ITERATION}</b>\nappend notes.txt line ${ITERATION}\n\
@@ -203,7 +203,16 @@ fn a_lost_server_is_said_and_found_again_with_nothing_missed() {
 
 #[test]
 fn the_pages_fit_a_phone_and_run_nothing_that_a_loop_says() {
-    let Some(browser) = Browser::start(PHONE) else {
+    fit(PHONE, "phone");
+}
+
+#[test]
+fn the_pages_fit_a_tablet_and_run_nothing_that_a_loop_says() {
+    fit(TABLET, "tablet");
+}
+
+fn fit(screen: Screen, device: &str) {
+    let Some(browser) = Browser::start(screen) else {
         return;
     };
     let world = World::new();
@@ -221,7 +230,7 @@ fn the_pages_fit_a_phone_and_run_nothing_that_a_loop_says() {
     let served = serve(&world, &[]);
     enter(&browser, &served);
     browser.until_text("#rows", "window.nasty=4");
-    browser.picture("phone-list");
+    browser.picture(&format!("{device}-list"));
     let paths = ["", "/iterations/1", "/output/1", "/diff/1", "/history"];
     for path in paths {
         browser.go(&format!("{}/loops/{id}{path}", served.origin()));
@@ -233,7 +242,7 @@ fn the_pages_fit_a_phone_and_run_nothing_that_a_loop_says() {
         );
         let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
         assert!(wide.as_i64().unwrap() <= 1, "{path} is {wide} px too wide");
-        browser.picture(&format!("phone{}", path.replace('/', "-")));
+        browser.picture(&format!("{device}{}", path.replace('/', "-")));
     }
     no_complaints(&browser);
 }

@@ -48,8 +48,14 @@ const NASTY: [&str; 40] = [
     "<marquee onstart=nasty(40)>",
 ];
 
-/// What git takes as the name of a branch.
-const BRANCH: &str = "a\"'><script>nasty()</script><img/src=x/onerror=nasty()>";
+/// A text as git takes it as the name of a branch: spaces and what else git refuses become slashes,
+/// which separate attributes as well.
+fn branch_of(text: &str) -> String {
+    let refused = |c: char| c.is_whitespace() || "~^:?*[\\@{}%#.".contains(c);
+    let parts = text.split(|c| refused(c) || c == '/');
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("/").replace('\u{202e}', "")
+}
 
 /// Elements and attributes that our pages never have.
 #[track_caller]
@@ -108,6 +114,74 @@ fn pages(served: &Served, id: &str) -> Vec<(String, String)> {
     paths.iter().map(get).collect()
 }
 
+/// Loops whose names, branches and gates are these texts, a few in each: both are short.
+fn named_by(world: &World, texts: &[&str]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for (at, texts) in texts.chunks(5).enumerate() {
+        let (name, file) = (texts.concat(), format!("state-{at}.json"));
+        let branch = branch_of(&format!("b{at}/{}", texts.join("/")));
+        let gate = format!("false # {}", texts.join(" "));
+        let id = start(
+            world,
+            "print done",
+            &[
+                "-m",
+                "1",
+                "--name",
+                &name,
+                "--verify",
+                &gate,
+                "--no-promise",
+                "--branch",
+                "--branch-template",
+                &branch,
+                "--state-file",
+                &file,
+            ],
+        );
+        until_status(world, &id, "ended");
+        assert_eq!(world.git(["branch", "--show-current"]), branch);
+        ids.push(id);
+    }
+    ids
+}
+
+#[test]
+fn the_nastiest_names_branches_and_gates_never_become_markup() {
+    let world = World::new();
+    world.git_init();
+    let ids = named_by(&world, &NASTY);
+    assert_eq!(ids.len(), 8);
+    let served = serve(&world, &["--allow-start"]);
+    for (id, texts) in ids.iter().zip(NASTY.chunks(5)) {
+        for (path, page) in pages(&served, id) {
+            harmless(&path, &page);
+        }
+        let page = served.get(&format!("/loops/{id}")).body;
+        let shown = |text: &&&str| page.contains(&escaped(text));
+        assert_eq!(texts.iter().filter(shown).count(), texts.len(), "{page}");
+        let report = served.get(&format!("/loops/{id}/report"));
+        harmless(
+            "report",
+            &report.assert_status(200).body.replace("<style", ""),
+        );
+        let form = served.get(&format!("/start?like={id}"));
+        harmless("/start", &form.assert_status(200).body);
+        let mut live = served.open(&format!("/loops/{id}/live"));
+        let news = live.event().unwrap().json();
+        for (name, part) in news["parts"].as_object().unwrap() {
+            harmless(name, part.as_str().unwrap());
+        }
+    }
+}
+
+/// As a page shows it.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let text = text.replace('>', "&gt;").replace('"', "&quot;");
+    text.replace('\u{202e}', "")
+}
+
 #[test]
 fn the_nastiest_texts_never_become_markup() {
     let world = World::new();
@@ -116,29 +190,21 @@ fn the_nastiest_texts_never_become_markup() {
         world.write(format!("texts/{at}"), format!("{text}\n"));
     }
     let script = "sh cat texts/*; cat texts/* >&2; for f in texts/*; do touch \"nasty $(tr '/' '_' < $f)\"; done";
-    let name = NASTY[..6].concat();
     let prompt = NASTY.join("\n");
-    let gate = "cat texts/*; false # <script>nasty()</script>";
     let id = start(
         &world,
         script,
         &[
             "-m",
             "1",
-            "--name",
-            &name,
             "--prompt",
             &prompt,
             "--verify",
-            gate,
+            "cat texts/*; false",
             "--no-promise",
-            "--branch",
-            "--branch-template",
-            BRANCH,
         ],
     );
     until_status(&world, &id, "ended");
-    assert_eq!(world.git(["branch", "--show-current"]), BRANCH);
     let served = serve(&world, &["--allow-start"]);
     let form = served.get(&format!("/start?like={id}")).assert_status(200);
     assert!(form.body.contains("&lt;/textarea&gt;"), "{}", form.body);

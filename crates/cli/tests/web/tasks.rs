@@ -1,6 +1,6 @@
 //! The pages of a task loop.
 
-use descartes_testkit::browser::{Browser, DESKTOP, PHONE};
+use descartes_testkit::browser::{Browser, DESKTOP, PHONE, Screen, TABLET};
 use descartes_testkit::{World, eventually};
 
 use crate::browser::{enter, no_complaints};
@@ -104,7 +104,16 @@ fn a_task_loop_shows_waves_tasks_reasons_and_what_has_landed() {
 
 #[test]
 fn the_pages_of_a_task_loop_fit_a_phone() {
-    let Some(browser) = Browser::start(PHONE) else {
+    fit(PHONE, "phone-tasks");
+}
+
+#[test]
+fn the_pages_of_a_task_loop_fit_a_tablet() {
+    fit(TABLET, "tablet-tasks");
+}
+
+fn fit(screen: Screen, picture: &str) {
+    let Some(browser) = Browser::start(screen) else {
         return;
     };
     let world = World::new();
@@ -116,8 +125,8 @@ fn the_pages_of_a_task_loop_fit_a_phone() {
     let wide = browser.run("return document.documentElement.scrollWidth - window.innerWidth");
     assert!(wide.as_i64().unwrap() <= 1, "{wide} px too wide");
     let dark = browser.run("return matchMedia('(prefers-color-scheme: dark)').matches");
-    assert_eq!(dark, true);
-    browser.picture("phone-tasks");
+    assert_eq!(dark, screen.dark);
+    browser.picture(picture);
     std::fs::write(world.state().join("go"), "").unwrap();
     until_status(&world, &id, "ended");
 }
