@@ -9,6 +9,7 @@ pub mod client;
 #[cfg(feature = "testing")]
 pub mod contract;
 pub mod engine;
+pub mod engine_command;
 #[cfg(feature = "testing")]
 pub mod memory;
 pub mod message;

@@ -12,6 +12,7 @@ pub mod agent;
 pub mod browser;
 pub mod http;
 pub mod model;
+pub mod nats;
 pub mod process;
 pub mod pty;
 pub mod real_clis;

@@ -1,0 +1,314 @@
+//! Each verb of `descartes engine`.
+
+use std::net::{IpAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState};
+use descartes_bridge::url::DEFAULT_PORT;
+use descartes_bridge::{EngineUrl, FollowFrom, subject};
+
+use super::failure::EngineFailure;
+use super::parties::{
+    COORDINATOR, EngineFolder, EngineSetup, WorkerKey, check_name, new_key, write_private,
+};
+use super::{certificate, check, config, server};
+use crate::nats::connection::Connection;
+use crate::nats::follow::Follower;
+use crate::nats::streams;
+
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFailure> {
+    match command {
+        EngineCommand::Start {
+            folder,
+            listen,
+            host,
+            nats_server,
+        } => start(&EngineFolder::new(folder), listen, host, nats_server).await,
+        EngineCommand::Status { folder } => status(&EngineFolder::new(folder)).await,
+        EngineCommand::Stop { folder } => {
+            let was_running = server::stop(&EngineFolder::new(folder))?;
+            Ok(EngineReport::Stopped { was_running })
+        }
+        EngineCommand::JoinToken { folder, name } => {
+            join_token(&EngineFolder::new(folder), &name).await
+        }
+        EngineCommand::Revoke { folder, name } => revoke(&EngineFolder::new(folder), &name),
+        EngineCommand::Check { engine } => {
+            let url: EngineUrl = engine
+                .parse()
+                .map_err(|error| EngineFailure::new(format!("{error}")))?;
+            let checked = check::check(&url).await?;
+            let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+            Ok(EngineReport::Checked {
+                address: url.to_string(),
+                server: checked.server,
+                write_us: whole(checked.write.as_micros()),
+                marker_ms: whole(checked.marker.as_millis()),
+            })
+        }
+    }
+}
+
+async fn start(
+    folder: &EngineFolder,
+    listen: Option<String>,
+    host: Option<String>,
+    nats_server: Option<PathBuf>,
+) -> Result<EngineReport, EngineFailure> {
+    folder.make()?;
+    if let Some(pid) = server::running(folder) {
+        let url = folder.coordinator_url()?;
+        let connection = Connection::open(&url).await?;
+        return Ok(EngineReport::Started {
+            address: url.to_string(),
+            pid,
+            server: connection.server_version(),
+            already: true,
+        });
+    }
+    let program = server::find(nats_server.as_deref())?;
+    let setup = set_up(folder, listen.as_deref(), host)?;
+    if let Err(error) = TcpListener::bind((setup.host.as_str(), setup.port)) {
+        return Err(EngineFailure::new(format!(
+            "cannot listen on {}:{}: {error}",
+            setup.host, setup.port
+        ))
+        .hint("another address: descartes engine start --listen 127.0.0.1:4223"));
+    }
+    write_config(folder, &setup)?;
+    let pid = server::start(&program, folder)?;
+    let url = folder.coordinator_url()?;
+    let connection = connect_within(&url, START_TIMEOUT).await.map_err(|error| {
+        let words = server::last_words(folder);
+        let log = folder.path("server.log");
+        EngineFailure::new(format!(
+            "the engine did not come up: {error}; its log ends with: {words}"
+        ))
+        .hint(format!("the whole log: {}", log.display()))
+    })?;
+    streams::ensure(&connection).await?;
+    Ok(EngineReport::Started {
+        address: url.to_string(),
+        pid,
+        server: connection.server_version(),
+        already: false,
+    })
+}
+
+/// The setup of the last start, changed as asked; keys stay what they are.
+fn set_up(
+    folder: &EngineFolder,
+    listen: Option<&str>,
+    host: Option<String>,
+) -> Result<EngineSetup, EngineFailure> {
+    let before = folder.read()?;
+    let (listen_host, port) = match (listen, &before) {
+        (Some(text), _) => parse_listen(text)?,
+        (None, Some(before)) => (before.host.clone(), before.port),
+        (None, None) => ("127.0.0.1".to_owned(), DEFAULT_PORT),
+    };
+    let kept_host = before
+        .as_ref()
+        .filter(|before| before.host == listen_host)
+        .map(|before| before.advertised.clone());
+    let advertised = match host.or(kept_host) {
+        Some(host) => host,
+        None => advertised_host(&listen_host)?,
+    };
+    let (coordinator, seed) = match &before {
+        Some(before) => {
+            let url = folder.coordinator_url()?;
+            (before.coordinator.clone(), url.key.unwrap_or_default())
+        }
+        None => new_key()?,
+    };
+    let kept_pin = before.as_ref().and_then(|before| before.pin.clone());
+    let pin = match (is_loopback(&listen_host), kept_pin) {
+        (true, _) => None,
+        // Lines that were handed out stay valid.
+        (false, Some(pin)) if folder.path("certificate.pem").is_file() => Some(pin),
+        (false, _) => Some(certificate::make(folder, &advertised)?),
+    };
+    let setup = EngineSetup {
+        host: listen_host,
+        port,
+        advertised,
+        pin,
+        coordinator,
+        workers: before.map(|before| before.workers).unwrap_or_default(),
+    };
+    let own = match is_loopback(&setup.host) || is_unspecified(&setup.host) {
+        true => "127.0.0.1",
+        false => &setup.host,
+    };
+    folder.write_coordinator_url(&setup.url(own, COORDINATOR, seed))?;
+    folder.write(&setup)?;
+    Ok(setup)
+}
+
+async fn status(folder: &EngineFolder) -> Result<EngineReport, EngineFailure> {
+    let setup = folder.read()?;
+    let pid = server::running(folder);
+    let url = folder.coordinator_url().ok();
+    let keys = setup.iter().flat_map(|setup| &setup.workers);
+    let mut state = EngineState {
+        running: pid.is_some(),
+        address: url.as_ref().map(ToString::to_string),
+        pid,
+        server: None,
+        keys: keys.map(|worker| worker.name.clone()).collect(),
+        workers: Vec::new(),
+    };
+    if let (Some(_), Some(url)) = (pid, url) {
+        let connection = Connection::open(&url).await?;
+        state.server = Some(connection.server_version());
+        let follower = Follower::start(connection, "worker.*", FollowFrom::Start).await?;
+        let workers = follower.read_stored().await?;
+        state.workers = workers
+            .iter()
+            .filter_map(|entry| entry.subject.strip_prefix("worker."))
+            .map(subject::name)
+            .collect();
+        state.workers.sort();
+    }
+    Ok(EngineReport::Status(state))
+}
+
+async fn join_token(folder: &EngineFolder, name: &str) -> Result<EngineReport, EngineFailure> {
+    check_name(name)?;
+    let mut setup = known_setup(folder)?;
+    if setup.has(name) {
+        return Err(EngineFailure::new(format!(
+            "`{name}` has a key already; it was shown when it was made, and is kept nowhere here"
+        ))
+        .hint(format!("for a new one: descartes engine revoke {name}")));
+    }
+    let (public, seed) = new_key()?;
+    setup.workers.push(WorkerKey {
+        name: name.to_owned(),
+        public,
+    });
+    folder.write(&setup)?;
+    write_config(folder, &setup)?;
+    let url = setup.url(&setup.advertised, name, seed);
+    if let Some(pid) = server::running(folder) {
+        server::reload(pid)?;
+        // The line works when it is pasted.
+        let own = EngineUrl {
+            hosts: folder.coordinator_url()?.hosts,
+            ..url.clone()
+        };
+        connect_within(&own, RELOAD_TIMEOUT).await?;
+    }
+    Ok(EngineReport::Token {
+        name: name.to_owned(),
+        engine: url.with_key(),
+        loopback: is_loopback(&setup.host),
+    })
+}
+
+fn revoke(folder: &EngineFolder, name: &str) -> Result<EngineReport, EngineFailure> {
+    let mut setup = known_setup(folder)?;
+    if !setup.has(name) {
+        let known: Vec<&str> = setup
+            .workers
+            .iter()
+            .map(|worker| worker.name.as_str())
+            .collect();
+        let known = match known.as_slice() {
+            [] => "nobody has one".to_owned(),
+            known => format!("these have one: {}", known.join(", ")),
+        };
+        return Err(EngineFailure::new(format!("`{name}` has no key: {known}"))
+            .hint("descartes engine status"));
+    }
+    setup.workers.retain(|worker| worker.name != name);
+    folder.write(&setup)?;
+    write_config(folder, &setup)?;
+    let pid = server::running(folder);
+    if let Some(pid) = pid {
+        server::reload(pid)?;
+    }
+    Ok(EngineReport::Revoked {
+        name: name.to_owned(),
+        running: pid.is_some(),
+    })
+}
+
+fn known_setup(folder: &EngineFolder) -> Result<EngineSetup, EngineFailure> {
+    folder.read()?.ok_or_else(|| {
+        EngineFailure::new("no engine was started here").hint("descartes engine start")
+    })
+}
+
+fn write_config(folder: &EngineFolder, setup: &EngineSetup) -> Result<(), EngineFailure> {
+    let text = config::render(setup, &folder.path(""));
+    write_private(&folder.path("nats-server.conf"), text.as_bytes())
+}
+
+async fn connect_within(url: &EngineUrl, time: Duration) -> Result<Connection, String> {
+    let until = Instant::now() + time;
+    loop {
+        match Connection::open(url).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+fn parse_listen(text: &str) -> Result<(String, u16), EngineFailure> {
+    let wrong = || {
+        EngineFailure::new(format!("`{text}` is no address to listen on"))
+            .hint("descartes engine start --listen 0.0.0.0:4222")
+    };
+    let url: EngineUrl = format!("nats://{text}").parse().map_err(|_| wrong())?;
+    match url.hosts.as_slice() {
+        [one] if url.name.is_none() && url.key.is_none() => Ok(one.clone()),
+        _ => Err(wrong()),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn is_unspecified(host: &str) -> bool {
+    host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified())
+}
+
+/// Where it listens, or this machine's name where that is everywhere.
+fn advertised_host(listen: &str) -> Result<String, EngineFailure> {
+    if !is_unspecified(listen) {
+        return Ok(listen.to_owned());
+    }
+    let name = std::fs::read_to_string(Path::new("/proc/sys/kernel/hostname")).or_else(|_| {
+        let output = std::process::Command::new("hostname").output()?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&output.stdout).into_owned())
+    });
+    match name.as_deref().map(str::trim) {
+        Ok(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(EngineFailure::new("this machine's name is unknown")
+            .hint("say how workers reach it: descartes engine start --listen 0.0.0.0 --host NAME")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_to_listen_on() {
+        let parsed = |text| parse_listen(text).map_err(|error| error.message);
+        assert_eq!(parsed("0.0.0.0"), Ok(("0.0.0.0".to_owned(), 4222)));
+        assert_eq!(parsed("[::1]:5"), Ok(("::1".to_owned(), 5)));
+        for wrong in ["", "a:b", "w@h", "a,b"] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+        assert!(is_loopback("127.0.0.2") && !is_loopback("0.0.0.0") && is_unspecified("::"));
+    }
+}

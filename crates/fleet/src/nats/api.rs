@@ -1,0 +1,172 @@
+//! Requests to the engine, and what their answers mean.
+
+use std::time::Duration;
+
+use async_nats::{HeaderMap, Message, Request, RequestErrorKind};
+use bytes::Bytes;
+use descartes_bridge::EngineError;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::connection::Connection;
+
+/// For one write or read, syncing to the disk included.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Error numbers of JetStream.
+pub const WRONG_LAST_SEQUENCE: u64 = 10071;
+pub const NO_MESSAGE_FOUND: u64 = 10037;
+pub const STREAM_NOT_FOUND: u64 = 10059;
+pub const CONSUMER_NOT_FOUND: u64 = 10014;
+pub const STORAGE_EXCEEDED: u64 = 10047;
+
+/// What JetStream answers to a request of its API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApiError {
+    /// It did not come to an answer.
+    Engine(EngineError),
+    /// It was refused, with this number.
+    Numbered { number: u64, text: String },
+}
+
+impl From<ApiError> for EngineError {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::Engine(error) => error,
+            ApiError::Numbered {
+                number: WRONG_LAST_SEQUENCE,
+                ..
+            } => Self::Conflict,
+            // As when there is none: it comes back when a coordinator makes the streams anew.
+            ApiError::Numbered {
+                number: STREAM_NOT_FOUND,
+                ..
+            } => Self::NoResponders,
+            ApiError::Numbered { number, text } => Self::Other(format!("{text} ({number})")),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ErrorPart {
+    error: Option<ApiErrorBody>,
+}
+
+#[derive(Deserialize)]
+struct ApiErrorBody {
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+impl Connection {
+    /// One request and its answer. A key that does not allow it is told at once, a lost connection too.
+    pub async fn ask(
+        &self,
+        subject: &str,
+        headers: Option<HeaderMap>,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Message, EngineError> {
+        if !self.is_up() {
+            return Err(EngineError::NotConnected);
+        }
+        let mut refusals = self.refusals.subscribe();
+        let mut request = Request::new().payload(body).timeout(Some(timeout));
+        if let Some(headers) = headers {
+            request = request.headers(headers);
+        }
+        let answer = self.client.send_request(subject.to_owned(), request);
+        tokio::pin!(answer);
+        let quoted = format!("\"{subject}\"");
+        loop {
+            tokio::select! {
+                answer = &mut answer => return answer.map_err(|error| match error.kind() {
+                    RequestErrorKind::TimedOut => EngineError::Timeout,
+                    RequestErrorKind::NoResponders => EngineError::NoResponders,
+                    _ => EngineError::Other(error.to_string()),
+                }),
+                refusal = refusals.recv() => match refusal {
+                    Ok(text) if text.contains(&quoted) => return Err(EngineError::Refused(text)),
+                    Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(tokio::sync::broadcast::error::RecvError::Closed) => {
+                        return Err(EngineError::NotConnected);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Waits until the server has read everything that was sent before.
+    pub async fn round_trip(&self) {
+        let inbox = self.client.new_inbox();
+        // Nobody serves it: what comes is the answer that nobody does.
+        drop(self.ask(&inbox, None, Bytes::new(), REQUEST_TIMEOUT).await);
+    }
+
+    /// A request of the API of JetStream.
+    pub async fn api<T: DeserializeOwned>(&self, what: &str, body: &Value) -> Result<T, ApiError> {
+        let body = match body {
+            Value::Null => Bytes::new(),
+            body => Bytes::from(body.to_string()),
+        };
+        let answer = self
+            .ask(&format!("$JS.API.{what}"), None, body, REQUEST_TIMEOUT)
+            .await
+            .map_err(ApiError::Engine)?;
+        parse(&answer.payload)
+    }
+
+    /// Stores a message, and returns its number.
+    pub async fn publish(
+        &self,
+        subject: &str,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<u64, EngineError> {
+        #[derive(Deserialize)]
+        struct Stored {
+            seq: u64,
+        }
+        let answer = self
+            .ask(subject, Some(headers), body, REQUEST_TIMEOUT)
+            .await?;
+        let stored: Stored = parse(&answer.payload)?;
+        Ok(stored.seq)
+    }
+}
+
+fn parse<T: DeserializeOwned>(answer: &[u8]) -> Result<T, ApiError> {
+    let unreadable = |error: serde_json::Error| {
+        ApiError::Engine(EngineError::Other(format!(
+            "an answer of the engine: {error}"
+        )))
+    };
+    let part: ErrorPart = serde_json::from_slice(answer).map_err(unreadable)?;
+    match part.error {
+        Some(error) => Err(ApiError::Numbered {
+            number: error.err_code,
+            text: error.description,
+        }),
+        None => serde_json::from_slice(answer).map_err(unreadable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_errors_are_understood() {
+        let refused =
+            br#"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"}}"#;
+        let error = parse::<Value>(refused).unwrap_err();
+        assert_eq!(EngineError::from(error), EngineError::Conflict);
+        let other = parse::<Value>(br#"{"error":{"code":500,"err_code":1,"description":"x"}}"#);
+        let told = EngineError::from(other.unwrap_err());
+        assert_eq!(told, EngineError::Other("x (1)".to_owned()));
+        assert!(parse::<Value>(br#"{"seq":3}"#).is_ok());
+    }
+}
