@@ -267,6 +267,37 @@ fn a_claim_is_taken_back_when_the_run_is_cancelled() {
 }
 
 #[test]
+fn a_tracker_that_refuses_a_claim_is_asked_again_later_and_told_of_once() {
+    let world = repository("README.md", "x");
+    let dir = world.project();
+    let dir = dir.parent().expect("a folder").display().to_string();
+    own_tracker(
+        &world,
+        &format!("claim = 'test -e {dir}/allowed || {{ echo denied >> {dir}/denied; exit 1; }}'\n"),
+    );
+    run(&world, &["trust", "--yes"]).assert_code(0);
+    let agent = world.agent(WORKS);
+    let words = ["roadmap", "run", "--source", "board", "--command", &agent];
+    let command = world.descartes([&words[..], &["--verify", "true"]].concat());
+    let denied = || std::fs::read_to_string(format!("{dir}/denied")).unwrap_or_default();
+    let done = std::thread::scope(|scope| {
+        let running = scope.spawn(|| world.run_within(command, Duration::from_secs(180)));
+        eventually("a claim is denied", Duration::from_secs(60), || {
+            !denied().is_empty()
+        });
+        std::fs::write(format!("{dir}/allowed"), "").expect("allow it");
+        running.join().expect("the run")
+    });
+    done.assert_code(0);
+    assert_eq!(denied(), "denied\n", "it is not asked in haste");
+    let said = said(&done);
+    let away = "the tracker cannot be used at the moment";
+    assert_eq!(said.matches(away).count(), 1, "{said}");
+    assert_eq!(said.matches("the tracker is back").count(), 1, "{said}");
+    assert_eq!(left(&world, "ran"), "A-1\nA-2\n");
+}
+
+#[test]
 fn a_claim_of_a_killed_run_is_taken_back_by_the_next() {
     let world = repository("README.md", "x");
     let (dir, agent) = claimed_board(&world);

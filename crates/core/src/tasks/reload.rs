@@ -12,6 +12,7 @@ use super::orders::commands;
 use super::runner::Runner;
 use super::runner_state::SETTLED;
 use super::source::{Keeps, Loaded, SourceError};
+use super::task_file::Attempted;
 use crate::host::HostError;
 
 impl Runner<'_> {
@@ -31,7 +32,7 @@ impl Runner<'_> {
         if let Some(watch) = &self.watch {
             watch.heard();
         }
-        if self.file.is_away() {
+        if self.file.away {
             return self.look_for_file();
         }
         let mut loaded = match self.source.news() {
@@ -45,7 +46,7 @@ impl Runner<'_> {
                 | SourceError::Unreadable { .. }
                 | SourceError::Tracker { .. }),
             ) => {
-                return self.file_is_away(&error);
+                return self.file_is_away(&error, Attempted::Other);
             }
             Err(error) => {
                 let message = format!("the tasks cannot be read at the moment: {error}");

@@ -433,7 +433,10 @@ impl<'d> Runner<'d> {
                     let now = until.max(Timestamp::now());
                     self.inputs.push_back(Input::Wake { now });
                 }
-                self.look_for_file()
+                match self.file.look_again() {
+                    Some(left) if left.is_zero() => self.look_for_file(),
+                    _ => Ok(()),
+                }
             }
             Some(HostMessage::Task(news)) => self.hear(*news),
             Some(message) => {

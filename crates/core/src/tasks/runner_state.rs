@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use descartes_kernel::tasks::TaskKeeper;
 use descartes_plans::graph::{TaskId, TaskStatus};
 
-/// A file that is away is looked for this often.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Tasks that are missing in the file are believed to be gone when they still are after so long:
 /// until then somebody may be writing it.
 pub(super) const SETTLED: Duration = Duration::from_secs(1);
@@ -80,11 +79,25 @@ pub(super) enum Write {
     Reopen,
 }
 
+/// Why the task file cannot be used, until that is known to be over.
+#[derive(Debug)]
+pub(super) struct FileTrouble {
+    pub(super) since: Instant,
+    /// How often it was tried in vain.
+    tries: u32,
+    next_try: Instant,
+    /// It can be read, but no task can be claimed: only the next claim tells whether that is over.
+    pub(super) by_claim: bool,
+    /// What was said about it.
+    said: String,
+}
+
 /// What is owed to the task file.
 #[derive(Debug, Default)]
 pub(super) struct FileState {
-    /// Since when it cannot be read or written.
-    pub(super) away: Option<Instant>,
+    /// It cannot be read or written.
+    pub(super) away: bool,
+    pub(super) trouble: Option<FileTrouble>,
     /// What is to be written into it, in order.
     pub(super) owed: Vec<(TaskId, Write)>,
     /// Tasks that were missing when it was last read, and since when.
@@ -92,17 +105,32 @@ pub(super) struct FileState {
 }
 
 impl FileState {
-    /// Whether it cannot be read or written.
-    pub(super) fn is_away(&self) -> bool {
-        self.away.is_some()
+    /// It could not be used once more; whether people do not know of it yet.
+    pub(super) fn failed(&mut self, keeper: TaskKeeper, by_claim: bool, message: &str) -> bool {
+        let now = Instant::now();
+        let known = self.trouble.take();
+        let (since, tries, is_new) = match &known {
+            Some(known) => (known.since, known.tries + 1, known.said != message),
+            None => (now, 1, true),
+        };
+        self.trouble = Some(FileTrouble {
+            since,
+            tries,
+            next_try: now + keeper.retry_after(tries),
+            by_claim,
+            said: message.to_owned(),
+        });
+        is_new
     }
 
     /// When the file is to be looked at again, whoever has written it.
     pub(super) fn look_again(&self) -> Option<Duration> {
-        match (self.away, &self.missing) {
-            (Some(_), _) => Some(LOOK_AGAIN),
-            (None, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
-            (None, None) => None,
+        match (&self.trouble, &self.missing) {
+            (Some(trouble), _) if self.away => {
+                Some(trouble.next_try.saturating_duration_since(Instant::now()))
+            }
+            (_, Some((_, since))) => Some(SETTLED.saturating_sub(since.elapsed())),
+            (_, None) => None,
         }
     }
 }

@@ -2,10 +2,11 @@
 //! in the middle of writing it. Work under way goes on and lands meanwhile; what is to be written
 //! into the file is owed to it, in order, until it is back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use descartes_kernel::fact;
 use descartes_kernel::sched::Input;
+use descartes_kernel::tasks::TaskKeeper;
 use descartes_plans::graph::{TaskId, TaskStatus};
 
 use super::event::TaskEvent;
@@ -17,14 +18,22 @@ use crate::host::HostError;
 
 /// A file that is still away after so long, with nothing at work any more, ends the loop.
 const MISSING_FILE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// What was tried with the task file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempted {
+    Claim,
+    Other,
+}
+
 impl Runner<'_> {
     /// Writes what became of a task, now or once the file can be written.
     pub(super) fn write(&mut self, task: &TaskId, write: Write) -> Result<(), HostError> {
-        if self.file.away.is_none() {
+        if !self.file.away {
             match self.write_now(task, &write) {
                 Ok(()) => return Ok(()),
                 Err(SourceError::NoTask { .. }) => return self.said_gone(task),
-                Err(error) => self.file_is_away(&error)?,
+                Err(error) => self.file_is_away(&error, Attempted::Other)?,
             }
         }
         self.file.owed.push((task.clone(), write));
@@ -53,7 +62,7 @@ impl Runner<'_> {
         let found = match self.source.claim(&task) {
             Ok(Claim::Taken) => {
                 self.claimed.insert(task);
-                return Ok(());
+                return self.file_works();
             }
             Ok(Claim::Found(found)) => {
                 // Others have written it, and that was not told yet: all of it is read before anything starts.
@@ -61,7 +70,7 @@ impl Runner<'_> {
                 found
             }
             Err(error) => {
-                self.file_is_away(&error)?;
+                self.file_is_away(&error, Attempted::Claim)?;
                 TaskStatus::Pending
             }
         };
@@ -71,52 +80,88 @@ impl Runner<'_> {
     }
 
     /// The file cannot be read or written: said once, and waited for.
-    pub(super) fn file_is_away(&mut self, error: &SourceError) -> Result<(), HostError> {
-        if self.file.away.is_some() {
+    pub(super) fn file_is_away(
+        &mut self,
+        error: &SourceError,
+        attempted: Attempted,
+    ) -> Result<(), HostError> {
+        if self.file.away {
             return Ok(());
         }
-        self.file.away = Some(Instant::now());
+        let (keeper, name) = (self.config.source.keeper(), self.config.source.shown());
+        let by_claim = attempted == Attempted::Claim;
+        let is_new = self.file.failed(keeper, by_claim, &error.to_string());
+        self.give_up_waiting(error)?;
+        self.file.away = true;
         self.inputs.push_back(Input::FileAway);
-        let what = format!(
-            "waiting for the task file {}: {error}",
-            self.config.source.path().display()
-        );
+        let noun = keeper.noun();
+        let what = format!("waiting for the {noun} {name}: {error}");
         self.d.append(fact::busy(what))?;
-        self.d.warn(format!(
-            "the task file cannot be used at the moment; waiting for it while running work \
-             continues: {error}"
-        ))
+        match is_new {
+            true => self.d.warn(format!(
+                "the {noun} cannot be used at the moment; waiting for it while running work \
+                 continues: {error}"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the loop where the file could not be used for long, and nothing is at work any more.
+    fn give_up_waiting(&mut self, error: &SourceError) -> Result<(), HostError> {
+        let Some(waited) = self.file.trouble.as_ref().map(|it| it.since.elapsed()) else {
+            return Ok(());
+        };
+        if !self.live.is_empty() || !self.merging.is_empty() {
+            return Ok(());
+        }
+        if waited > MISSING_FILE_LIMIT {
+            let (noun, hint) = match self.config.source.keeper() {
+                TaskKeeper::File => ("task file did not come back", "put it back"),
+                TaskKeeper::Tracker => ("tracker did not come back", "see that it answers"),
+            };
+            return Err(HostError::refused(
+                format!("the {noun}: {error}"),
+                format!("{hint}, then continue with: descartes loop resume"),
+            ));
+        }
+        self.mind_time(waited);
+        Ok(())
     }
 
     /// Looks whether the file can be used again; writes what is owed to it, and reads it.
     pub(super) fn look_for_file(&mut self) -> Result<(), HostError> {
-        let Some(since) = self.file.away else {
+        if !self.file.away {
             return match self.file.missing {
                 Some(_) => self.reload(),
                 None => Ok(()),
             };
-        };
-        if let Err(error) = self.settle_debts() {
-            let idle = self.live.is_empty() && self.merging.is_empty();
-            if idle && since.elapsed() > MISSING_FILE_LIMIT {
-                return Err(HostError::refused(
-                    format!("the task file did not come back: {error}"),
-                    "put it back, then continue with: descartes loop resume",
-                ));
-            }
-            if idle {
-                self.mind_time(since.elapsed());
-            }
-            return Ok(());
         }
-        self.file.away = None;
+        if let Err(error) = self.settle_debts() {
+            let keeper = self.config.source.keeper();
+            self.file.failed(keeper, false, &error.to_string());
+            return self.give_up_waiting(&error);
+        }
+        self.file.away = false;
         self.d.append(fact::not_busy())?;
         self.inputs.push_back(Input::FileBack);
         // The folder may be another one, which nobody watches yet.
         self.watch = FileWatch::begin(self.config.source.watched(), self.d.tx.clone());
-        self.d.warn("the task file is back".to_owned())?;
+        if self.file.trouble.as_ref().is_some_and(|it| !it.by_claim) {
+            self.file_works()?;
+        }
         self.source.forget();
         self.reload()
+    }
+
+    /// What was wrong with the file is over.
+    fn file_works(&mut self) -> Result<(), HostError> {
+        match self.file.trouble.take() {
+            Some(_) => {
+                let noun = self.config.source.keeper().noun();
+                self.d.warn(format!("the {noun} is back"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Time in which nothing is at work, since the file is away, counts for `--max-duration`.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::file_wait::TaskKeeper;
 use crate::sched::{Barrier, Gates, Grouping, SchedConfig};
 use descartes_plans::graph::Proof;
 use descartes_plans::lists::trackers::{TrackerCommands, list_name};
@@ -77,6 +78,21 @@ impl TaskFile {
         match self {
             Self::Scud { file, .. } | Self::Roadmap { file, .. } => file,
             Self::List { path, .. } | Self::Tracker(TrackerTasks { path, .. }) => path,
+        }
+    }
+
+    pub fn keeper(&self) -> TaskKeeper {
+        match self {
+            Self::Scud { .. } | Self::Roadmap { .. } | Self::List { .. } => TaskKeeper::File,
+            Self::Tracker(_) => TaskKeeper::Tracker,
+        }
+    }
+
+    /// What is told of it: a path, or the name of a tracker.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Tracker(tracker) => tracker.name.clone(),
+            _ => self.path().display().to_string(),
         }
     }
 

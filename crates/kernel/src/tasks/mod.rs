@@ -5,6 +5,7 @@ mod attempt;
 mod attempt_config;
 mod config;
 mod early_end;
+mod file_wait;
 mod git_words;
 mod outcome;
 mod ref_name;
@@ -18,6 +19,7 @@ pub use attempt_config::{
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{EarlyEnd, EndedAttempt};
+pub use file_wait::TaskKeeper;
 pub use git_words::{git_reason, overwritten, stash_branch};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
