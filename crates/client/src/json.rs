@@ -71,6 +71,8 @@ pub fn status(found: &LoopHandle, look: &Look) -> Value {
         "pending": state.requests.pending.len(),
         "notices": look.notices,
         "sandbox": state.sandbox_label(),
+        "sandbox_level": state.config.sandbox.effective(),
+        "sandbox_why": state.config.sandbox.reason(),
         "denied": state.denied,
     });
     if let Value::Object(more) = more {

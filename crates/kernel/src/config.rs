@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::sandbox::SandboxConfig;
+use crate::sandbox::{LevelReason, SandboxConfig, SandboxLevel};
 use crate::tasks::TasksConfig;
 pub use descartes_agents::agent::{Permissions, PromptMode};
 use descartes_agents::promise::{PromiseMatch, PromiseSpec};
@@ -527,6 +527,12 @@ pub struct ConfigChange {
     /// Whether tasks count that others marked while the loop ran; by `loop resume` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_marks: Option<bool>,
+    /// How far agents and gates are confined; by `loop resume` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxLevel>,
+    /// Why, where nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox_why: Option<LevelReason>,
 }
 
 mod double_option {
@@ -573,6 +579,10 @@ impl ConfigChange {
         }
         if let Some(file) = &self.prompt_file {
             config.prompt_file = Some(file.clone());
+        }
+        if let Some(level) = self.sandbox {
+            config.sandbox.level = Some(level);
+            config.sandbox.why.clone_from(&self.sandbox_why);
         }
         if let (Some(trust), Some(tasks)) = (self.trust_marks, &mut config.tasks) {
             tasks.trust_marks = trust;

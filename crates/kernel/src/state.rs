@@ -350,9 +350,13 @@ impl ChangedGateFile {
 impl LoopState {
     /// In which sandbox its runs are, for people: as it was found to work, else as it was asked for.
     pub fn sandbox_label(&self) -> String {
-        match &self.sandbox {
+        let sandbox = match &self.sandbox {
             Some(sandbox) => sandbox.describe(),
             None => self.config.sandbox.effective().as_str().to_owned(),
+        };
+        match self.config.sandbox.reason() {
+            Some(why) => format!("{sandbox}; {why}"),
+            None => sandbox,
         }
     }
 

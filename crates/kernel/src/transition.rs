@@ -229,6 +229,10 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         Event::ConfigChanged { change, by, from } => {
             let before = state.config.clone();
             change.apply_to(&mut state.config);
+            if change.sandbox.is_some() {
+                // The next run says which one it is in.
+                state.sandbox = None;
+            }
             // The loop of a task gets what is left of budgets with every attempt, from its task loop:
             // what a person changed stands in that one.
             if from.is_some() || state.config.proof.is_none() {

@@ -54,6 +54,8 @@ pub struct Invocation {
     pub reports: Reports,
     /// Whether the command grants the agent permissions, by us or by the user.
     pub granted: bool,
+    /// Whether the agent acts without any checks of its own, by what stands in its command and its profile.
+    pub skips_checks: bool,
     /// What the user should know.
     pub notices: Vec<AgentNotice>,
 }
@@ -135,6 +137,7 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
     let (granted, grant_env) = building.permissions(choices.permissions, choices.confined_by);
     let Building { args, notices, .. } = building;
     insert(&mut argv, rest, args);
+    let skips_checks = skips_checks(profile, &argv);
     let mut env = profile.env.clone();
     env.extend(grant_env);
     if let (ConfinedBy::Us, Some(rule)) = (choices.confined_by, &profile.permissions.root) {
@@ -154,8 +157,32 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
             Reports::Nothing
         },
         granted,
+        skips_checks,
         notices,
     }
+}
+
+/// Whether an agent that is started so asks nobody.
+fn skips_checks(profile: &Profile, argv: &[String]) -> bool {
+    let rules = &profile.permissions;
+    let flags = Flags::new(argv, &profile.same);
+    let given = |flag: &str, value: Option<&str>| match value {
+        Some(value) => flags.value(flag) == Some(value) || flags.has(&format!("{flag} {value}")),
+        None => flags.has(flag),
+    };
+    let all = rules.all.as_ref().map(|grant| words::groups(&grant.args));
+    let granted = all.is_some_and(|groups| {
+        let stands = |group: &&[String]| match group {
+            [] => false,
+            [flag, rest @ ..] => given(flag, rest.first().map(String::as_str)),
+        };
+        !groups.is_empty() && groups.iter().all(stands)
+    });
+    let named = |word: &String| match word.split_once(' ') {
+        Some((flag, value)) => given(flag, Some(value)),
+        None => given(word, None),
+    };
+    rules.unchecked || granted || rules.skips.iter().any(named)
 }
 
 impl Invocation {

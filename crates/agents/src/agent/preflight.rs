@@ -50,7 +50,7 @@ impl Denied {
             Permissions::Agent => None,
             Permissions::Edit => Some("--permissions edit (it may change files)"),
             Permissions::All => {
-                Some("--permissions all (it may do anything: best used in a sandbox)")
+                Some("--permissions all (it may do anything, in the sandbox where one works here)")
             }
         };
         self.ways.iter().filter_map(flag).collect()
@@ -126,6 +126,19 @@ impl SettingsFile {
     /// Whether a settings file with this text grants the agent something. A file that
     /// cannot be read grants nothing.
     pub fn grants(&self, text: &str) -> bool {
+        self.any_value(text, |value| self.says_yes(value))
+    }
+
+    /// Whether a settings file with this text takes all checks away.
+    pub fn skips_checks(&self, text: &str) -> bool {
+        let skips = |value: &Value| {
+            let text = value.as_str();
+            text.is_some_and(|text| self.skips.iter().any(|skip| skip == text))
+        };
+        self.any_value(text, skips)
+    }
+
+    fn any_value(&self, text: &str, says: impl Fn(&Value) -> bool) -> bool {
         let value: Option<Value> = if self.file.ends_with(".toml") {
             toml::from_str(text).ok()
         } else {
@@ -136,7 +149,7 @@ impl SettingsFile {
             let at = key
                 .split('.')
                 .try_fold(&value, |value, name| value.get(name));
-            at.is_some_and(|value| self.says_yes(value))
+            at.is_some_and(&says)
         })
     }
 

@@ -209,6 +209,11 @@ pub struct PermissionRules {
     pub needed: Option<String>,
     /// Files of the agent's own in which a grant may stand.
     pub settings: Vec<SettingsFile>,
+    /// Further flags, or `flag value`, by which a user's command takes all checks away, besides those of
+    /// `all`.
+    pub skips: Vec<String>,
+    /// Whether it asks nobody, whatever its command says.
+    pub unchecked: bool,
     /// What the agent refuses as root.
     pub root: Option<RootRule>,
 }
@@ -237,6 +242,9 @@ pub struct SettingsFile {
     /// Values that grant nothing.
     #[serde(default)]
     pub not: Vec<String>,
+    /// Values that take all checks away.
+    #[serde(default)]
+    pub skips: Vec<String>,
 }
 
 /// Flags that an agent refuses as root unless a variable says that it is contained.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use descartes_kernel::config::{ConfigChange, Permissions, PromptMode};
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_store::config::{FlagType, IterationLimit};
 use descartes_text::units::Secs;
 
@@ -141,6 +142,9 @@ pub struct AgentChangeArgs {
     /// What the agent may do without asking
     #[arg(long, value_name = "WHAT", value_parser = values::one_of::<Permissions>())]
     pub permissions: Option<Permissions>,
+    /// How far agents and gates are confined
+    #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
+    pub sandbox: Option<SandboxLevel>,
     /// How the prompt is passed to the agent
     #[arg(long, value_name = "HOW", value_parser = values::one_of::<PromptMode>())]
     pub prompt_mode: Option<PromptMode>,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use descartes_agents::agent::Profiles;
 use descartes_agents::price::{Price, Prices};
 use descartes_core::host::{
-    self, EarlyStop, GuardProgram, HostError, HostSettings, NewLoop, OnExistingState, PassEnv,
-    Resume, Resumed,
+    self, CONFINED_VARIABLE, EarlyStop, GuardProgram, HostError, HostSettings, NewLoop,
+    OnExistingState, PassEnv, Resume, Resumed,
 };
 use descartes_core::loops;
 use descartes_core::tasks::Retry;
@@ -227,6 +227,7 @@ pub fn host_settings(
         backend: None,
         prices: Arc::default(),
         max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),
+        confined: ctx.environment.raw(CONFINED_VARIABLE).is_some(),
     }
 }
 

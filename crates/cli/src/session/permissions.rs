@@ -17,7 +17,10 @@ pub fn ask(message: &str, denied: &Denied, printer: &Printer) -> Option<Permissi
         let (answer, means) = match way {
             Permissions::Agent => continue,
             Permissions::Edit => ("edit", "it may change files"),
-            Permissions::All => ("all", "it may do anything: best used in a sandbox"),
+            Permissions::All => (
+                "all",
+                "it may do anything, in the sandbox where one works here",
+            ),
         };
         words.push(format!("\n  {answer:<5} {means}"));
         answers.push((answer, Some(*way)));

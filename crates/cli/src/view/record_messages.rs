@@ -1,11 +1,10 @@
 //! What a record of the journal is to a person: a line or two between the agent's output.
 
-use descartes_kernel::config::{IterativeLoopConfig, Permissions};
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::control::Command;
 use descartes_kernel::event::{
     EndedBy, Event, GateFacts, Record, RunFacts, StopBy, Verdict, WaitEnd,
 };
-use descartes_kernel::sandbox::SandboxLevel;
 use descartes_kernel::state::LoopState;
 use descartes_text::units::{Secs, cut_str, plural, show_size};
 use descartes_views::view::unlanded;
@@ -251,10 +250,7 @@ pub fn opening(state: &LoopState) -> String {
         1 => parts.push(format!("gate: {}", one_line(&config.verify[0]))),
         many => parts.push(format!("{many} gates")),
     }
-    let level = config.sandbox.effective();
-    if level != SandboxLevel::Off || config.permissions == Permissions::All {
-        parts.push(format!("sandbox {}", level.as_str()));
-    }
+    parts.push(format!("sandbox {}", config.sandbox.short()));
     if let Some(Secs(limit)) = config.max_duration_secs {
         parts.push(format!("at most {}", words::seconds(limit)));
     }
@@ -373,6 +369,9 @@ mod tests {
             texts(event),
             ["iteration 2: worked, 1 file changed, commit 01234567"]
         );
-        assert_eq!(opening(&state()), "loop auth, claude, gate: cargo test");
+        assert_eq!(
+            opening(&state()),
+            "loop auth, claude, gate: cargo test, sandbox off"
+        );
     }
 }

@@ -35,7 +35,7 @@ fn on_a_terminal_the_answer_is_taken_and_the_loop_runs() {
         ("what?\n\nall\n", "--dangerously-skip-permissions"),
     ] {
         let world = World::new();
-        let flags = [&CLAUDE[..], &["--env", "IS_SANDBOX=1"]].concat();
+        let flags = [&CLAUDE[..], &["--env", "IS_SANDBOX=1", "--sandbox", "off"]].concat();
         let mut pty = on_terminal(&start_command(&world, &claims(), &flags));
         let asked = pty.wait_text(QUESTION);
         assert!(asked.contains("claude cannot run headless"), "{asked}");

@@ -53,6 +53,7 @@ mod resume;
 mod roadmap_habits;
 mod roadmap_keys;
 mod sandbox;
+mod sandbox_default;
 mod sandbox_escapes;
 mod scud_habits;
 mod settings;

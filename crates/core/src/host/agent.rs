@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use descartes_agents::agent::{
-    self, Choices, ConfinedBy, Delivery, Invocation, Profile, Reports, StreamKind,
+    self, Choices, ConfinedBy, Delivery, Invocation, Profile, Reports, SettingsFile, StreamKind,
 };
 use descartes_agents::promise::{PromiseMatch, PromiseSpec};
 use descartes_agents::reader::{RunReader, RunReport, Source, Spending};
@@ -58,7 +58,36 @@ pub(crate) fn resolve_all(
     Ok(agents)
 }
 
-fn choices(config: &IterativeLoopConfig) -> Choices {
+/// Profile and words of every agent of a loop: of `--command`, then of the fallbacks. What is unknown, or
+/// cannot be read, is left out; starting it says so.
+pub(super) fn agents_of(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+) -> Vec<(Profile, Vec<String>)> {
+    let words = std::iter::once(&config.command).chain(&config.args);
+    let words: Vec<String> = words.cloned().collect();
+    let own = settings.backend.is_some();
+    let name = match own {
+        true => agent::GENERIC,
+        false => &config.backend.backend_type,
+    };
+    let first = settings.profiles.get(name).cloned();
+    let mut agents: Vec<_> = first.map(|profile| (profile, words)).into_iter().collect();
+    for text in &config.fallback {
+        let named = settings.profiles.get(text);
+        let named = named.filter(|profile| !profile.command.is_empty());
+        let words = match named {
+            Some(_) => Vec::new(),
+            None => shell_words::split(text).unwrap_or_default(),
+        };
+        let guessed = || settings.profiles.get(settings.profiles.guess(&words));
+        let profile = named.or_else(guessed).cloned();
+        agents.extend(profile.map(|profile| (profile, words)));
+    }
+    agents
+}
+
+pub(super) fn choices(config: &IterativeLoopConfig) -> Choices {
     Choices {
         model: config.model.clone(),
         permissions: config.permissions,
@@ -163,7 +192,7 @@ fn resolve(
     let host = agent::Host {
         root: nix::unistd::geteuid().is_root(),
         has_env: &set,
-        settings_grant: settings_grant(profile, config, settings),
+        settings_grant: any_settings_file(profile, config, settings, SettingsFile::grants),
     };
     agent::preflight(profile, &invocation, host).map_err(|refusal| match refusal.denied {
         Some(denied) => HostError::Denied {
@@ -181,11 +210,12 @@ fn resolve(
     })
 }
 
-/// Whether one of the agent's own settings files lets it work headless.
-fn settings_grant(
+/// Whether one of the agent's own settings files says this.
+pub(super) fn any_settings_file(
     profile: &Profile,
     config: &IterativeLoopConfig,
     settings: &HostSettings,
+    says: impl Fn(&SettingsFile, &str) -> bool,
 ) -> bool {
     let variable = |key: &str| {
         settings
@@ -204,7 +234,7 @@ fn settings_grant(
             },
             (None, None) => work.join(&file.dir),
         };
-        fs_err::read_to_string(dir.join(&file.file)).is_ok_and(|text| file.grants(&text))
+        fs_err::read_to_string(dir.join(&file.file)).is_ok_and(|text| says(file, &text))
     })
 }
 

@@ -36,6 +36,7 @@ mod resume;
 mod resume_order;
 mod run;
 pub(crate) mod sandbox;
+mod sandbox_level;
 mod settings;
 mod sink;
 pub(crate) mod slot_objects;
@@ -60,7 +61,8 @@ pub use prompt::first_prompt;
 pub use remote::Remote;
 pub use resume_order::{Resume, Resumed};
 pub use sandbox::TrialSandbox;
-pub use settings::HostSettings;
+pub use sandbox_level::foreseen_level;
+pub use settings::{CONFINED_VARIABLE, HostSettings};
 pub use task_loop::Retry;
 
 pub(crate) use agent::resolve_all;

@@ -40,6 +40,7 @@ use super::message::HostMessage;
 use super::name::{check_name, claim_name, unused_name};
 use super::opening::{first_record, git_guarded, make_branch, register, take, working_dir};
 use super::sandbox::{LoopSandbox, project_of};
+use super::sandbox_level::{hoped_for, settle};
 use super::settings::HostSettings;
 use super::task_loop::{Occasion, PrepareTasks, TaskLoop, TaskOrder};
 use super::work_directory::WorkDirectory;
@@ -60,7 +61,7 @@ pub struct NewLoop {
 
 /// Makes the checks that come before the state file is looked at, and nothing else.
 pub fn examine(settings: &HostSettings, config: &IterativeLoopConfig) -> Result<(), HostError> {
-    examined(settings, config).map(drop)
+    examined(settings, &hoped_for(config, settings)).map(drop)
 }
 
 fn examined(
@@ -112,9 +113,12 @@ pub(crate) fn create_within(
     gate_files_before: Option<BTreeMap<String, String>>,
     prepare: PrepareTasks,
 ) -> Result<Host, HostError> {
-    let (dir, agents) = examined(&settings, &new.config)?;
-    let sandbox = sandbox_of(&new.config, &settings, &dir, &agents)?;
     let mut config = new.config;
+    config.check()?;
+    let dir = working_dir(config.working_directory.as_deref())?;
+    let warned = settle(&mut config, &settings, &dir)?;
+    let (dir, agents) = examined(&settings, &config)?;
+    let sandbox = sandbox_of(&config, &settings, &dir, &agents)?;
     config.working_directory = Some(dir.clone());
     fix_files(&mut config, &dir)?;
     let state_path = state_file_path(&config, &dir);
@@ -122,7 +126,7 @@ pub(crate) fn create_within(
     config.state_file = Some(state_file.path().to_owned());
     config.backend.environment_names = config.backend.environment.keys().cloned().collect();
     config.backend.environment_hash = None;
-    let mut notices = Vec::new();
+    let mut notices: Vec<String> = warned.into_iter().collect();
     wait_for_leaving(&settings.root, state_file.path())?;
     check_free(&settings, &mut state_file, new.existing, &config)?;
     let given = new.name.as_deref().filter(|_| family.is_empty());

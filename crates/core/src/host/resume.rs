@@ -29,6 +29,7 @@ use super::moved;
 use super::open::{Confined, Held, assemble, sandbox_of};
 use super::opening::{make_branch, record, take, working_dir};
 use super::resume_order::{Resume, Resumed};
+use super::sandbox_level::settle;
 use super::settings::HostSettings;
 use super::sources::{StateSource, begin_from_file, find, fold_journal, make_room, not_of_another};
 use super::task_loop::{Occasion, PrepareTasks, TaskOrder};
@@ -52,7 +53,7 @@ pub(crate) enum Purpose {
 
 pub(crate) fn resume_for(
     mut settings: HostSettings,
-    resume: Resume,
+    mut resume: Resume,
     purpose: Purpose,
     prepare: PrepareTasks,
     notices_out: &mut Vec<String>,
@@ -155,6 +156,15 @@ pub(crate) fn resume_for(
     }
     resume.change.apply_to(&mut config);
     config.check()?;
+    if resume.change.permissions.is_some() || resume.change.agent.is_some() {
+        // What the default follows from has changed.
+        let work = working_dir(config.working_directory.as_deref())?;
+        notices.extend(settle(&mut config, &settings, &work)?);
+        if config.sandbox.level != state.config.sandbox.level {
+            resume.change.sandbox = config.sandbox.level;
+            resume.change.sandbox_why.clone_from(&config.sandbox.why);
+        }
+    }
     let agents = match config.tasks {
         // Looked at with the tasks; and none is needed to land what is finished.
         Some(_) => Vec::new(),

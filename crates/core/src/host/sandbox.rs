@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::error::HostError;
 use super::opening::git_of;
 use super::pass_env::PassEnv;
-use super::settings::HostSettings;
+use super::settings::{CONFINED_VARIABLE, HostSettings};
 use super::slot_objects::SlotObjects;
 use crate::worktree::deadline::Deadline;
 
@@ -271,6 +271,7 @@ fn inside(plan: &SandboxPlan, env: Vec<(OsString, OsString)>) -> Vec<(OsString, 
             _ => out.push((name, value)),
         }
     }
+    out.push((CONFINED_VARIABLE.into(), plan.level.as_str().into()));
     out
 }
 

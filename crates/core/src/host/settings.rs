@@ -40,7 +40,12 @@ pub struct HostSettings {
     pub prices: Arc<descartes_agents::price::Prices>,
     /// Bytes of logs of one loop, all runs together: beyond it the oldest go; `None` is unlimited.
     pub max_logs: Option<u64>,
+    /// Whether this host is inside of a sandbox of ours, in which no other can be made.
+    pub confined: bool,
 }
+
+/// Stands in the environment of whatever is in a sandbox.
+pub const CONFINED_VARIABLE: &str = "DESCARTES_CONFINED";
 
 impl std::fmt::Debug for HostSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -95,6 +100,7 @@ impl HostSettings {
             backend: None,
             prices: Arc::default(),
             max_logs: Some(LOG_BUDGET),
+            confined: std::env::var_os(CONFINED_VARIABLE).is_some(),
         })
     }
 }

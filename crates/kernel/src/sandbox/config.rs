@@ -31,13 +31,51 @@ impl SandboxLevel {
     }
 }
 
+/// Why a loop is confined as far as it is, where nobody asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LevelReason {
+    /// The default for `--permissions all`.
+    Permissions,
+    /// The default for an agent that acts without checks of its own.
+    Unchecked,
+    /// It is the default, and does not work here.
+    MachineCannot(String),
+    /// A sandbox of ours is around it.
+    Within,
+}
+
+impl LevelReason {
+    /// A few words.
+    pub fn short(&self) -> &'static str {
+        match self {
+            Self::Permissions | Self::Unchecked => "default",
+            Self::MachineCannot(_) => "it does not work here",
+            Self::Within => "inside of another",
+        }
+    }
+
+    /// For people.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Permissions => "the default with --permissions all".to_owned(),
+            Self::Unchecked => "the default for an agent that skips its own checks".to_owned(),
+            Self::MachineCannot(why) => format!("the default does not work here: {why}"),
+            Self::Within => "another sandbox is around it".to_owned(),
+        }
+    }
+}
+
 /// The sandbox of a loop. Paths are absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SandboxConfig {
-    /// How far; `None`: as the permissions of the agent ask for it.
+    /// How far; `None`: nobody asked, and nothing makes it the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<SandboxLevel>,
+    /// Why, where nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<LevelReason>,
     /// Also writable.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[serde(with = "descartes_text::path_text::many")]
@@ -62,9 +100,33 @@ pub struct SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// How far this loop is confined: `off` unless it was asked for.
+    /// How far this loop is confined: `off` unless it was asked for, or is the default.
     pub fn effective(&self) -> SandboxLevel {
         self.level.unwrap_or_default()
+    }
+
+    /// Whether it names any path.
+    pub fn names_paths(&self) -> bool {
+        !(self.write.is_empty() && self.read.is_empty() && self.hide.is_empty())
+    }
+
+    /// Level and reason in a few words: `workspace (default)`.
+    pub fn short(&self) -> String {
+        let level = self.effective().as_str();
+        match (&self.why, self.level) {
+            (Some(why), _) => format!("{level} ({})", why.short()),
+            (None, Some(_)) => format!("{level} (asked for)"),
+            (None, None) => level.to_owned(),
+        }
+    }
+
+    /// Why it is as far as it is, for people; `None` where nothing asks for a sandbox.
+    pub fn reason(&self) -> Option<String> {
+        match (&self.why, self.level) {
+            (Some(why), _) => Some(why.describe()),
+            (None, Some(_)) => Some("asked for".to_owned()),
+            (None, None) => None,
+        }
     }
 
     /// How far its gates are.

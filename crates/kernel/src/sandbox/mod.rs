@@ -6,15 +6,17 @@ mod config;
 mod confinement;
 mod denied;
 mod environment;
+mod level;
 mod places;
 mod plan;
 mod summary;
 
 pub use bwrap::bwrap_args;
-pub use config::{SandboxConfig, SandboxLevel};
+pub use config::{LevelReason, SandboxConfig, SandboxLevel};
 pub use confinement::{Confinement, Limits, ProbeOrder};
 pub use denied::{Denial, PROXY_REFUSED, denied_paths, merge_denials};
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
+pub use level::{LevelQuestion, NoSandbox, SettledLevel, Unchecked, WantedLevel};
 pub use places::{DEFAULT_CACHES, home_path};
 pub use plan::{
     Access, AgentPlaces, EntryKind, ExtraLock, FoundPath, GitPlaces, Make, Network, PathRule,

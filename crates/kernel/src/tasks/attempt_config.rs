@@ -229,6 +229,11 @@ pub fn attempt_change(
         change.prompt_mode = config.backend.prompt_mode;
         let agent = Some(config.agent()).filter(|now| *now != before.agent());
         change.agent = agent.map(Box::new);
+        // Or in another sandbox. One that an attempt found for itself stays.
+        let level = config.sandbox.level;
+        change.sandbox = level.filter(|_| level != before.sandbox.level);
+        let why = config.sandbox.why.clone();
+        change.sandbox_why = why.filter(|_| change.sandbox.is_some());
     }
     change
 }

@@ -108,7 +108,8 @@ macro_rules! settings_table {
                 #[command(next_help_heading = "Sandbox")]
                 SandboxArgs {
                     /// Confine agents and gates: writes only in the work tree, keys hidden; strict: also no network
-                    /// but the provider's hosts [default: off]
+                    /// but the provider's hosts [default: workspace where nobody checks the agent, as with --permissions
+                    /// all, if it works here; else off]
                     #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
                     sandbox: Option<SandboxLevel> = Always => sandbox.level;
                     /// A file or folder that may also be written; repeatable

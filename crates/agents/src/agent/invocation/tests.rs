@@ -317,3 +317,38 @@ fn long_prompts_go_by_stdin_or_not_at_all() {
     assert_eq!(deliver(GENERIC, "a\0b"), Err(PromptError::Nul));
     assert!(deliver("claude", "a\0b").is_ok());
 }
+
+#[test]
+fn it_is_known_which_commands_take_all_checks_away() {
+    let table = [
+        ("claude", false),
+        ("claude --permission-mode acceptEdits", false),
+        ("claude --permission-mode bypassPermissions", true),
+        ("claude --permission-mode=bypassPermissions", true),
+        ("claude --dangerously-skip-permissions", true),
+        ("claude -- --dangerously-skip-permissions", false),
+        ("codex exec --full-auto", false),
+        ("codex exec -s workspace-write", false),
+        ("codex exec -s danger-full-access", true),
+        ("codex exec --yolo", true),
+        ("codex exec -c sandbox_mode=danger-full-access", true),
+        ("gemini --approval-mode auto_edit", false),
+        ("gemini --approval-mode yolo", true),
+        ("gemini -y", true),
+        ("copilot --allow-tool write", false),
+        ("copilot --yolo", true),
+        ("cline --auto-approve false", false),
+        ("cline --auto-approve true", true),
+        ("goose run", false),
+        ("opencode run", true),
+        ("pi", true),
+        (
+            "python3 agent.py --yolo --dangerously-skip-permissions",
+            false,
+        ),
+    ];
+    for (command, want) in table {
+        let invocation = built(command, &Choices::default());
+        assert_eq!(invocation.skips_checks, want, "{command}");
+    }
+}

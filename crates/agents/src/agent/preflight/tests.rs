@@ -132,3 +132,32 @@ fn settings_files_grant_what_they_say() {
         assert_eq!(file(name).grants(text), want, "{name}: {text}");
     }
 }
+
+#[test]
+fn settings_files_that_take_all_checks_away_are_told_from_those_that_grant_something() {
+    let table = [
+        (
+            "claude",
+            r#"{"permissions":{"defaultMode":"acceptEdits"}}"#,
+            false,
+        ),
+        (
+            "claude",
+            r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#,
+            true,
+        ),
+        ("codex", "sandbox_mode = \"workspace-write\"", false),
+        ("codex", "sandbox_mode = \"danger-full-access\"", true),
+        (
+            "gemini",
+            r#"{"general":{"defaultApprovalMode":"yolo"}}"#,
+            true,
+        ),
+        ("gemini", "no JSON", false),
+    ];
+    let profiles = Profiles::builtin().unwrap();
+    for (name, text, skips) in table {
+        let file = &profiles.get(name).unwrap().permissions.settings[0];
+        assert_eq!(file.skips_checks(text), skips, "{name}: {text}");
+    }
+}

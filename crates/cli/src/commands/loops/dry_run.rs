@@ -107,6 +107,7 @@ fn plan(
     }
     rows.push(("done when", done_when(config)));
     rows.extend(config.verify.iter().map(|gate| ("gate", gate.clone())));
+    rows.push(("sandbox", host::foreseen_level(config, settings)));
     rows.push(("iterations", format!("at most {}", config.limit_label())));
     let none = || "no limit".to_owned();
     let time = |limit: Option<Secs>| limit.map_or_else(none, |Secs(limit)| words::seconds(limit));

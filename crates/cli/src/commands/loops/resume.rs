@@ -60,6 +60,7 @@ pub fn run(args: &ResumeArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     }
     change.permissions = args.agent.permissions;
     change.prompt_mode = args.agent.prompt_mode;
+    change.sandbox = args.agent.sandbox;
     change_agent(&args.agent, &mut change, &found, ctx)?;
     let dir = found.dir.clone().unwrap_or_else(|| ctx.here.clone());
     let asking = Asking {

@@ -11,6 +11,7 @@ use descartes_agents::agent::{Choices, ConfinedBy, Invocation, Profile, Profiles
 use descartes_core::host::{Host, HostSettings, OnExistingState, Resumed};
 use descartes_kernel::config::{IterativeLoopConfig, LoopBackendConfig, Permissions};
 use descartes_kernel::event::{Event, RunFacts, StopBy};
+use descartes_kernel::sandbox::{SandboxConfig, SandboxLevel};
 use descartes_store::layout::StateRoot;
 use descartes_text::units::Secs;
 
@@ -114,6 +115,11 @@ fn config(
         model: choices.model,
         permissions: choices.permissions,
         working_directory: Some(scratch.work()),
+        // What the agent does by itself is to be seen; which sandboxes work is the doctor's question.
+        sandbox: SandboxConfig {
+            level: Some(SandboxLevel::Off),
+            ..SandboxConfig::default()
+        },
         backend: LoopBackendConfig {
             backend_type: profile.name.clone(),
             output_format: invocation.output_format.clone(),
