@@ -16,6 +16,7 @@ use descartes_proc::{close_all_on_exec, ignore_ending_signals, obey_ending_signa
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout};
 
@@ -59,6 +60,11 @@ fn outer(hosts: &OsString, program: &[OsString]) -> i32 {
 fn start_and_wait(hosts: Option<&[String]>, program: &[OsString]) -> io::Result<i32> {
     let (name, args) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     prctl::set_child_subreaper(true)?;
+    if std::env::var_os(descartes_proc::MARK).is_some() {
+        // In a loop the guard started this. Where it is killed, and the host with it, nobody else ends the
+        // tree; `bwrap` ends with this process, and with `bwrap` all that is inside.
+        prctl::set_pdeathsig(Signal::SIGKILL)?;
+    }
     let mut command = Command::new(name);
     command.args(args);
     let socket = hosts
