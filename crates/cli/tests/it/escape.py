@@ -1,9 +1,12 @@
-# Tries to get out of the sandbox, and prints a line for each attempt: its name, `out` or `held`, and why.
+# Tries to get out of the sandbox, and prints a line for each attempt: its name, `out` or `held`, and why. What
+# only somebody outside can see is printed as `file` or `process`, with what to look for there.
 # Everything that is attacked lies in the world of the test: its folder is the first argument; then come the
-# process id of a program outside, the port of a service outside, and the name of an abstract socket.
-import ctypes, errno, fcntl, os, signal, socket, subprocess, sys
+# process id of a program outside, the port of a service outside, the name of an abstract socket, and the port of
+# a service that answers datagrams.
+import ctypes, errno, fcntl, os, signal, socket, struct, subprocess, sys
 
 world, pid, port, abstract = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+udp_port = int(sys.argv[5])
 home, project, state = world + "/home", world + "/project", world + "/state"
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -80,7 +83,133 @@ def terminal_input():
     fcntl.ioctl(other, 0x5412, b"x")
 
 
+class SeenOutside(Exception):
+    """It worked in here; `kind` and `what` say where to look outside."""
+
+    def __init__(self, kind, what):
+        super().__init__(kind, what)
+        self.kind, self.what = kind, what
+
+
+def leave_file(path):
+    write(path, "w")
+    raise SeenOutside("file", path)
+
+
+def leave_daemon():
+    mark = "3" + str(pid) + "77"
+    shell(f"(setsid sleep {mark} </dev/null >/dev/null 2>&1 &)")
+    raise SeenOutside("process", f"sleep {mark}")
+
+
+def swap_for_link(target):
+    os.unlink(target)
+    os.symlink("/bin/true", target)
+
+
+def udp():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(2)
+        client.connect(("127.0.0.1", udp_port))
+        client.send(b"x")
+        client.recv(1)
+
+
+def socket_in(folder):
+    import stat
+
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            connect(path)
+            return
+    raise OSError(errno.ENOENT, "no socket")
+
+
+def descriptors():
+    known = {0, 1, 2}
+    folder = os.open("/proc/self/fd", os.O_RDONLY)
+    others = {int(name) for name in os.listdir(folder)} - known - {folder}
+    os.close(folder)
+    # The one with which the folder is listed is gone again.
+    if not [fd for fd in others if os.path.exists(f"/proc/self/fd/{fd}")]:
+        raise OSError(errno.EBADF, "none")
+
+
+def trace_child():
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    try:
+        call(101, 16, child, 0, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def unnamed_file(folder):
+    # Shows that a file could be made there, and leaves none.
+    os.close(os.open(folder, os.O_TMPFILE | os.O_WRONLY))
+
+
+def link_then_open(target):
+    os.symlink(target, "trick")
+    try:
+        os.close(os.open("trick", os.O_WRONLY | os.O_APPEND))
+    finally:
+        os.unlink("trick")
+
+
 ATTEMPTS = {
+    "write ~/.profile": lambda: write(home + "/.profile"),
+    "write ~/.local/bin/cargo": lambda: write(home + "/.local/bin/cargo"),
+    "write ~/.cargo/config.toml": lambda: write(home + "/.cargo/config.toml"),
+    "write ~/.config/systemd/user": lambda: write(home + "/.config/systemd/user/x.service"),
+    "write the agent's ~/.claude/settings.json": lambda: write(home + "/.claude/settings.json"),
+    "write the agent's hooks ~/.claude/hooks": lambda: write(home + "/.claude/hooks/x"),
+    "write a crontab": lambda: unnamed_file("/var/spool"),
+    "leave a file in /tmp": lambda: leave_file(f"/tmp/descartes-escape-{pid}"),
+    "leave a file in /var/tmp": lambda: leave_file(f"/var/tmp/descartes-escape-{pid}"),
+    "leave a file in /dev/shm": lambda: leave_file(f"/dev/shm/descartes-escape-{pid}"),
+    "read ~/.aws": lambda: read(home + "/.aws/credentials"),
+    "read ~/.config/gh": lambda: read(home + "/.config/gh/hosts.yml"),
+    "read ~/.npmrc": lambda: read(home + "/.npmrc"),
+    "read ~/.bash_history": lambda: read(home + "/.bash_history"),
+    "read ~/.gnupg": lambda: read(home + "/.gnupg/secring.gpg"),
+    "read a journal": lambda: read(state + "/loops/keep"),
+    "read through /proc/PID/cwd": lambda: listed(f"/proc/{pid}/cwd"),
+    "gate script by symlink": lambda: swap_for_link(project + "/ci/check.sh"),
+    "gate script by truncation": lambda: os.truncate(project + "/ci/check.sh", 0),
+    "the work tree moved": lambda: move_and_replace(project),
+    "git modules": lambda: write(project + "/.git/modules/x"),
+    "session bus": lambda: connect(world + "/runtime/bus"),
+    "ssh agent": lambda: connect(world + "/tmp/ssh-agent.sock"),
+    "sockets in /run": lambda: socket_in("/run"),
+    "systemd-run": lambda: shell("systemd-run --user --quiet true"),
+    "kill a process outside": lambda: os.kill(pid, signal.SIGKILL),
+    "memory of a process outside": lambda: read(f"/proc/{pid}/mem"),
+    "process_vm_readv": lambda: call(310, pid, 0, 0, 0, 0, 0),
+    "a descriptor of a process outside": lambda: call(438, call(434, pid, 0) or -1, 0, 0),
+    "descriptors of the host": descriptors,
+    "a daemon that stays": leave_daemon,
+    "ptrace a child": trace_child,
+    "join a namespace": lambda: os.close(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)),
+    "setns": lambda: call(308, os.open("/proc/self/ns/net", os.O_RDONLY), 0),
+    "a user namespace, then a mount": lambda: shell(f"unshare -Urm mount -o remount,rw,bind {project}/.git/config"),
+    "a user namespace, then uncover ~/.ssh": lambda: shell(f"unshare -Urm umount {home}/.ssh"),
+    "perf_event_open": lambda: call(298, ctypes.create_string_buffer(struct.pack("II", 1, 112), 112), 0, -1, -1, 0),
+    "userfaultfd": lambda: call(323, 1),
+    "open_by_handle_at": lambda: call(304, -100, ctypes.create_string_buffer(struct.pack("ii", 8, 1), 128), 0),
+    "AF_VSOCK": lambda: socket.socket(40, socket.SOCK_STREAM).close(),
+    "chroot": lambda: os.chroot("/tmp"),
+    "mknod of a disk": lambda: os.mknod("disk", 0o660 | 0o060000, os.makedev(8, 0)),
+    "sysrq": lambda: os.close(os.open("/proc/sysrq-trigger", os.O_WRONLY)),
+    "ld.so.preload": lambda: unnamed_file("/etc"),
+    "/etc/passwd through a symlink": lambda: link_then_open("/etc/passwd"),
+    "a file of another user": lambda: read(project + "/foreign"),
+    "load a module": lambda: call(175, ctypes.create_string_buffer(8), 8, b""),
+    "set the host's name": lambda: call(170, os.uname().nodename.encode(), len(os.uname().nodename)),
+    "service on loopback by UDP": udp,
     "write ~/.bashrc": lambda: write(home + "/.bashrc"),
     "write autostart": lambda: write(home + "/.config/autostart/x.desktop"),
     "write authorized_keys": lambda: write(home + "/.ssh/authorized_keys"),
@@ -133,6 +262,8 @@ for name, attempt in ATTEMPTS.items():
     try:
         attempt()
         print(f"{name}\tout\t-")
+    except SeenOutside as seen:
+        print(f"{name}\t{seen.kind}\t{seen.what}")
     except (OSError, KeyError) as error:
         number = getattr(error, "errno", None)
         print(f"{name}\theld\t{errno.errorcode.get(number, type(error).__name__)}")

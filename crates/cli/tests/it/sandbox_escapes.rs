@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use descartes_testkit::World;
 
@@ -58,65 +59,201 @@ const HELD_BY: &[(&str, &str)] = &[
     ("terminal input", "seccomp"),
     ("another terminal", "its own devices"),
     ("core_pattern", "read-only /proc/sys"),
+    ("write ~/.profile", "read-only root"),
+    ("write ~/.local/bin/cargo", "read-only root"),
+    ("write ~/.cargo/config.toml", "read-only root"),
+    ("write ~/.config/systemd/user", "read-only root"),
+    ("write the agent's ~/.claude/settings.json", "locked"),
+    ("write the agent's hooks ~/.claude/hooks", "locked"),
+    ("write a crontab", "read-only root"),
+    ("leave a file in /tmp", "private /tmp"),
+    ("leave a file in /var/tmp", "private /var/tmp"),
+    ("leave a file in /dev/shm", "its own devices"),
+    ("read ~/.aws", "hidden"),
+    ("read ~/.config/gh", "hidden"),
+    ("read ~/.npmrc", "hidden"),
+    ("read ~/.bash_history", "hidden"),
+    ("read ~/.gnupg", "hidden"),
+    ("read a journal", "hidden"),
+    ("read through /proc/PID/cwd", "process namespace"),
+    ("gate script by symlink", "locked"),
+    ("gate script by truncation", "locked"),
+    ("the work tree moved", "pinned"),
+    ("git modules", "locked"),
+    ("session bus", "hidden"),
+    ("ssh agent", "private /tmp"),
+    ("sockets in /run", "private /run"),
+    ("systemd-run", "private /run"),
+    ("kill a process outside", "process namespace"),
+    ("memory of a process outside", "process namespace"),
+    ("process_vm_readv", "seccomp"),
+    ("a descriptor of a process outside", "process namespace"),
+    ("descriptors of the host", "closed before the start"),
+    ("a daemon that stays", "process namespace"),
+    ("ptrace a child", "seccomp"),
+    ("join a namespace", "process namespace"),
+    ("setns", "seccomp"),
+    ("a user namespace, then a mount", "seccomp"),
+    ("a user namespace, then uncover ~/.ssh", "seccomp"),
+    ("perf_event_open", "seccomp"),
+    ("userfaultfd", "seccomp"),
+    ("open_by_handle_at", "seccomp"),
+    ("AF_VSOCK", "seccomp"),
+    ("chroot", "no capabilities"),
+    ("mknod of a disk", "no capabilities"),
+    ("sysrq", "read-only /proc"),
+    ("ld.so.preload", "read-only root"),
+    ("/etc/passwd through a symlink", "read-only root"),
+    ("a file of another user", "no capabilities"),
+    ("load a module", "no capabilities"),
+    ("set the host's name", "no capabilities"),
 ];
 
-/// What gets through at `workspace`, as the book says; `strict` holds the first.
-const OUT: [&str; 2] = ["service on loopback", "a stale .git/config.lock"];
+/// What gets through at `workspace`, as the book says; `strict` holds the first two.
+const OUT: [&str; 3] = [
+    "service on loopback",
+    "service on loopback by UDP",
+    "a stale .git/config.lock",
+];
+
+/// Who tries to get out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attacker {
+    /// Whoever runs the tests.
+    Tester,
+    /// An ordinary user; the tests run as root.
+    Nobody,
+}
+
+/// A program of the attacker's.
+fn command_as(world: &World, attacker: Attacker, program: &str) -> Command {
+    match attacker {
+        Attacker::Tester => world.command(program),
+        Attacker::Nobody => {
+            let mut command = world.command("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]);
+            command
+        }
+    }
+}
+
+/// A service that answers every datagram.
+fn echo_datagrams() -> u16 {
+    let service = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while let Ok((_, from)) = service.recv_from(&mut byte) {
+            let _ = service.send_to(&byte, from);
+        }
+    });
+    port
+}
+
+/// What is seen outside of what an attempt left there; it is taken away.
+fn seen_outside(kind: &str, what: &str) -> bool {
+    match kind {
+        "file" => std::fs::remove_file(what).is_ok(),
+        _ => {
+            let mut wanted = what.replace(' ', "\0").into_bytes();
+            wanted.push(0);
+            let processes = std::fs::read_dir("/proc").unwrap().flatten();
+            let mut lines =
+                processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+            lines.any(|line| line == wanted)
+        }
+    }
+}
+
+/// Files that are attacked.
+const FILES: [(&str, &str); 16] = [
+    ("project/ci/check.sh", "exit 1\n"),
+    ("project/.descartes/config.toml", "# mine\n"),
+    ("project/.git/modules/keep", ""),
+    ("other/file", "mine\n"),
+    ("home/.config/autostart/keep", ""),
+    ("home/.config/systemd/user/keep", ""),
+    ("home/.config/gh/hosts.yml", "a login\n"),
+    ("home/.local/bin/cargo", "mine\n"),
+    ("home/.cargo/config.toml", "# mine\n"),
+    ("home/.aws/credentials", "a key\n"),
+    ("home/.gnupg/secring.gpg", "a key\n"),
+    ("home/.npmrc", "a key\n"),
+    ("home/.bash_history", "a word\n"),
+    ("home/.profile", "# mine\n"),
+    ("bin/tool", "mine\n"),
+    ("state/loops/keep", "a journal\n"),
+];
 
 /// Runs all attempts at a level; what came of each.
-fn attempts(level: &str) -> (World, BTreeMap<String, String>) {
+fn attempts(level: &str, attacker: Attacker) -> BTreeMap<String, String> {
     let world = world("");
-    for (file, text) in [
-        ("project/ci/check.sh", "exit 1\n"),
-        ("project/.descartes/config.toml", "# mine\n"),
-        ("other/file", "mine\n"),
-        ("home/.config/autostart/keep", ""),
-        ("bin/tool", "mine\n"),
-        ("state/loops/keep", ""),
-    ] {
+    for (file, text) in FILES {
         let path = world.root().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    std::fs::write(world.bin().join("escape.py"), SCRIPT).unwrap();
-    let mut outside = world.command("sleep");
-    let mut outside = outside.arg("600").stdin(Stdio::null()).spawn().unwrap();
-    let service = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = service.local_addr().unwrap().port().to_string();
+    std::fs::create_dir_all(world.root().join("tmp")).unwrap();
+    let script = world.bin().join("escape.py");
+    std::fs::write(&script, SCRIPT).unwrap();
     let abstract_name = format!("{}-abstract", world.mark());
     let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
     let _abstract = UnixListener::bind_addr(&address).unwrap();
-    let _control = UnixListener::bind(world.runtime().join("service.sock")).unwrap();
+    let sockets = ["runtime/service.sock", "runtime/bus", "tmp/ssh-agent.sock"];
+    let _sockets = sockets.map(|path| UnixListener::bind(world.root().join(path)).unwrap());
+    if attacker == Attacker::Nobody {
+        let mut own = world.command("chown");
+        own.args(["-R", "65534:65534"]).arg(world.root());
+        world.run(own).assert_code(0);
+    }
+    if nix::unistd::geteuid().is_root() {
+        let foreign = world.path("foreign");
+        std::fs::write(&foreign, "of another\n").unwrap();
+        std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&foreign, Some(65533), Some(65533)).unwrap();
+    }
+    let mut outside = command_as(&world, attacker, "sleep");
+    let mut outside = outside.arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let service = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = service.local_addr().unwrap().port().to_string();
+    let confined = |words: &[&str]| {
+        let program = descartes_testkit::descartes();
+        let mut command = command_as(&world, attacker, program.to_str().unwrap());
+        let flags = ["--backend", "claude", "--verify", "sh ci/check.sh"];
+        command.arg("sandbox").args(flags);
+        command.args(["--sandbox", level, "--sandbox-read"]);
+        command.arg(&script).arg("--").args(words);
+        command
+            .current_dir(world.project())
+            .env("GITHUB_TOKEN", "t0ken");
+        command
+    };
+    // Makes what it protects and what is missing.
+    world.run(confined(&["true"])).assert_code(0);
     let before = listing(&world);
-    let script = world.bin().join("escape.py");
-    let mut command = world.descartes([
-        "sandbox",
-        "--backend",
-        "generic",
-        "--sandbox",
-        level,
-        "--verify",
-        "sh ci/check.sh",
-        "--sandbox-read",
-    ]);
-    command
-        .arg(&script)
-        .args(["--", "python3"])
-        .arg(&script)
-        .arg(world.root())
-        .args([&outside.id().to_string(), &port, &abstract_name])
-        .env("GITHUB_TOKEN", "t0ken");
+    let mut command = confined(&["python3"]);
+    command.arg(&script).arg(world.root());
+    command.args([&outside.id().to_string(), &port, &abstract_name]);
+    command.arg(echo_datagrams().to_string());
     let ended = world.run(command);
     ended.assert_code(0);
+    assert_eq!(outside.try_wait().unwrap(), None, "it was killed");
     let _ = outside.kill();
     let _ = outside.wait();
     assert_eq!(listing(&world), before, "files outside were changed");
     let lines = ended.stdout();
     let rows = lines.lines().map(|line| {
         let (name, came) = line.split_once('\t').expect(line);
-        (name.to_owned(), came.to_owned())
+        let came = match came.split_once('\t') {
+            Some((kind @ ("file" | "process"), what)) => match seen_outside(kind, what) {
+                true => "out".to_owned(),
+                false => "held, not seen outside".to_owned(),
+            },
+            _ => came.to_owned(),
+        };
+        (name.to_owned(), came)
     });
-    (world, rows.collect())
+    rows.collect()
 }
 
 /// Files outside of the work tree, and those in it that are locked, with what they hold.
@@ -144,12 +281,10 @@ fn can_be_tested() -> bool {
     has_bwrap()
 }
 
-#[test]
-fn nothing_gets_out_of_workspace_but_what_the_book_says() {
-    if !can_be_tested() {
-        return;
-    }
-    let (_world, came) = attempts("workspace");
+/// Nothing but what the book says.
+#[track_caller]
+fn check_workspace(attacker: Attacker) {
+    let came = attempts("workspace", attacker);
     let mut wrong = Vec::new();
     for (name, layer) in HELD_BY {
         match came.get(*name) {
@@ -162,18 +297,49 @@ fn nothing_gets_out_of_workspace_but_what_the_book_says() {
         assert!(came[name].starts_with("out"), "{name} is held: say so");
     }
     assert_eq!(came.len(), HELD_BY.len() + OUT.len(), "{came:#?}");
+    assert!(
+        came.len() >= 73 + 9,
+        "the attempts of the trial, and those of a root"
+    );
+}
+
+#[track_caller]
+fn check_strict(attacker: Attacker) {
+    let came = attempts("strict", attacker);
+    // In a home directory that is hidden, what is written is thrown away.
+    let out = came.iter().filter(|(_, came)| came.starts_with("out"));
+    let out: Vec<&str> = out.map(|(name, _)| name.as_str()).collect();
+    let harmless = |name: &&&str| !name.contains("~/") && !name.contains("a symlink");
+    let out: Vec<&&str> = out.iter().filter(harmless).collect();
+    assert_eq!(out, [&"a stale .git/config.lock"]);
+}
+
+#[test]
+fn nothing_gets_out_of_workspace_but_what_the_book_says() {
+    if can_be_tested() {
+        check_workspace(Attacker::Tester);
+    }
 }
 
 #[test]
 fn strict_holds_services_on_loopback_too() {
-    if !can_be_tested() {
-        return;
+    if can_be_tested() {
+        check_strict(Attacker::Tester);
     }
-    let (_world, came) = attempts("strict");
-    // In a home directory that is hidden, what is written is thrown away.
-    let out = came.iter().filter(|(_, came)| came.starts_with("out"));
-    let out: Vec<&str> = out.map(|(name, _)| name.as_str()).collect();
-    let harmless = |name: &&&str| !name.contains("~/") && !name.contains("symlink");
-    let out: Vec<&&str> = out.iter().filter(harmless).collect();
-    assert_eq!(out, [&"a stale .git/config.lock"]);
+}
+
+#[test]
+fn an_ordinary_user_gets_no_further() {
+    if can_be_tested() && nix::unistd::geteuid().is_root() {
+        check_workspace(Attacker::Nobody);
+        check_strict(Attacker::Nobody);
+    }
+}
+
+#[test]
+fn the_book_lists_every_attempt_that_gets_through() {
+    let book = include_str!("../../../../docs/sandbox.md");
+    for name in OUT {
+        assert!(book.contains(&format!("| {name} |")), "{name}");
+    }
 }
