@@ -8,7 +8,9 @@ use super::named_edges::named_edges;
 use super::order::{FileOrder, add_named};
 
 pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
-    let doc = Document::read(text, name);
+    let mut doc = Document::read(text, name);
+    // A list that explains the notation: `- [P] tasks = different files`.
+    doc.items.retain(|item| item.checkbox.mark != 'P');
     let mut list = TaskList::new(ListFormat::SpecKit);
     list.findings.clone_from(&doc.findings);
     note_marks(&doc, &mut list);

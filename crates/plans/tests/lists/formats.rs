@@ -132,6 +132,15 @@ fn odd_spec_kit_files_are_read_as_they_are_meant() {
 }
 
 #[test]
+fn the_notes_at_the_end_of_a_spec_kit_file_are_no_boxes() {
+    let text = "- [ ] T001 [P] first\n\n## Notes\n\n- [P] tasks = different files, no dependencies\n- [Story] label maps a task to a story\n";
+    let list = read(ListFormat::SpecKit, text);
+    assert_eq!(rows(&list), ["T001 todo"]);
+    assert!(list.left_out.is_empty(), "{:?}", list.left_out);
+    assert!(list.findings.is_empty(), "{:?}", list.findings);
+}
+
+#[test]
 fn tasks_that_wait_for_each_other_are_said_and_run() {
     let text = "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n";
     let list = read(ListFormat::SpecKit, text);
