@@ -11,10 +11,12 @@
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use descartes_core::tasks::lists::{self, ListSource};
 use descartes_core::tasks::{RoadmapSource, ScudSource, TaskSource};
 use descartes_kernel::event::Decided;
 use descartes_kernel::sched::{
@@ -22,6 +24,7 @@ use descartes_kernel::sched::{
 };
 use descartes_kernel::tasks::RoadmapDefaults;
 use descartes_plans::graph::{TaskGraph, TaskId, TaskNode, TaskStatus};
+use descartes_plans::lists::{ListFormat, ListOptions};
 use descartes_plans::roadmap;
 use descartes_plans::scud::{self, Form};
 use descartes_store::journal::Journal;
@@ -33,6 +36,8 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let told = match words[..] {
+        ["plan", "boxes", tasks] => plan_boxes(tasks.parse().unwrap()),
+        ["edit", "boxes", tasks] => tick_boxes(tasks.parse().unwrap()),
         ["plan", shape, tasks] => plan(shape, tasks.parse().unwrap()),
         ["edit", form, tasks] => edit(form, tasks.parse().unwrap()),
         ["noop", tasks] => noop(tasks.parse().unwrap()),
@@ -99,6 +104,78 @@ fn plan(shape: &str, tasks: usize) -> serde_json::Value {
     let spent = busy_ms() - since;
     assert!(!plan.waves().is_empty());
     json!({"ms": spent, "peak_kib": peak_kib()})
+}
+
+fn boxes(tasks: usize) -> String {
+    let mut text = String::from("# Tasks\n");
+    for task in 1..=tasks {
+        if task % 10 == 1 {
+            writeln!(text, "\n## {}. Group\n", task / 10 + 1).unwrap();
+        }
+        writeln!(
+            text,
+            "- [ ] {}.{} Do number {task}",
+            (task - 1) / 10 + 1,
+            (task - 1) % 10 + 1
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Boxes of another tool: recognised, read, planned.
+fn plan_boxes(tasks: usize) -> serde_json::Value {
+    let (folder, path) = boxes_at(tasks);
+    let since = busy_ms();
+    let found = lists::find(folder.path().join(CHANGE).as_path(), None);
+    assert!(found.is_ok());
+    let options = ListOptions::default();
+    let read = lists::read_list(&path, ListFormat::OpenSpec, options, None, &[]).unwrap();
+    assert_eq!(read.list.tasks.len(), tasks);
+    let plan = read.list.graph(options).plan().unwrap();
+    let spent = busy_ms() - since;
+    assert!(!plan.waves().is_empty());
+    json!({"ms": spent, "peak_kib": peak_kib()})
+}
+
+const CHANGE: &str = "openspec/changes/big";
+
+fn boxes_at(tasks: usize) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let change = folder.path().join(CHANGE);
+    std::fs::create_dir_all(&change).unwrap();
+    std::fs::write(change.join("proposal.md"), "## Why\n").unwrap();
+    let path = change.join("tasks.md");
+    std::fs::write(&path, boxes(tasks)).unwrap();
+    (folder, path)
+}
+
+/// One tick among many boxes: the text alone, then with read, check, write and sync.
+fn tick_boxes(tasks: usize) -> serde_json::Value {
+    let (_folder, path) = boxes_at(tasks);
+    let options = ListOptions::default();
+    let mut source = ListSource::new(&path, ListFormat::OpenSpec, options, None);
+    let ids: Vec<TaskId> = {
+        let loaded = source.load().unwrap();
+        let nodes = loaded.plan.graph().nodes();
+        (1..=20).map(|n| nodes[n * tasks / 21].id.clone()).collect()
+    };
+    let pure = |id: &TaskId| {
+        let since = busy_ms();
+        let read = lists::read_list(&path, ListFormat::OpenSpec, options, None, &[]).unwrap();
+        let changed = read.list.set_done(&read.files, id, true).unwrap();
+        let spent = busy_ms() - since;
+        assert_eq!(changed.len(), 1);
+        spent
+    };
+    let text_ms: Vec<f64> = ids.iter().map(pure).collect();
+    let durable = |id: &TaskId| {
+        let since = Instant::now();
+        source.set(id, TaskStatus::Done).unwrap();
+        ms(since)
+    };
+    let durable_ms: Vec<f64> = ids.iter().map(durable).collect();
+    json!({"text_ms": text_ms, "durable_ms": durable_ms})
 }
 
 fn peak_kib() -> u64 {

@@ -13,7 +13,7 @@ use crate::lab::{Lab, Row, Rows, Trouble, Verdict, build, stats};
 pub fn take(lab: &Lab) -> Rows {
     let program = build::example(lab.form, "descartes-core", "task_scale")?;
     let mut rows = Vec::new();
-    for shape in ["chain", "wide", "random"] {
+    for shape in ["chain", "wide", "random", "boxes"] {
         let (best, peak) = plan(&program, shape, "10000")?;
         let what = format!("10,000 tasks, {shape}: read, check, plan, on a processor");
         rows.push(Row::at_most(lab.form, "M11", what, (best, "ms"), 100.0));
@@ -24,7 +24,7 @@ pub fn take(lab: &Lab) -> Rows {
         let ratio = (most / best, "×");
         rows.push(Row::at_most(lab.form, "M11", what, ratio, 15.0));
     }
-    for form in ["scg", "json", "roadmap"] {
+    for form in ["scg", "json", "roadmap", "boxes"] {
         let told = ask(&program, &["edit", form, "10000"])?;
         let (text, durable) = (numbers(&told["text_ms"]), numbers(&told["durable_ms"]));
         let what = format!("one status in 10,000 tasks ({form}), the text alone, on a processor");
