@@ -3,10 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// The port where none is named.
 pub const DEFAULT_PORT: u16 = 4222;
+
+/// What is written as `%XX` in a name.
+const NAME_SPECIAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The address of an engine. `Display` leaves the key out; [`EngineUrl::with_key`] does not.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,7 +64,7 @@ impl EngineUrl {
             Transport::Tls | Transport::PinnedTls(_) => "nats+tls",
         };
         let name = self.name.as_deref().map_or_else(String::new, |name| {
-            format!("{}@", utf8_percent_encode(name, NON_ALPHANUMERIC))
+            format!("{}@", utf8_percent_encode(name, NAME_SPECIAL))
         });
         let host = |(host, port): &(String, u16)| match host.contains(':') {
             true => format!("[{host}]:{port}"),
@@ -197,7 +200,7 @@ mod tests {
             "nats://127.0.0.1:4222".to_owned(),
             "nats://[::1]:4333".to_owned(),
             "nats+tls://a:1,b:2".to_owned(),
-            format!("nats+tls://worker%2D7@host:4222?key={KEY}&pin={pin}"),
+            format!("nats+tls://worker-7@host:4222?key={KEY}&pin={pin}"),
         ] {
             let url: EngineUrl = text.parse().unwrap();
             assert_eq!(url.with_key(), text);

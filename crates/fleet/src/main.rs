@@ -6,6 +6,7 @@
 mod bridge;
 mod engine;
 mod nats;
+mod sim;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ descartes-fleet COMMAND: what descartes starts to speak to the engine of a fleet
 
   version   prints the version
   bridge    JSON lines on its input and output, the engine on the other side
+  sim       simulated workers or a simulated coordinator, for measures
   engine    one command for an engine as JSON on its input, the report on its output
 ";
 
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
         ["version" | "--version"] => shown(&format!("{VERSION_ANSWER}\n")),
         ["bridge"] => ended(bridge::run()),
         ["engine"] => match engine::run() {
+            Ok(report) => shown(&report),
+            Err(error) => ended(Err(error)),
+        },
+        ["sim"] => match sim::run() {
             Ok(report) => shown(&report),
             Err(error) => ended(Err(error)),
         },

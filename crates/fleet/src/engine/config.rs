@@ -33,7 +33,7 @@ pub fn render(setup: &EngineSetup, folder: &Path) -> String {
             "max_memory_store": 256_u64 << 20,
             "max_file_store": 64_u64 << 30,
         },
-        "authorization": { "timeout": 5, "users": users },
+        "authorization": { "timeout": 10, "users": users },
     });
     if setup.pin.is_some() {
         config["tls"] = json!({

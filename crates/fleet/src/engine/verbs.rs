@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::engine_command::{EngineCommand, EngineReport, EngineState};
 use descartes_bridge::url::DEFAULT_PORT;
-use descartes_bridge::{EngineUrl, FollowFrom, subject};
+use descartes_bridge::{EngineUrl, FollowFrom, Transport, subject};
 
 use super::failure::EngineFailure;
 use super::parties::{
@@ -44,7 +44,7 @@ pub async fn carry_out(command: EngineCommand) -> Result<EngineReport, EngineFai
             let checked = check::check(&url).await?;
             let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
             Ok(EngineReport::Checked {
-                address: url.to_string(),
+                address: shown_address(&url),
                 server: checked.server,
                 write_us: whole(checked.write.as_micros()),
                 marker_ms: whole(checked.marker.as_millis()),
@@ -64,7 +64,7 @@ async fn start(
         let url = folder.coordinator_url()?;
         let connection = Connection::open(&url).await?;
         return Ok(EngineReport::Started {
-            address: url.to_string(),
+            address: shown_address(&url),
             pid,
             server: connection.server_version(),
             already: true,
@@ -92,11 +92,26 @@ async fn start(
     })?;
     streams::ensure(&connection).await?;
     Ok(EngineReport::Started {
-        address: url.to_string(),
+        address: shown_address(&url),
         pid,
         server: connection.server_version(),
         already: false,
     })
+}
+
+/// As a person types it: what is missing is known on this machine.
+fn shown_address(url: &EngineUrl) -> String {
+    let transport = match url.transport {
+        Transport::Plain => Transport::Plain,
+        Transport::Tls | Transport::PinnedTls(_) => Transport::Tls,
+    };
+    let shown = EngineUrl {
+        transport,
+        name: None,
+        key: None,
+        hosts: url.hosts.clone(),
+    };
+    shown.to_string()
 }
 
 /// The setup of the last start, changed as asked; keys stay what they are.
@@ -157,7 +172,7 @@ async fn status(folder: &EngineFolder) -> Result<EngineReport, EngineFailure> {
     let keys = setup.iter().flat_map(|setup| &setup.workers);
     let mut state = EngineState {
         running: pid.is_some(),
-        address: url.as_ref().map(ToString::to_string),
+        address: url.as_ref().map(shown_address),
         pid,
         server: None,
         keys: keys.map(|worker| worker.name.clone()).collect(),

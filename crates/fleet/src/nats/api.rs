@@ -79,7 +79,8 @@ impl Connection {
             request = request.headers(headers);
         }
         let answer = self.client.send_request(subject.to_owned(), request);
-        tokio::pin!(answer);
+        let lost = self.lost();
+        tokio::pin!(answer, lost);
         let quoted = format!("\"{subject}\"");
         loop {
             tokio::select! {
@@ -88,6 +89,8 @@ impl Connection {
                     RequestErrorKind::NoResponders => EngineError::NoResponders,
                     _ => EngineError::Other(error.to_string()),
                 }),
+                // The answer went with the connection: whether it was done is not known.
+                () = &mut lost => return Err(EngineError::Timeout),
                 refusal = refusals.recv() => match refusal {
                     Ok(text) if text.contains(&quoted) => return Err(EngineError::Refused(text)),
                     Ok(_) | Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => {}

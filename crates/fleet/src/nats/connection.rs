@@ -136,7 +136,8 @@ fn options(url: &EngineUrl) -> Result<ConnectOptions, String> {
         .request_timeout(Some(Duration::from_secs(5)))
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {
-            let tenths = u32::try_from(attempts.min(20)).unwrap_or(20);
+            // The first try is made at once.
+            let tenths = u32::try_from(attempts.clamp(1, 21) - 1).unwrap_or(20);
             (Duration::from_millis(100) * tenths).min(MAX_RECONNECT_DELAY)
         })
         .subscription_capacity(64 * 1024);
