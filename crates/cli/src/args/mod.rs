@@ -1,6 +1,7 @@
 //! The command line, one file a group of commands.
 
 pub mod agents;
+pub mod engine;
 pub mod free_text;
 pub mod install;
 pub mod loops;
@@ -89,6 +90,8 @@ pub enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Serve the loops to agents and editors as MCP tools, over standard input and output
     Mcp(mcp::McpArgs),
+    /// Start and check what many machines meet at, and hand out keys for workers
+    Engine(engine::EngineArgs),
     /// Query the history of all loops with SQL
     Query(query::QueryArgs),
     /// Watch a complete loop in a few seconds: no API key, no network

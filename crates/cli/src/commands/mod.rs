@@ -6,6 +6,7 @@ mod completions;
 mod config;
 pub mod demo;
 mod doctor;
+mod engine;
 mod gui;
 mod init;
 mod install;
@@ -41,6 +42,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Gui(args) => gui::run(&args, ctx),
         Command::Serve(args) => serve::run(&args, ctx),
         Command::Mcp(args) => mcp::run(&args, ctx),
+        Command::Engine(args) => engine::run(args, ctx),
         Command::Query(args) => query::run(&args, ctx),
         Command::Demo(args) => demo::run(args, ctx),
         Command::Init(args) => init::run(&args, ctx),

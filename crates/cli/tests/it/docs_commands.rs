@@ -91,6 +91,8 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("serve", Project, Named),
     // A program starts it; `mcp.rs` is one.
     ("mcp", Project, Named),
+    // It needs a server and a port of the machine; `engine.rs` runs it.
+    ("engine", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),

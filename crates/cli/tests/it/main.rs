@@ -14,6 +14,7 @@ mod dead_hosts;
 mod debug_log;
 mod detach;
 mod docs_commands;
+mod engine;
 mod flags_agent;
 mod flags_done;
 mod flags_git;

@@ -194,6 +194,24 @@ verbs! {
         Untrusted: ["--show", "", "--yes"];
         Project: ["--yes"];
     ];
+    engine_start: "engine start" => [
+        Project: ["", "--listen"];
+    ];
+    engine_check: "engine check" => [
+        Project: ["nats://127.0.0.1:4222", "", "127.0.0.1:4222", "nats://127.0.0.1:4222?pin=1"];
+    ];
+    engine_status: "engine status" => [
+        Project: ["", "--json", "now"];
+    ];
+    engine_stop: "engine stop" => [
+        Project: ["", "now"];
+    ];
+    engine_join_token: "engine join-token" => [
+        Project: ["worker-7", "", "'worker 7'"];
+    ];
+    engine_revoke: "engine revoke" => [
+        Project: ["worker-7", ""];
+    ];
     completions: "completions" => [
         Project: ["bash", "csh"];
     ];
@@ -231,6 +249,7 @@ fn type_it(world: &World, verb: &str, words: &str) -> String {
             std::fs::copy(descartes_testkit::descartes(), &alone).unwrap();
             alone
         }
+        engine if engine.starts_with("engine") => with_scripted_fleet(world),
         _ => descartes_testkit::descartes().to_owned(),
     };
     let mut path = vec![binary.parent().unwrap().to_owned(), world.bin()];
@@ -261,6 +280,32 @@ fn type_it(world: &World, verb: &str, words: &str) -> String {
         }
     }
     text
+}
+
+/// A copy of the binary beside a descartes-fleet with answers of its own: the real one opens a port of the
+/// machine (`engine.rs` runs it).
+fn with_scripted_fleet(world: &World) -> PathBuf {
+    let alone = world.root().join("alone/descartes");
+    std::fs::create_dir_all(alone.parent().unwrap()).unwrap();
+    std::fs::copy(descartes_testkit::descartes(), &alone).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let script = format!(
+        r#"#!/bin/sh
+case "$1" in version) echo 'descartes-fleet {version} (bridge of descartes fleets)'; exit;; esac
+case "$(cat)" in
+*'"start"'*) echo '{{"report":"started","address":"nats://127.0.0.1:4222","pid":4711,"server":"2.15.1","already":false}}';;
+*'"status"'*) echo '{{"report":"status","running":true,"address":"nats://127.0.0.1:4222","pid":4711,"server":"2.15.1","keys":["worker-7"],"workers":[]}}';;
+*'"stop"'*) echo '{{"report":"stopped","was_running":true}}';;
+*'worker 7'*) echo '{{"report":"failed","message":"`worker 7` cannot be the name of a worker","hints":["descartes engine join-token worker-1"]}}';;
+*'"join_token"'*) echo '{{"report":"token","name":"worker-7","engine":"nats://worker-7@127.0.0.1:4222?key=SECRET","loopback":true}}';;
+*'"revoke"'*) echo '{{"report":"revoked","name":"worker-7","running":true}}';;
+*'"check"'*) echo '{{"report":"checked","address":"nats://127.0.0.1:4222","server":"2.15.1","write_us":7120,"marker_ms":1031}}';;
+esac
+"#
+    );
+    let script = world.program("scripted-fleet", &script);
+    std::fs::rename(script, alone.with_file_name("descartes-fleet")).unwrap();
+    alone
 }
 
 /// Without what is different at every run or on every machine.

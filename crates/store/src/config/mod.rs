@@ -27,9 +27,11 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 /// Variables that begin like settings and are none.
 pub const RESERVED_ENV: &[&str] = &[
     "DESCARTES_FAULT",
+    "DESCARTES_FLEET",
     "DESCARTES_ITERATION",
     "DESCARTES_LOG",
     "DESCARTES_LOOP_ID",
+    "DESCARTES_NATS_SERVER",
     "DESCARTES_STATE_DIR",
     "DESCARTES_TASK_ID",
 ];
