@@ -10,10 +10,10 @@ use descartes_kernel::event::{
 };
 use descartes_kernel::sched::{self, AttemptEnd, BlockReason, Next};
 use descartes_kernel::state::{GateSummary, IterationSummary, LoopState, Spent};
-use descartes_kernel::tasks::PlannedTask;
+use descartes_kernel::tasks::{PlannedTask, TasksState};
 use descartes_kernel::transition::fold;
 use descartes_views::tone::Tone;
-use descartes_views::view::{Head, Life, Status, Story, waves};
+use descartes_views::view::{Head, Life, Status, Story, active_tasks, waves};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -227,4 +227,40 @@ fn runs_of_tasks_are_rows_of_the_history() {
     assert_eq!((&**task, loop_id.as_str()), ("3", "02"));
     assert_eq!((row.iteration, row.duration_ms), (2, 1500));
     assert!(row.claimed && !row.gates[0].passed());
+}
+
+#[test]
+fn every_task_of_a_train_is_shown_as_being_merged() {
+    let planned = |id: &str| PlannedTask {
+        id: id.into(),
+        title: format!("title of {id}"),
+        wave: 1,
+        complexity: 0,
+        after: Vec::new(),
+        commands: None,
+    };
+    let mut tasks = TasksState::default();
+    tasks.plan("auth", &["1", "2", "3"].map(planned));
+    let train = sched::Event::TrainStarted {
+        train: 1,
+        tasks: ["1", "2", "3"].map(Into::into).to_vec(),
+    };
+    tasks.apply(&train, at(1));
+    let rows = |tasks: &TasksState| -> Vec<String> {
+        let rows = active_tasks(tasks, at(2)).into_iter();
+        rows.map(|row| format!("{} {}", row.id, row.note)).collect()
+    };
+    let note = "being merged together with 2 others";
+    assert_eq!(
+        rows(&tasks),
+        ["1", "2", "3"].map(|id| format!("{id} {note}"))
+    );
+    let ended = sched::Event::TrainEnded {
+        train: 1,
+        back: Vec::new(),
+    };
+    tasks.apply(&ended, at(3));
+    let alone = sched::Event::MergeStarted { task: "2".into() };
+    tasks.apply(&alone, at(4));
+    assert_eq!(rows(&tasks), ["2 being merged"]);
 }

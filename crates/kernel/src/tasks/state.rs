@@ -312,6 +312,14 @@ pub enum Counted {
 }
 
 impl TasksState {
+    /// The tasks that are being merged: one alone, or those of a train.
+    pub fn being_merged(&self) -> &[TaskId] {
+        match self.train.is_empty() {
+            true => self.merging.as_slice(),
+            false => &self.train,
+        }
+    }
+
     /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not
     /// as they were.
     pub fn plan(&mut self, tag: &str, tasks: &[PlannedTask]) -> Vec<FieldChange> {

@@ -58,7 +58,7 @@ pub fn activity(state: &LoopState, since: Timestamp, now: Timestamp) -> Activity
     }
 }
 
-/// The tasks that are worked on, or the one that is merged.
+/// The tasks that are worked on, or those that are merged.
 fn tasks(state: &LoopState) -> Option<(String, Option<Timestamp>)> {
     let tasks = state.tasks.as_deref()?;
     let since = tasks.running.iter().map(|running| running.since).min();
@@ -69,9 +69,15 @@ fn tasks(state: &LoopState) -> Option<(String, Option<Timestamp>)> {
         )
     };
     let names: Vec<String> = tasks.running.iter().map(|one| name(&one.task)).collect();
-    let text = match (names.as_slice(), &tasks.merging) {
-        ([], Some(task)) => format!("merging {task}"),
-        ([], None) => return None,
+    let merging: Vec<&str> = tasks.being_merged().iter().map(|id| id.as_str()).collect();
+    let text = match (names.as_slice(), merging.as_slice()) {
+        ([], []) => return None,
+        ([], [task]) => format!("merging {task}"),
+        ([], train) => format!(
+            "merging {} tasks together: {}",
+            train.len(),
+            train.join(", ")
+        ),
         ([name], _) => format!("task {name}"),
         (names, _) => format!("{} tasks: {}", names.len(), names.join(", ")),
     };

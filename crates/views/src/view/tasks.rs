@@ -119,7 +119,7 @@ pub fn task_rows(tasks: &TasksState) -> Vec<TaskRow> {
     tasks.order.iter().filter_map(row).collect()
 }
 
-/// Those that are worked on, with their attempt, and the one that is being merged.
+/// Those that are worked on, with their attempt, and those that are being merged.
 pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
     let running = tasks.running.iter().filter_map(|running| {
         let since = show_duration(words::between(running.since, now));
@@ -130,8 +130,16 @@ pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
         let note = format!("attempt {}, for {since}{complexity}", running.attempt);
         TaskRow::of(tasks, &running.task, note)
     });
-    let merging = tasks.merging.iter();
-    let merging = merging.filter_map(|id| TaskRow::of(tasks, id, "being merged".to_owned()));
+    let merged = tasks.being_merged();
+    let note = match merged.len() {
+        0 | 1 => "being merged".to_owned(),
+        train => format!(
+            "being merged together with {}",
+            plural(train as u64 - 1, "other")
+        ),
+    };
+    let merging = merged.iter();
+    let merging = merging.filter_map(|id| TaskRow::of(tasks, id, note.clone()));
     running.chain(merging).collect()
 }
 
