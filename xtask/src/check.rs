@@ -42,7 +42,7 @@ pub fn check() -> Step {
 pub fn ci() -> Step {
     check()?;
     let short = ["--short".to_owned()];
-    let parts: [(&str, &dyn Fn() -> Step); 9] = [
+    let parts: [(&str, &dyn Fn() -> Step); 10] = [
         ("test", &|| suite::run_all(&[], suite::Extent::All)),
         ("fuzz", &|| {
             crate::fuzz::run(&["--seconds", "1", "--seed", "1"].map(str::to_owned))
@@ -55,6 +55,7 @@ pub fn ci() -> Step {
         ("agents", &|| crate::agents::run_all(&short)),
         ("gui", &|| crate::gui::run(&short)),
         ("web", &|| crate::web::run(&short)),
+        ("fleet", &|| crate::fleet::run(&short)),
     ];
     let mut failed = Vec::new();
     for (name, part) in parts {

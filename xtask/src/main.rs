@@ -10,6 +10,7 @@ mod bench;
 mod check;
 mod deny;
 mod faults;
+mod fleet;
 mod fuzz;
 mod gui;
 mod lab;
@@ -48,6 +49,8 @@ cargo xtask COMMAND
               [--short] [MEASURE…]
   web       the pages of `descartes serve`, over HTTP and in Chromium: speed, cost
               [--short] [MEASURE…]
+  fleet     a real engine with simulated workers: speed, deaths, zombies, lost engines; skipped without nats-server
+              [--short] [MEASURE…]
   fuzz      every parser, fed with changed inputs; what breaks it is kept
               [--seconds N] [--seed N] [TARGET…]
   page      writes docs/measurements.md from the rows of the last long runs
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         "page" => page::run(rest),
         "gui" => gui::run(rest),
         "web" => web::run(rest),
+        "fleet" => fleet::run(rest),
         "fuzz" => fuzz::run(rest),
         "ci" => check::ci(),
         "help" | "--help" | "-h" => {

@@ -84,6 +84,30 @@ pub fn window(form: Form) -> Result<PathBuf, String> {
     set_aside(profile, "descartes-gui", "descartes-gui")
 }
 
+/// The program that speaks to an engine; `DESCARTES_FLEET` stands in for the build.
+pub fn fleet(form: Form) -> Result<PathBuf, String> {
+    if let Some(path) = given("DESCARTES_FLEET") {
+        return Ok(path);
+    }
+    let profile = form.pick("ci", "release");
+    match form {
+        // As the tests were built, as with the window.
+        Form::Short => run(
+            "cargo",
+            &[
+                "build",
+                "--quiet",
+                "--profile",
+                profile,
+                "--workspace",
+                "--bins",
+            ],
+        )?,
+        Form::Long => cargo(profile, "descartes-fleet", &[])?,
+    }
+    set_aside(profile, "descartes-fleet", "descartes-fleet")
+}
+
 fn given(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from)
 }

@@ -1,0 +1,103 @@
+//! Workers that die, and workers that come back from the dead.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::MEASURE;
+use super::simulated::{Engine, Programs, Simulated, lost, numbers};
+use crate::lab::stats::max;
+use crate::lab::{Lab, Row, Rows, Trouble};
+
+/// After the lease: so late the last one may be taken up.
+const TAKEN_UP_AFTER_MS: f64 = 2000.0;
+
+/// Holders are killed; others take up their tasks.
+pub fn killed(lab: &Lab, programs: &Programs) -> Rows {
+    let (count, ttl) = (lab.form.pick(40, 200), lab.form.pick(3, 10));
+    let engine = Engine::start(programs)?;
+    let mut others = engine.idle_workers("others", count)?;
+    let (coordinator, doomed) = holding(&engine, count, ttl, ttl * 1500)?;
+    doomed.signal(Signal::SIGKILL)?;
+    drop(doomed);
+    others.begin()?;
+    let report = coordinator.report()?;
+    drop(others);
+    let taken = numbers(&report, "takeover_ms");
+    let mut wrong = lost(&report);
+    if taken.len() != count {
+        wrong.push(format!("{} of {count} were taken up", taken.len()));
+    }
+    let bar = ttl as f64 * 1e3 + TAKEN_UP_AFTER_MS;
+    let what = format!("{count} workers killed while holding, leases of {ttl} s");
+    Ok(vec![
+        Row::count(MEASURE, what.clone(), count as u64, &wrong),
+        Row::at_most(
+            lab.form,
+            MEASURE,
+            format!("{what}: from the last beat to the next holder, the latest"),
+            (max(&taken), "ms"),
+            bar,
+        ),
+    ])
+}
+
+/// Holders are stopped for two leases; others do their tasks; then they go on.
+pub fn zombies(lab: &Lab, programs: &Programs) -> Rows {
+    let (count, ttl) = (lab.form.pick(40, 1000), lab.form.pick(2, 10));
+    let engine = Engine::start(programs)?;
+    let mut others = engine.idle_workers("others", count)?;
+    let (coordinator, stopped) = holding(&engine, count, ttl, ttl * 1500)?;
+    stopped.signal(Signal::SIGSTOP)?;
+    others.begin()?;
+    std::thread::sleep(Duration::from_secs(ttl * 2));
+    stopped.signal(Signal::SIGCONT)?;
+    let report = coordinator.report()?;
+    // What they had to hand in they have tried by now; the same beat tells them.
+    std::thread::sleep(Duration::from_secs(ttl));
+    let zombies = stopped.report()?;
+    drop(others);
+    let mut wrong = lost(&report);
+    if zombies["done"] != 0 {
+        wrong.push(format!(
+            "{} results of zombies were accepted",
+            zombies["done"]
+        ));
+    }
+    if zombies["fenced"].as_u64() < Some(count as u64) {
+        wrong.push(format!(
+            "only {} of {count} zombies were fenced",
+            zombies["fenced"]
+        ));
+    }
+    let what = format!(
+        "{count} workers stopped for {} s with leases of {ttl} s, then continued",
+        ttl * 2
+    );
+    let mut row = Row::count(MEASURE, what, count as u64, &wrong);
+    row.raw = json!({ "coordinator": summary(&report), "zombies": zombies });
+    Ok(vec![row])
+}
+
+/// A coordinator, and workers of which each holds a task.
+pub fn holding(
+    engine: &Engine<'_>,
+    count: usize,
+    ttl: u64,
+    work_ms: u64,
+) -> Result<(Simulated, Simulated), Trouble> {
+    let workers = engine.workers("first", count)?;
+    let settings = json!({ "ttl_s": ttl, "work_ms": work_ms, "limit_s": 60 + ttl * 6 });
+    let mut coordinator = engine.coordinator(count, &settings)?;
+    coordinator.all_held()?;
+    Ok((coordinator, workers))
+}
+
+/// A report without its lists.
+pub fn summary(report: &Value) -> Value {
+    let fields = report.as_object().into_iter().flatten();
+    let kept = fields.filter(|(_, value)| !value.is_array());
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,70 @@
+//! `cargo xtask fleet`: a real engine with simulated workers: hand-out, throughput, deaths, zombies, lost engines.
+
+mod deaths;
+mod handout;
+mod outages;
+mod simulated;
+
+use crate::lab::build::{self, Faults};
+use crate::lab::{self, Lab, Measure, Row, Rows};
+
+/// Its name in rows.
+const MEASURE: &str = "fleet";
+
+const MEASURES: &[Measure] = &[
+    Measure {
+        name: "fleet-handout",
+        about: "from an offer to the claim of one of many idle workers, 100 offers a second; memory of the engine",
+        take: |lab| with_server(lab, handout::idle),
+    },
+    Measure {
+        name: "fleet-tasks",
+        about: "tasks through many workers as fast as it goes, every write synced, beside the disk's own speed",
+        take: |lab| with_server(lab, handout::saturated),
+    },
+    Measure {
+        name: "fleet-killed",
+        about: "workers killed while they hold tasks",
+        take: |lab| with_server(lab, deaths::killed),
+    },
+    Measure {
+        name: "fleet-zombies",
+        about: "workers stopped for two leases and then continued",
+        take: |lab| with_server(lab, deaths::zombies),
+    },
+    Measure {
+        name: "fleet-engine-killed",
+        about: "the engine killed again and again while workers hold tasks",
+        take: |lab| with_server(lab, outages::killed),
+    },
+    Measure {
+        name: "fleet-disk-emptied",
+        about: "the engine's disk emptied while workers hold tasks",
+        take: |lab| with_server(lab, outages::emptied),
+    },
+];
+
+/// `fleet [--short] [MEASURE…]`.
+pub fn run(rest: &[String]) -> Result<(), String> {
+    let (form, wanted) = lab::wanted(rest, MEASURES)?;
+    lab::take(&build::lab(form, Faults::Not)?, MEASURES, &wanted)
+}
+
+/// Takes a measure where there is a nats-server; else says plainly that there is none.
+fn with_server(lab: &Lab, take: fn(&Lab, &simulated::Programs) -> Rows) -> Rows {
+    let server = match descartes_testkit::nats::server() {
+        Ok(server) => server,
+        Err(error) => {
+            return Ok(vec![Row::cannot(
+                MEASURE,
+                "everything",
+                format!("no nats-server: {error}"),
+            )]);
+        }
+    };
+    let programs = simulated::Programs {
+        fleet: build::fleet(lab.form)?,
+        server,
+    };
+    take(lab, &programs)
+}

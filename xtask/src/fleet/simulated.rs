@@ -1,0 +1,250 @@
+//! An engine of a measure's own, and simulated parties in processes of their own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::lab::Trouble;
+
+/// What is started.
+pub struct Programs {
+    pub fleet: PathBuf,
+    pub server: PathBuf,
+}
+
+/// Started with the keys and the config that users get; ended with its measure.
+pub struct Engine<'a> {
+    programs: &'a Programs,
+    folder: tempfile::TempDir,
+    port: u16,
+    coordinator: String,
+    worker: String,
+}
+
+/// Workers, or a coordinator.
+pub struct Simulated {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl<'a> Engine<'a> {
+    pub fn start(programs: &'a Programs) -> Result<Self, Trouble> {
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        let port = listener
+            .local_addr()
+            .map_err(|error| error.to_string())?
+            .port();
+        drop(listener);
+        // Beside the build: a memory file system would know nothing of syncing.
+        let parent = crate::shell::root().join("target");
+        let folder = tempfile::Builder::new()
+            .prefix("fleet-")
+            .tempdir_in(parent)
+            .map_err(|error| error.to_string())?;
+        let mut engine = Self {
+            programs,
+            folder,
+            port,
+            coordinator: String::new(),
+            worker: String::new(),
+        };
+        engine.start_again()?;
+        let file = engine.path().join("coordinator.url");
+        let url = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+        engine.coordinator = url.trim().to_owned();
+        let token = engine
+            .ask(&json!({ "command": "join_token", "folder": engine.path(), "name": "sim" }))?;
+        engine.worker = token["engine"].as_str().unwrap_or_default().to_owned();
+        Ok(engine)
+    }
+
+    pub fn start_again(&self) -> Result<(), Trouble> {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let started = self.ask(&json!({
+            "command": "start", "folder": self.path(), "listen": listen, "host": null,
+            "nats_server": self.programs.server,
+        }))?;
+        match started["report"] == "started" {
+            true => Ok(()),
+            false => Err(format!("the engine was not started: {started}")),
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("engine")
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Result<i32, Trouble> {
+        let text = std::fs::read_to_string(self.path().join("server.pid"));
+        let text = text.map_err(|error| error.to_string())?;
+        text.trim()
+            .parse()
+            .map_err(|error| format!("{text}: {error}"))
+    }
+
+    /// SIGKILL, and it is gone.
+    pub fn kill(&self) -> Result<(), Trouble> {
+        let pid = self.pid()?;
+        kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| error.to_string())?;
+        let until = Instant::now() + Duration::from_secs(10);
+        while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            if Instant::now() > until {
+                return Err("the engine does not die".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// So many workers in a process of their own, at work.
+    pub fn workers(&self, name: &str, count: usize) -> Result<Simulated, Trouble> {
+        let mut workers = self.idle_workers(name, count)?;
+        workers.begin()?;
+        Ok(workers)
+    }
+
+    /// The same, connected, and not at work yet.
+    pub fn idle_workers(&self, name: &str, count: usize) -> Result<Simulated, Trouble> {
+        let what = json!({ "sim": "workers", "engine": self.worker, "name": name, "count": count });
+        let mut workers = Simulated::start(self.programs, &what)?;
+        let line = workers.line()?;
+        match line.trim() == "ready" {
+            true => Ok(workers),
+            false => Err(format!("the workers are not ready: {line}")),
+        }
+    }
+
+    /// A coordinator with these tasks; `more` are settings of its own.
+    pub fn coordinator(&self, tasks: usize, more: &Value) -> Result<Simulated, Trouble> {
+        let mut what = json!({
+            "sim": "coordinator", "engine": self.coordinator, "loop_id": "measure", "tasks": tasks,
+            "work_ms": 0, "ttl_s": 60, "rate": null, "limit_s": 120, "grace_ms": 5000,
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            what[name] = value.clone();
+        }
+        Simulated::start(self.programs, &what)
+    }
+
+    fn ask(&self, command: &Value) -> Result<Value, Trouble> {
+        let mut child = Command::new(&self.programs.fleet)
+            .arg("engine")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        if let Some(mut input) = child.stdin.take() {
+            let written = input.write_all(command.to_string().as_bytes());
+            written.map_err(|error| error.to_string())?;
+        }
+        let output = child
+            .wait_with_output()
+            .map_err(|error| error.to_string())?;
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Engine<'_> {
+    fn drop(&mut self) {
+        let stop = json!({ "command": "stop", "folder": self.path() });
+        if let Err(error) = self.ask(&stop) {
+            println!("  the engine was not stopped: {error}");
+        }
+    }
+}
+
+impl Simulated {
+    fn start(programs: &Programs, what: &Value) -> Result<Self, Trouble> {
+        let mut child = Command::new(&programs.fleet)
+            .arg("sim")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut input), Some(output)) = (input, output) else {
+            return Err("no pipes".to_owned());
+        };
+        let written = input.write_all(format!("{what}\n").as_bytes());
+        written.map_err(|error| error.to_string())?;
+        Ok(Self {
+            child,
+            input: Some(input),
+            output: BufReader::new(output),
+        })
+    }
+
+    /// Lets workers begin.
+    pub fn begin(&mut self) -> Result<(), Trouble> {
+        let input = self.input.as_mut().ok_or("ended already")?;
+        input
+            .write_all(b"begin\n")
+            .map_err(|error| error.to_string())
+    }
+
+    /// Waits until every task of a coordinator has a holder.
+    pub fn all_held(&mut self) -> Result<(), Trouble> {
+        let line = self.line()?;
+        match line.trim() == "held" {
+            true => Ok(()),
+            false => Err(format!("not all tasks were handed out: {line}")),
+        }
+    }
+
+    fn line(&mut self) -> Result<String, Trouble> {
+        let mut line = String::new();
+        self.output
+            .read_line(&mut line)
+            .map_err(|error| error.to_string())?;
+        Ok(line)
+    }
+
+    /// What it came to. Workers are ended by the question, a coordinator ends when all is done.
+    pub fn report(mut self) -> Result<Value, Trouble> {
+        self.input.take();
+        loop {
+            let line = self.line()?;
+            // A coordinator also says when all of its tasks are held.
+            if line.trim() != "held" {
+                return serde_json::from_str(&line).map_err(|error| format!("{line}: {error}"));
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) -> Result<(), Trouble> {
+        let pid = i32::try_from(self.child.id()).map_err(|error| error.to_string())?;
+        kill(Pid::from_raw(pid), signal).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        self.input.take();
+        // One that is stopped or stuck; others are gone already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Numbers of a list in a report.
+pub fn numbers(report: &Value, name: &str) -> Vec<f64> {
+    let list = report[name].as_array().into_iter().flatten();
+    list.filter_map(Value::as_f64).collect()
+}
+
+/// What must be none in every report of a coordinator.
+pub fn lost(report: &Value) -> Vec<String> {
+    ["lost", "twice", "stale_results"]
+        .into_iter()
+        .filter(|name| report[*name] != 0)
+        .map(|name| format!("{name}: {}", report[name]))
+        .collect()
+}
