@@ -3,6 +3,7 @@
 mod deaths;
 mod handout;
 mod outages;
+mod rights;
 mod simulated;
 
 use crate::lab::build::{self, Faults};
@@ -41,6 +42,11 @@ const MEASURES: &[Measure] = &[
         name: "fleet-disk-emptied",
         about: "the engine's disk emptied while workers hold tasks",
         take: |lab| with_server(lab, outages::emptied),
+    },
+    Measure {
+        name: "fleet-rights",
+        about: "what a worker's key is refused",
+        take: |lab| with_server(lab, rights::refused),
     },
 ];
 

@@ -81,6 +81,11 @@ impl<'a> Engine<'a> {
         self.folder.path().join("engine")
     }
 
+    /// The line of the simulated workers.
+    pub fn worker_url(&self) -> &str {
+        &self.worker
+    }
+
     /// Its process.
     pub fn pid(&self) -> Result<i32, Trouble> {
         let text = std::fs::read_to_string(self.path().join("server.pid"));
