@@ -100,12 +100,7 @@ async fn serve(
     output: &LineOutput,
 ) {
     let calls = Arc::new(CallHandler::new(connection.clone(), party, output.clone()));
-    tokio::spawn(watch_link(
-        connection,
-        party,
-        Arc::clone(&calls),
-        output.clone(),
-    ));
+    tokio::spawn(watch_link(connection, party, output.clone()));
     while let Some(PipeInput { id, call }) = input.recv().await {
         if let BridgeCall::Unsubscribe { subscription } = call {
             calls.unsubscribe(subscription);
@@ -118,27 +113,19 @@ async fn serve(
 
 /// Tells of every change of the connection. A coordinator makes the streams anew where they are gone
 /// before it says that the connection is back.
-async fn watch_link(
-    connection: Connection,
-    party: BridgeParty,
-    calls: Arc<CallHandler>,
-    output: LineOutput,
-) {
+async fn watch_link(connection: Connection, party: BridgeParty, output: LineOutput) {
     let mut link = connection.link.clone();
     while link.changed().await.is_ok() {
         let state = link.borrow_and_update().clone();
-        if state.up {
-            calls.forget_queues();
-            if party == BridgeParty::Coordinator {
-                let made = streams::ensure(&connection).await;
-                if let Err(error) = made {
-                    output.line(&BridgeLine::Link {
-                        up: false,
-                        reason: error.to_string(),
-                    });
-                    continue;
-                }
-            }
+        if state.up
+            && party == BridgeParty::Coordinator
+            && let Err(error) = streams::ensure(&connection).await
+        {
+            output.line(&BridgeLine::Link {
+                up: false,
+                reason: error.to_string(),
+            });
+            continue;
         }
         output.line(&BridgeLine::Link {
             up: state.up,

@@ -15,14 +15,12 @@ use tokio::task::AbortHandle;
 use super::pipe::LineOutput;
 use crate::nats::connection::Connection;
 use crate::nats::follow::Follower;
-use crate::nats::offers::{self, KnownQueues};
-use crate::nats::{objects, streams, values};
+use crate::nats::{objects, offers, streams, values};
 
 pub struct CallHandler {
     connection: Connection,
     party: BridgeParty,
     output: LineOutput,
-    queues: KnownQueues,
     subscriptions: Mutex<HashMap<u64, AbortHandle>>,
 }
 
@@ -32,7 +30,6 @@ impl CallHandler {
             connection,
             party,
             output,
-            queues: KnownQueues::default(),
             subscriptions: Mutex::new(HashMap::new()),
         }
     }
@@ -48,10 +45,6 @@ impl CallHandler {
         if let Some(task) = self.lock().remove(&subscription) {
             task.abort();
         }
-    }
-
-    pub fn forget_queues(&self) {
-        self.queues.forget_all();
     }
 
     async fn carry_out(&self, id: u64, call: BridgeCall) -> Result<BridgeResult, EngineError> {
@@ -82,7 +75,7 @@ impl CallHandler {
                 wait_ms,
             } => {
                 let wait = Duration::from_millis(wait_ms);
-                let pulled = offers::pull(connection, &self.queues, &from, count, wait).await?;
+                let pulled = offers::pull(connection, &from, count, wait).await?;
                 Ok(BridgeResult::Offers(pulled))
             }
             BridgeCall::Ack { token } => nothing(offers::ack(connection, &token).await),

@@ -64,6 +64,8 @@ fn worker_permissions(name: &str) -> Value {
         format!("$JS.API.CONSUMER.CREATE.DIRECT.{name}.direct.{name}"),
         format!("$JS.API.CONSUMER.MSG.NEXT.DIRECT.{name}"),
         "$JS.API.DIRECT.GET.GIT.git.>".to_owned(),
+        // What it sends to itself tells it that the server has read everything before.
+        format!("_INBOX.{name}.>"),
         // Acknowledgements have their stream in the third or the fifth word.
         "$JS.ACK.OFFERS.>".to_owned(),
         "$JS.ACK.*.*.OFFERS.>".to_owned(),

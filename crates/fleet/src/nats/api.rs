@@ -18,7 +18,6 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 pub const WRONG_LAST_SEQUENCE: u64 = 10071;
 pub const NO_MESSAGE_FOUND: u64 = 10037;
 pub const STREAM_NOT_FOUND: u64 = 10059;
-pub const CONSUMER_NOT_FOUND: u64 = 10014;
 pub const STORAGE_EXCEEDED: u64 = 10047;
 
 /// What JetStream answers to a request of its API.

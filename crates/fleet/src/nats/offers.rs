@@ -1,7 +1,5 @@
 //! Queues of offers: one durable consumer for each pool and agent, and one for each worker.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, StatusCode, Subscriber};
@@ -9,8 +7,10 @@ use bytes::Bytes;
 use descartes_bridge::{EngineError, OfferTarget, PulledOffer, subject};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::time::Instant;
 
-use super::api::{ApiError, CONSUMER_NOT_FOUND, REQUEST_TIMEOUT};
+use super::api::REQUEST_TIMEOUT;
 use super::connection::Connection;
 
 /// For so long an offer belongs to who took it. It is no lease: that is the task's own subject.
@@ -21,10 +21,6 @@ const PULL_SLACK: Duration = Duration::from_secs(1);
 
 /// Offers of several queues that come within this time count as one answer.
 const ARRIVED_TOGETHER: Duration = Duration::from_millis(2);
-
-/// The consumers that are known to be there.
-#[derive(Default)]
-pub struct KnownQueues(Mutex<HashSet<String>>);
 
 struct Queue {
     stream: &'static str,
@@ -97,17 +93,12 @@ pub async fn ack(connection: &Connection, token: &str) -> Result<(), EngineError
 /// Takes offers from several queues at once.
 pub async fn pull(
     connection: &Connection,
-    known: &KnownQueues,
     from: &[OfferTarget],
     count: usize,
     wait: Duration,
 ) -> Result<Vec<PulledOffer>, EngineError> {
-    for target in from {
-        known.ensure(connection, &Queue::of(target)).await?;
-    }
     let pull = Pull {
         connection,
-        known,
         from,
         count,
     };
@@ -127,79 +118,115 @@ pub async fn pull(
 
 struct Pull<'a> {
     connection: &'a Connection,
-    known: &'a KnownQueues,
     from: &'a [OfferTarget],
     count: usize,
+}
+
+/// The queues of one request that have not ended it, and where they answer.
+struct OpenQueues {
+    inbox: String,
+    body: Bytes,
+    open: usize,
+    /// How often each was not there.
+    missing: Vec<u32>,
 }
 
 impl Pull<'_> {
     /// Asks every queue the same, until one has given something or all have said that there is nothing.
     async fn ask_all(&self, body: &Value, wait: Duration) -> Result<Vec<PulledOffer>, EngineError> {
-        let client = &self.connection.client;
-        let other = |error: &dyn std::fmt::Display| EngineError::Other(error.to_string());
-        let inbox = client.new_inbox();
-        let subscribed = client.subscribe(inbox.clone()).await;
-        let mut messages = subscribed.map_err(|error| other(&error))?;
-        for target in self.from {
-            let queue = Queue::of(target);
-            let subject = format!(
-                "$JS.API.CONSUMER.MSG.NEXT.{}.{}",
-                queue.stream, queue.consumer
-            );
-            client
-                .publish_with_reply(subject, inbox.clone(), Bytes::from(body.to_string()))
-                .await
-                .map_err(|error| other(&error))?;
+        let mut queues = OpenQueues {
+            inbox: self.connection.client.new_inbox(),
+            body: Bytes::from(body.to_string()),
+            open: self.from.len(),
+            missing: vec![0; self.from.len()],
+        };
+        let mut refusals = self.connection.refusals.subscribe();
+        let all = format!("{}.*", queues.inbox);
+        let subscribed = self.connection.client.subscribe(all).await;
+        let mut messages = subscribed.map_err(|error| EngineError::Other(error.to_string()))?;
+        for number in 0..self.from.len() {
+            self.ask(&queues, number).await?;
         }
+        let single = body["batch"] == 1;
         let mut offers = Vec::new();
-        let end = tokio::time::Instant::now() + wait;
-        let mut open = self.from.len();
-        while open > 0 {
+        let end = Instant::now() + wait;
+        while queues.open > 0 {
             // What other queues hand over at the same moment is taken too, or given back.
             let until = match offers.is_empty() {
                 true => end,
-                false => tokio::time::Instant::now() + ARRIVED_TOGETHER,
+                false => Instant::now() + ARRIVED_TOGETHER,
             };
-            let Some(message) = self.next(&mut messages, until).await? else {
+            let Some(message) = self.next(&mut messages, &mut refusals, until).await? else {
                 break;
             };
             match message.status {
                 None => {
-                    open = match body["batch"].as_u64() {
-                        Some(1) => open - 1,
-                        _ => open,
-                    };
+                    queues.open -= usize::from(single);
                     match offer_in(self.from, &message) {
                         Some(offer) if offers.len() < self.count => offers.push(offer),
                         _ => give_back(self.connection, &message).await,
                     }
                 }
                 Some(StatusCode::NO_RESPONDERS) => {
-                    self.known.forget(self.from);
-                    return Err(EngineError::NoResponders);
+                    let number = message.subject.rsplit('.').next();
+                    let number = number.and_then(|number| number.parse().ok());
+                    self.on_missing(&mut queues, number.unwrap_or_default())
+                        .await?;
                 }
                 // Nothing there, time over, or the queue is gone.
-                Some(_) => {
-                    if message.description.as_deref() == Some("Consumer Deleted") {
-                        self.known.forget(self.from);
-                    }
-                    open -= 1;
-                }
+                Some(_) => queues.open -= 1,
             }
         }
         Ok(offers)
+    }
+
+    async fn ask(&self, queues: &OpenQueues, number: usize) -> Result<(), EngineError> {
+        let queue = Queue::of(&self.from[number]);
+        let (stream, consumer) = (queue.stream, queue.consumer);
+        let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}");
+        let inbox = format!("{}.{number}", queues.inbox);
+        let sent = self
+            .connection
+            .client
+            .publish_with_reply(subject, inbox, queues.body.clone());
+        sent.await
+            .map_err(|error| EngineError::Other(error.to_string()))
+    }
+
+    /// A queue that is not there is made. Many workers find that at the same moment: first each waits a
+    /// little and asks again, so that one of them makes it for all.
+    async fn on_missing(&self, queues: &mut OpenQueues, number: usize) -> Result<(), EngineError> {
+        let Some(missing) = queues.missing.get_mut(number) else {
+            return Ok(());
+        };
+        *missing += 1;
+        match *missing {
+            1 => tokio::time::sleep(jitter(&queues.inbox)).await,
+            2 => make(self.connection, &Queue::of(&self.from[number])).await?,
+            _ => return Err(EngineError::NoResponders),
+        }
+        self.ask(queues, number).await
     }
 
     /// The next message, or nothing until then; a pull does not survive its connection.
     async fn next(
         &self,
         messages: &mut Subscriber,
-        until: tokio::time::Instant,
+        refusals: &mut broadcast::Receiver<String>,
+        until: Instant,
     ) -> Result<Option<Message>, EngineError> {
-        tokio::select! {
-            message = messages.next() => message.map(Some).ok_or(EngineError::NotConnected),
-            () = tokio::time::sleep_until(until) => Ok(None),
-            () = self.connection.lost() => Err(EngineError::NotConnected),
+        loop {
+            tokio::select! {
+                message = messages.next() => return message.map(Some).ok_or(EngineError::NotConnected),
+                () = tokio::time::sleep_until(until) => return Ok(None),
+                () = self.connection.lost() => return Err(EngineError::NotConnected),
+                Ok(text) = refusals.recv() => {
+                    let consumer = |target| format!("NEXT.{}.{}\"", Queue::of(target).stream, Queue::of(target).consumer);
+                    if self.from.iter().any(|target| text.contains(&consumer(target))) {
+                        return Err(EngineError::Refused(text));
+                    }
+                }
+            }
         }
     }
 }
@@ -223,51 +250,24 @@ async fn give_back(connection: &Connection, message: &Message) {
     }
 }
 
-impl KnownQueues {
-    async fn ensure(&self, connection: &Connection, queue: &Queue) -> Result<(), EngineError> {
-        let name = format!("{}.{}", queue.stream, queue.consumer);
-        if self.lock().contains(&name) {
-            return Ok(());
-        }
-        let config = json!({
-            "stream_name": queue.stream,
-            "config": {
-                "durable_name": queue.consumer, "name": queue.consumer, "filter_subject": queue.subject,
-                "deliver_policy": "all", "ack_policy": "explicit", "replay_policy": "instant",
-                "ack_wait": u64::try_from(ACK_WAIT.as_nanos()).unwrap_or(u64::MAX),
-                "max_ack_pending": 10_000, "max_waiting": 10_000, "max_deliver": -1,
-            },
-        });
-        let what = format!(
-            "CONSUMER.CREATE.{}.{}.{}",
-            queue.stream, queue.consumer, queue.subject
-        );
-        match connection.api::<Value>(&what, &config).await {
-            Ok(_) => {}
-            Err(ApiError::Numbered {
-                number: CONSUMER_NOT_FOUND,
-                ..
-            }) => return Err(EngineError::NoResponders),
-            Err(error) => return Err(error.into()),
-        }
-        self.lock().insert(name);
-        Ok(())
-    }
+/// Another time for each request, from its inbox's name.
+fn jitter(inbox: &str) -> Duration {
+    let sum: u32 = inbox.bytes().rev().take(8).map(u32::from).sum();
+    Duration::from_millis(u64::from(sum % 32) * 8)
+}
 
-    /// After the loss of the engine's disk they have to be made again.
-    pub fn forget_all(&self) {
-        self.lock().clear();
-    }
-
-    fn forget(&self, targets: &[OfferTarget]) {
-        let mut known = self.lock();
-        for target in targets {
-            let queue = Queue::of(target);
-            known.remove(&format!("{}.{}", queue.stream, queue.consumer));
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+async fn make(connection: &Connection, queue: &Queue) -> Result<(), EngineError> {
+    let (stream, consumer, subject) = (queue.stream, &queue.consumer, &queue.subject);
+    let config = json!({
+        "stream_name": stream,
+        "config": {
+            "durable_name": consumer, "name": consumer, "filter_subject": subject,
+            "deliver_policy": "all", "ack_policy": "explicit", "replay_policy": "instant",
+            "ack_wait": u64::try_from(ACK_WAIT.as_nanos()).unwrap_or(u64::MAX),
+            "max_ack_pending": 10_000, "max_waiting": 10_000, "max_deliver": -1,
+        },
+    });
+    let what = format!("CONSUMER.CREATE.{stream}.{consumer}.{subject}");
+    connection.api::<Value>(&what, &config).await?;
+    Ok(())
 }

@@ -13,8 +13,7 @@ use tokio::task::LocalSet;
 
 use super::order::{SimOrder, SimState, lane, now_us};
 use crate::nats::connection::Connection;
-use crate::nats::offers::{self, KnownQueues};
-use crate::nats::values;
+use crate::nats::{offers, values};
 
 const PULL_WAIT: Duration = Duration::from_secs(30);
 /// Connections that are made at the same time.
@@ -89,9 +88,9 @@ pub async fn run(
 
 impl Worker {
     async fn run(self) {
-        let (known, lanes) = (KnownQueues::default(), [lane()]);
+        let lanes = [lane()];
         loop {
-            match offers::pull(&self.connection, &known, &lanes, 1, PULL_WAIT).await {
+            match offers::pull(&self.connection, &lanes, 1, PULL_WAIT).await {
                 Ok(pulled) => {
                     for offer in pulled {
                         if let Ok(order) = serde_json::from_slice(&offer.value) {
@@ -99,10 +98,7 @@ impl Worker {
                         }
                     }
                 }
-                Err(_) => {
-                    known.forget_all();
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
+                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
             }
         }
     }
