@@ -56,6 +56,7 @@ mod roadmap_keys;
 mod sandbox;
 mod sandbox_default;
 mod sandbox_escapes;
+mod sandbox_hooks;
 mod sandbox_kills;
 mod scud_habits;
 mod settings;

@@ -36,7 +36,15 @@ impl AgentLoop {
     }
 
     fn commit_beside(&mut self, message: &str) -> Result<CommitOutcome, HostError> {
-        let (job, tx) = (self.tree.commit_job(message), self.d.tx.clone());
+        let hooks = match self.hooks_in_sandbox() {
+            Ok(hooks) => hooks,
+            Err(error) => {
+                let message = format!("hooks cannot be confined: {error}");
+                return Ok(CommitOutcome::Failed { message });
+            }
+        };
+        let job = self.tree.commit_job(message).with_hooks(hooks);
+        let tx = self.d.tx.clone();
         let thread = std::thread::Builder::new().name("commit".to_owned());
         let begun = thread.spawn(move || drop(tx.send(HostMessage::Committed(job.run()))));
         if let Err(error) = begun {

@@ -1,5 +1,7 @@
 //! Agents and gates of a loop in its sandbox, and what it denied them.
 
+use std::path::PathBuf;
+
 use descartes_kernel::event::{GateEnd, GateFacts};
 use descartes_kernel::fact;
 use descartes_kernel::sandbox::{Denial, RunPurpose, SandboxLevel, SandboxPlan};
@@ -8,8 +10,11 @@ use descartes_store::logs::tail;
 
 use super::HostError;
 use super::agent_loop::AgentLoop;
+use super::confined_hooks::confined_hooks;
+use super::opening::git_of;
 use super::prompt::BuiltPrompt;
-use super::sandbox::{ConfinedRun, environment_rules, scrub};
+use super::sandbox::{ConfinedRun, GIT_TIME, environment_rules, scrub};
+use crate::worktree::deadline::Deadline;
 
 /// What of a run's output is looked at for denials.
 const LOOKED_AT: usize = 256 << 10;
@@ -77,6 +82,29 @@ impl AgentLoop {
         scrub(&mut launch.env, &rules);
         let plan = sandbox.plan(config, &self.d.settings, run)?;
         Ok((sandbox.confine(&plan, launch)?, Some(plan)))
+    }
+
+    /// Hooks that start the user's in the sandbox, where there is one and any of them.
+    pub(super) fn hooks_in_sandbox(&self) -> Result<Option<PathBuf>, HostError> {
+        let git = self
+            .sandbox
+            .as_ref()
+            .and_then(|found| found.project().git());
+        let Some(git) = git else {
+            return Ok(None);
+        };
+        let settings = &self.d.settings;
+        let asked = ["config", "--type=path", "--get-all", "core.hooksPath"];
+        let call = git_of(settings).read(&git.top).args(asked);
+        let set = call.output(Deadline::after(GIT_TIME)).unwrap_or_default();
+        let set = String::from_utf8_lossy(&set).into_owned();
+        // The last one is that of our own call.
+        let hooks = match set.lines().rev().nth(1).filter(|set| !set.is_empty()) {
+            Some(set) => git.top.join(set),
+            None => git.common_dir.join("hooks"),
+        };
+        let folder = self.d.dir.path().join("hooks");
+        confined_hooks(&self.d.state.config, settings, &git.top, &hooks, &folder)
     }
 
     /// What a run wrote into its own objects becomes the repository's.

@@ -10,6 +10,7 @@ mod cancel;
 mod close;
 mod commit;
 mod confined;
+pub(crate) mod confined_hooks;
 pub(crate) mod control;
 pub(crate) mod driver;
 mod early_stop;

@@ -22,7 +22,7 @@ use super::slot_objects::SlotObjects;
 use crate::worktree::deadline::Deadline;
 
 /// Git is asked for its settings for so long.
-const GIT_TIME: Duration = Duration::from_secs(10);
+pub(super) const GIT_TIME: Duration = Duration::from_secs(10);
 
 /// What a run is, as far as its sandbox goes.
 #[derive(Clone, Copy)]
@@ -136,9 +136,19 @@ impl LoopSandbox {
         )
     }
 
+    /// The words before a command that confine it.
+    pub(crate) fn prefix(&self, plan: &SandboxPlan) -> Result<Vec<OsString>, HostError> {
+        self.sandbox.prefix(plan).map_err(refused)
+    }
+
+    /// The repository that it is for.
+    pub(crate) fn project(&self) -> &SandboxProject {
+        &self.project
+    }
+
     /// The same command, confined.
     pub(crate) fn confine(&self, plan: &SandboxPlan, launch: Launch) -> Result<Launch, HostError> {
-        let mut argv = self.sandbox.prefix(plan).map_err(refused)?;
+        let mut argv = self.prefix(plan)?;
         // Found now: inside, a program that is missing would look like an agent that fails.
         if let Some(program) = launch.argv.first() {
             let path = launch.env.iter().rev().find(|(key, _)| key == "PATH");

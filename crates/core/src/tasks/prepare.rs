@@ -116,7 +116,15 @@ pub(crate) fn prepare(
         }
     }
     notices.extend(source.notices());
-    let place = open_place(tasks, settings, dir, source.as_ref(), &occasion, notices)?;
+    let place = open_place(
+        config,
+        tasks,
+        settings,
+        dir,
+        source.as_ref(),
+        &occasion,
+        notices,
+    )?;
     let (retry, land_only) = match occasion {
         Occasion::Start => (Retry::No, None),
         Occasion::Resume(retry) => (retry, None),
@@ -228,6 +236,7 @@ fn hold(path: &Path, tag: &str) -> Result<RunLock, HostError> {
 }
 
 fn open_place(
+    config: &IterativeLoopConfig,
     tasks: &TasksConfig,
     settings: &HostSettings,
     dir: &Path,
@@ -253,7 +262,7 @@ fn open_place(
             Ok(Arc::new(place))
         }
         WorkPlace::Worktrees => {
-            let place = Trees::open(dir, settings, &source.shielded(), tasks)?;
+            let place = Trees::open(dir, settings, &source.shielded(), tasks, config)?;
             if *occasion == Occasion::Start {
                 notices.extend(uncommitted(tasks, settings, dir, source));
             }

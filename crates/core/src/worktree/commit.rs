@@ -1,6 +1,6 @@
 //! Commits, branches and tags, made as the user would make them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::deadline::Deadline;
@@ -34,13 +34,21 @@ pub enum CommitOutcome {
 pub(crate) struct CommitJob {
     what: Result<Box<(Repo, ScanRoot)>, String>,
     message: String,
+    /// Where hooks are that stand for the user's.
+    hooks: Option<PathBuf>,
 }
 
 impl CommitJob {
+    /// The same with these hooks in place of the user's.
+    pub(crate) fn with_hooks(self, hooks: Option<PathBuf>) -> CommitJob {
+        CommitJob { hooks, ..self }
+    }
+
     pub(super) fn new(repo: &Repo, scan_root: &ScanRoot, message: &str) -> CommitJob {
         CommitJob {
             what: Ok(Box::new((repo.clone(), scan_root.clone()))),
             message: message.to_owned(),
+            hooks: None,
         }
     }
 
@@ -48,21 +56,29 @@ impl CommitJob {
         CommitJob {
             what: Err(why.to_owned()),
             message: String::new(),
+            hooks: None,
         }
     }
 
     /// Makes it.
     pub(crate) fn run(self) -> CommitOutcome {
         match self.what {
-            Ok(what) => what.0.commit_all(&what.1, &self.message),
+            Ok(what) => what
+                .0
+                .commit_all(&what.1, &self.message, self.hooks.as_deref()),
             Err(message) => CommitOutcome::Failed { message },
         }
     }
 }
 
 impl Repo {
-    pub(super) fn commit_all(&self, scan_root: &ScanRoot, message: &str) -> CommitOutcome {
-        match self.try_commit_all(scan_root, message) {
+    pub(super) fn commit_all(
+        &self,
+        scan_root: &ScanRoot,
+        message: &str,
+        hooks: Option<&Path>,
+    ) -> CommitOutcome {
+        match self.try_commit_all(scan_root, message, hooks) {
             Ok(outcome) => outcome,
             Err(WorktreeError::Git { message, .. }) => CommitOutcome::Failed { message },
             Err(other) => CommitOutcome::Failed {
@@ -75,6 +91,7 @@ impl Repo {
         &self,
         scan_root: &ScanRoot,
         message: &str,
+        hooks: Option<&Path>,
     ) -> Result<CommitOutcome, WorktreeError> {
         if let Some(message) = self.commit_would_harm()? {
             return Ok(CommitOutcome::Failed { message });
@@ -102,6 +119,9 @@ impl Repo {
         if !ours.is_empty() {
             // Somebody staged a file of ours: it stays staged, and out of this commit.
             commit = commit.args(["--only", "--"]).args(scan_root.pathspecs());
+        }
+        if let Some(hooks) = hooks {
+            commit = commit.configured(&[("core.hooksPath".into(), hooks.into())]);
         }
         commit.output(Deadline::after(HOOKS))?;
         match self.head().commit() {

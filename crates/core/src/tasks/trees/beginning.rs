@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::git::Repo;
 use super::files::{copy_all, remove_all};
 use super::{Done, GitError, Trees};
+use crate::host::confined_hooks::confined_hooks;
 
 /// A folder around the hooks is taken along, for what they call there, unless it holds more.
 const FILES: usize = 2_000;
@@ -30,8 +32,20 @@ impl Trees {
         Some(path).filter(|path| !path.is_empty())
     }
 
+    /// The same tree, whose commits start these hooks in the sandbox, where the loop has one.
+    pub(super) fn with_confined_hooks(&self, repo: &Repo, hooks: &Path) -> Done<Repo> {
+        let name = repo.dir.file_name().unwrap_or_default().to_string_lossy();
+        let folder = self.folder.join(format!("{name}.hooks"));
+        let made = confined_hooks(&self.whole, &self.settings, &repo.dir, hooks, &folder);
+        let made = made.map_err(|error| format!("hooks cannot be confined: {error}"))?;
+        Ok(match made {
+            Some(folder) => repo.with_setting("core.hooksPath", &folder.to_string_lossy()),
+            None => repo.clone(),
+        })
+    }
+
     /// Where the user's hooks are.
-    fn hooks_now(&self, common: &Path) -> PathBuf {
+    pub(super) fn hooks_now(&self, common: &Path) -> PathBuf {
         let asked = ["config", "--type=path", "--get-all", "core.hooksPath"];
         let set = self.user.ask(&asked).unwrap_or_default();
         // The last one is that of our own call.

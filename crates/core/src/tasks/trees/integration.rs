@@ -517,10 +517,12 @@ impl Integration {
         let made = match hooks {
             // An agent can write hooks, and say where they are.
             Hooks::Run => match trees.hooks_then() {
-                Some(hooks) => self
-                    .face
-                    .with_setting("core.hooksPath", &hooks)
-                    .act(&commit),
+                Some(hooks) => {
+                    let face = self.face.with_setting("core.hooksPath", &hooks);
+                    trees
+                        .with_confined_hooks(&face, Path::new(&hooks))?
+                        .act(&commit)
+                }
                 None => self.face.act(&commit),
             },
             Hooks::Skip => self.face.quiet(&commit),

@@ -35,6 +35,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::tasks::{
     Case, Landing, ProvenTree, TaskFile, TaskMarks, TasksConfig, ref_name,
 };
@@ -92,6 +93,8 @@ pub(in crate::tasks) struct Trees {
     copy: Vec<String>,
     setup: Option<String>,
     settings: HostSettings,
+    /// What confines setups and hooks.
+    whole: IterativeLoopConfig,
     /// Folders that may be taken from a slot where gates are red without them.
     caches: Vec<String>,
     case: Case,
@@ -123,6 +126,7 @@ impl Trees {
         settings: &HostSettings,
         shielded: &[PathBuf],
         config: &TasksConfig,
+        whole: &IterativeLoopConfig,
     ) -> Result<Self, HostError> {
         let here = Repo::at(dir, &git_of(settings));
         let top = here.top().map_err(|error| {
@@ -222,6 +226,7 @@ impl Trees {
             copy: config.worktree_copy.clone(),
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
+            whole: whole.clone(),
             caches: config.gate_caches.clone(),
             case,
             turn: Mutex::new(()),

@@ -120,7 +120,12 @@ impl Trees {
         }
         let commit = ["commit", "--quiet", "--allow-empty", "-m", message];
         match proven {
-            Proven::Green => repo.act(&commit).map(drop),
+            Proven::Green => {
+                let hooks = self.hooks_now(&self.common_dir()?);
+                self.with_confined_hooks(repo, &hooks)?
+                    .act(&commit)
+                    .map(drop)
+            }
             Proven::No => repo.quiet(&commit).map(drop),
         }
     }
@@ -179,7 +184,9 @@ impl Trees {
             return Ok(Ok(()));
         }
         drop(fs_err::remove_file(&mark));
-        let mut shell = Shell::new(&self.settings, &self.settings.mark())?;
+        let shell = Shell::new(&self.settings, &self.settings.mark())?;
+        // It runs what earlier tasks wrote.
+        let mut shell = shell.confined(&self.whole, &self.settings);
         let log = self.folder.join(format!("{name}-setup.log"));
         let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups().push(shell.stopper());
