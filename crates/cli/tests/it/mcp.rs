@@ -337,7 +337,7 @@ fn servers_that_start_loops_in_the_same_instant_keep_to_the_limit() {
     let (world, first) = served(HELD, &["--max-loops", "1"]);
     let agent = world.agent(HELD);
     let another = || McpClient::start(&world, &["--command", &agent, "--max-loops", "1"]);
-    let mut clients = vec![first, another(), another()];
+    let mut clients = [first, another(), another()];
     let asked: Vec<u64> = clients
         .iter_mut()
         .enumerate()
