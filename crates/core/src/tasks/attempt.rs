@@ -1,146 +1,42 @@
 //! One attempt at a task: its own loop, lent for one iteration, on a thread of its own.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::edits::Accept;
-use descartes_kernel::event::StopBy;
-use descartes_kernel::outcome::{Budget, IterativeExitReason};
+use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::AttemptEnd;
 use descartes_kernel::state::Spent;
-use descartes_kernel::tasks::{
-    OwnLimits, attempt_change, attempt_end, ends_all_tasks, is_unheard_proof,
-};
-use descartes_plans::graph::TaskId;
+use descartes_kernel::tasks::{attempt_change, attempt_end, ends_all_tasks, is_unheard_proof};
 use descartes_store::catalog::{Lies, lies};
 use descartes_store::debug_log::variant;
 use descartes_store::lock::LockError;
 use descartes_store::state_file;
-use serde_json::{Map, Value};
 use tracing::{debug, info, info_span};
 
+use super::attempt_control::Control;
 use super::event::{AttemptNews, RunNews, TaskEvent};
 use super::git_error::{GitError, GitErrorKind};
-use super::place::{Finished, Proven, Ready, Work, Workplace};
+use super::order::Order;
+use super::place::{Finished, Proven, Ready, Workplace};
 use crate::host::message::HostMessage;
 use crate::host::task_loop::no_tasks;
 use crate::host::{
-    Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Remote, Resume, Resumed,
-    Retry, create_within, resume_for,
+    Host, HostError, HostSettings, NewLoop, OnExistingState, Purpose, Resume, Resumed, Retry,
+    create_within, resume_for,
 };
 
 /// The guard of a dead host's agent may still be sweeping.
 const SWEEPING: Duration = Duration::from_secs(20);
 
-/// Stops an attempt from the task loop's own thread.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Control(Arc<Mutex<Hold>>);
-
-#[derive(Debug, Default)]
-struct Hold {
-    wish: AttemptWish,
-    remote: Option<Remote>,
-    /// When the attempt began whose work is being taken into safety.
-    finishing: Option<Instant>,
-}
-
-/// What is to become of an attempt; it may become harder, never softer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum AttemptWish {
-    #[default]
-    GoOn,
-    /// A budget of the whole is used up: the run is ended, and judged.
-    EndRun(Budget),
-    Stop,
-    Kill,
-}
-
-impl Control {
-    /// Ends the run of the attempt, which is then judged: a budget of the whole is used up.
-    pub(super) fn end_run(&self, budget: Budget) {
-        self.wish(AttemptWish::EndRun(budget));
-    }
-
-    /// Ends the attempt; its loop can be taken up again.
-    pub(super) fn stop(&self) {
-        self.wish(AttemptWish::Stop);
-    }
-
-    /// The same, without the agent's grace.
-    pub(super) fn kill(&self) {
-        self.wish(AttemptWish::Kill);
-    }
-
-    fn wish(&self, wish: AttemptWish) {
-        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if wish > hold.wish {
-            hold.wish = wish;
-            hold.tell();
-        }
-    }
-
-    /// The agent is done; its work is taken into safety, which hooks may delay.
-    fn finish(&self, began: Instant) {
-        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.finishing = Some(began);
-    }
-
-    /// How long ago the attempt began, once its agent is done.
-    pub(super) fn finishing(&self) -> Option<Duration> {
-        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.finishing.map(|began| began.elapsed())
-    }
-
-    fn is_ended(&self) -> bool {
-        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.wish >= AttemptWish::Stop
-    }
-
-    fn connect(&self, remote: Remote) {
-        let mut hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        hold.remote = Some(remote);
-        hold.tell();
-    }
-}
-
-impl Hold {
-    fn tell(&self) {
-        match (&self.remote, self.wish) {
-            (None, _) | (_, AttemptWish::GoOn) => {}
-            (Some(remote), AttemptWish::EndRun(budget)) => remote.budget_gone(budget),
-            (Some(remote), AttemptWish::Stop) => remote.stop(StopBy::HangUp),
-            (Some(remote), AttemptWish::Kill) => remote.kill(StopBy::HangUp),
-        }
-    }
-}
-
-/// An attempt to be made.
+/// An attempt to be made here.
 pub(super) struct Job {
-    pub(super) slot: u32,
-    pub(super) tasks: Vec<TaskId>,
-    pub(super) work: Work,
-    pub(super) config: IterativeLoopConfig,
-    /// A folder within the tree.
-    pub(super) cwd: Option<String>,
+    pub(super) order: Order,
     pub(super) settings: HostSettings,
     pub(super) place: Arc<dyn Workplace>,
-    pub(super) name: String,
-    /// Tells that the loop belongs to another.
-    pub(super) family: Map<String, Value>,
-    /// Iterations of its loop that the task loop has heard of.
-    pub(super) reported_iterations: u32,
-    /// What its loop used, as far as the task loop has heard of it; `None` where it cannot tell,
-    /// since an older version wrote its journal.
-    pub(super) reported_spent: Option<Spent>,
-    /// Files that its gates hang on, as they were when the task loop began.
-    pub(super) gate_files: BTreeMap<String, String>,
-    pub(super) own: OwnLimits,
-    /// Files that it may touch; none: every file.
-    pub(super) files: Vec<String>,
     pub(super) control: Control,
     pub(super) tx: Sender<HostMessage>,
 }
@@ -148,8 +44,8 @@ pub(super) struct Job {
 impl Job {
     /// Starts the attempt.
     pub(super) fn spawn(self) -> Result<(), HostError> {
-        let thread = std::thread::Builder::new().name(format!("task {}", self.work.id));
-        let span = info_span!("task", id = self.work.id, slot = self.slot);
+        let thread = std::thread::Builder::new().name(format!("task {}", self.order.work.id));
+        let span = info_span!("task", id = self.order.work.id, slot = self.order.slot);
         let run = move || {
             let _span = span.entered();
             let (tx, began) = (self.tx.clone(), Instant::now());
@@ -172,20 +68,11 @@ impl Job {
         }
     }
 
-    fn make(self) -> AttemptNews {
-        let mut news = AttemptNews {
-            slot: self.slot,
-            tasks: self.tasks.clone(),
-            end: AttemptEnd::Interrupted,
-            run: None,
-            ends_all: None,
-            trouble: None,
-            gate_files: Vec::new(),
-            no_commit: None,
-            warnings: Vec::new(),
-        };
+    /// Makes the attempt, and tells how it ended.
+    pub(super) fn make(self) -> AttemptNews {
+        let mut news = AttemptNews::interrupted(self.order.slot, self.order.tasks.clone());
         let began = Instant::now();
-        let ready = match self.place.prepare(self.slot, &self.work) {
+        let ready = match self.place.prepare(self.order.slot, &self.order.work) {
             Ok(ready) => {
                 let ms = began.elapsed().as_millis() as u64;
                 info!(dir = %ready.dir.display(), ms, "place to work prepared");
@@ -197,7 +84,7 @@ impl Job {
                 error.log("preparing a place to work");
                 news.trouble = Some(format!(
                     "cannot set up a place to work on task {}: {error}",
-                    self.work.id
+                    self.order.work.id
                 ));
                 return news;
             }
@@ -221,7 +108,10 @@ impl Job {
             self.tx
                 .send(HostMessage::Task(Box::new(TaskEvent::LockNotice))),
         );
-        match (self.place.finish(self.slot, &self.work, proven), proven) {
+        match (
+            self.place.finish(self.order.slot, &self.order.work, proven),
+            proven,
+        ) {
             (Ok(Finished::Safe), Proven::Green) => self.hold_to_scope(&mut news),
             (Ok(Finished::Uncarried(tail)), Proven::Green) => {
                 news.end = AttemptEnd::Uncarried { tail };
@@ -244,10 +134,10 @@ impl Job {
 
     /// Green work that changed other files than the task may touch goes back to its agent.
     fn hold_to_scope(&self, news: &mut AttemptNews) {
-        if self.files.is_empty() {
+        if self.order.files.is_empty() {
             return;
         }
-        match self.place.outside(&self.work, &self.files) {
+        match self.place.outside(&self.order.work, &self.order.files) {
             Ok(outside) if outside.is_empty() => {}
             Ok(outside) => {
                 let tail = outside.join("\n");
@@ -267,21 +157,21 @@ impl Job {
         };
         let before = host.state().spent;
         self.tell(TaskEvent::Opened {
-            work: self.work.id.clone(),
-            slot: self.slot,
+            work: self.order.work.id.clone(),
+            slot: self.order.slot,
             loop_id: host.state().loop_id.clone(),
             unheard: self.unheard(&before),
         });
-        let (slot, tx) = (self.slot, self.tx.clone());
+        let (slot, tx) = (self.order.slot, self.tx.clone());
         let tell_spending = Box::new(move |spent| {
             drop(tx.send(HostMessage::Task(Box::new(TaskEvent::Spent(slot, spent)))));
         });
-        self.control.connect(host.remote());
+        self.control.connect(Box::new(host.remote()));
         let (until, state) = host.attempt(tell_spending)?;
         news.end = attempt_end(&state, until);
         let changed = state.changed_gate_files.iter();
         news.gate_files = changed.map(|changed| changed.file.clone()).collect();
-        news.ends_all = ends_all_tasks(&state, &self.own);
+        news.ends_all = ends_all_tasks(&state, &self.order.own);
         let counted = state.iterations >= until;
         news.run = state
             .summaries
@@ -304,14 +194,14 @@ impl Job {
 
     /// What the task's loop used without the task loop having heard of it.
     fn unheard(&self, now: &Spent) -> Spent {
-        let reported = self.reported_spent.as_ref();
+        let reported = self.order.reported_spent.as_ref();
         reported.map_or_else(Spent::default, |reported| now.since(reported))
     }
 
     /// Opens the task's loop; `None` where its last attempt was proven and nobody has heard.
     fn open(&self, ready: &Ready, news: &mut AttemptNews) -> Result<Option<Host>, HostError> {
-        let mut config = self.config.clone();
-        let dir = match &self.cwd {
+        let mut config = self.order.config.clone();
+        let dir = match &self.order.cwd {
             Some(cwd) => ready.dir.join(cwd),
             None => ready.dir.clone(),
         };
@@ -322,13 +212,13 @@ impl Job {
         let file = config.state_file.clone().unwrap_or_default();
         if !file.exists() {
             let (time, cost) = (&mut config.max_duration_secs, &mut config.max_cost_usd);
-            self.own.tighten(time, cost);
+            self.order.own.tighten(time, cost);
             let new = NewLoop {
                 config,
-                name: Some(self.name.clone()),
+                name: Some(self.order.name.clone()),
                 existing: OnExistingState::Error,
             };
-            let (family, before) = (self.family.clone(), self.gate_files.clone());
+            let (family, before) = (self.order.family.clone(), self.order.gate_files.clone());
             return create_within(self.settings.clone(), new, family, Some(before), no_tasks)
                 .map(Some);
         }
@@ -350,7 +240,7 @@ impl Job {
         };
         news.warnings.extend(host.notices().iter().cloned());
         let state = host.state();
-        if is_unheard_proof(state, self.reported_iterations) {
+        if is_unheard_proof(state, self.order.reported_iterations) {
             news.end = attempt_end(state, state.iterations);
             news.run = state.summaries.back().map(|summary| RunNews {
                 loop_id: state.loop_id.clone(),
@@ -377,7 +267,7 @@ impl Job {
             .as_ref()
             .is_some_and(|loaded| !matches!(lies(&self.settings.root, file, loaded), Lies::AtHome));
         let before = before.map(|loaded| loaded.state);
-        let mut change = attempt_change(config, &self.own, before.as_ref());
+        let mut change = attempt_change(config, &self.order.own, before.as_ref());
         for unlimited in [false, true] {
             if unlimited {
                 // Attempts that a dead host cut short used up numbers of their own.
@@ -395,7 +285,7 @@ impl Job {
             };
             let purpose = Purpose::Attempt {
                 dir: dir.clone(),
-                reported: self.reported_iterations,
+                reported: self.order.reported_iterations,
             };
             match resume_for(
                 self.settings.clone(),
@@ -405,7 +295,7 @@ impl Job {
                 &mut Vec::new(),
             )? {
                 Resumed::Go(host) => return Ok(Ok(*host)),
-                Resumed::AtLimit { reason, .. } if self.own.is_limit(&reason) => {
+                Resumed::AtLimit { reason, .. } if self.order.own.is_limit(&reason) => {
                     return Ok(Err(reason));
                 }
                 Resumed::AtLimit { .. } | Resumed::Done(_) => {}
@@ -413,7 +303,7 @@ impl Job {
         }
         Err(HostError::Internal(format!(
             "the loop of task {} cannot continue",
-            self.work.id
+            self.order.work.id
         )))
     }
 }

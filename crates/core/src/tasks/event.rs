@@ -4,6 +4,7 @@ use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
 use descartes_plans::graph::TaskId;
+use serde::{Deserialize, Serialize};
 
 use super::git_error::GitError;
 use super::place::{LandDone, MergeDone, StackDone, TrainDone, WaveDone};
@@ -52,7 +53,7 @@ pub(crate) enum TaskEvent {
 }
 
 /// What a run of a task's agent came to, for the task loop's own journal.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunNews {
     pub(crate) loop_id: String,
     pub(crate) iterations: u32,
@@ -63,7 +64,7 @@ pub(crate) struct RunNews {
 }
 
 /// An attempt that is over.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AttemptNews {
     pub(crate) slot: u32,
     pub(crate) tasks: Vec<TaskId>,
@@ -78,4 +79,21 @@ pub(crate) struct AttemptNews {
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
+}
+
+impl AttemptNews {
+    /// An attempt of which nothing is known but that it is over.
+    pub(crate) fn interrupted(slot: u32, tasks: Vec<TaskId>) -> Self {
+        Self {
+            slot,
+            tasks,
+            end: AttemptEnd::Interrupted,
+            run: None,
+            ends_all: None,
+            trouble: None,
+            gate_files: Vec::new(),
+            no_commit: None,
+            warnings: Vec::new(),
+        }
+    }
 }

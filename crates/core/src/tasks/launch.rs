@@ -15,9 +15,10 @@ use descartes_plans::graph::TaskId;
 use serde_json::{Map, json};
 use tracing::{Span, info};
 
-use super::attempt::{Control, Job};
+use super::attempt_control::Control;
 use super::event::TaskEvent;
 use super::git_error::GitErrorKind;
+use super::order::Order;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::runner::{Busy, Live, Runner};
@@ -134,17 +135,6 @@ pub(super) fn start(
     let cwd = brief.as_ref().and_then(|brief| brief.cwd.clone());
     let control = Control::default();
     let parent = runner.d.state.loop_id.clone();
-    let mut settings = HostSettings {
-        cancel: None,
-        ..runner.d.settings.clone()
-    };
-    let ids: Vec<&str> = tasks.iter().map(|id| &**id).collect();
-    settings
-        .environment
-        .retain(|(key, _)| key != "DESCARTES_TASK_ID" && key != "SCUD_TASK_ID");
-    settings
-        .environment
-        .push(("DESCARTES_TASK_ID".into(), ids.join(",").into()));
     let mut family = Map::new();
     family.insert("parent".to_owned(), json!(parent));
     family.insert("task".to_owned(), json!(work.id));
@@ -161,15 +151,13 @@ pub(super) fn start(
         Some(_) => known,
         None => Some(known.unwrap_or_default()),
     };
-    let job = Job {
+    let order = Order {
         slot,
         tasks: tasks.clone(),
         name: format!("{}/{}", runner.d.state.name, work.id),
         work,
         config,
         cwd,
-        settings,
-        place: runner.place.clone(),
         family,
         reported_iterations: reported.unwrap_or(0),
         reported_spent,
@@ -179,10 +167,9 @@ pub(super) fn start(
             cost: brief.as_ref().and_then(|brief| brief.max_cost),
         },
         files: brief.map(|brief| brief.text.files).unwrap_or_default(),
-        control: control.clone(),
-        tx: runner.d.tx.clone(),
     };
-    job.spawn()?;
+    let tx = runner.d.tx.clone();
+    runner.executor.start(order, control.clone(), tx)?;
     runner.count_time();
     let live = Live {
         tasks,

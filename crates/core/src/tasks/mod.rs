@@ -5,9 +5,11 @@
 //! are a loop of their own, whose state file lies in the folder of the task loop.
 
 mod attempt;
+mod attempt_control;
 mod attempts;
 mod ending;
 pub(crate) mod event;
+mod executor;
 mod found;
 mod gate_baseline;
 mod git;
@@ -18,6 +20,7 @@ mod launch;
 pub mod lists;
 mod locks;
 mod memory;
+mod order;
 mod orders;
 mod place;
 mod prepare;

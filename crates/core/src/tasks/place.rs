@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use descartes_kernel::sched::{CommitEnd, MergeEnd, TrainEnd};
 use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
+use serde::{Deserialize, Serialize};
 
 use super::git_error::GitError;
 use super::locks::Locks;
 
 /// A piece of work: a task, or the tasks of a wave in one agent's hands.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Work {
     /// What its branch and its loop are called after.
     pub(super) id: String,

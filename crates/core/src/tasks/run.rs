@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::event::TaskEvent;
+use super::executor::Threads;
 use super::launch;
 use super::locks::{Locks, Wake};
 use super::orders::Orders;
@@ -66,6 +67,7 @@ impl<'d> Runner<'d> {
             agents,
             land_only: _,
         } = prepared;
+        let executor = Box::new(Threads::new(place.clone(), &d.settings));
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
         let sched = Scheduler::recover(loaded.plan.clone(), sched_config, &history)
@@ -89,6 +91,7 @@ impl<'d> Runner<'d> {
             sched,
             source,
             loaded,
+            executor,
             place,
             live: BTreeMap::new(),
             refused: HashSet::new(),
@@ -626,7 +629,10 @@ impl<'d> Runner<'d> {
             self.d.input(&step::Input::Held)?;
         }
         let gates = gates_of(self.d);
-        let config = self.config.sched(self.d.state.config.max_iterations, gates);
+        let mut config = self.config.sched(self.d.state.config.max_iterations, gates);
+        if let Some(room) = self.executor.room() {
+            config.slots = config.slots.min(room);
+        }
         self.sched.reconfigure(config);
         // A budget may have been set below what was spent already.
         if !self.live.is_empty()

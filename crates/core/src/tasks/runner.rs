@@ -12,8 +12,9 @@ use descartes_plans::graph::TaskId;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
-use super::attempt::Control;
+use super::attempt_control::Control;
 use super::event::TaskEvent;
+use super::executor::Executor;
 use super::orders::Orders;
 use super::place::{Work, Workplace};
 use super::runner_state::{AtWork, FileState, Growth};
@@ -54,6 +55,8 @@ pub(super) struct Runner<'d> {
     /// Gates, agents and limits of tasks as a person started the loop.
     pub(super) orders: Orders,
     pub(super) place: Arc<dyn Workplace>,
+    /// Makes the attempts.
+    pub(super) executor: Box<dyn Executor>,
     pub(super) live: BTreeMap<u32, Live>,
     /// Tasks whose status in the file is ours to keep.
     pub(super) claimed: HashSet<TaskId>,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::Map;
 
 use super::config::{TaskFile, TasksConfig};
+use serde::{Deserialize, Serialize};
+
 use crate::budget;
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::outcome::{Budget, IterativeExitReason};
@@ -167,7 +169,8 @@ fn within(
 }
 
 /// Limits of a task's own for all its attempts together, beside those of the whole loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OwnLimits {
     pub time: Option<Duration>,
     pub cost: Option<f64>,
