@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::control::{Command, CommandId};
 use crate::field_change::FieldChange;
+use crate::fleet::KnownOffer;
 use crate::outcome::IterativeExitReason;
 use crate::sandbox::{Denial, SandboxSummary};
 use crate::sched;
@@ -284,6 +285,18 @@ pub enum Event {
         /// The slot that it works in.
         slot: u32,
         loop_id: String,
+        /// The worker on another machine that makes them; none where it is this host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+    },
+    /// Intent: an attempt is about to be offered to workers on other machines. No number of an offer is
+    /// used twice for a task.
+    TaskOffered {
+        /// The task, or the wave that one agent is given.
+        task: TaskId,
+        /// The number of the attempt and of its offer.
+        #[serde(flatten)]
+        offer: KnownOffer,
     },
     /// What a run of a task's agent came to.
     TaskRun {
@@ -355,6 +368,7 @@ impl Event {
             | Self::Moved { .. }
             | Self::Interrupted { .. }
             | Self::TasksPlanned { .. }
+            | Self::TaskOffered { .. }
             | Self::LoopFinished { .. } => Durability::Power,
             Self::Tasks { event } => match **event {
                 sched::Event::AttemptEnded { .. }

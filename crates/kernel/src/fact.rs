@@ -10,6 +10,7 @@ use crate::config::IterativeLoopConfig;
 use crate::control::CommandId;
 use crate::edits::FieldChange;
 use crate::event::{Decided, Event, HostFacts, TreeFacts};
+use crate::fleet::KnownOffer;
 use crate::sandbox::{Denial, SandboxSummary};
 use crate::state::{IterationSummary, IterativeLoopState, LoopState, Spent};
 use crate::tasks::{KeptTree, Landing, PlannedTask, ProvenTree, TasksState, WorkBase};
@@ -132,12 +133,18 @@ pub fn tasks_planned(tag: String, tasks: Vec<PlannedTask>, held: Vec<FieldChange
 }
 
 /// The loop of a task's attempts was opened.
-pub fn task_loop(task: TaskId, slot: u32, loop_id: String) -> Decided {
+pub fn task_loop(task: TaskId, slot: u32, loop_id: String, worker: Option<String>) -> Decided {
     Decided::new(Event::TaskLoop {
         task,
         slot,
         loop_id,
+        worker,
     })
+}
+
+/// An attempt is about to be offered to workers on other machines.
+pub fn task_offered(task: TaskId, offer: KnownOffer) -> Decided {
+    Decided::new(Event::TaskOffered { task, offer })
 }
 
 /// What a run of a task's agent came to.

@@ -11,6 +11,7 @@ pub mod edits;
 pub mod event;
 pub mod fact;
 mod field_change;
+pub mod fleet;
 pub mod gate_files;
 pub mod limits;
 pub mod notice;

@@ -314,9 +314,22 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
                 state.iterations += 1;
             }
         }
-        Event::TaskLoop { task, loop_id, .. } => {
+        Event::TaskLoop {
+            task,
+            loop_id,
+            worker,
+            ..
+        } => {
             let tasks = state.tasks.get_or_insert_default();
             tasks.loops.insert(task.clone(), loop_id.clone());
+            match worker {
+                Some(worker) => tasks.workers.insert(task.clone(), worker.clone()),
+                None => tasks.workers.remove(task),
+            };
+        }
+        Event::TaskOffered { task, offer } => {
+            let tasks = state.tasks.get_or_insert_default();
+            tasks.offers.insert(task.clone(), *offer);
         }
         Event::TaskRun {
             task,

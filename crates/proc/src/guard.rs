@@ -19,6 +19,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use crate::events::Ending;
+use crate::lease::TreeLease;
 use crate::run_lifecycle::{Report, RunLifecycle, Tree};
 use crate::tree::ChildProcesses;
 use crate::wire::{self, Frame, FrameKind, Reader, Writer};
@@ -26,6 +27,9 @@ use crate::{procfs, sys};
 
 /// A tree whose host has died is not given longer than this: somebody may wait to resume.
 const GRACE_WITHOUT_HOST: Duration = Duration::from_millis(500);
+
+/// A tree that stands still is looked at this often.
+const FROZEN_LOOK: Duration = Duration::from_secs(1);
 
 /// The body of the hidden verb that [`Supervisor::guarded`](crate::Supervisor::guarded) re-executes
 /// the program with. To be called before the program starts a thread; gives the exit code.
@@ -46,6 +50,10 @@ struct Guard {
     host_is_there: bool,
     /// Whether the tree is stopped because the host is.
     held: bool,
+    /// Until when the tree may work.
+    lease: Option<TreeLease>,
+    /// Whether the tree is stopped because its lease has ended.
+    frozen: bool,
     /// The loop's lock among them: it is held until the last sweep is over.
     _kept: Vec<OwnedFd>,
 }
@@ -93,6 +101,8 @@ impl Guard {
             run: None,
             host_is_there: true,
             held: false,
+            lease: None,
+            frozen: false,
             _kept: kept.collect(),
         })
     }
@@ -106,6 +116,7 @@ impl Guard {
             if host_speaks {
                 self.listen();
             }
+            self.mind_lease();
             self.advance();
         }
         Ok(())
@@ -116,7 +127,8 @@ impl Guard {
         if number == Signal::SIGTSTP as u32 {
             self.brood.hold();
             self.held = true;
-        } else if number == Signal::SIGCONT as u32 && std::mem::take(&mut self.held) {
+        } else if number == Signal::SIGCONT as u32 && std::mem::take(&mut self.held) && !self.frozen
+        {
             self.brood.let_go();
         }
     }
@@ -124,6 +136,12 @@ impl Guard {
     /// Sleeps until something happens; true if the host said something or is gone.
     fn sleep(&self) -> io::Result<bool> {
         let wake_at = self.run.as_ref().and_then(|(_, course)| course.wake_at());
+        let lease = self.lease.filter(|_| self.run.is_some());
+        let lease = lease.map(|lease| match self.frozen {
+            false => lease.until,
+            true => Instant::now() + FROZEN_LOOK,
+        });
+        let wake_at = wake_at.into_iter().chain(lease).min();
         let deaths = PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN);
         let control = PollFd::new(self.control.as_fd(), PollFlags::POLLIN);
         let mut fds = [deaths, control];
@@ -168,7 +186,32 @@ impl Guard {
                 }
                 Ok(())
             }
+            FrameKind::Lease => {
+                self.lease = Some(wire::read_lease(&frame.body)?);
+                Ok(())
+            }
             _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Stops the tree when its lease has ended, and lets it go on once it is renewed.
+    fn mind_lease(&mut self) {
+        let Some(lease) = self.lease.filter(|_| self.run.is_some()) else {
+            self.frozen = false;
+            return;
+        };
+        let over = Instant::now().checked_duration_since(lease.until);
+        match over {
+            None if std::mem::take(&mut self.frozen) && !self.held => self.brood.let_go(),
+            None => {}
+            Some(over) => {
+                // Again and again: somebody may have let a part of it go on.
+                self.brood.hold();
+                self.frozen = true;
+                if over >= lease.kill_after {
+                    self.end(Ending::Kill);
+                }
+            }
         }
     }
 
@@ -208,6 +251,11 @@ impl Guard {
     }
 
     fn end(&mut self, how: Ending) {
+        // Who is asked to end is woken first: a tree whose lease has ended must not work any more.
+        let how = match self.frozen {
+            true => Ending::Kill,
+            false => how,
+        };
         if let Some((_, course)) = &mut self.run {
             course.end(how, Instant::now(), &mut self.brood);
         }

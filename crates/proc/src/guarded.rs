@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 use crate::events::{Ending, Handler, Started};
 use crate::handle::{GuardReply, Handle};
 use crate::launch::{Launch, Order, StartError};
+use crate::lease::TreeLease;
 use crate::sys::MOST_FDS;
 use crate::{orphans, procfs, wire};
 
@@ -28,6 +29,7 @@ pub(crate) struct Guarded {
     inherit: Vec<OwnedFd>,
     on_event: Handler,
     guard: Option<Handle>,
+    lease: Option<TreeLease>,
 }
 
 impl Guarded {
@@ -55,6 +57,7 @@ impl Guarded {
             inherit,
             on_event,
             guard: None,
+            lease: None,
         };
         this.guard = Some(this.new_guard()?);
         Ok(this)
@@ -81,7 +84,12 @@ impl Guarded {
         let greeted = guard.greet(&fds.collect::<Vec<_>>());
         drop(their_events);
         match &greeted {
-            Ok(()) => debug!(pid = guard.pid, "guard started"),
+            Ok(()) => {
+                debug!(pid = guard.pid, "guard started");
+                if let Some(lease) = self.lease {
+                    guard.lease(lease);
+                }
+            }
             Err(error) => {
                 warn!(pid = guard.pid, %error, "guard did not answer");
                 orphans::signal_guard(guard.pid, Signal::SIGKILL);
@@ -127,6 +135,13 @@ impl Guarded {
             }
         }
         Err(StartError::GuardLost)
+    }
+
+    pub(crate) fn set_lease(&mut self, lease: TreeLease) {
+        self.lease = Some(lease);
+        if let Some(guard) = &self.guard {
+            guard.lease(lease);
+        }
     }
 
     pub(crate) fn terminate(&self, how: Ending) {

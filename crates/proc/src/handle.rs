@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
 use crate::events::{Ending, Handler, Started};
+use crate::lease::TreeLease;
 use crate::listener::{self, RunPhase, SharedRun};
 use crate::orphans;
 use crate::wire::{self, Frame, FrameKind, Reader, Writer};
@@ -127,6 +128,14 @@ impl Handle {
             let _ = (&self.alarm).write(&[1]);
             // A guard that cannot be told is gone, and its listener knows.
             let _ = wire::send(control, &wire::end(run, how), &[]);
+        }
+    }
+
+    /// Tells until when the tree may work.
+    pub(crate) fn lease(&self, lease: TreeLease) {
+        if let Some(control) = &self.control {
+            // A guard that cannot be told is gone, and its listener knows.
+            let _ = wire::send(control, &wire::lease(lease), &[]);
         }
     }
 

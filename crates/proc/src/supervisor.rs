@@ -13,6 +13,7 @@ use crate::direct::Direct;
 use crate::events::{Ending, Started, TreeEvent};
 use crate::guarded::Guarded;
 use crate::launch::{Launch, StartError, Stdin};
+use crate::lease::TreeLease;
 use crate::pump::{self, Pump, PumpReport, Sink};
 
 /// Starts agents, one after the other, and owns everything they start.
@@ -108,6 +109,15 @@ impl Supervisor {
         match &self.keeper {
             Keeper::Guarded(guarded) => guarded.terminate(how),
             Keeper::Direct(direct) => direct.terminate(how),
+        }
+    }
+
+    /// Until when trees may work from now on. Past it the guard stops all their processes, also where
+    /// this process is stuck; a later end lets them go on. Without a guard nobody does that.
+    pub fn set_lease(&mut self, lease: TreeLease) {
+        match &mut self.keeper {
+            Keeper::Guarded(guarded) => guarded.set_lease(lease),
+            Keeper::Direct(_) => {}
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::getpid;
 
+use crate::lease::LeaseClock;
 use crate::orphans;
 
 /// How long this process was stopped in all, and since when it is.
@@ -42,26 +43,32 @@ pub fn stop_with_trees() {
     }
 }
 
-/// A clock that stands still while this process is stopped.
-#[derive(Debug, Clone, Copy)]
+/// A clock that stands still while this process is stopped, and while its trees are since their lease
+/// has ended.
+#[derive(Debug, Clone)]
 pub struct RunClock {
     began: Instant,
     stopped: Duration,
+    lease: LeaseClock,
+    frozen: Duration,
 }
 
 impl RunClock {
     /// Begins now.
-    pub fn start() -> Self {
+    pub fn start(lease: &LeaseClock) -> Self {
         Self {
             began: Instant::now(),
             stopped: time_stopped(),
+            lease: lease.clone(),
+            frozen: lease.frozen(),
         }
     }
 
-    /// Time since it began, without that for which this process was stopped.
+    /// Time since it began, without that for which this process was stopped or its trees stood still.
     pub fn elapsed(&self) -> Duration {
         // The stopped time first: it must not have grown beyond what is taken off.
         let stopped = time_stopped().saturating_sub(self.stopped);
-        self.began.elapsed().saturating_sub(stopped)
+        let frozen = self.lease.frozen().saturating_sub(self.frozen);
+        self.began.elapsed().saturating_sub(stopped + frozen)
     }
 }

@@ -151,6 +151,7 @@ fn every_key_is_known_to_need_trust_or_not() {
         "sandbox_write",
         "source",
         "verify",
+        "workers",
         "worktree_setup",
     ];
     assert_eq!(with(Trust::Always), always);

@@ -18,6 +18,7 @@ mod table;
 pub mod tasks;
 pub mod values;
 mod verbless;
+pub mod worker;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -74,6 +75,8 @@ pub enum Command {
     Watch(loops::WatchArgs),
     /// Run the tasks of a Markdown roadmap, or of another tool's task list
     Roadmap(Box<tasks::RoadmapArgs>),
+    /// Make attempts at tasks for task loops on other machines
+    Worker(worker::WorkerArgs),
     /// Make a roadmap of a plan that cannot be run in place
     Import(tasks::ImportArgs),
     /// Show what an agent would be told about a task

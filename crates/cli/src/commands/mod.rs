@@ -20,6 +20,7 @@ mod serve;
 mod tasks;
 mod trust;
 mod watch;
+mod worker;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub fn run(cli: Cli, ctx: &CommandContext) -> Result<i32, CliError> {
         Command::Loop(args) => loops::run(args.verb, ctx),
         Command::Watch(args) => watch::run(&args, watch::First::Any, ctx),
         Command::Roadmap(args) => tasks::roadmap::run(args.verb, ctx),
+        Command::Worker(args) => worker::run(&args, ctx),
         Command::Import(args) => tasks::import::run(&args, ctx),
         Command::Spec(args) => tasks::spec::run(&args, ctx),
         Command::Work(args) => tasks::work::run(&args, ctx),

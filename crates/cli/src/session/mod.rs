@@ -3,6 +3,7 @@
 
 pub mod background;
 mod end;
+pub mod engines;
 pub mod foreground;
 pub mod order;
 mod permissions;

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CliError;
 use crate::notify::Listeners;
+use crate::session::engines;
 use crate::session::program::this_program;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::CommandContext;
@@ -228,6 +229,8 @@ pub fn host_settings(
         prices: Arc::default(),
         max_logs: settings.max_logs.get().and_then(|SizeLimit(limit)| limit),
         confined: ctx.environment.raw(CONFINED_VARIABLE).is_some(),
+        lease: descartes_proc::LeaseClock::default(),
+        engines: Some(engines::coordinator(ctx, dir)),
     }
 }
 

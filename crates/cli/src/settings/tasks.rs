@@ -16,6 +16,7 @@ use super::prompt::{folder_of, read_text};
 use crate::args::TRUST_CONFIG;
 use crate::args::start::{FlagGroup, GitArgs, GraphArgs, StartArgs};
 use crate::error::CliError;
+use crate::session::engines;
 use crate::trust::{self, Project, ScudGates};
 
 /// The task file of a SCUD tag.
@@ -161,8 +162,26 @@ pub fn put(
     };
     settings.apply_to_tasks(&mut tasks);
     tasks.parallel = tasks.parallel.max(1);
+    tasks.workers = workers(tasks.workers.take(), tasks.place, ctx, dir)?;
     config.tasks = Some(Box::new(tasks));
     Ok(said)
+}
+
+/// The engine of the workers, as the journal may know it: its key is kept apart.
+fn workers(
+    given: Option<String>,
+    place: WorkPlace,
+    ctx: &CommandContext,
+    dir: &Path,
+) -> Result<Option<String>, CliError> {
+    match given {
+        None => Ok(None),
+        Some(_) if place == WorkPlace::InPlace => Err(CliError::usage(
+            "workers on other machines work in clones of their own, not in place",
+            "omit --workers or --in-place",
+        )),
+        Some(given) => engines::keep_key(&given, &ctx.root(dir)).map(Some),
+    }
 }
 
 /// Whether the gates of SCUD's own config would be run: nobody named any other.

@@ -272,6 +272,7 @@ impl Show {
                 task,
                 slot,
                 loop_id,
+                ..
             } => {
                 if let Some(children) = &mut self.children {
                     children.follow(task, *slot, loop_id);

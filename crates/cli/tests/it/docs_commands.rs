@@ -93,6 +93,10 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("mcp", Project, Named),
     // It needs a server and a port of the machine; `engine.rs` runs it.
     ("engine", Project, Named),
+    // They need an engine; `workers.rs` runs them.
+    ("worker", Project, Named),
+    ("loop start --scud-tag auth --workers", Project, Named),
+    ("roadmap run ROADMAP.md --workers", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),

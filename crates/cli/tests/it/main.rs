@@ -90,3 +90,4 @@ mod watch;
 mod watch_common;
 mod watch_hard;
 mod webhooks_https;
+mod workers;

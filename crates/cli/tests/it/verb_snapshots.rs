@@ -194,6 +194,9 @@ verbs! {
         Untrusted: ["--show", "", "--yes"];
         Project: ["--yes"];
     ];
+    worker: "worker" => [
+        Project: ["", "--engine here", "--engine nats://127.0.0.1:4222 --slots 0", "--engine nats://127.0.0.1:4222 --slots many"];
+    ];
     engine_start: "engine start" => [
         Project: ["", "--listen"];
     ];

@@ -17,7 +17,7 @@ use descartes_kernel::step::{
     settled_by_end,
 };
 use descartes_kernel::transition::{apply, checkpoint};
-use descartes_proc::{RunClock, Supervisor};
+use descartes_proc::{LeaseClock, RunClock, Supervisor};
 use descartes_store::catalog;
 use descartes_store::debug_log::variant;
 use descartes_store::journal::Journal;
@@ -34,6 +34,9 @@ use super::message::HostMessage;
 use super::reply::Reply;
 use super::settings::HostSettings;
 use super::work_directory::WorkDirectory;
+
+/// While trees stand still the clock is looked at this often.
+const FROZEN_LOOK: Duration = Duration::from_millis(500);
 
 /// Somebody who is told of every record; answers whether it wants to hear more.
 pub type Listener = Box<dyn Fn(&Record) -> bool + Send>;
@@ -59,6 +62,8 @@ pub(crate) struct Driver {
     /// Commands that have taken effect, to be answered once the state file says so too.
     pub(crate) effective: Vec<(Reply, Answer)>,
     pub(crate) clock: RunClock,
+    /// The time in which its trees stood still.
+    pub(crate) lease: LeaseClock,
     /// What was said last of the state file and of its lock.
     pub(crate) said: Warnings,
     pub(crate) files: LoopFiles,
@@ -187,6 +192,8 @@ impl Driver {
         loop {
             let got = match deadline.map(|at| at.saturating_sub(self.mono())) {
                 None => self.rx.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                // While time stands still, so does what is left of it.
+                Some(left) if self.lease.is_frozen() => self.rx.recv_timeout(left.max(FROZEN_LOOK)),
                 Some(left) => self.rx.recv_timeout(left),
             };
             match got {
@@ -218,6 +225,10 @@ impl Driver {
             HostMessage::Command(command, from, reply) => {
                 self.command(command, *from, reply, refusal)
             }
+            HostMessage::LeaseRenewed => {
+                self.tell_lease();
+                Ok(Handled::default())
+            }
             HostMessage::FilesGone => {
                 self.journal.keep()?;
                 if self.journal.take_made_anew() {
@@ -229,6 +240,13 @@ impl Driver {
             | HostMessage::Tree(_)
             | HostMessage::Note(..)
             | HostMessage::Committed(_) => Ok(Handled::default()),
+        }
+    }
+
+    /// Tells the guard until when trees may work.
+    pub(crate) fn tell_lease(&mut self) {
+        if let Some(lease) = self.lease.current() {
+            self.supervisor.set_lease(lease);
         }
     }
 

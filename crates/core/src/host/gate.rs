@@ -43,6 +43,7 @@ impl AgentLoop {
         let started = confined.map_err(|error| error.to_string());
         let started = started.and_then(|(launch, plan)| {
             live.plan = plan;
+            self.d.tell_lease();
             let started = self.d.supervisor.start(live.tree, &launch, Box::new(sink));
             started.map_err(|error| error.to_string())
         });
@@ -96,7 +97,7 @@ impl AgentLoop {
         };
         let live = LiveGate {
             tree: self.trees,
-            began: RunClock::start(),
+            began: RunClock::start(&self.d.lease),
             end: None,
             plan: None,
         };

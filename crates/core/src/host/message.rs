@@ -26,6 +26,8 @@ pub(crate) enum HostMessage {
     Kill(StopBy),
     /// A budget of the task loop that this loop belongs to is used up.
     BudgetGone(Budget),
+    /// Its trees may work until another time than before.
+    LeaseRenewed,
     /// The loop's folder was deleted.
     FilesGone,
     /// Something became of a task.

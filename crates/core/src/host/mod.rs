@@ -63,7 +63,7 @@ pub use remote::Remote;
 pub use resume_order::{Resume, Resumed};
 pub use sandbox::TrialSandbox;
 pub use sandbox_level::foreseen_level;
-pub use settings::{CONFINED_VARIABLE, HostSettings};
+pub use settings::{CONFINED_VARIABLE, ConnectEngine, HostSettings};
 pub use task_loop::Retry;
 
 pub(crate) use agent::resolve_all;

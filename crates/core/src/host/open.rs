@@ -417,6 +417,7 @@ pub(super) fn assemble(
     let work_directory = WorkDirectory::hold(&work);
     let policy = Agents::new(agents.len(), agents.iter().all(ResolvedAgent::understood));
     let logs = LoopLogs::measure(&held.dir, settings.max_logs.unwrap_or(u64::MAX))?;
+    let lease = settings.lease.clone();
     let mut driver = Driver {
         state: held.state,
         journal: held.journal,
@@ -431,7 +432,8 @@ pub(super) fn assemble(
         _socket: socket,
         waiting: Vec::new(),
         effective: Vec::new(),
-        clock: RunClock::start(),
+        clock: RunClock::start(&lease),
+        lease,
         listeners: Vec::new(),
         alarm: None,
         said: Warnings::default(),

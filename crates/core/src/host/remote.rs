@@ -23,6 +23,11 @@ impl Remote {
         drop(self.0.send(HostMessage::BudgetGone(budget)));
     }
 
+    /// The lease in its settings was renewed: the guard of its agents has to know.
+    pub(crate) fn lease_renewed(&self) {
+        drop(self.0.send(HostMessage::LeaseRenewed));
+    }
+
     /// The same, without the agent's grace.
     pub(crate) fn kill(&self, by: StopBy) {
         drop(self.0.send(HostMessage::Kill(by)));

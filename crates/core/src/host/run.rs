@@ -117,12 +117,13 @@ impl AgentLoop {
             stderr: LogFile::new(folder.stderr(), budget),
             reader: self.agents[agent as usize].reader(&self.d.state.config, &prompt.echoes()),
             pulse: pulse.clone(),
-            clock: self.d.clock,
+            clock: self.d.clock.clone(),
             tx: self.d.tx.clone(),
             run: self.trees,
             notes: Vec::new(),
         };
-        let began = RunClock::start();
+        self.d.tell_lease();
+        let began = RunClock::start(&self.d.lease);
         self.d
             .supervisor
             .start(self.trees, launch, Box::new(sink))?;

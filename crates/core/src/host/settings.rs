@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use descartes_agents::agent::Profiles;
+use descartes_bridge::Engine;
 use descartes_store::layout::{EnvPaths, StateRoot};
 
 use super::{EarlyStop, GuardProgram, HostError, PassEnv};
@@ -42,10 +43,18 @@ pub struct HostSettings {
     pub max_logs: Option<u64>,
     /// Whether this host is inside of a sandbox of ours, in which no other can be made.
     pub confined: bool,
+    /// Until when agents and gates may work, where that is for others to say: past it their guard stops
+    /// them, and time in which they stand still counts nowhere.
+    pub lease: descartes_proc::LeaseClock,
+    /// Connects to an engine by its address, for attempts that other machines make.
+    pub engines: Option<ConnectEngine>,
 }
 
 /// Stands in the environment of whatever is in a sandbox.
 pub const CONFINED_VARIABLE: &str = "DESCARTES_CONFINED";
+
+/// Connects to an engine by its address; says what is wrong, and what to do about it.
+pub type ConnectEngine = Arc<dyn Fn(&str) -> Result<Arc<dyn Engine>, HostError> + Send + Sync>;
 
 impl std::fmt::Debug for HostSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -101,6 +110,8 @@ impl HostSettings {
             prices: Arc::default(),
             max_logs: Some(LOG_BUDGET),
             confined: std::env::var_os(CONFINED_VARIABLE).is_some(),
+            lease: descartes_proc::LeaseClock::default(),
+            engines: None,
         })
     }
 }

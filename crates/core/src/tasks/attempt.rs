@@ -20,7 +20,7 @@ use tracing::{debug, info, info_span};
 use super::attempt_control::Control;
 use super::event::{AttemptNews, RunNews, TaskEvent};
 use super::git_error::{GitError, GitErrorKind};
-use super::order::Order;
+use super::order::AttemptOrder;
 use super::place::{Finished, Proven, Ready, Workplace};
 use crate::host::message::HostMessage;
 use crate::host::task_loop::no_tasks;
@@ -34,7 +34,7 @@ const SWEEPING: Duration = Duration::from_secs(20);
 
 /// An attempt to be made here.
 pub(super) struct Job {
-    pub(super) order: Order,
+    pub(super) order: AttemptOrder,
     pub(super) settings: HostSettings,
     pub(super) place: Arc<dyn Workplace>,
     pub(super) control: Control,
@@ -161,6 +161,7 @@ impl Job {
             slot: self.order.slot,
             loop_id: host.state().loop_id.clone(),
             unheard: self.unheard(&before),
+            worker: None,
         });
         let (slot, tx) = (self.order.slot, self.tx.clone());
         let tell_spending = Box::new(move |spent| {

@@ -16,6 +16,8 @@ pub(super) trait StopAttempt: Send {
     fn stop(&self);
     /// The same, without the agent's grace.
     fn kill(&self);
+    /// The time until which it may work is another than before.
+    fn lease_renewed(&self) {}
 }
 
 impl StopAttempt for Remote {
@@ -29,6 +31,10 @@ impl StopAttempt for Remote {
 
     fn kill(&self) {
         Self::kill(self, StopBy::HangUp);
+    }
+
+    fn lease_renewed(&self) {
+        Self::lease_renewed(self);
     }
 }
 
@@ -69,6 +75,14 @@ impl Control {
     /// The same, without the agent's grace.
     pub(super) fn kill(&self) {
         self.wish(AttemptWish::Kill);
+    }
+
+    /// The time until which it may work is another than before.
+    pub(super) fn lease_renewed(&self) {
+        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = &hold.handle {
+            handle.lease_renewed();
+        }
     }
 
     fn wish(&self, wish: AttemptWish) {

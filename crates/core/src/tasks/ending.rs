@@ -50,6 +50,11 @@ impl Runner<'_> {
                 TaskEvent::Opened { .. }
                 | TaskEvent::Spent(..)
                 | TaskEvent::FileWritten
+                // Whoever waits for an answer hears that there is none.
+                | TaskEvent::Offering { .. }
+                | TaskEvent::Settled(_)
+                | TaskEvent::Notice(_)
+                | TaskEvent::RoomChanged
                 | TaskEvent::LockNotice
                 | TaskEvent::Prepared(_) => {}
                 TaskEvent::Attempt(news) => drop(self.live.remove(&news.slot)),

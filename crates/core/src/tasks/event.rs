@@ -1,5 +1,8 @@
 //! What becomes of the tasks of a loop while it waits.
 
+use std::sync::mpsc::Sender;
+
+use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::{AttemptEnd, MarkEnd};
 use descartes_kernel::state::{IterationSummary, Spent};
@@ -22,7 +25,21 @@ pub(crate) enum TaskEvent {
         loop_id: String,
         /// What it used that the task loop has not heard of: its host died.
         unheard: Spent,
+        /// The worker on another machine that opened it.
+        worker: Option<String>,
     },
+    /// An attempt is about to be offered to workers: it is, once that is in the journal.
+    Offering {
+        work: String,
+        offer: KnownOffer,
+        recorded: Sender<()>,
+    },
+    /// Everything that was told before is in the journal when this is heard.
+    Settled(Sender<()>),
+    /// Something that a person should know.
+    Notice(String),
+    /// More or fewer workers are there.
+    RoomChanged,
     /// What the run in a slot has spent so far.
     Spent(u32, Spent),
     /// The task file was written.

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::attempt::Job;
 use super::attempt_control::Control;
-use super::order::Order;
+use super::order::AttemptOrder;
 use super::place::Workplace;
 use crate::host::message::HostMessage;
 use crate::host::{HostError, HostSettings};
@@ -15,7 +15,7 @@ pub(super) trait Executor: Send {
     /// Starts an attempt; the control stops it.
     fn start(
         &mut self,
-        order: Order,
+        order: AttemptOrder,
         control: Control,
         tx: Sender<HostMessage>,
     ) -> Result<(), HostError>;
@@ -47,7 +47,7 @@ impl Threads {
 impl Executor for Threads {
     fn start(
         &mut self,
-        order: Order,
+        order: AttemptOrder,
         control: Control,
         tx: Sender<HostMessage>,
     ) -> Result<(), HostError> {
@@ -63,7 +63,7 @@ impl Executor for Threads {
 }
 
 /// The surroundings of an attempt: its processes are told which tasks they are for.
-pub(super) fn of_tasks(settings: &HostSettings, order: &Order) -> HostSettings {
+pub(super) fn of_tasks(settings: &HostSettings, order: &AttemptOrder) -> HostSettings {
     let mut settings = settings.clone();
     let ids: Vec<&str> = order.tasks.iter().map(|id| &**id).collect();
     settings

@@ -18,7 +18,7 @@ use tracing::{Span, info};
 use super::attempt_control::Control;
 use super::event::TaskEvent;
 use super::git_error::GitErrorKind;
-use super::order::Order;
+use super::order::AttemptOrder;
 use super::place::{GateFailure, MergeDone, RunGates, Wave, Work};
 use super::prompt::{evidence_section, notes_section, task_spec};
 use super::runner::{Busy, Live, Runner};
@@ -116,7 +116,8 @@ pub(super) fn attempt(
         .iter()
         .map(|note| note.id)
         .collect();
-    start(runner, slot, tasks, work, config, brief)?;
+    let number = attempts.iter().map(|one| one.attempt).max().unwrap_or(1);
+    start(runner, slot, number, tasks, work, config, brief)?;
     if let Some(live) = runner.live.get_mut(&slot) {
         live.notes = notes;
     }
@@ -127,6 +128,7 @@ pub(super) fn attempt(
 pub(super) fn start(
     runner: &mut Runner<'_>,
     slot: u32,
+    attempt: u32,
     tasks: Vec<TaskId>,
     work: Work,
     config: IterativeLoopConfig,
@@ -151,8 +153,14 @@ pub(super) fn start(
         Some(_) => known,
         None => Some(known.unwrap_or_default()),
     };
-    let order = Order {
+    let of_tasks = runner.d.state.tasks.as_ref();
+    let offered = of_tasks.and_then(|tasks| tasks.offers.get(work.id.as_str()).copied());
+    let last_loop = of_tasks.and_then(|tasks| tasks.loops.get(work.id.as_str()).cloned());
+    let order = AttemptOrder {
         slot,
+        attempt,
+        offered,
+        last_loop,
         tasks: tasks.clone(),
         name: format!("{}/{}", runner.d.state.name, work.id),
         work,

@@ -10,6 +10,7 @@ mod attempts;
 mod ending;
 pub(crate) mod event;
 mod executor;
+pub mod fleet;
 mod found;
 mod gate_baseline;
 mod git;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::OwnLimits;
 use descartes_plans::graph::TaskId;
@@ -13,8 +14,14 @@ use super::place::Work;
 
 /// An attempt to be made. Written down it holds no value of an environment, only names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct AttemptOrder {
     pub(super) slot: u32,
+    /// The number of the attempt, from 1.
+    pub(super) attempt: u32,
+    /// The last offer of it, where workers on other machines make attempts.
+    pub(super) offered: Option<KnownOffer>,
+    /// The loop of its last attempt.
+    pub(super) last_loop: Option<String>,
     pub(super) tasks: Vec<TaskId>,
     pub(super) work: Work,
     pub(super) config: IterativeLoopConfig,

@@ -248,6 +248,18 @@ pub(super) trait Workplace: Send + Sync {
     fn gate_merged(&self, gates: Gates<'_>) -> Result<Result<(), GateFailure>, GitError>;
     /// Commits a wave and brings it into the user's checkout.
     fn commit_wave(&self, wave: &Wave, gates: Gates<'_>, marks: &TaskMarks) -> WaveDone;
+    /// Writes bundles with what another machine needs for a piece of work. `known` is a commit that it gets
+    /// by a bundle of its own.
+    fn publish(&self, work: &Work, known: Option<&str>, to: &Path) -> Result<Published, GitError> {
+        let _ = (work, known, to);
+        Err(GitError::Refused(NO_WORKERS.to_owned()))
+    }
+    /// Takes work that another machine did: a bundle whose ref of `delivery` is at its commit. The branch
+    /// of the work moves there if the commit is built on what was published.
+    fn import(&self, work: &Work, delivery: &WorkDelivery) -> Result<(), GitError> {
+        let _ = (work, delivery);
+        Err(GitError::Refused(NO_WORKERS.to_owned()))
+    }
     /// Ends what is run to make slots ready, and gits that are under way.
     fn stop(&self) {}
     /// The same, without grace.
@@ -264,6 +276,43 @@ pub(super) trait Workplace: Send + Sync {
         let _ = done;
         Closed::default()
     }
+}
+
+/// Why there is nothing that workers could be given.
+const NO_WORKERS: &str = "workers need worktrees: omit --in-place";
+
+/// What another machine needs for a piece of work.
+#[derive(Clone, Debug)]
+pub(super) struct Published {
+    /// What was merged before.
+    pub(super) base: String,
+    /// The work of earlier attempts.
+    pub(super) branch: Option<String>,
+    /// A commit with all its history.
+    pub(super) root: String,
+    /// A bundle of that, where it is another than the one that is known.
+    pub(super) root_bundle: Option<PathBuf>,
+    /// A bundle of the rest, where there is any.
+    pub(super) bundle: Option<PathBuf>,
+    /// The folder of the repository that the loop works in.
+    pub(super) folder: String,
+    /// Paths within the repository that are in no commit of ours.
+    pub(super) shielded: Vec<String>,
+    /// The repository: where it comes from, or its folder.
+    pub(super) repository: String,
+    /// Who makes the commits: name and address.
+    pub(super) author: Option<(String, String)>,
+}
+
+/// Work that another machine did.
+#[derive(Clone, Debug)]
+pub(super) struct WorkDelivery {
+    pub(super) epoch: u64,
+    pub(super) commit: String,
+    /// What it has to be built on.
+    pub(super) built_on: String,
+    /// Where its commits are, unless they are known.
+    pub(super) bundle: Option<PathBuf>,
 }
 
 /// A slot that is ready.

@@ -103,7 +103,8 @@ pub(crate) fn prepare(
         source.refuse_start()?;
     }
     let agents = agents_of(&loaded, tasks);
-    if !matches!(occasion, Occasion::Land(_)) {
+    // Workers on other machines have agents of their own.
+    if !matches!(occasion, Occasion::Land(_)) && tasks.workers.is_none() {
         check_agents(&agents, config, settings, dir)?;
     }
     let lock = match source.run_lock() {
@@ -246,6 +247,10 @@ fn open_place(
 ) -> Result<Arc<dyn Workplace>, HostError> {
     let objects = settings.root.path().join("worktrees").join("objects");
     match tasks.place {
+        WorkPlace::InPlace if tasks.workers.is_some() => Err(HostError::refused(
+            "workers on other machines work in clones of their own, not in place",
+            "omit --in-place",
+        )),
         WorkPlace::InPlace => {
             let fresh = match occasion {
                 Occasion::Start => Fresh::Yes,

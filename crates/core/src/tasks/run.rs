@@ -19,7 +19,8 @@ use jiff::Timestamp;
 use tracing::{debug, info};
 
 use super::event::TaskEvent;
-use super::executor::Threads;
+use super::executor::{Executor, Threads};
+use super::fleet::Fleet;
 use super::launch;
 use super::locks::{Locks, Wake};
 use super::orders::Orders;
@@ -67,7 +68,13 @@ impl<'d> Runner<'d> {
             agents,
             land_only: _,
         } = prepared;
-        let executor = Box::new(Threads::new(place.clone(), &d.settings));
+        let executor: Box<dyn Executor> = match &config.workers {
+            None => Box::new(Threads::new(place.clone(), &d.settings)),
+            Some(engine) => {
+                let loop_id = d.state.loop_id.clone();
+                Box::new(Fleet::connect(engine, &loop_id, &config, place.clone(), d)?)
+            }
+        };
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
         let sched = Scheduler::recover(loaded.plan.clone(), sched_config, &history)
@@ -283,6 +290,10 @@ impl<'d> Runner<'d> {
             .iter()
             .filter(|node| matches!(node.status, TaskStatus::Pending | TaskStatus::InProgress));
         let open = open.count().try_into().unwrap_or(u32::MAX);
+        if self.config.workers.is_some() {
+            // Nobody works here.
+            return open.min(1);
+        }
         self.config.parallel.max(1).min(open)
     }
 
@@ -460,7 +471,10 @@ impl<'d> Runner<'d> {
         let asked = self.d.asked_config(&message);
         let refusal = asked.and_then(|config| {
             let dir = self.d.working_dir();
-            check_agents(&self.agents, &config, &self.d.settings, &dir).err()
+            match self.config.workers {
+                Some(_) => None,
+                None => check_agents(&self.agents, &config, &self.d.settings, &dir).err(),
+            }
         });
         Ok(self.d.handle_control(message, refusal)?.end)
     }
@@ -519,11 +533,35 @@ impl<'d> Runner<'d> {
         }
         match news {
             TaskEvent::LockNotice | TaskEvent::Prepared(_) => Ok(()),
+            TaskEvent::RoomChanged => {
+                // The scheduler looks again what can be started.
+                let now = Timestamp::now();
+                self.inputs.push_back(Input::Wake { now });
+                Ok(())
+            }
+            TaskEvent::Offering {
+                work,
+                offer,
+                recorded,
+            } => {
+                self.d
+                    .append(fact::task_offered(work.as_str().into(), offer))?;
+                // Who does not wait for it any more has given up.
+                let _ = recorded.send(());
+                Ok(())
+            }
+            TaskEvent::Settled(told) => {
+                // The same.
+                let _ = told.send(());
+                Ok(())
+            }
+            TaskEvent::Notice(message) => self.d.warn(message),
             TaskEvent::Opened {
                 work,
                 slot,
                 loop_id,
                 unheard,
+                worker,
             } => {
                 let task: TaskId = work.as_str().into();
                 self.count_time();
@@ -531,7 +569,7 @@ impl<'d> Runner<'d> {
                     live.opened = true;
                 }
                 self.count_unheard(&task, unheard)?;
-                self.d.append(fact::task_loop(task, slot, loop_id))
+                self.d.append(fact::task_loop(task, slot, loop_id, worker))
             }
             TaskEvent::Spent(slot, spent) => {
                 self.spent_by(slot, spent);

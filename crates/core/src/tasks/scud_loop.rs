@@ -71,6 +71,8 @@ pub struct ScudLoopConfig {
     pub parallel: u32,
     /// Whether to work in the user's own tree.
     pub in_place: bool,
+    /// The address of the engine by which workers on other machines make the attempts.
+    pub workers: Option<String>,
     /// What the agents are told.
     pub spec: LoopSpecConfig,
     /// The agent (`claude` where none is named) and everything else that a loop has; its prompt is
@@ -92,6 +94,7 @@ impl Default for ScudLoopConfig {
             wave_barrier: true,
             parallel: 1,
             in_place: false,
+            workers: None,
             spec: LoopSpecConfig::default(),
             base: IterativeLoopConfig {
                 completion_promise: Some("COMPLETE".to_owned()),
@@ -154,6 +157,7 @@ impl ScudLoopConfig {
                 false => WorkPlace::Worktrees,
             },
             spec: self.spec,
+            workers: self.workers,
             ..TasksConfig::new(source)
         }));
         Ok(config)

@@ -229,6 +229,10 @@ pub struct TasksConfig {
     /// where the gates are red without them: ignored by git, without tracked files.
     #[serde(default = "gate_caches")]
     pub gate_caches: Vec<String>,
+    /// The engine by which workers on other machines make the attempts, without its key; none: this host
+    /// makes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<String>,
 }
 
 fn is_false(flag: &bool) -> bool {
@@ -279,6 +283,7 @@ impl TasksConfig {
             worktree_setup: None,
             trust_marks: false,
             gate_caches: gate_caches(),
+            workers: None,
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::field_change::FieldChange;
+use crate::fleet::KnownOffer;
 use crate::sched::{BlockReason, CommitEnd, Event, MarkCheck, MarkEnd, Next, Seen};
 use crate::spent::Spent;
 use descartes_plans::graph::{TaskId, TaskStatus};
@@ -281,6 +282,12 @@ pub struct TasksState {
     /// The loops of the tasks' attempts.
     #[serde(default)]
     pub loops: BTreeMap<TaskId, String>,
+    /// By task: the worker on another machine that last opened its loop.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub workers: BTreeMap<TaskId, String>,
+    /// By task: the last offer of it to workers on other machines.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub offers: BTreeMap<TaskId, KnownOffer>,
     /// By task: iterations of its own loop that this one has heard of.
     #[serde(rename = "told")]
     pub reported_iterations: BTreeMap<TaskId, u32>,

@@ -196,6 +196,9 @@ macro_rules! settings_table {
                     /// Finished tasks to merge and verify together, at most; 1 merges each alone [default: 16]
                     #[arg(long, value_name = "N", value_parser = values::number)]
                     merge_batch: Option<u32> = Never, not 0 -> merge_batch;
+                    /// Have workers on other machines make the attempts: the address of their engine, e.g. nats://HOST:4222 or nats://HOST:4222#POOL
+                    #[arg(long, value_name = "URL")]
+                    workers: Option<String> = Always -> workers;
                     /// Accept the marks that others set on tasks while the loop runs
                     #[arg(long)]
                     trust_marks: bool;

@@ -27,6 +27,7 @@ mod statuses;
 mod target;
 mod train;
 mod unsaved;
+mod wire;
 mod workplace;
 
 use std::collections::HashMap;
@@ -288,6 +289,11 @@ impl Trees {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Worktrees and branches are changed one at a time.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn integrating(&self) -> MutexGuard<'_, ()> {

@@ -289,7 +289,7 @@ impl Trees {
 
     /// What is on a task's branch already and may be built upon. A branch that somebody else made
     /// is none of it.
-    fn earlier_work(&self, branch: &str) -> Done<Option<String>> {
+    pub(super) fn earlier_work(&self, branch: &str) -> Done<Option<String>> {
         let Some(tip) = self.user.commit_of(&format!("refs/heads/{branch}"))? else {
             return Ok(None);
         };

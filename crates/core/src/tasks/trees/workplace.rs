@@ -1,5 +1,6 @@
 //! Worktrees as a place to work.
 
+use std::path::Path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use crate::host::git_of;
 use crate::host::slot_objects::SlotObjects;
 use crate::tasks::locks::{HURRY, Locks};
 use crate::tasks::place::{
-    Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Ready, StackDone,
-    TrainDone, Wave, WaveDone, Work, Workplace,
+    Closed, Finished, Fresh, GateFailure, Gates, LandDone, MergeDone, Proven, Published, Ready,
+    StackDone, TrainDone, Wave, WaveDone, Work, WorkDelivery, Workplace,
 };
 
 /// How a git under way is ended when somebody wants the end.
@@ -198,6 +199,14 @@ impl Workplace for Trees {
             landing,
             proven: self.new_proofs(),
         }
+    }
+
+    fn publish(&self, work: &Work, known: Option<&str>, to: &Path) -> Done<Published> {
+        self.bundles_for(work, known, to)
+    }
+
+    fn import(&self, work: &Work, delivery: &WorkDelivery) -> Done<()> {
+        self.take_delivery(work, delivery)
     }
 
     fn stop(&self) {

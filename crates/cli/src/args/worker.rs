@@ -1,0 +1,29 @@
+//! `worker`.
+
+use clap::Args;
+
+use super::values;
+
+/// What `worker` was given.
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Ctrl-C finishes what is under way and takes nothing more; twice ends it. A worker runs what \
+                  the coordinator sends, with its own logins, agents and setup."
+)]
+pub struct WorkerArgs {
+    /// The engine, with the key of this worker: the line that `descartes engine join-token NAME` prints
+    #[arg(long, value_name = "URL")]
+    pub engine: String,
+    /// Attempts to make at once
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
+    pub slots: u32,
+    /// Take offers of this pool (a coordinator asks for it with --workers URL#NAME)
+    #[arg(long, value_name = "NAME", default_value = descartes_core::tasks::fleet::DEFAULT_POOL)]
+    pub pool: String,
+    /// Work for this repository alone: where it comes from (git remote get-url origin); repeatable
+    #[arg(long, value_name = "URL")]
+    pub allow_repo: Vec<String>,
+    /// What it is called [default: the name of its key, else of this machine]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+}

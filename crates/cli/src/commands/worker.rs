@@ -1,0 +1,151 @@
+//! `descartes worker`: makes attempts at tasks for task loops on other machines.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use descartes_agents::agent::Profiles;
+use descartes_bridge::EngineUrl;
+use descartes_core::tasks::fleet::{FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};
+use descartes_kernel::fleet::LeaseTerms;
+use descartes_proc::{HostSignal, Signals, find_program};
+use descartes_store::config::Settings;
+use descartes_text::units::plural;
+
+use crate::args::worker::WorkerArgs;
+use crate::error::{CliError, at};
+use crate::printer::Printer;
+use crate::session::engines;
+use crate::session::order::host_settings;
+use crate::settings::agent::profiles;
+use crate::settings::command_context::CommandContext;
+use crate::within;
+
+/// Agents that have no program of their own: any command.
+const ANY_COMMAND: &str = "generic";
+
+pub fn run(args: &WorkerArgs, ctx: &CommandContext) -> Result<i32, CliError> {
+    within::refuse_from_within("descartes worker")?;
+    if args.slots == 0 {
+        return Err(CliError::usage(
+            "--slots 0 would do nothing",
+            "use 1 or more",
+        ));
+    }
+    // Before any thread is there.
+    let (signals, handle) = receive_signals(&ctx.printer)?;
+    let settings = ctx.layers(&ctx.here)?.settings;
+    let profiles = profiles(&settings)?;
+    let host = host_settings(&settings, &ctx.here, &profiles, ctx);
+    let (url, engine) = engines::worker(&args.engine, ctx)?;
+    let options = options(args, &url, &settings, &profiles, ctx);
+    let folder = host.root.path().join("fleet").join(&options.name);
+    let text = format!(
+        "worker {} on {url}: {}, pool {}, agents {}",
+        options.name,
+        plural(u64::from(options.slots), "slot"),
+        options.pool,
+        options.agents.join(", ")
+    );
+    ctx.printer.note(&text);
+    let printer = ctx.printer;
+    let tell = move |notice| show(&notice, &printer);
+    let worker = FleetWorker::new(engine, host, folder, options, tell);
+    if handle.set(worker.clone()).is_err() {
+        return Err(CliError::refused(
+            "this worker runs already",
+            "start one process each",
+        ));
+    }
+    worker.run()?;
+    drop(signals);
+    Ok(0)
+}
+
+/// Ctrl-C drains, a second one stops; SIGTERM stops.
+fn receive_signals(printer: &Printer) -> Result<(Signals, Arc<OnceLock<FleetWorker>>), CliError> {
+    let handle: Arc<OnceLock<FleetWorker>> = Arc::default();
+    let (worker, printer, count) = (handle.clone(), *printer, AtomicU32::new(0));
+    let take = move |signal| {
+        let Some(worker) = worker.get() else {
+            // Nothing was begun.
+            return;
+        };
+        let first = count.fetch_add(1, Ordering::SeqCst) == 0;
+        match first && signal == HostSignal::Interrupt {
+            true => {
+                let busy = plural(worker.at_work() as u64, "attempt");
+                printer.note(&format!(
+                    "finishing {busy}, taking nothing more (Ctrl-C again ends them)"
+                ));
+                worker.drain();
+            }
+            false => {
+                printer.note("ending what is under way: it is offered again");
+                worker.stop();
+            }
+        }
+    };
+    let signals = Signals::receive(&HostSignal::ENDINGS, Box::new(take));
+    let signals = signals.map_err(at(
+        "receive signals in",
+        std::path::Path::new("this process"),
+    ))?;
+    Ok((signals, handle))
+}
+
+fn options(
+    args: &WorkerArgs,
+    url: &EngineUrl,
+    settings: &Settings,
+    profiles: &Profiles,
+    ctx: &CommandContext,
+) -> WorkerOptions {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = match host.trim() {
+        "" => "localhost".to_owned(),
+        host => host.to_owned(),
+    };
+    let name = args.name.clone().or_else(|| url.name.clone());
+    WorkerOptions {
+        name: name.unwrap_or_else(|| host.clone()),
+        host,
+        pool: args.pool.clone(),
+        slots: args.slots,
+        allow_repos: args.allow_repo.clone(),
+        agents: agents(profiles, ctx),
+        worktree_copy: settings.worktree_copy.get().unwrap_or_default(),
+        worktree_setup: settings.worktree_setup.get(),
+        terms: LeaseTerms::default(),
+    }
+}
+
+/// Agents whose program is installed here, and any other command.
+fn agents(profiles: &Profiles, ctx: &CommandContext) -> Vec<String> {
+    let path = ctx.environment.raw("PATH").map(OsString::as_os_str);
+    let is_there = |program: &str| find_program(OsStr::new(program), path, &ctx.here).is_ok();
+    let installed = profiles.iter().filter(|profile| {
+        let program = profile.command.split_whitespace().next();
+        profile.name == ANY_COMMAND || program.is_some_and(is_there)
+    });
+    let mut names: Vec<String> = installed.map(|profile| profile.name.clone()).collect();
+    if !names.iter().any(|name| name == ANY_COMMAND) {
+        names.push(ANY_COMMAND.to_owned());
+    }
+    names
+}
+
+fn show(notice: &WorkerNotice, printer: &Printer) {
+    let of = |task: &WorkerTask| format!("task {} of loop {}", task.task, task.loop_id);
+    match notice {
+        WorkerNotice::Began(task) => printer.note(&format!("{}: begun", of(task))),
+        WorkerNotice::HandedIn(task) => printer.note(&format!("{}: handed in", of(task))),
+        WorkerNotice::InVain(task) => {
+            printer.note(&format!("{}: taken back, in vain", of(task)));
+        }
+        WorkerNotice::Refused(message) => printer.warning(&format!("not taken: {message}")),
+        WorkerNotice::EngineError(message) => {
+            printer.warning(&format!("{message}: waiting"));
+        }
+    }
+}

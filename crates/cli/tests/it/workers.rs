@@ -1,0 +1,129 @@
+//! `descartes worker` and `--workers`, with the real descartes-fleet and a real nats-server.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use descartes_testkit::World;
+use descartes_testkit::world::Finished;
+
+use crate::task_common::{graph, scud_project};
+
+const LONG: Duration = Duration::from_secs(200);
+
+/// A world with an engine, which is ended with the test.
+struct Machines {
+    world: World,
+    server: PathBuf,
+    workers: Vec<Child>,
+}
+
+impl Machines {
+    fn new(what: &str) -> Option<Self> {
+        let server = descartes_testkit::nats::server_or_skip(what)?;
+        let fleet = descartes_testkit::descartes().with_file_name("descartes-fleet");
+        assert!(fleet.is_file(), "hint: cargo build -p descartes-fleet");
+        let rows = "1 | One | P | 1 | H\n2 | Two | P | 1 | H\n3 | Three | P | 1 | H";
+        Some(Self {
+            world: scud_project(graph(rows, "@edges\n3 -> 1\n3 -> 2\n")),
+            server,
+            workers: Vec::new(),
+        })
+    }
+
+    fn engine(&self, words: &[&str]) -> Finished {
+        let mut command = self.world.command(descartes_testkit::descartes());
+        command.arg("engine").args(words);
+        command.env("DESCARTES_NATS_SERVER", &self.server);
+        self.world.run(command)
+    }
+
+    /// A machine of its own: another state folder, and a key of its own.
+    fn worker(&mut self, name: &str, flags: &[&str]) {
+        let token = self.engine(&["join-token", name]);
+        let line = token.stdout();
+        let url = line.trim().strip_prefix("descartes worker --engine '");
+        let url = url.and_then(|url| url.strip_suffix('\'')).unwrap();
+        let mut command = self.world.command(descartes_testkit::descartes());
+        let state = self.world.root().join(format!("state-{name}"));
+        command.args(["worker", "--engine", url]).args(flags);
+        command.env("DESCARTES_STATE_DIR", state);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        self.workers.push(command.spawn().unwrap());
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            drop(worker.kill());
+            drop(worker.wait());
+        }
+        self.engine(&["stop"]);
+    }
+}
+
+#[test]
+fn two_workers_do_the_tasks_of_a_tag() {
+    let Some(mut machines) = Machines::new("descartes worker") else {
+        return;
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let address = format!("127.0.0.1:{port}");
+    machines
+        .engine(&["start", "--listen", &address])
+        .assert_code(0);
+    let project = machines.world.project();
+    let project = project.to_str().unwrap();
+    let flags = ["--pool", "fast", "--allow-repo", project];
+    machines.worker("w1", &[&flags[..], &["--slots", "2"]].concat());
+    machines.worker("w2", &flags);
+    let world = &machines.world;
+    let agent = world.agent("write work-${DESCARTES_TASK_ID}.txt done ;; promise");
+    let url = format!("nats://{address}#fast");
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+    let more = ["--parallel", "3", "--verify", "ls", "--command", &agent];
+    let done = world.run_within(world.descartes([&words[..], &more].concat()), LONG);
+    done.assert_code(0);
+    let files = world.git(["ls-tree", "--name-only", "HEAD"]);
+    for task in 1..=3 {
+        assert!(files.contains(&format!("work-{task}.txt")), "{files}");
+    }
+    // The record says who did it, and has no key.
+    let journal = std::fs::read_dir(world.state().join("loops")).unwrap();
+    let journals = journal
+        .flatten()
+        .map(|dir| dir.path().join("journal.jsonl"));
+    let text: String = journals.flat_map(std::fs::read_to_string).collect();
+    assert!(text.contains("\"worker\":\"w"), "{text}");
+    assert!(text.contains("task_offered") && !text.contains("key=SU"));
+}
+
+#[test]
+fn what_workers_need_is_said() {
+    let world = scud_project(graph("1 | One | P | 1 | H", ""));
+    world.write("ROADMAP.md", "# Roadmap: R\n## Tasks\n- [ ] **a**: One\n");
+    let typed = |words: &[&str]| {
+        let mut command = world.descartes(words);
+        command.env("DESCARTES_FLEET", world.root().join("nowhere"));
+        world.run(command)
+    };
+    let agent = world.agent("promise");
+    let roadmap = ["roadmap", "run", "ROADMAP.md", "--command", &agent];
+    let with = |more: &[&'static str]| typed(&[&roadmap[..], more].concat());
+    let wrong = with(&["--workers", "ftp://there"]);
+    wrong.assert_code(64);
+    assert!(wrong.stderr().contains("nats://127.0.0.1:4222"));
+    let in_place = with(&["--workers", "nats://127.0.0.1:4222", "--in-place"]);
+    in_place.assert_code(64);
+    assert!(in_place.stderr().contains("omit --workers or --in-place"));
+    let missing = with(&["--workers", "nats://127.0.0.1:4222"]);
+    missing.assert_code(65);
+    assert!(missing.stderr().contains("nowhere"), "{}", missing.stderr());
+    let worker = typed(&["worker", "--engine", "nats://127.0.0.1:4222", "--name", "w"]);
+    worker.assert_code(65);
+    assert!(worker.stderr().contains("nowhere"), "{}", worker.stderr());
+}

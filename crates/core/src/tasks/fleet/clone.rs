@@ -1,0 +1,189 @@
+//! A worker's clones: a mirror for each repository, and for each task loop a repository over it in whose
+//! worktrees its agents work.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use descartes_bridge::Engine;
+use sha2::{Digest, Sha256};
+
+use super::messages::{GitParcel, OfferMessage};
+use crate::host::{HostSettings, git_of};
+use crate::tasks::git::Repo;
+use crate::tasks::launch::file_name;
+use crate::tasks::trees::Trees;
+
+/// Where a worker keeps what it works on.
+pub(super) struct Clones {
+    folder: PathBuf,
+    settings: HostSettings,
+    engine: Arc<dyn Engine>,
+    /// By task loop. Held over everything that makes or fills a clone.
+    open: Mutex<HashMap<String, Arc<Trees>>>,
+    /// The worker's own way to make worktrees ready.
+    copy: Vec<String>,
+    setup: Option<String>,
+}
+
+impl Clones {
+    pub(super) fn new(
+        folder: PathBuf,
+        settings: HostSettings,
+        engine: Arc<dyn Engine>,
+        copy: Vec<String>,
+        setup: Option<String>,
+    ) -> Self {
+        Self {
+            folder,
+            settings,
+            engine,
+            open: Mutex::default(),
+            copy,
+            setup,
+        }
+    }
+
+    /// Where what belongs to a task loop lies.
+    pub(super) fn folder_of(&self, offer: &OfferMessage) -> PathBuf {
+        self.project(offer).join(file_name(&offer.loop_id))
+    }
+
+    fn project(&self, offer: &OfferMessage) -> PathBuf {
+        let hash = Sha256::digest(offer.repository.as_bytes());
+        let hash: String = hash.iter().take(6).map(|b| format!("{b:02x}")).collect();
+        self.folder.join(hash)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<Trees>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The worktrees of a task loop, with everything that an attempt needs.
+    pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, String> {
+        let mut open = self.open();
+        let mirror = self.project(offer).join("mirror.git");
+        self.fill(&mirror, offer)?;
+        let trees = match open.get(&offer.loop_id) {
+            Some(trees) => trees.clone(),
+            None => {
+                let trees = Arc::new(self.open_clone(&mirror, offer)?);
+                open.insert(offer.loop_id.clone(), trees.clone());
+                trees
+            }
+        };
+        let GitParcel { base, branch, .. } = &offer.git;
+        trees
+            .take_parcel(&offer.order.work, base, branch.as_deref())
+            .map_err(|error| format!("cannot take what was sent: {error}"))?;
+        Ok(trees)
+    }
+
+    fn repo(&self, dir: &Path) -> Repo {
+        Repo::at(dir, &git_of(&self.settings))
+    }
+
+    /// Fetches what the mirror does not have.
+    fn fill(&self, mirror: &Path, offer: &OfferMessage) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cannot fetch the work: {error}");
+        if !mirror.join("HEAD").is_file() {
+            fs_err::create_dir_all(mirror).map_err(|error| failed(&error))?;
+            let repo = self.repo(mirror);
+            repo.quiet(&["init", "--quiet", "--bare"])
+                .map_err(|error| failed(&error))?;
+            // What a clone uses must stay.
+            repo.quiet(&["config", "gc.auto", "0"])
+                .map_err(|error| failed(&error))?;
+        }
+        let repo = self.repo(mirror);
+        let has = |commit: &str| matches!(repo.commit_of(commit), Ok(Some(_)));
+        let GitParcel {
+            base,
+            branch,
+            root: (root, root_object),
+            rest,
+            ..
+        } = &offer.git;
+        let wanted = [Some(base), branch.as_ref()];
+        if wanted.into_iter().flatten().all(|commit| has(commit)) {
+            return Ok(());
+        }
+        if !has(root) {
+            self.fetch(&repo, mirror, offer, root_object)?;
+        }
+        match rest {
+            Some(rest) => self.fetch(&repo, mirror, offer, rest),
+            None => Ok(()),
+        }
+    }
+
+    fn fetch(
+        &self,
+        repo: &Repo,
+        mirror: &Path,
+        offer: &OfferMessage,
+        object: &str,
+    ) -> Result<(), String> {
+        let file = mirror.join(format!("{}.bundle", file_name(object)));
+        self.engine
+            .get_object(object, &file)
+            .map_err(|error| format!("cannot fetch {object}: {error}"))?;
+        let spec = format!("+refs/*:refs/wire/{}/*", file_name(&offer.loop_id));
+        let path = file.to_string_lossy();
+        let fetched = repo.quiet(&[
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            &path,
+            &spec,
+        ]);
+        drop(fs_err::remove_file(&file));
+        fetched
+            .map(drop)
+            .map_err(|error| format!("cannot read {object}: {error}"))
+    }
+
+    /// The repository of a task loop, whose objects are the mirror's.
+    fn open_clone(&self, mirror: &Path, offer: &OfferMessage) -> Result<Trees, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("cannot make a clone: {error}");
+        let dir = self.folder_of(offer).join("repo");
+        if !dir.join(".git").join("HEAD").is_file() {
+            fs_err::create_dir_all(&dir).map_err(|error| failed(&error))?;
+            self.repo(&dir)
+                .quiet(&["init", "--quiet"])
+                .map_err(|error| failed(&error))?;
+        }
+        let alternates = dir.join(".git/objects/info/alternates");
+        let objects = mirror.join("objects");
+        fs_err::write(&alternates, format!("{}\n", objects.display()))
+            .map_err(|error| failed(&error))?;
+        let repo = self.repo(&dir);
+        if let Some((name, address)) = &offer.git.author {
+            for (key, value) in [("user.name", name), ("user.email", address)] {
+                repo.quiet(&["config", key, value])
+                    .map_err(|error| failed(&error))?;
+            }
+        }
+        // Nobody works in the clone itself: it has no files, and no branch is checked out.
+        repo.quiet(&["update-ref", "--no-deref", "HEAD", &offer.git.base])
+            .map_err(|error| failed(&error))?;
+        let work = dir.join(&offer.folder);
+        fs_err::create_dir_all(&work).map_err(|error| failed(&error))?;
+        let mut tasks = offer.tasks.clone();
+        tasks.worktree_copy.clone_from(&self.copy);
+        tasks.worktree_setup.clone_from(&self.setup);
+        let top = repo.top().map_err(|error| failed(&error))?;
+        let shielded: Vec<PathBuf> = offer.shielded.iter().map(|path| top.join(path)).collect();
+        let trees = Trees::open(
+            &work,
+            &self.settings,
+            &shielded,
+            &tasks,
+            &offer.order.config,
+        )
+        .map_err(|error| failed(&error))?;
+        trees.begin_clone().map_err(|error| failed(&error))?;
+        Ok(trees)
+    }
+}

@@ -1,0 +1,161 @@
+//! A task loop whose attempts are made by workers on other machines: offers them, follows what becomes of
+//! them, and takes in what they came to.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use descartes_bridge::{Delivery, FollowFrom, subject};
+use descartes_kernel::fleet::WatchTerms;
+use descartes_kernel::tasks::TasksConfig;
+use tracing::warn;
+
+use super::remote_attempt::RemoteAttempt;
+use super::shared::FleetShared;
+use super::worker::DEFAULT_POOL;
+use crate::host::HostError;
+use crate::host::driver::Driver;
+use crate::host::message::HostMessage;
+use crate::tasks::attempt_control::Control;
+use crate::tasks::executor::Executor;
+use crate::tasks::order::AttemptOrder;
+use crate::tasks::place::Workplace;
+
+/// How often it is looked who is there.
+const LOOK_FOR_WORKERS: Duration = Duration::from_secs(3);
+/// How often threads look whether they are still wanted.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Attempts made by workers on other machines.
+pub(in crate::tasks) struct Fleet {
+    shared: Arc<FleetShared>,
+}
+
+impl Fleet {
+    /// Connects to the engine, and follows what becomes of the loop's tasks.
+    pub(in crate::tasks) fn connect(
+        address: &str,
+        loop_id: &str,
+        tasks: &TasksConfig,
+        place: Arc<dyn Workplace>,
+        d: &Driver,
+    ) -> Result<Self, HostError> {
+        let (address, pool) = match address.split_once('#') {
+            Some((address, pool)) => (address, pool),
+            None => (address, DEFAULT_POOL),
+        };
+        let Some(connect) = &d.settings.engines else {
+            return Err(HostError::refused(
+                "this program cannot connect to workers",
+                "use the program descartes",
+            ));
+        };
+        let engine = connect(address)?;
+        let shared = Arc::new(FleetShared {
+            engine,
+            loop_id: loop_id.to_owned(),
+            pool: pool.to_owned(),
+            version: d.settings.version.clone(),
+            tasks: tasks.clone(),
+            place,
+            folder: d.dir.path().join("tasks").join("wire"),
+            terms: WatchTerms::default(),
+            root: Mutex::default(),
+            publishing: Mutex::default(),
+            routes: Mutex::default(),
+            workers: Mutex::default(),
+            closed: AtomicBool::new(false),
+            tx: d.tx.clone(),
+        });
+        shared.look_for_workers();
+        let of_tasks = follow(&shared, &subject::tasks_of(loop_id))?;
+        let of_notes = follow(&shared, &subject::events_of(loop_id))?;
+        spawn(&shared, "fleet tasks", move |shared| {
+            deliver(shared, &of_tasks, FleetShared::heard_of_task);
+        })?;
+        spawn(&shared, "fleet notes", move |shared| {
+            deliver(shared, &of_notes, |shared, delivery| {
+                if let Delivery::Entry(entry) = delivery {
+                    shared.heard_note(&entry);
+                }
+            });
+        })?;
+        spawn(&shared, "fleet workers", |shared| {
+            while !shared.is_closed() {
+                shared.look_for_workers();
+                std::thread::sleep(LOOK_FOR_WORKERS);
+            }
+        })?;
+        Ok(Self { shared })
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Executor for Fleet {
+    fn start(
+        &mut self,
+        order: AttemptOrder,
+        control: Control,
+        tx: Sender<HostMessage>,
+    ) -> Result<(), HostError> {
+        let (inputs, inbox) = channel();
+        let attempt = RemoteAttempt::new(self.shared.clone(), order, tx, inputs.clone(), inbox);
+        control.connect(Box::new(inputs));
+        spawn(&self.shared, "remote attempt", move |_| attempt.make())
+    }
+
+    fn room(&self) -> Option<u32> {
+        Some(self.shared.room())
+    }
+}
+
+fn follow(shared: &FleetShared, filter: &str) -> Result<Receiver<Delivery>, HostError> {
+    // What an earlier host has seen is read when its attempts are taken up.
+    shared
+        .engine
+        .follow(filter, FollowFrom::Now)
+        .map_err(|error| {
+            HostError::refused(
+                format!("the engine does not tell what becomes of tasks: {error}"),
+                "look at it with: descartes engine status",
+            )
+        })
+}
+
+fn deliver(
+    shared: &FleetShared,
+    from: &Receiver<Delivery>,
+    handle: impl Fn(&FleetShared, Delivery),
+) {
+    while !shared.is_closed() {
+        match from.recv_timeout(LOOK) {
+            Ok(delivery) => handle(shared, delivery),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                warn!("the engine tells nothing more");
+                return;
+            }
+        }
+    }
+}
+
+fn spawn(
+    shared: &Arc<FleetShared>,
+    name: &str,
+    run: impl FnOnce(&FleetShared) + Send + 'static,
+) -> Result<(), HostError> {
+    let shared = shared.clone();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    match thread.spawn(move || run(&shared)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(HostError::Internal(format!(
+            "cannot start a thread: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,259 @@
+//! Keeps a claim while an attempt is under way: renews it from a thread of its own, tells the guard until
+//! when the agent may work, and ends the attempt when somebody else has the task.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use descartes_bridge::{Engine, EngineError};
+use descartes_kernel::fleet::{
+    Lease, LeaseAct, LeaseEnd, LeaseTerms, StoredClaim, TaskClaim, WriteFailure,
+};
+use descartes_proc::{LeaseClock, TreeLease};
+use tracing::{debug, info, warn};
+
+use super::stored::{read_claim, write_claim};
+use crate::tasks::attempt_control::Control;
+
+/// Whose claim it is.
+#[derive(Clone, Debug)]
+pub(super) struct ClaimOf {
+    pub(super) subject: String,
+    pub(super) worker: String,
+    /// Tells two claims of one worker apart.
+    pub(super) claim: String,
+}
+
+impl ClaimOf {
+    fn held(&self) -> TaskClaim {
+        TaskClaim::Held {
+            worker: self.worker.clone(),
+            claim: self.claim.clone(),
+        }
+    }
+
+    fn is_held_in(&self, stored: &StoredClaim) -> bool {
+        matches!(stored, StoredClaim::Value { claim: TaskClaim::Held { claim, .. }, .. }
+            if *claim == self.claim)
+    }
+}
+
+/// A claim that was taken, with the clock of its times.
+#[derive(Debug)]
+pub(super) struct TakenClaim {
+    pub(super) of: ClaimOf,
+    lease: Lease,
+    origin: Instant,
+    terms: LeaseTerms,
+}
+
+/// Claims what is offered; `None` where somebody else was quicker.
+pub(super) fn claim(
+    engine: &Arc<dyn Engine>,
+    of: ClaimOf,
+    terms: LeaseTerms,
+) -> Result<Option<TakenClaim>, EngineError> {
+    let stored = read_claim(engine, &of.subject)?;
+    let StoredClaim::Value {
+        seq,
+        claim: TaskClaim::Offered { .. },
+    } = stored
+    else {
+        return Ok(None);
+    };
+    let origin = Instant::now();
+    let taken = |seq, of: ClaimOf| TakenClaim {
+        lease: Lease::taken(terms, of.claim.clone(), Duration::ZERO, seq),
+        of,
+        origin,
+        terms,
+    };
+    match write_claim(engine, &of.subject, seq, Some(terms.ttl), &of.held()) {
+        Ok(seq) => Ok(Some(taken(seq, of))),
+        Err(EngineError::Conflict) => Ok(None),
+        // It may have been taken: what is stored tells.
+        Err(EngineError::Timeout) => {
+            let stored = read_claim(engine, &of.subject)?;
+            let is_ours = of.is_held_in(&stored);
+            Ok(is_ours.then(|| taken(stored.seq(), of)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct KeptClaim {
+    lease: Lease,
+    /// What is written instead of the claim once the attempt is over.
+    result: Option<TaskClaim>,
+    end: Option<LeaseEnd>,
+}
+
+struct KeeperShared {
+    engine: Arc<dyn Engine>,
+    of: ClaimOf,
+    terms: LeaseTerms,
+    origin: Instant,
+    kept: Mutex<KeptClaim>,
+    changed: Condvar,
+    clock: LeaseClock,
+    control: Control,
+}
+
+/// The thread that keeps a claim.
+pub(super) struct Keeper {
+    shared: Arc<KeeperShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub(super) fn start(
+        engine: Arc<dyn Engine>,
+        taken: TakenClaim,
+        clock: LeaseClock,
+        control: Control,
+    ) -> std::io::Result<Self> {
+        let shared = Arc::new(KeeperShared {
+            engine,
+            of: taken.of,
+            terms: taken.terms,
+            origin: taken.origin,
+            kept: Mutex::new(KeptClaim {
+                lease: taken.lease,
+                result: None,
+                end: None,
+            }),
+            changed: Condvar::new(),
+            clock,
+            control,
+        });
+        shared.tell_deadline(&shared.kept());
+        let run = shared.clone();
+        let thread = std::thread::Builder::new().name("lease".to_owned());
+        let thread = thread.spawn(move || run.keep())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// How it ended, where it has: then the attempt is in vain.
+    pub(super) fn end(&self) -> Option<LeaseEnd> {
+        self.shared.kept().end
+    }
+
+    /// Hands in what the attempt came to; waits until that is stored, or in vain.
+    pub(super) fn hand_in(mut self, result: serde_json::Value) -> LeaseEnd {
+        {
+            let mut kept = self.shared.kept();
+            kept.result = Some(TaskClaim::Done {
+                worker: self.shared.of.worker.clone(),
+                claim: self.shared.of.claim.clone(),
+                result: Box::new(result),
+            });
+            kept.lease.finish(self.shared.origin.elapsed());
+        }
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+        self.shared.kept().end.unwrap_or(LeaseEnd::GivenUp)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.shared.kept().end.get_or_insert(LeaseEnd::GivenUp);
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
+impl KeeperShared {
+    fn kept(&self) -> MutexGuard<'_, KeptClaim> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The agent may work until the claim has to be confirmed again.
+    fn tell_deadline(&self, kept: &KeptClaim) {
+        self.clock.renew(TreeLease {
+            until: self.origin + kept.lease.deadline(),
+            kill_after: self.terms.frozen_limit,
+        });
+        self.control.lease_renewed();
+    }
+
+    fn keep(&self) {
+        loop {
+            let mut kept = self.kept();
+            if kept.end.is_some() {
+                return;
+            }
+            let now = self.origin.elapsed();
+            match kept.lease.act(now) {
+                LeaseAct::Wait { until } => {
+                    let waited = self.changed.wait_timeout(kept, until.saturating_sub(now));
+                    drop(waited);
+                }
+                LeaseAct::Renew { expect } => {
+                    let claim = kept.result.clone();
+                    drop(kept);
+                    self.renew(expect, claim);
+                }
+                LeaseAct::ReadBack => {
+                    drop(kept);
+                    self.read_back();
+                }
+                LeaseAct::End(end) => {
+                    kept.end = Some(end);
+                    drop(kept);
+                    if end != LeaseEnd::HandedIn {
+                        warn!(
+                            subject = self.of.subject,
+                            ?end,
+                            "the task is not ours any more"
+                        );
+                        self.control.kill();
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn renew(&self, expect: u64, result: Option<TaskClaim>) {
+        let sent = self.origin.elapsed();
+        let ttl = result.is_none().then_some(self.terms.ttl);
+        let claim = result.unwrap_or_else(|| self.of.held());
+        let answer = write_claim(&self.engine, &self.of.subject, expect, ttl, &claim);
+        let now = self.origin.elapsed();
+        let mut kept = self.kept();
+        match answer {
+            Ok(seq) if ttl.is_some() && kept.result.is_some() => {
+                // The attempt was over while its claim was renewed: the result is still to be written.
+                kept.lease.renewed_claim(sent, seq, now);
+            }
+            Ok(seq) => {
+                kept.lease.renewed(sent, seq);
+                self.tell_deadline(&kept);
+            }
+            Err(EngineError::Conflict) => {
+                info!(subject = self.of.subject, "renewal refused: reading back");
+                kept.lease.failed(now, WriteFailure::Refused);
+            }
+            Err(error) => {
+                debug!(subject = self.of.subject, %error, "renewal without an answer");
+                kept.lease.failed(now, WriteFailure::Unanswered);
+            }
+        }
+    }
+
+    fn read_back(&self) {
+        let read = read_claim(&self.engine, &self.of.subject);
+        let now = self.origin.elapsed();
+        match read {
+            Ok(stored) => self.kept().lease.read(now, &stored),
+            Err(_) => self.kept().lease.not_read(now),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a coordinator and its workers tell each other.
+
+use descartes_kernel::outcome::Budget;
+use descartes_kernel::state::Spent;
+use descartes_kernel::tasks::TasksConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::tasks::event::AttemptNews;
+use crate::tasks::order::AttemptOrder;
+
+/// An attempt that is offered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct OfferMessage {
+    /// The coordinator's version of descartes.
+    pub(super) version: String,
+    /// The task loop.
+    pub(super) loop_id: String,
+    /// The repository, as a worker names those that it works for.
+    pub(super) repository: String,
+    /// The number of the offer.
+    pub(super) epoch: u64,
+    /// Where it is claimed.
+    pub(super) subject: String,
+    /// What the worktrees of the loop are made by.
+    pub(super) tasks: TasksConfig,
+    /// The folder of the repository that the loop works in.
+    pub(super) folder: String,
+    /// Paths within the repository that are in no commit of ours.
+    pub(super) shielded: Vec<String>,
+    pub(super) git: GitParcel,
+    pub(super) order: AttemptOrder,
+}
+
+/// What of the repository a worker needs, and where it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct GitParcel {
+    /// What was merged before.
+    pub(super) base: String,
+    /// The work of earlier attempts.
+    pub(super) branch: Option<String>,
+    /// A commit with all its history, and the object that holds it.
+    pub(super) root: (String, String),
+    /// The object with the rest.
+    pub(super) rest: Option<String>,
+    /// Who makes the commits: name and address.
+    pub(super) author: Option<(String, String)>,
+}
+
+impl GitParcel {
+    /// What a result has to be built on.
+    pub(super) fn built_on(&self) -> &str {
+        self.branch.as_deref().unwrap_or(&self.base)
+    }
+}
+
+/// What an attempt came to, as its worker hands it in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct DeliveredAttempt {
+    pub(super) news: AttemptNews,
+    /// The commit of its work, and what that is built on; none where nothing was done.
+    pub(super) commit: Option<(String, String)>,
+    /// The object that holds its commits.
+    pub(super) object: Option<String>,
+}
+
+/// What a worker tells while an attempt is under way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+pub(super) enum AttemptNote {
+    /// The loop of the task is open.
+    Opened { loop_id: String, unheard: Spent },
+    /// What its run has spent so far.
+    Spent { spent: Spent },
+}
+
+/// What a coordinator asks of the worker that holds a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub(super) enum AttemptRequest {
+    EndRun { budget: Budget },
+    Stop,
+    Kill,
+}
+
+/// What a worker says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerFacts {
+    /// What it is called.
+    pub name: String,
+    /// Its machine.
+    pub host: String,
+    /// The offers that it takes.
+    pub pool: String,
+    /// Agents that it can run.
+    pub agents: Vec<String>,
+    /// Attempts that it makes at once.
+    pub slots: u32,
+    /// Its version of descartes.
+    pub version: String,
+    /// What it is at.
+    pub at_work: Vec<SlotFacts>,
+    /// It takes nothing more and leaves when all is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
+    /// Why it did not take what it was offered, the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// An attempt that a worker makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotFacts {
+    /// The task loop.
+    pub loop_id: String,
+    /// The task, or the wave that one agent is given.
+    pub task: String,
+    /// Since when, in seconds.
+    pub seconds: u64,
+}
+
+impl WorkerFacts {
+    /// Attempts that it could begin now.
+    pub fn free(&self) -> u32 {
+        let busy = u32::try_from(self.at_work.len()).unwrap_or(u32::MAX);
+        match self.draining {
+            true => 0,
+            false => self.slots.saturating_sub(busy),
+        }
+    }
+}

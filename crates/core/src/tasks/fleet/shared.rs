@@ -1,0 +1,168 @@
+//! What all attempts of a task loop share that workers make, and where what is told of each goes.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use descartes_bridge::{Delivery, Engine, SubjectEntry, subject};
+use descartes_kernel::fleet::{StoredClaim, WatchTerms};
+use descartes_kernel::outcome::Budget;
+use descartes_kernel::tasks::TasksConfig;
+
+use super::messages::{AttemptNote, WorkerFacts};
+use super::slot::child_name;
+use super::stored::stored_claim;
+use crate::host::message::HostMessage;
+use crate::tasks::event::TaskEvent;
+use crate::tasks::place::Workplace;
+
+/// How an attempt is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AttemptStop {
+    EndRun(Budget),
+    Stop,
+    Kill,
+}
+
+/// Something that became of a remote attempt.
+#[derive(Debug)]
+pub(super) enum AttemptInput {
+    Stored(StoredClaim),
+    /// The engine lost what it had stored.
+    LostAll,
+    Note {
+        worker: String,
+        note: AttemptNote,
+    },
+    /// Somebody wants it to end.
+    Stop(AttemptStop),
+}
+
+/// Where what is told of an attempt goes: by task and number of the offer.
+type Routes = HashMap<(String, u64), Sender<AttemptInput>>;
+
+/// What all attempts of a task loop share.
+pub(super) struct FleetShared {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) loop_id: String,
+    pub(super) pool: String,
+    pub(super) version: String,
+    pub(super) tasks: TasksConfig,
+    pub(super) place: Arc<dyn Workplace>,
+    /// Where bundles are written.
+    pub(super) folder: PathBuf,
+    pub(super) terms: WatchTerms,
+    /// A commit whose history is in the engine's store.
+    pub(super) root: Mutex<Option<String>>,
+    /// What is written into a bundle is written by one at a time.
+    pub(super) publishing: Mutex<()>,
+    pub(super) routes: Mutex<Routes>,
+    pub(super) workers: Mutex<Vec<WorkerFacts>>,
+    pub(super) closed: AtomicBool,
+    pub(super) tx: Sender<HostMessage>,
+}
+
+impl FleetShared {
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Workers that were there when it was last looked.
+    pub(super) fn workers(&self) -> Vec<WorkerFacts> {
+        let workers = self.workers.lock();
+        workers.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A commit whose history is in the engine's store.
+    pub(super) fn known_root(&self) -> Option<String> {
+        let root = self.root.lock();
+        root.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_root(&self, commit: &str) {
+        let root = self.root.lock();
+        *root.unwrap_or_else(PoisonError::into_inner) = Some(commit.to_owned());
+    }
+
+    /// From now on what is told of an attempt goes there.
+    pub(super) fn route(&self, task: &str, epoch: u64, to: Sender<AttemptInput>) {
+        self.routes().insert((task.to_owned(), epoch), to);
+    }
+
+    pub(super) fn forget(&self, task: &str, epoch: u64) {
+        self.routes().remove(&(task.to_owned(), epoch));
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn tell(&self, task: &str, epoch: u64, input: AttemptInput) {
+        if let Some(to) = self.routes().get(&(task.to_owned(), epoch)) {
+            // An attempt that is over is told nothing.
+            drop(to.send(input));
+        }
+    }
+
+    pub(super) fn heard_of_task(&self, delivery: Delivery) {
+        match delivery {
+            Delivery::Reset => {
+                for to in self.routes().values() {
+                    drop(to.send(AttemptInput::LostAll));
+                }
+            }
+            Delivery::Entry(entry) => {
+                if let Some((_, task, epoch)) = subject::parse_task(&entry.subject) {
+                    let stored = stored_claim(Some(&entry));
+                    self.tell(&task, epoch, AttemptInput::Stored(stored));
+                }
+            }
+        }
+    }
+
+    pub(super) fn heard_note(&self, entry: &SubjectEntry) {
+        let Some((_, worker, child)) = subject::parse_child(&entry.subject) else {
+            return;
+        };
+        let note = entry.value().map(serde_json::from_slice::<AttemptNote>);
+        let key = {
+            let routes = self.routes();
+            let mut keys = routes.keys();
+            keys.find(|(task, epoch)| child_name(task, *epoch) == child)
+                .cloned()
+        };
+        if let (Some(Ok(note)), Some((task, epoch))) = (note, key) {
+            self.tell(&task, epoch, AttemptInput::Note { worker, note });
+        }
+    }
+
+    pub(super) fn look_for_workers(&self) {
+        let Ok(found) = self.engine.workers() else {
+            return;
+        };
+        let found = found.iter();
+        let facts = found.filter_map(|(_, value)| serde_json::from_slice(value).ok());
+        let facts: Vec<WorkerFacts> = facts.collect();
+        let before = self.room();
+        *self.workers.lock().unwrap_or_else(PoisonError::into_inner) = facts;
+        if self.room() != before {
+            let event = TaskEvent::RoomChanged;
+            drop(self.tx.send(HostMessage::Task(Box::new(event))));
+        }
+    }
+
+    pub(super) fn room(&self) -> u32 {
+        let workers = self.workers();
+        let of_pool = workers.iter().filter(|worker| worker.pool == self.pool);
+        let slots: u32 = of_pool
+            .map(|worker| match worker.draining {
+                true => u32::try_from(worker.at_work.len()).unwrap_or(0),
+                false => worker.slots,
+            })
+            .sum();
+        // Where nobody is there yet, one offer shows whether somebody comes.
+        slots.max(1)
+    }
+}

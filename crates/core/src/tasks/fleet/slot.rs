@@ -1,0 +1,304 @@
+//! One attempt on a worker: claimed, made as a task loop makes its own, handed in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use descartes_bridge::{Engine, EngineError, ServedRequest, subject};
+use descartes_kernel::fleet::LeaseEnd;
+use descartes_kernel::sched::AttemptEnd;
+use descartes_proc::LeaseClock;
+use descartes_store::state_file;
+use tracing::{info, warn};
+
+use super::clone::Clones;
+use super::keeper::{Keeper, TakenClaim};
+use super::messages::{AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage};
+use crate::host::HostSettings;
+use crate::host::message::HostMessage;
+use crate::tasks::attempt::Job;
+use crate::tasks::attempt_control::Control;
+use crate::tasks::event::{AttemptNews, TaskEvent};
+use crate::tasks::executor::of_tasks;
+use crate::tasks::launch::file_name;
+use crate::tasks::order::AttemptOrder;
+use crate::tasks::trees::Trees;
+
+/// How long handing over the commits is tried again.
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(20 * 60);
+const BETWEEN_TRIES: Duration = Duration::from_secs(2);
+
+/// What a worker makes attempts with.
+pub(super) struct SlotContext {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) clones: Clones,
+    pub(super) settings: HostSettings,
+    pub(super) worker: String,
+}
+
+/// A result that was handed in, and what it is made of.
+pub(super) struct HandedInAttempt {
+    pub(super) subject: String,
+    pub(super) claim: String,
+    pub(super) result: serde_json::Value,
+    pub(super) object: Option<(String, PathBuf)>,
+}
+
+/// The name under which an attempt is reached.
+pub(super) fn child_name(task: &str, epoch: u64) -> String {
+    format!("{task}/{epoch}")
+}
+
+/// Makes an attempt whose task was claimed; `None` where it was in vain.
+pub(super) fn make_attempt(
+    ctx: &SlotContext,
+    slot: u32,
+    offer: &OfferMessage,
+    taken: TakenClaim,
+    control: &Control,
+) -> Option<HandedInAttempt> {
+    let clock = LeaseClock::default();
+    let (subject, claim) = (taken.of.subject.clone(), taken.of.claim.clone());
+    let keeper = Keeper::start(ctx.engine.clone(), taken, clock.clone(), control.clone());
+    let keeper = match keeper {
+        Ok(keeper) => keeper,
+        Err(error) => {
+            warn!(%error, "cannot start a thread");
+            return None;
+        }
+    };
+    let child = child_name(&offer.order.work.id, offer.epoch);
+    let _commands = serve_commands(ctx, offer, &child, control);
+    let mut done = DeliveredAttempt {
+        news: AttemptNews::interrupted(offer.order.slot, offer.order.tasks.clone()),
+        commit: None,
+        object: None,
+    };
+    let mut object = None;
+    match ctx.clones.place_for(offer) {
+        Err(message) => done.news.trouble = Some(format!("worker {}: {message}", ctx.worker)),
+        Ok(place) => {
+            done.news = run_job(ctx, slot, offer, &child, &place, &clock, control);
+            if clock.frozen() > Duration::ZERO && matches!(done.news.end, AttemptEnd::Failed { .. })
+            {
+                // It may have failed because it stood still.
+                done.news.end = AttemptEnd::Interrupted;
+            }
+            match deliver(ctx, offer, &place, &keeper) {
+                Ok((commit, bundle)) => {
+                    done.commit = Some((commit, offer.git.built_on().to_owned()));
+                    done.object = bundle.as_ref().map(|(name, _)| name.clone());
+                    object = bundle;
+                }
+                Err(message) => {
+                    done.news.end = AttemptEnd::Interrupted;
+                    done.news.trouble = Some(format!("worker {}: {message}", ctx.worker));
+                }
+            }
+        }
+    }
+    if keeper.end().is_some() {
+        return None;
+    }
+    let result = serde_json::to_value(&done).ok()?;
+    match keeper.hand_in(result.clone()) {
+        LeaseEnd::HandedIn => {
+            info!(task = offer.order.work.id, epoch = offer.epoch, "handed in");
+            Some(HandedInAttempt {
+                subject,
+                claim,
+                result,
+                object,
+            })
+        }
+        LeaseEnd::Fenced | LeaseEnd::GivenUp => None,
+    }
+}
+
+/// The commits of the work, in the engine's store.
+fn deliver(
+    ctx: &SlotContext,
+    offer: &OfferMessage,
+    place: &Trees,
+    keeper: &Keeper,
+) -> Result<(String, Option<(String, PathBuf)>), String> {
+    let to = ctx.clones.folder_of(offer).join("results");
+    let (commit, bundle) = place
+        .deliver(&offer.order.work, offer.git.built_on(), &to)
+        .map_err(|error| format!("cannot pack the work: {error}"))?;
+    let Some(bundle) = bundle else {
+        return Ok((commit, None));
+    };
+    let name = format!("{}-result", file_name(&offer.subject));
+    let kept = to.join(&name);
+    fs_err::rename(&bundle, &kept).map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    loop {
+        match ctx.engine.put_object(&name, &kept) {
+            Ok(()) => return Ok((commit, Some((name, kept)))),
+            Err(error) if error.is_temporary() && began.elapsed() < DELIVERY_PATIENCE => {
+                if keeper.end().is_some() {
+                    return Err("the task was taken back".to_owned());
+                }
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            Err(error) => return Err(format!("cannot hand over the work: {error}")),
+        }
+    }
+}
+
+fn run_job(
+    ctx: &SlotContext,
+    slot: u32,
+    offer: &OfferMessage,
+    child: &str,
+    place: &Arc<Trees>,
+    clock: &LeaseClock,
+    control: &Control,
+) -> AttemptNews {
+    let (tx, rx) = channel();
+    let order = own_order(ctx, slot, offer);
+    let mut settings = of_tasks(&ctx.settings, &order);
+    settings.lease = clock.clone();
+    let told = {
+        let engine = ctx.engine.clone();
+        let subject = subject::events(&offer.loop_id, &ctx.worker, child);
+        let thread = std::thread::Builder::new().name("notes".to_owned());
+        thread.spawn(move || tell_notes(&engine, &subject, &rx))
+    };
+    let job = Job {
+        order,
+        settings,
+        place: place.clone(),
+        control: control.clone(),
+        tx,
+    };
+    let mut news = job.make();
+    if let Ok(told) = told {
+        drop(told.join());
+    }
+    news.slot = offer.order.slot;
+    news
+}
+
+/// The order as this worker carries it out: in files of its own, and counted from what the coordinator
+/// has heard of this worker's loop.
+fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder {
+    let mut order = offer.order.clone();
+    order.slot = slot;
+    order.name = format!("{}@{}", order.name, ctx.worker);
+    let folder = ctx.clones.folder_of(offer).join("tasks");
+    let file = folder.join(format!("{}.json", file_name(&order.work.id)));
+    match state_file::load(&file) {
+        Ok(loaded) => {
+            let id = loaded.state.loop_id.clone();
+            if id.is_none() || id != order.last_loop {
+                // Another worker went on meanwhile: what this loop did was heard of, or is not wanted.
+                order.reported_iterations = loaded.state.iteration;
+                order.reported_spent = None;
+            }
+        }
+        Err(_) => {
+            let spent = order.reported_spent.take().unwrap_or_default();
+            let least = Duration::from_secs(1);
+            let left = |time: Duration| time.saturating_sub(Duration::from_millis(spent.ms));
+            order.own.time = order.own.time.map(|time| left(time).max(least));
+            let used = spent.cost_micros.unwrap_or(0) as f64 / 1e6;
+            order.own.cost = order.own.cost.map(|cost| (cost - used).max(0.000_001));
+            order.reported_iterations = 0;
+            order.reported_spent = Some(descartes_kernel::state::Spent::default());
+        }
+    }
+    order.config.state_file = Some(file);
+    order
+}
+
+/// Passes on what happens while an attempt is under way.
+fn tell_notes(engine: &Arc<dyn Engine>, subject: &str, events: &Receiver<HostMessage>) {
+    let mut count = 0_u64;
+    while let Ok(message) = events.recv() {
+        let HostMessage::Task(event) = message else {
+            continue;
+        };
+        let note = match *event {
+            TaskEvent::Opened {
+                loop_id, unheard, ..
+            } => AttemptNote::Opened { loop_id, unheard },
+            TaskEvent::Spent(_, spent) => AttemptNote::Spent { spent },
+            _ => continue,
+        };
+        let Ok(value) = serde_json::to_vec(&note) else {
+            continue;
+        };
+        count += 1;
+        // What does not arrive comes with the result.
+        let id = format!("{subject}-{count}");
+        if let Err(error) = engine.append_event(subject, &id, &value) {
+            warn!(%error, "a note did not arrive");
+        }
+    }
+}
+
+/// Serves the coordinator's requests while an attempt is under way.
+struct CommandServer {
+    stop: std::sync::mpsc::Sender<()>,
+}
+
+impl Drop for CommandServer {
+    fn drop(&mut self) {
+        // The thread may have ended.
+        let _ = self.stop.send(());
+    }
+}
+
+fn serve_commands(
+    ctx: &SlotContext,
+    offer: &OfferMessage,
+    child: &str,
+    control: &Control,
+) -> Option<CommandServer> {
+    let subject = subject::control(&offer.loop_id, &ctx.worker, child);
+    let requests = match ctx.engine.serve(&subject) {
+        Ok(requests) => requests,
+        Err(error) => {
+            warn!(%error, "this attempt cannot be reached by commands");
+            return None;
+        }
+    };
+    let (stop, stopped) = channel();
+    let (engine, control) = (ctx.engine.clone(), control.clone());
+    let thread = std::thread::Builder::new().name("commands".to_owned());
+    let run = move || {
+        while stopped.try_recv().is_err() {
+            if let Ok(request) = requests.recv_timeout(Duration::from_millis(200)) {
+                drop(carry_out(&engine, &control, &request));
+            }
+        }
+    };
+    thread.spawn(run).ok()?;
+    Some(CommandServer { stop })
+}
+
+fn carry_out(
+    engine: &Arc<dyn Engine>,
+    control: &Control,
+    request: &ServedRequest,
+) -> Result<(), EngineError> {
+    let answer = match serde_json::from_slice(&request.body) {
+        Ok(AttemptRequest::EndRun { budget }) => {
+            control.end_run(budget);
+            "ok"
+        }
+        Ok(AttemptRequest::Stop) => {
+            control.stop();
+            "ok"
+        }
+        Ok(AttemptRequest::Kill) => {
+            control.kill();
+            "ok"
+        }
+        Err(_) => "unknown request",
+    };
+    engine.answer(&request.token, answer.as_bytes())
+}

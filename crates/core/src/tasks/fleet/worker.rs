@@ -1,0 +1,435 @@
+//! A worker: takes attempts that task loops on other machines offer, and makes them in slots.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
+use descartes_kernel::fleet::{HandedIn, LeaseTerms, TaskClaim, handed_in};
+use tracing::{debug, info, warn};
+
+use super::clone::Clones;
+use super::keeper::{ClaimOf, TakenClaim, claim};
+use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
+use super::slot::{HandedInAttempt, SlotContext, make_attempt};
+use super::stored::{read_claim, write_claim};
+use crate::host::{HostError, HostSettings};
+use crate::tasks::attempt_control::Control;
+
+/// The pool of workers and offers that name none.
+pub const DEFAULT_POOL: &str = "default";
+
+/// How long an idle slot waits for an offer before it looks whether it is still wanted.
+const PULL_WAIT: Duration = Duration::from_secs(2);
+/// A worker that did not announce itself for so long is gone.
+const ANNOUNCE_TTL: Duration = Duration::from_secs(60);
+const ANNOUNCE_EVERY: Duration = Duration::from_secs(5);
+/// How often results that nobody has taken yet are looked at.
+const RESULTS_EVERY: Duration = Duration::from_secs(10);
+/// After an error of the engine.
+const REST: Duration = Duration::from_secs(2);
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// What it is called; no other may be called so.
+    pub name: String,
+    /// Its machine.
+    pub host: String,
+    /// The offers that it takes.
+    pub pool: String,
+    /// Attempts at once.
+    pub slots: u32,
+    /// Repositories that it works for; none: all.
+    pub allow_repos: Vec<String>,
+    /// Agents that it can run.
+    pub agents: Vec<String>,
+    /// Files that git does not bring into a worktree.
+    pub worktree_copy: Vec<String>,
+    /// A command that makes a new worktree ready.
+    pub worktree_setup: Option<String>,
+    /// How long a claim holds, and how often it is renewed.
+    pub terms: LeaseTerms,
+}
+
+/// An attempt that a worker tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerTask {
+    /// The task, or the wave that one agent is given.
+    pub task: String,
+    /// The task loop.
+    pub loop_id: String,
+}
+
+/// What a worker tells of its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerNotice {
+    /// An attempt was claimed.
+    Began(WorkerTask),
+    /// Its result was handed in.
+    HandedIn(WorkerTask),
+    /// The task was taken back, or the engine was away for too long.
+    InVain(WorkerTask),
+    /// Why an offer was not taken.
+    Refused(String),
+    /// The engine does not answer; it is asked again.
+    EngineError(String),
+}
+
+/// Tells of what happens.
+type Tell = Arc<dyn Fn(WorkerNotice) + Send + Sync>;
+
+/// An attempt under way.
+struct SlotWork {
+    loop_id: String,
+    task: String,
+    since: Instant,
+    control: Control,
+}
+
+struct WorkerShared {
+    ctx: SlotContext,
+    options: WorkerOptions,
+    tell: Tell,
+    draining: AtomicBool,
+    ended: AtomicBool,
+    claims: AtomicU64,
+    at_work: Mutex<BTreeMap<u32, SlotWork>>,
+    /// Results that were handed in and that no coordinator has taken yet.
+    results: Mutex<Vec<HandedInAttempt>>,
+    refused: Mutex<Option<String>>,
+    /// What is wrong with the engine, as it was told last.
+    trouble: Mutex<Option<EngineError>>,
+}
+
+/// A worker. Dropped, it does not end its attempts: [`FleetWorker::stop`] does.
+#[derive(Clone)]
+pub struct FleetWorker {
+    shared: Arc<WorkerShared>,
+}
+
+impl FleetWorker {
+    /// A worker that keeps its clones in `folder`.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        settings: HostSettings,
+        folder: PathBuf,
+        options: WorkerOptions,
+        tell: impl Fn(WorkerNotice) + Send + Sync + 'static,
+    ) -> Self {
+        let clones = Clones::new(
+            folder,
+            settings.clone(),
+            engine.clone(),
+            options.worktree_copy.clone(),
+            options.worktree_setup.clone(),
+        );
+        Self {
+            shared: Arc::new(WorkerShared {
+                ctx: SlotContext {
+                    engine,
+                    clones,
+                    settings,
+                    worker: options.name.clone(),
+                },
+                options,
+                tell: Arc::new(tell),
+                draining: AtomicBool::new(false),
+                ended: AtomicBool::new(false),
+                claims: AtomicU64::new(0),
+                at_work: Mutex::default(),
+                results: Mutex::default(),
+                refused: Mutex::default(),
+                trouble: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Takes and makes attempts until it was told to drain or stop and nothing is under way.
+    pub fn run(&self) -> Result<(), HostError> {
+        let failed = |error| HostError::Internal(format!("cannot start a thread: {error}"));
+        let mut slots = Vec::new();
+        for slot in 0..self.shared.options.slots {
+            let shared = self.shared.clone();
+            let thread = std::thread::Builder::new().name(format!("slot {slot}"));
+            slots.push(
+                thread
+                    .spawn(move || shared.serve_slot(slot))
+                    .map_err(failed)?,
+            );
+        }
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name("announce".to_owned());
+        let announcer = thread.spawn(move || shared.stay_known()).map_err(failed)?;
+        for slot in slots {
+            drop(slot.join());
+        }
+        self.shared.ended.store(true, Ordering::SeqCst);
+        drop(announcer.join());
+        Ok(())
+    }
+
+    /// Takes nothing more; what is under way is finished.
+    pub fn drain(&self) {
+        self.shared.draining.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes nothing more, and ends what is under way.
+    pub fn stop(&self) {
+        self.drain();
+        let at_work = self.shared.at_work();
+        at_work.values().for_each(|work| work.control.stop());
+    }
+
+    /// Attempts under way.
+    pub fn at_work(&self) -> usize {
+        self.shared.at_work().len()
+    }
+}
+
+impl WorkerShared {
+    fn at_work(&self) -> MutexGuard<'_, BTreeMap<u32, SlotWork>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn results(&self) -> MutexGuard<'_, Vec<HandedInAttempt>> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+
+    fn rest(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.ended.load(Ordering::SeqCst) && !self.is_draining() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn targets(&self) -> Vec<OfferTarget> {
+        let agents = self.options.agents.iter();
+        let pool = |agent: &String| OfferTarget::Pool {
+            pool: self.options.pool.clone(),
+            agent: agent.clone(),
+        };
+        agents.map(pool).collect()
+    }
+
+    fn serve_slot(&self, slot: u32) {
+        let targets = self.targets();
+        while !self.is_draining() {
+            match self.ctx.engine.pull(&targets, 1, PULL_WAIT) {
+                Ok(offers) => {
+                    *self.trouble() = None;
+                    let offers = offers.into_iter();
+                    offers.for_each(|offer| self.take_offer(slot, &offer));
+                }
+                Err(error) => {
+                    self.tell_trouble(&error);
+                    self.rest(REST);
+                }
+            }
+        }
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Option<EngineError>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells once what is wrong with the engine.
+    fn tell_trouble(&self, error: &EngineError) {
+        let before = self.trouble().replace(error.clone());
+        if before.as_ref() != Some(error) {
+            let message = match error {
+                EngineError::NoResponders => "no task loop has used this engine yet".to_owned(),
+                other => other.to_string(),
+            };
+            (self.tell)(WorkerNotice::EngineError(message));
+        }
+    }
+
+    fn take_offer(&self, slot: u32, pulled: &PulledOffer) {
+        let offer: OfferMessage = match serde_json::from_slice(&pulled.value) {
+            Ok(offer) => offer,
+            Err(error) => {
+                return self.refuse(format!(
+                    "an offer that descartes {} does not understand ({error}): install the same \
+                     version on both machines",
+                    self.ctx.settings.version
+                ));
+            }
+        };
+        if let Some(reason) = self.objection(&offer) {
+            // It is handed out again, to another worker.
+            return self.refuse(reason);
+        }
+        let number = self.claims.fetch_add(1, Ordering::SeqCst);
+        let unique = uuid::Uuid::now_v7();
+        let of = ClaimOf {
+            subject: offer.subject.clone(),
+            worker: self.options.name.clone(),
+            claim: format!("{}-{number}-{unique}", self.options.name),
+        };
+        let taken = match claim(&self.ctx.engine, of, self.options.terms) {
+            Ok(taken) => taken,
+            Err(error) => {
+                debug!(%error, "an offer could not be claimed");
+                return;
+            }
+        };
+        if let Err(error) = self.ctx.engine.ack(&pulled.token) {
+            // Handed out again, it is found to be held.
+            debug!(%error, "an offer was not confirmed");
+        }
+        if let Some(taken) = taken {
+            self.work(slot, &offer, taken);
+        }
+    }
+
+    /// Why an offer is not taken.
+    fn objection(&self, offer: &OfferMessage) -> Option<String> {
+        let (theirs, ours) = (&offer.version, &self.ctx.settings.version);
+        if theirs != ours {
+            return Some(format!(
+                "the coordinator is descartes {theirs}, this worker {ours}: install the same version"
+            ));
+        }
+        let allowed = &self.options.allow_repos;
+        let repository = &offer.repository;
+        (!allowed.is_empty() && !allowed.contains(repository)).then(|| {
+            format!("the repository {repository} is not allowed (--allow-repo {repository})")
+        })
+    }
+
+    fn refuse(&self, message: String) {
+        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref() != Some(&message) {
+            warn!(message, "an offer was not taken");
+            (self.tell)(WorkerNotice::Refused(message.clone()));
+            *last = Some(message);
+        }
+    }
+
+    fn work(&self, slot: u32, offer: &OfferMessage, taken: TakenClaim) {
+        let (task, loop_id) = (offer.order.work.id.clone(), offer.loop_id.clone());
+        let control = Control::default();
+        let work = SlotWork {
+            loop_id: loop_id.clone(),
+            task: task.clone(),
+            since: Instant::now(),
+            control: control.clone(),
+        };
+        self.at_work().insert(slot, work);
+        info!(task, loop_id, epoch = offer.epoch, "task claimed");
+        let of = WorkerTask { task, loop_id };
+        (self.tell)(WorkerNotice::Began(of.clone()));
+        self.announce();
+        let handed = make_attempt(&self.ctx, slot, offer, taken, &control);
+        self.at_work().remove(&slot);
+        (self.tell)(match &handed {
+            Some(_) => WorkerNotice::HandedIn(of),
+            None => WorkerNotice::InVain(of),
+        });
+        self.results().extend(handed);
+        self.announce();
+    }
+
+    fn facts(&self) -> WorkerFacts {
+        let at_work = self.at_work();
+        let slots = at_work.values().map(|work| SlotFacts {
+            loop_id: work.loop_id.clone(),
+            task: work.task.clone(),
+            seconds: work.since.elapsed().as_secs(),
+        });
+        WorkerFacts {
+            name: self.options.name.clone(),
+            host: self.options.host.clone(),
+            pool: self.options.pool.clone(),
+            agents: self.options.agents.clone(),
+            slots: self.options.slots,
+            version: self.ctx.settings.version.clone(),
+            at_work: slots.collect(),
+            draining: self.is_draining(),
+            refused: self
+                .refused
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        }
+    }
+
+    fn announce(&self) {
+        let Ok(value) = serde_json::to_vec(&self.facts()) else {
+            return;
+        };
+        let engine = &self.ctx.engine;
+        if let Err(error) = engine.announce(&self.options.name, &value, ANNOUNCE_TTL) {
+            debug!(%error, "not announced");
+        }
+    }
+
+    /// Says that it is there, and looks after results, until the end.
+    fn stay_known(&self) {
+        let mut looked = Instant::now();
+        while !self.ended.load(Ordering::SeqCst) {
+            self.announce();
+            if looked.elapsed() >= RESULTS_EVERY {
+                looked = Instant::now();
+                self.look_after_results();
+            }
+            let until = Instant::now() + ANNOUNCE_EVERY;
+            while Instant::now() < until && !self.ended.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    /// Results are kept until their coordinator has them, and said again where the engine lost them.
+    fn look_after_results(&self) {
+        let results = std::mem::take(&mut *self.results());
+        let kept: Vec<HandedInAttempt> = results
+            .into_iter()
+            .filter(|result| self.is_still_needed(result))
+            .collect();
+        self.results().extend(kept);
+    }
+
+    fn is_still_needed(&self, handed: &HandedInAttempt) -> bool {
+        let engine = &self.ctx.engine;
+        let Ok(stored) = read_claim(engine, &handed.subject) else {
+            return true;
+        };
+        match handed_in(&handed.claim, &stored) {
+            HandedIn::Keep => true,
+            HandedIn::Forget => {
+                if let Some((name, file)) = &handed.object {
+                    drop(engine.delete_object(name));
+                    drop(fs_err::remove_file(file));
+                }
+                false
+            }
+            HandedIn::WriteAgain { expect } => {
+                if let Err(error) = self.say_again(handed, expect) {
+                    debug!(%error, "a result could not be handed in again");
+                }
+                true
+            }
+        }
+    }
+
+    fn say_again(&self, handed: &HandedInAttempt, expect: u64) -> Result<(), EngineError> {
+        let engine = &self.ctx.engine;
+        if let Some((name, file)) = &handed.object {
+            engine.put_object(name, file)?;
+        }
+        let claim = TaskClaim::Done {
+            worker: self.options.name.clone(),
+            claim: handed.claim.clone(),
+            result: Box::new(handed.result.clone()),
+        };
+        write_claim(engine, &handed.subject, expect, None, &claim).map(drop)
+    }
+}

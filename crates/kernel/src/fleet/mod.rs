@@ -1,0 +1,17 @@
+//! Attempts that other machines make: who holds a task, when a holder must stand still, and when its
+//! coordinator may give the task to another.
+//!
+//! The engine that carries the messages decides nothing and may lose what it stored. It arbitrates by one
+//! rule alone: a value replaces another only where its writer names the number of what is stored.
+//! Every number of an attempt's epoch stands in the coordinator's journal before it is offered, so that
+//! none is ever used twice.
+
+mod claim;
+mod lease;
+mod offer;
+mod watch;
+
+pub use claim::{ClaimState, StoredClaim, TaskClaim};
+pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
+pub use offer::{KnownOffer, OfferStep, OfferTime, offer_step};
+pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};

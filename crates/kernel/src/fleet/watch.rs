@@ -1,0 +1,240 @@
+//! A coordinator's side: what it makes of what is stored about one epoch of a task.
+
+use std::time::Duration;
+
+use super::claim::{ClaimState, StoredClaim};
+use super::offer::is_at_work;
+
+/// How long a coordinator waits before it takes a task back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchTerms {
+    /// A claim that is not renewed lapses after this time.
+    pub ttl: Duration,
+    /// So much later it is looked for where no marker told of its end.
+    pub slack: Duration,
+    /// After an interruption of our own holders have this time to come back first.
+    pub after_outage: Duration,
+    /// Somebody is told of an offer that nobody has taken for so long.
+    pub untaken: Duration,
+}
+
+impl Default for WatchTerms {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(60),
+            slack: Duration::from_secs(15),
+            after_outage: Duration::from_secs(30),
+            untaken: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Whether the coordinator's own connection was interrupted lately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnLink {
+    Steady,
+    Interrupted,
+}
+
+/// What the coordinator has to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchAct {
+    /// Nothing until then; `None`: until something happens.
+    Wait { until: Option<Duration> },
+    /// Look what is stored.
+    Read,
+    /// Take the task back where this number is stored. Forced: its holder may be at work, and not know it.
+    Close { expect: u64, forced: bool },
+    /// Say that the task is still wanted of whoever held it, where nothing is stored.
+    Recall,
+    /// Bring in what the attempt came to; told once.
+    Deliver,
+    /// The attempt came to nothing; told once.
+    Interrupted,
+    /// Nobody has taken the offer for long; told once.
+    TellUntaken,
+    /// All is told.
+    Over,
+}
+
+/// One epoch of a task as its coordinator sees it. Times are of a clock that nobody sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimWatch {
+    terms: WatchTerms,
+    state: ClaimState,
+    seq: u64,
+    /// When it is looked at again.
+    check_at: Option<Duration>,
+    untaken_at: Option<Duration>,
+    /// It was read, found lapsed or gone, and may be closed.
+    closes: bool,
+    /// The engine lost what was stored: whoever held it is called.
+    recalls: bool,
+    /// A person or the scheduler does not want it any more.
+    unwanted: bool,
+    told: bool,
+}
+
+impl ClaimWatch {
+    /// An epoch that was just offered, or that an earlier host left.
+    pub fn new(terms: WatchTerms, now: Duration, stored: &StoredClaim) -> Self {
+        let mut watch = Self {
+            terms,
+            state: ClaimState::Nothing,
+            seq: 0,
+            check_at: Some(now + terms.ttl + terms.slack),
+            untaken_at: Some(now + terms.untaken),
+            closes: false,
+            recalls: stored.state() == ClaimState::Nothing,
+            unwanted: false,
+            told: false,
+        };
+        watch.take(now, OwnLink::Steady, stored);
+        watch
+    }
+
+    /// How it stands.
+    pub fn state(&self) -> ClaimState {
+        self.state
+    }
+
+    /// The number of what is stored.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Something was stored, as whoever follows the engine is told.
+    pub fn saw(&mut self, now: Duration, link: OwnLink, stored: &StoredClaim) {
+        if stored.seq() > self.seq {
+            self.take(now, link, stored);
+        }
+    }
+
+    /// What is stored, as it was read just now.
+    pub fn read(&mut self, now: Duration, link: OwnLink, stored: &StoredClaim) {
+        let is_new = stored.seq() != self.seq || stored.state() != self.state;
+        if is_new {
+            self.take(now, link, stored);
+        }
+        match stored.state() {
+            // Known already, or told by nobody else than this answer: it is nobody's now.
+            ClaimState::Lapsed | ClaimState::Recalled if self.is_due(now) => self.closes = true,
+            ClaimState::Nothing => self.recalls = true,
+            ClaimState::Held if !is_new => self.check_at = Some(now + self.terms.slack),
+            _ => {}
+        }
+    }
+
+    /// It could not be read.
+    pub fn not_read(&mut self, now: Duration) {
+        self.closes = false;
+        self.check_at = Some(now + self.terms.slack);
+    }
+
+    /// The engine lost what it had stored: holders are called, and have time to take their tasks again.
+    pub fn lost_all(&mut self, now: Duration) {
+        if self.is_told() {
+            return;
+        }
+        (self.state, self.seq, self.closes) = (ClaimState::Nothing, 0, false);
+        (self.recalls, self.check_at) = (true, Some(now + self.terms.slack));
+    }
+
+    /// What became of calling: the number of what is stored, or something else was stored, or nobody knows.
+    pub fn recalled(&mut self, now: Duration, seq: Option<u64>) {
+        self.recalls = false;
+        match seq {
+            Some(seq) => {
+                (self.state, self.seq) = (ClaimState::Recalled, seq);
+                self.check_at = Some(now + self.terms.ttl + self.terms.slack);
+            }
+            None => self.check_at = Some(now),
+        }
+    }
+
+    /// The task is taken back as soon as the engine lets us.
+    pub fn take_back(&mut self) {
+        self.unwanted = true;
+    }
+
+    /// What became of closing: taken, or something else was stored, or nobody knows.
+    pub fn closed(&mut self, now: Duration, taken: bool) {
+        self.closes = false;
+        match taken {
+            true => self.state = ClaimState::Closed,
+            false => self.check_at = Some(now),
+        }
+    }
+
+    /// What is to be done now.
+    pub fn act(&mut self, now: Duration) -> WatchAct {
+        match self.state {
+            _ if self.told => return WatchAct::Over,
+            ClaimState::Done => return self.tell(WatchAct::Deliver),
+            ClaimState::Closed | ClaimState::ForceClosed | ClaimState::Accepted => {
+                return self.tell(WatchAct::Interrupted);
+            }
+            ClaimState::Nothing
+            | ClaimState::Lapsed
+            | ClaimState::Recalled
+            | ClaimState::Offered
+            | ClaimState::Held => {}
+        }
+        let expect = self.seq;
+        if self.closes {
+            // A holder that was called had the time of a lease to answer: it stands still by now.
+            let forced = false;
+            return WatchAct::Close { expect, forced };
+        }
+        if self.recalls {
+            return WatchAct::Recall;
+        }
+        if self.is_due(now) {
+            return WatchAct::Read;
+        }
+        if self.unwanted && self.state != ClaimState::Nothing {
+            let forced = is_at_work(self.state);
+            return WatchAct::Close { expect, forced };
+        }
+        if self.state == ClaimState::Offered && self.untaken_at.is_some_and(|at| now >= at) {
+            self.untaken_at = None;
+            return WatchAct::TellUntaken;
+        }
+        let untaken = self
+            .untaken_at
+            .filter(|_| self.state == ClaimState::Offered);
+        WatchAct::Wait {
+            until: self.check_at.into_iter().chain(untaken).min(),
+        }
+    }
+
+    fn take(&mut self, now: Duration, link: OwnLink, stored: &StoredClaim) {
+        if self.is_told() {
+            return;
+        }
+        let state = stored.state();
+        self.check_at = match (state, link) {
+            (ClaimState::Held, _) => Some(now + self.terms.ttl + self.terms.slack),
+            (ClaimState::Lapsed, OwnLink::Steady) => Some(now),
+            (ClaimState::Lapsed, OwnLink::Interrupted) => Some(now + self.terms.after_outage),
+            (ClaimState::Recalled, _) => Some(now + self.terms.ttl + self.terms.slack),
+            (ClaimState::Nothing, _) => Some(now + self.terms.slack),
+            _ => None,
+        };
+        (self.state, self.seq, self.closes) = (state, stored.seq(), false);
+        self.recalls = state == ClaimState::Nothing;
+    }
+
+    fn is_due(&self, now: Duration) -> bool {
+        self.check_at.is_some_and(|at| now >= at)
+    }
+
+    fn is_told(&self) -> bool {
+        self.told || self.state == ClaimState::Done
+    }
+
+    fn tell(&mut self, act: WatchAct) -> WatchAct {
+        self.told = true;
+        act
+    }
+}
