@@ -3,7 +3,7 @@
 //! Nothing here knows the engine's own protocol or decides anything. [`Engine`] is what a coordinator
 //! and its workers call; [`client`] carries the calls as JSON lines to the program `descartes-fleet`,
 //! which does know the protocol. With the feature `testing` there is an engine in memory with a clock
-//! that is set by hand, and the [`contract`] that it and the real one are held to.
+//! that is set by hand, and the `contract` that it and the real one are held to.
 
 pub mod client;
 #[cfg(feature = "testing")]

@@ -188,6 +188,16 @@ pub struct RewindArgs {
     pub json: bool,
 }
 
+/// `loop workers`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LoopWorkersArgs {
+    #[command(flatten)]
+    pub which: WhichLoop,
+    /// Print them as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `clean`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CleanArgs {

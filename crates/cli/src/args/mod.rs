@@ -166,4 +166,6 @@ pub enum LoopVerb {
     Diff(loops::DiffArgs),
     /// Restore the work tree to the end of an iteration
     Rewind(loops::RewindArgs),
+    /// Show the workers that make the attempts of a task loop, and what each does
+    Workers(loops::LoopWorkersArgs),
 }

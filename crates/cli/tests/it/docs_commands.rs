@@ -97,6 +97,7 @@ const RULES: &[(&str, Situation, Typed)] = &[
     ("worker", Project, Named),
     ("loop start --scud-tag auth --workers", Project, Named),
     ("roadmap run ROADMAP.md --workers", Project, Named),
+    ("loop workers", Project, Named),
     ("gui", Done, Ends(0)),
     ("watch", Done, Terminal("auth", "q")),
     ("loop watch", Done, Terminal("auth", "q")),

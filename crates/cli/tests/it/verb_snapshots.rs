@@ -94,6 +94,10 @@ verbs! {
     loop_rewind: "loop rewind" => [
         Done: ["1", "9 --yes", "1 --yes"];
     ];
+    loop_workers: "loop workers" => [
+        Done: ["", "nobody"];
+        Project: [""];
+    ];
     watch: "watch" => [
         Done: ["", "--all-of-them"];
     ];

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use descartes_testkit::World;
 use descartes_testkit::world::Finished;
+use serde_json::Value;
 
 use crate::task_common::{graph, scud_project};
 
@@ -92,6 +93,19 @@ fn two_workers_do_the_tasks_of_a_tag() {
     for task in 1..=3 {
         assert!(files.contains(&format!("work-{task}.txt")), "{files}");
     }
+    // Who is there is told to people and programs, also after the end.
+    let told = world.run(world.descartes(["loop", "workers"]));
+    told.assert_code(0);
+    let lines = told.stdout();
+    assert!(lines.contains("pool fast, 0 of 2 slots busy"), "{lines}");
+    let state = world.run(world.descartes(["loop", "status", "--json"]));
+    let state: Value = serde_json::from_str(&state.stdout()).unwrap();
+    let file = state["state_file"].as_str().unwrap();
+    let json = ["loop", "workers", "--json", "--state-file", file];
+    let json = world.run(world.descartes(json));
+    let json: Value = serde_json::from_str(&json.stdout()).unwrap();
+    assert_eq!(json["workers"].as_array().unwrap().len(), 2, "{json}");
+    assert_eq!(json["untaken"], serde_json::json!([]));
     // The record says who did it, and has no key.
     let journal = std::fs::read_dir(world.state().join("loops")).unwrap();
     let journals = journal

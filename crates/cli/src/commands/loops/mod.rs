@@ -14,6 +14,7 @@ mod status;
 mod steer;
 pub mod task_plan;
 pub mod which;
+mod workers;
 
 use super::watch;
 use descartes_kernel::control::Command;
@@ -39,5 +40,6 @@ pub fn run(verb: LoopVerb, ctx: &CommandContext) -> Result<i32, CliError> {
         LoopVerb::Set(args) => steer::set(&args, ctx),
         LoopVerb::Diff(args) => diff::run(&args, ctx),
         LoopVerb::Rewind(args) => rewind::run(&args, ctx),
+        LoopVerb::Workers(args) => workers::run(&args, ctx),
     }
 }

@@ -128,3 +128,63 @@ impl WorkerFacts {
         }
     }
 }
+
+/// Why nobody takes an offer, as far as workers tell.
+pub fn why_untaken(workers: &[WorkerFacts], pool: &str, agent: &str) -> String {
+    let of_pool: Vec<_> = workers.iter().filter(|w| w.pool == pool).collect();
+    let has_agent = |worker: &&&WorkerFacts| worker.agents.iter().any(|name| name == agent);
+    let able: Vec<_> = of_pool.iter().filter(has_agent).collect();
+    if workers.is_empty() {
+        "no worker is there (start one: descartes worker --engine URL)".to_owned()
+    } else if of_pool.is_empty() {
+        format!("no worker of the pool `{pool}` is there")
+    } else if able.is_empty() {
+        format!("no worker can run the agent `{agent}`")
+    } else if let Some(refused) = able.iter().find_map(|worker| worker.refused.clone()) {
+        refused
+    } else if able.iter().all(|worker| worker.free() == 0) {
+        "all workers are busy".to_owned()
+    } else {
+        "workers are there and free, but none has taken it yet".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(pool: &str, agent: &str, busy: bool, refused: Option<&str>) -> WorkerFacts {
+        let slot = SlotFacts {
+            loop_id: "l".to_owned(),
+            task: "1".to_owned(),
+            seconds: 1,
+        };
+        WorkerFacts {
+            name: "w".to_owned(),
+            host: "h".to_owned(),
+            pool: pool.to_owned(),
+            agents: vec![agent.to_owned()],
+            slots: 1,
+            version: "0".to_owned(),
+            at_work: busy.then_some(slot).into_iter().collect(),
+            draining: false,
+            refused: refused.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn an_offer_that_nobody_takes_has_a_reason() {
+        let why = |workers: &[WorkerFacts]| why_untaken(workers, "default", "claude");
+        assert!(why(&[]).contains("no worker is there"));
+        let gpu = worker("gpu", "claude", false, None);
+        assert_eq!(why(&[gpu]), "no worker of the pool `default` is there");
+        let codex = worker("default", "codex", false, None);
+        assert_eq!(why(&[codex]), "no worker can run the agent `claude`");
+        let busy = worker("default", "claude", true, None);
+        assert_eq!(why(&[busy]), "all workers are busy");
+        let refused = worker("default", "claude", false, Some("not my repository"));
+        assert_eq!(why(&[refused]), "not my repository");
+        let free = worker("default", "claude", false, None);
+        assert!(why(&[free]).contains("none has taken it yet"));
+    }
+}

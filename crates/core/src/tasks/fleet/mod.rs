@@ -1,6 +1,6 @@
 //! Attempts that workers on other machines make.
 //!
-//! The task loop is the coordinator: its journal stays the truth. [`Fleet`] offers attempts through an
+//! The task loop is the coordinator: its journal stays the truth. `Fleet` offers attempts through an
 //! engine ([`descartes_bridge::Engine`]), [`FleetWorker`] takes and makes them with the same child loops, in
 //! worktrees of a clone of its own. Who holds a task, when a holder stands still and when a task is taken
 //! back is decided by [`descartes_kernel::fleet`].
@@ -16,5 +16,5 @@ mod stored;
 mod worker;
 
 pub(super) use coordinator::Fleet;
-pub use messages::{SlotFacts, WorkerFacts};
+pub use messages::{SlotFacts, WorkerFacts, why_untaken};
 pub use worker::{DEFAULT_POOL, FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};

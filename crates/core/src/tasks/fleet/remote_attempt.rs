@@ -13,7 +13,9 @@ use descartes_kernel::outcome::Budget;
 use descartes_kernel::sched::AttemptEnd;
 use tracing::{debug, info, warn};
 
-use super::messages::{AttemptNote, AttemptRequest, DeliveredAttempt, GitParcel, OfferMessage};
+use super::messages::{
+    AttemptNote, AttemptRequest, DeliveredAttempt, GitParcel, OfferMessage, why_untaken,
+};
 use super::shared::{AttemptInput, AttemptStop, FleetShared};
 use super::slot::child_name;
 use super::stored::{read_claim, write_claim};
@@ -572,26 +574,7 @@ impl RemoteAttempt {
     fn untaken(&self) -> String {
         let task = &self.order.work.id;
         let agent = &self.order.config.backend.backend_type;
-        let workers = self.shared.workers();
-        let pool = &self.shared.pool;
-        let of_pool: Vec<_> = workers.iter().filter(|w| w.pool == *pool).collect();
-        let able: Vec<_> = of_pool
-            .iter()
-            .filter(|worker| worker.agents.contains(agent))
-            .collect();
-        let why = if workers.is_empty() {
-            "no worker is there (start one: descartes worker --engine URL)".to_owned()
-        } else if of_pool.is_empty() {
-            format!("no worker of the pool `{pool}` is there")
-        } else if able.is_empty() {
-            format!("no worker can run the agent `{agent}`")
-        } else if let Some(refused) = able.iter().find_map(|worker| worker.refused.clone()) {
-            refused
-        } else if able.iter().all(|worker| worker.free() == 0) {
-            "all workers are busy".to_owned()
-        } else {
-            "workers are there and free, but none has taken it yet".to_owned()
-        };
+        let why = why_untaken(&self.shared.workers(), &self.shared.pool, agent);
         format!("task {task} is offered, and nobody has taken it: {why}")
     }
 }
