@@ -100,9 +100,8 @@ impl<'a> Stage<'a> {
             "--prompt",
             "Do what is asked of you.",
         ])?;
-        if let Some(level) = &self.sandbox {
-            command.args(["--sandbox", level]);
-        }
+        // What is not tried in a sandbox is tried without: the default depends on the machine.
+        command.args(["--sandbox", self.sandbox.as_deref().unwrap_or("off")]);
         command.args(flags);
         Ok(command)
     }

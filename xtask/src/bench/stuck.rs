@@ -192,6 +192,8 @@ fn limited(lab: &Lab, cli: &str, rounds: u64) -> Result<Row, Trouble> {
             cli,
             "--permissions",
             "edit",
+            "--sandbox",
+            "off",
             "--max-iterations",
             "1",
         ];

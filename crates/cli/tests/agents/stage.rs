@@ -73,6 +73,8 @@ impl Stage {
         if agent != "generic" {
             start.args(["--permissions", "edit"]);
         }
+        // The scripted agent and its files lie in /tmp, which is another one in a sandbox.
+        start.args(["--sandbox", "off"]);
         start.args(flags).stdin(Stdio::null());
         start
     }
