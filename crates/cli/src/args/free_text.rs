@@ -199,6 +199,9 @@ mod tests {
             .filter(|arg| arg.is_required_set() || arg.get_id() == "file")
             .filter(|arg| arg.get_id() != but.get_id());
         words.extend(needed.map(|_| "x".to_owned()));
+        let needed = command.get_opts().filter(|arg| arg.is_required_set());
+        let needed = needed.filter(|arg| arg.get_id() != but.get_id());
+        words.extend(needed.map(|arg| format!("--{}=x", arg.get_long().unwrap())));
         words
     }
 
@@ -273,7 +276,7 @@ mod tests {
     /// that a mistyped flag is still called one.
     #[test]
     fn every_argument_without_a_flag_is_a_text_or_a_reference() {
-        let references = ["LOOP", "N|LOOP", "N|COPY", "NAME", "TAG", "TASK"];
+        let references = ["LOOP", "N|LOOP", "N|COPY", "NAME", "TAG", "TASK", "URL"];
         let mut texts = Vec::new();
         let (mut program, commands) = all();
         for (named, command) in commands {
