@@ -27,14 +27,15 @@ pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
         // A binary from elsewhere is taken as it is: fault points are left out with it.
         (Faults::Wanted, None) if given("DESCARTES_BIN").is_some() => None,
         (Faults::Wanted, None) => {
-            cargo(profile, "descartes-cli", &["--features", "faults"])?;
+            let faults = ["--bin", "descartes", "--features", "descartes-cli/faults"];
+            cargo(form, "descartes-cli", &faults)?;
             Some(set_aside(profile, "descartes", "descartes-faulty")?)
         }
     };
     let descartes = match given("DESCARTES_BIN") {
         Some(path) => path,
         None => {
-            cargo(profile, "descartes-cli", &[])?;
+            cargo(form, "descartes-cli", &["--bin", "descartes"])?;
             set_aside(profile, "descartes", "descartes")?
         }
     };
@@ -42,7 +43,7 @@ pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
         Some(path) => path,
         None => {
             let name = "descartes-scripted-agent";
-            cargo(profile, "descartes-testkit", &["--bin", name])?;
+            cargo(form, "descartes-testkit", &["--bin", name])?;
             set_aside(profile, name, name)?
         }
     };
@@ -65,22 +66,7 @@ pub fn window(form: Form) -> Result<PathBuf, String> {
         return Ok(path);
     }
     let profile = form.pick("ci", "release");
-    match form {
-        // As the tests were built: by itself it would get other features of the same libraries,
-        // and minutes would go into building all of them again.
-        Form::Short => run(
-            "cargo",
-            &[
-                "build",
-                "--quiet",
-                "--profile",
-                profile,
-                "--workspace",
-                "--bins",
-            ],
-        )?,
-        Form::Long => cargo(profile, "descartes-gui", &[])?,
-    }
+    cargo(form, "descartes-gui", &["--bin", "descartes-gui"])?;
     set_aside(profile, "descartes-gui", "descartes-gui")
 }
 
@@ -90,21 +76,7 @@ pub fn fleet(form: Form) -> Result<PathBuf, String> {
         return Ok(path);
     }
     let profile = form.pick("ci", "release");
-    match form {
-        // As the tests were built, as with the window.
-        Form::Short => run(
-            "cargo",
-            &[
-                "build",
-                "--quiet",
-                "--profile",
-                profile,
-                "--workspace",
-                "--bins",
-            ],
-        )?,
-        Form::Long => cargo(profile, "descartes-fleet", &[])?,
-    }
+    cargo(form, "descartes-fleet", &["--bin", "descartes-fleet"])?;
     set_aside(profile, "descartes-fleet", "descartes-fleet")
 }
 
@@ -124,9 +96,15 @@ fn seed(form: Form) -> u64 {
         .unwrap_or_else(now)
 }
 
-fn cargo(profile: &str, package: &str, more: &[&str]) -> Result<(), String> {
-    let mut args = vec!["build", "--quiet", "--profile", profile, "-p", package];
-    args.extend(more);
+/// Builds a part of a package. The short form builds it as the tests were built: by itself a package
+/// would get other features of the same libraries, and minutes would go into building all of them again.
+fn cargo(form: Form, package: &str, part: &[&str]) -> Result<(), String> {
+    let mut args = vec!["build", "--quiet", "--profile", form.pick("ci", "release")];
+    match form {
+        Form::Short => args.push("--workspace"),
+        Form::Long => args.extend(["-p", package]),
+    }
+    args.extend(part);
     run("cargo", &args)
 }
 
@@ -137,7 +115,7 @@ pub fn example(form: Form, package: &str, name: &str) -> Result<PathBuf, String>
         return Ok(folder.join(name));
     }
     let profile = form.pick("ci", "release");
-    cargo(profile, package, &["--example", name])?;
+    cargo(form, package, &["--example", name])?;
     Ok(target().join(profile).join("examples").join(name))
 }
 
