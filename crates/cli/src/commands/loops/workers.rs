@@ -86,7 +86,8 @@ fn at_work(slot: &SlotFacts, state: &LoopState) -> String {
         false => format!(" of loop {}", slot.loop_id),
     };
     let since = show_duration(Duration::from_secs(slot.seconds));
-    one_line(&format!("  task {}{of}, for {since}", slot.task))
+    let line = one_line(&format!("task {}{of}, for {since}", slot.task));
+    format!("  {line}")
 }
 
 /// Tasks that are offered and that no worker is at, each with the reason.
