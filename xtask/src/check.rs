@@ -62,11 +62,15 @@ pub fn ci() -> Step {
         println!("\n== {name}");
         if let Err(error) = part() {
             eprintln!("error: {error}");
-            failed.push(name);
+            failed.push((name, error));
         }
     }
     if failed.is_empty() {
         return Ok(());
     }
-    Err(format!("failed: {}", failed.join(", ")))
+    // Once more at the end, where whoever reads only the last lines of a long log finds the reasons.
+    let reasons = failed.iter().map(|(name, why)| format!("\n{name}: {why}"));
+    let reasons: String = reasons.collect();
+    let names: Vec<&str> = failed.iter().map(|(name, _)| *name).collect();
+    Err(format!("failed: {}{reasons}", names.join(", ")))
 }
