@@ -21,7 +21,10 @@ pub fn take(lab: &Lab) -> Rows {
     let mut rows = Vec::new();
     let small = run(&trial, "small.json")?;
     let huge = run(&trial, "huge.json")?;
-    lengthen(&trial, &huge)?;
+    // Both pages show the same words: what is compared is what lies before them.
+    let words: String = (0..2048).map(|line| format!("line {line}\n")).collect();
+    end_with(&trial, &small, &words, words.len() as u64)?;
+    end_with(&trial, &huge, &words, HUGE)?;
     let page = "page of a loop whose last log has 10 GB";
     rows.extend(compare(&trial, page, (&huge, &small), "")?);
     let output = "page with the end of a log of 10 GB";
@@ -60,8 +63,8 @@ fn newest(trial: &Trial<'_>) -> Result<String, Trouble> {
     name.map(str::to_owned).ok_or_else(|| "no loop".to_owned())
 }
 
-/// Makes the last log ten gigabytes long, most of it a hole, with words at its end.
-fn lengthen(trial: &Trial<'_>, id: &str) -> Result<(), Trouble> {
+/// Makes the last log as long as this, with these words at its end and a hole before them.
+fn end_with(trial: &Trial<'_>, id: &str, words: &str, length: u64) -> Result<(), Trouble> {
     let said = |error: std::io::Error| error.to_string();
     let runs = trial.world.state().join("loops").join(id).join("runs");
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u64>().ok();
@@ -69,9 +72,8 @@ fn lengthen(trial: &Trial<'_>, id: &str) -> Result<(), Trouble> {
     let last = entries.map(|entry| entry.path()).max_by_key(number);
     let path = last.ok_or("no run")?.join("stdout.log");
     let log = OpenOptions::new().write(true).open(&path).map_err(said)?;
-    log.set_len(HUGE).map_err(said)?;
-    let words: String = (0..2048).map(|line| format!("line {line}\n")).collect();
-    let at = HUGE - words.len() as u64;
+    log.set_len(length).map_err(said)?;
+    let at = length - words.len() as u64;
     log.write_all_at(words.as_bytes(), at).map_err(said)
 }
 
@@ -101,7 +103,7 @@ fn compare(
             }
         }
     }
-    let floor = "the same of a loop with 200 iterations";
+    let floor = "the same of a small loop";
     let row = |words: &str, [ours, small]: &[Vec<f64>; 2]| {
         let what = format!("{what}: {words}");
         Row::ratio(trial.lab.form, MEASURE, what, ours, (floor, small), BAR)
