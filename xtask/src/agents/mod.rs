@@ -163,9 +163,11 @@ fn binary() -> Result<PathBuf, String> {
         return Ok(PathBuf::from(given));
     }
     let profile = crate::check::PROFILE;
+    // As the tests were built: by itself the package would get other features of the same libraries.
+    let part = ["--workspace", "--bin", "descartes"];
     run(
         "cargo",
-        &["build", "--profile", profile, "--package", "descartes-cli"],
+        &[&["build", "--profile", profile], &part[..]].concat(),
     )?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
