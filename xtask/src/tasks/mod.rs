@@ -1,6 +1,7 @@
 //! `cargo xtask tasks`: graphs of tasks at scale, killed, and beside the real `scud`.
 
 mod attempts;
+mod git_calls;
 mod kills;
 mod landing;
 mod list_tools;
@@ -40,6 +41,11 @@ const MEASURES: &[Measure] = &[
         name: "merge-queue",
         about: "tasks that wait to be merged: together and one by one",
         take: trains::take,
+    },
+    Measure {
+        name: "git-calls",
+        about: "git processes for a task that does nothing, from its preparation to its landing",
+        take: git_calls::take,
     },
     Measure {
         name: "task-attempts",

@@ -1,20 +1,22 @@
 //! The few things a task loop does in git, each idempotent: a host that dies in the middle does
 //! them again.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use descartes_proc::Ending;
 
+use super::git_cache::{CommitObject, IndexSummary, RepoCache, stamp_of};
 use super::git_error::GitError;
 use super::locks::{HURRY, Locks, Passed, named_in};
 use crate::worktree::Git;
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::guards::Manner;
 use crate::worktree::git::{Call, GitOutput};
+use crate::worktree::head::{HeadRef, RefFolders};
 
 const GIT_TIMEOUT: Duration = Duration::from_secs(300);
 /// Hooks may run tests.
@@ -39,8 +41,23 @@ pub(super) struct Repo {
     env: Vec<(String, std::ffi::OsString)>,
     /// Settings that every call gets, over all others.
     settings: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    /// Git's folders of this tree, where they are given.
+    refs: Option<RefFolders>,
+    /// What was found out of the repository, and does not change.
+    cache: Arc<RepoCache>,
     pub(super) dir: PathBuf,
     pub(super) locks: Arc<Locks>,
+}
+
+/// Whether this is the whole name of an object.
+fn is_hash(name: &str) -> bool {
+    matches!(name.len(), 40 | 64) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether a name says which file it is in: no short name, and no question such as `name~1`.
+fn is_plain(name: &str) -> bool {
+    let is_question = name.contains(['^', '~', ':']) || name.contains("@{");
+    matches!(name, "HEAD" | "MERGE_HEAD") || (name.starts_with("refs/") && !is_question)
 }
 
 /// What it means that a lock stays in the way of a call.
@@ -60,6 +77,15 @@ pub(super) fn path_of(printed: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }
 
+/// Paths with a NUL after each.
+fn zero_ended_paths(out: &[u8]) -> Vec<PathBuf> {
+    let names = out.split(|byte| *byte == 0);
+    let names = names.filter(|name| !name.is_empty());
+    names
+        .map(|name| PathBuf::from(OsStr::from_bytes(name)))
+        .collect()
+}
+
 fn command_of(args: &[&str]) -> String {
     args.first().copied().unwrap_or_default().to_owned()
 }
@@ -70,6 +96,8 @@ impl Repo {
             git: git.clone(),
             env: Vec::new(),
             settings: Vec::new(),
+            refs: None,
+            cache: Arc::default(),
             dir: dir.to_owned(),
             locks: Arc::new(Locks::ignored()),
         }
@@ -87,6 +115,8 @@ impl Repo {
     pub(super) fn beside(&self, dir: &Path) -> Self {
         Self {
             env: Vec::new(),
+            refs: None,
+            cache: Arc::default(),
             ..self.within(dir)
         }
     }
@@ -99,17 +129,27 @@ impl Repo {
         }
     }
 
-    /// Another tree, and git's folder of it, whatever its `.git` and the configuration say:
-    /// agents can write both.
+    /// Another tree of the same repository, and git's folder of it, whatever its `.git` and the
+    /// configuration say: agents can write both.
     pub(super) fn pinned(&self, dir: &Path, git_dir: &Path) -> Self {
-        self.beside(dir)
+        let pinned = self
+            .beside(dir)
             .with_env("GIT_DIR", git_dir)
-            .with_env("GIT_WORK_TREE", dir)
+            .with_env("GIT_WORK_TREE", dir);
+        Self {
+            refs: Some(RefFolders::of_git_dir(git_dir.to_owned())),
+            cache: Arc::clone(&self.cache),
+            ..pinned
+        }
     }
 
     /// The same tree, with a variable that git gets besides.
     pub(super) fn with_env(&self, key: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         Self {
+            refs: match key {
+                "GIT_DIR" => None,
+                _ => self.refs.clone(),
+            },
             env: [
                 &self.env[..],
                 &[(key.to_owned(), value.as_ref().to_owned())],
@@ -269,13 +309,7 @@ impl Repo {
 
     /// Paths that a call lists with a NUL after each.
     pub(super) fn paths(&self, args: &[&str]) -> Asked<Vec<PathBuf>> {
-        use std::os::unix::ffi::OsStrExt;
-        let out = self.bytes(args)?;
-        let names = out.split(|byte| *byte == 0);
-        let names = names.filter(|name| !name.is_empty());
-        Ok(names
-            .map(|name| PathBuf::from(std::ffi::OsStr::from_bytes(name)))
-            .collect())
+        self.bytes(args).map(|out| zero_ended_paths(&out))
     }
 
     /// A path that a call prints, whatever bytes it is made of.
@@ -315,19 +349,50 @@ impl Repo {
         })
     }
 
-    /// The commit that a name stands for.
+    /// The commit that a name stands for. Refs are read from their files where that is possible;
+    /// git is asked once for each commit whether it is there.
     pub(super) fn commit_of(&self, name: &str) -> Asked<Option<String>> {
-        let name = format!("{name}^{{commit}}");
+        let hash = match &self.refs {
+            _ if is_hash(name) => Some(Some(name.to_owned())),
+            Some(refs) if is_plain(name) => refs.commit(name),
+            _ => None,
+        };
+        match hash {
+            Some(None) => Ok(None),
+            Some(Some(hash)) => Ok(self.look_up(&hash)?.map(|found| found.commit)),
+            None => Ok(self.look_up(name)?.map(|found| found.commit)),
+        }
+    }
+
+    /// The commit behind a name, and its tree.
+    fn look_up(&self, name: &str) -> Asked<Option<CommitObject>> {
+        if let Some(known) = self.cache.commit(name) {
+            return Ok(Some(known));
+        }
+        let names = ["commit", "tree"].map(|kind| format!("{name}^{{{kind}}}"));
         let call = self
             .call(Git::read)
-            .args(["rev-parse", "--verify", "--quiet", &name]);
+            .args(["rev-parse", "--quiet"])
+            .args(&names);
         let answer = Self::answer(call)?;
-        let hash = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        Ok((answer.code == Some(0)).then_some(hash))
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let mut lines = text.lines().filter(|line| is_hash(line));
+        let found = lines.next().zip(lines.next()).map(|(commit, tree)| {
+            let (commit, tree) = (commit.to_owned(), tree.to_owned());
+            CommitObject { commit, tree }
+        });
+        let found = found.filter(|_| answer.code == Some(0));
+        if let Some(found) = &found {
+            self.cache.note_commit(found.clone());
+        }
+        Ok(found)
     }
 
     pub(super) fn tree_of(&self, commit: &str) -> Asked<String> {
-        self.ask(&["rev-parse", &format!("{commit}^{{tree}}")])
+        match self.look_up(commit)? {
+            Some(found) => Ok(found.tree),
+            None => self.ask(&["rev-parse", &format!("{commit}^{{tree}}")]),
+        }
     }
 
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Asked<bool> {
@@ -336,6 +401,11 @@ impl Repo {
 
     /// The branch that is checked out, without `refs/heads/`.
     pub(super) fn branch(&self) -> Asked<Option<String>> {
+        match self.refs.as_ref().map(RefFolders::head) {
+            Some(HeadRef::Branch { name, .. }) => return Ok(Some(name)),
+            Some(HeadRef::Detached { .. }) => return Ok(None),
+            Some(HeadRef::Opaque) | None => {}
+        }
         let call = self
             .call(Git::read)
             .args(["symbolic-ref", "--quiet", "--short", "HEAD"]);
@@ -346,26 +416,97 @@ impl Repo {
 
     /// Files in git's own folder, wherever that is for this tree.
     pub(super) fn git_paths(&self, names: &[&str]) -> Asked<Vec<PathBuf>> {
+        if let Some(refs) = &self.refs {
+            return Ok(names.iter().map(|name| refs.path(name)).collect());
+        }
         let path = |name: &&str| self.path(&["rev-parse", "--git-path", name]);
         let paths = names.iter().map(path);
         paths.map(|path| Ok(self.dir.join(path?))).collect()
     }
 
+    /// Git's folder of this tree.
+    pub(super) fn git_dir(&self) -> Asked<PathBuf> {
+        match &self.refs {
+            Some(refs) => Ok(refs.own.clone()),
+            None => self.path(&["rev-parse", "--absolute-git-dir"]),
+        }
+    }
+
+    /// What the index says; asked again only where it is another one than the last time.
+    pub(super) fn index(&self) -> Asked<Arc<IndexSummary>> {
+        let path = self.index_file();
+        let known = path.and_then(|path| self.cache.index(&path));
+        match known {
+            Some(index) => Ok(index),
+            None => self.fresh_index(),
+        }
+    }
+
+    /// Where the index is, if that is known.
+    fn index_file(&self) -> Option<PathBuf> {
+        let refs = self.refs.as_ref()?;
+        let mut own = self.env.iter().rev();
+        let own = own.find(|(key, _)| key == "GIT_INDEX_FILE");
+        Some(own.map_or_else(|| refs.own.join("index"), |(_, path)| PathBuf::from(path)))
+    }
+
+    fn fresh_index(&self) -> Asked<Arc<IndexSummary>> {
+        let path = self.index_file();
+        let stamp = path.as_deref().and_then(stamp_of);
+        let args = ["ls-files", "-v", "--stage", "--full-name", "-z"];
+        let index = Arc::new(IndexSummary::parse(&self.bytes(&args)?));
+        // What changed while it was read is read again.
+        if let (Some(path), Some(stamp)) = (path, stamp)
+            && stamp_of(&path) == Some(stamp)
+        {
+            self.cache.note_index(path, stamp, &index);
+        }
+        Ok(index)
+    }
+
     /// Files with unresolved conflicts.
     pub(super) fn unmerged(&self) -> Asked<Vec<String>> {
-        let out = self.ask(&["ls-files", "--unmerged", "--full-name", "-z"])?;
-        let mut files: Vec<String> = out
-            .split('\0')
-            .filter_map(|row| Some(row.split_once('\t')?.1.to_owned()))
-            .collect();
-        files.dedup();
-        Ok(files)
+        let index = self.index()?;
+        let files = index
+            .unmerged
+            .iter()
+            .map(|path| path.to_string_lossy().into_owned());
+        Ok(files.collect())
+    }
+
+    /// Files that differ between HEAD and the index.
+    pub(super) fn staged(&self) -> Asked<Vec<PathBuf>> {
+        let args = [
+            "diff",
+            "--cached",
+            "--name-only",
+            "--no-renames",
+            "--no-relative",
+            "-z",
+        ];
+        let out = self.reading(&args).output(Deadline::after(HOOKS))?;
+        Ok(zero_ended_paths(&out))
+    }
+
+    /// Whether git can work with this tree. One whose index alone is broken counts. Git itself is
+    /// asked where its folder is not as it was.
+    pub(super) fn is_repository(&self) -> bool {
+        let folders = self.refs.as_ref();
+        let is_whole = folders.is_some_and(|refs| {
+            let there = RefFolders::of_git_dir(refs.own.clone());
+            there.common == refs.common && there.head() != HeadRef::Opaque
+        });
+        let index = match is_whole {
+            true => self.index(),
+            false => self.fresh_index(),
+        };
+        index.is_ok() || self.ask(&["rev-parse", "--git-dir"]).is_ok()
     }
 
     /// Takes away the locks of a git that was killed. For trees of our own alone. A git that still
     /// works there would rename the next one's half-written file into its place.
     pub(super) fn unlock(&self) -> Asked<()> {
-        let folder = self.path(&["rev-parse", "--absolute-git-dir"])?;
+        let folder = self.git_dir()?;
         for lock in ["index.lock", "HEAD.lock"].map(|name| folder.join(name)) {
             if lock.symlink_metadata().is_err() {
                 continue;
@@ -388,8 +529,7 @@ impl Repo {
     /// Makes an index anew that cannot be read: a machine that lost its power leaves such. For trees
     /// of our own alone; the files stay as they are.
     pub(super) fn mend(&self) -> Asked<()> {
-        let nothing = ":(literal).git";
-        if self.ask(&["ls-files", "--", nothing]).is_ok() {
+        if self.index().is_ok() {
             return Ok(());
         }
         for index in self.git_paths(&["index"])? {

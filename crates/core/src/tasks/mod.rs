@@ -14,6 +14,7 @@ pub mod fleet;
 mod found;
 mod gate_baseline;
 mod git;
+mod git_cache;
 mod git_error;
 mod growth;
 mod in_place;

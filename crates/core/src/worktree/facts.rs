@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::deadline::Deadline;
 use super::error::WorktreeError;
@@ -144,17 +145,31 @@ fn attribute_files(
         Some(path) => expand(&repo.git, path),
         None => user_file(&repo.git, "attributes"),
     };
+    let system = system_attributes(repo, deadline)?;
+    Ok(vec![
+        repo.refs.common.join("info/attributes"),
+        global,
+        system,
+    ])
+}
+
+/// The attributes of the whole machine: where they are is built into git, and asked once.
+fn system_attributes(repo: &Repo, deadline: Deadline) -> Result<PathBuf, WorktreeError> {
+    static KNOWN: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
+    let held = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let git = repo.git.program_name();
+    let known = held().iter().find(|(asked, _)| *asked == git).cloned();
+    if let Some((_, known)) = known {
+        return Ok(known);
+    }
     let asked = repo.read().args(["var", "GIT_ATTR_SYSTEM"]).run(deadline)?;
     let system = match text::lines(&asked.stdout).next() {
         Some(line) if asked.code == Some(0) => text::path(line),
         // Older versions cannot say; this is where it nearly always is.
         _ => PathBuf::from("/etc/gitattributes"),
     };
-    Ok(vec![
-        repo.refs.common.join("info/attributes"),
-        global,
-        system,
-    ])
+    held().push((git, system.clone()));
+    Ok(system)
 }
 
 /// A file of the user's git settings, in its usual place.

@@ -12,7 +12,7 @@ const COARSE_TICK_NS: i64 = 2_500_000_000;
 
 /// Metadata that changes when the content does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     pub(super) mtime: i64,
     pub(super) ctime: i64,
     pub(super) size: u64,
@@ -21,7 +21,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(meta: &Metadata) -> Stamp {
+    pub(crate) fn of(meta: &Metadata) -> Stamp {
         Stamp {
             mtime: nanos(meta.mtime(), meta.mtime_nsec()),
             ctime: nanos(meta.ctime(), meta.ctime_nsec()),

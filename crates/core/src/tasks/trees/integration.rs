@@ -484,6 +484,9 @@ impl Integration {
         message: &str,
         hooks: Hooks,
     ) -> Done<Squashed> {
+        if trees.holds_already(base, theirs)? {
+            return Ok(Squashed::Nothing);
+        }
         self.check_out(trees, base)?;
         let merged = match theirs.from {
             None => {
@@ -502,8 +505,7 @@ impl Integration {
             let message = error.to_string();
             return Ok(Squashed::Conflict { message, files });
         }
-        trees.restore_ignored_files(&self.control)?;
-        if self.control.holds(&["diff", "--cached", "--quiet"])? {
+        if !trees.restore_ignored_files(&self.control)? {
             return Ok(match self.left_out(trees, base, theirs)? {
                 None => Squashed::Nothing,
                 Some(path) => Squashed::Refused(GitError::Refused(format!(

@@ -44,11 +44,12 @@ impl Trees {
             repo.unlock()?;
             repo.mend()?;
             self.rescue(&repo)?;
-            let holds = self.unsaved(&repo)?;
+            let untracked = self.untracked(&repo)?;
+            let holds = self.unsaved(&repo, &untracked)?;
             if !holds.is_empty() {
                 return self.keep_tree(&repo, &name, &holds);
             }
-            let hidden = self.hidden(&repo)?;
+            let hidden = self.hidden(untracked);
             if !hidden.is_empty() {
                 self.save_hidden(&repo, &hidden)?;
             }

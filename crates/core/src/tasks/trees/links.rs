@@ -211,7 +211,7 @@ impl Trees {
         }
         if let Some(admin) = self.admin_of(path)? {
             let repo = self.user.pinned(path, &admin);
-            if repo.ask(&["rev-parse", "--git-dir"]).is_ok() {
+            if repo.is_repository() {
                 let noted = path_in(&admin.join("gitdir"), "");
                 if noted.is_none_or(|noted| real(&noted) != real(&link)) {
                     write_path(&admin.join("gitdir"), "", &link)?;
@@ -375,7 +375,7 @@ impl Trees {
             text.trim_ascii_end() == head.as_bytes()
         };
         let (folder, common) = (real(&self.folder), self.common_dir()?);
-        let own = self.user.path(&["rev-parse", "--absolute-git-dir"])?;
+        let own = self.user.git_dir()?;
         let mut others = self.admins()?;
         let main = common.parent().unwrap_or(&common).to_owned();
         others.push((common, main));

@@ -126,6 +126,9 @@ impl Trees {
     fn made_elsewhere(&self, tree: &Repo, branch: &str, tip: &str) -> Done<Vec<String>> {
         let merged = self.merged()?;
         let ours = self.put_by_us(branch)?;
+        if tip == merged || ours.as_deref() == Some(tip) {
+            return Ok(Vec::new());
+        }
         let mut args = vec!["rev-list", "--topo-order", tip, "--not", &merged];
         args.extend(ours.as_deref());
         args.extend(["--exclude=descartes/*", "--branches", "--tags", "--remotes"]);
@@ -146,7 +149,9 @@ impl Trees {
 
     fn take(&self, put: &mut Put, branch: &str, commit: &str) -> Done<()> {
         let old = self.put_before(put, branch)?;
-        self.move_own(&[(self.record_of(branch), old.as_deref(), commit)])?;
+        if old.as_deref() != Some(commit) {
+            self.move_own(&[(self.record_of(branch), old.as_deref(), commit)])?;
+        }
         put.insert(branch.to_owned(), commit.to_owned());
         Ok(())
     }
@@ -207,17 +212,27 @@ impl Trees {
 
     /// Deletes a branch of ours. What others put there gets another name first.
     pub(super) fn drop_branch(&self, branch: &str) -> Done<()> {
+        self.drop_branches(&[branch.to_owned()])
+    }
+
+    /// Deletes branches of ours, all or none.
+    pub(super) fn drop_branches(&self, branches: &[String]) -> Done<()> {
         let mut put = self.put();
-        let name = format!("refs/heads/{branch}");
-        if let Some(tip) = self.user.commit_of(&name)? {
-            self.rename(&put, branch, &tip)?;
-            self.user.quiet(&["update-ref", "-d", &name, &tip])?;
+        let mut script = String::new();
+        for branch in branches {
+            let name = format!("refs/heads/{branch}");
+            if let Some(tip) = self.user.commit_of(&name)? {
+                self.rename(&put, branch, &tip)?;
+                script.push_str(&format!("delete {name} {tip}\n"));
+            }
+            if let Some(known) = self.put_before(&put, branch)? {
+                script.push_str(&format!("delete {} {known}\n", self.record_of(branch)));
+            }
         }
-        if let Some(known) = self.put_before(&put, branch)? {
-            let record = self.record_of(branch);
-            self.user.tidy(&["update-ref", "-d", &record, &known]);
+        if !script.is_empty() {
+            self.user.update_refs(&script)?;
         }
-        put.remove(branch);
+        put.retain(|branch, _| !branches.contains(branch));
         Ok(())
     }
 

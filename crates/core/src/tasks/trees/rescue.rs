@@ -46,8 +46,10 @@ const PUT_ASIDE: [&str; 3] = [
 pub(super) enum Before {
     /// An earlier attempt at the same work, or nobody.
     Same,
-    /// Another task.
+    /// Another task, which left files that are in no commit.
     Another,
+    /// Another task, which left none.
+    Tidy,
 }
 
 impl Trees {
@@ -155,7 +157,7 @@ impl Trees {
 
     /// Ends a merge, rebase or the like that nobody will finish: its commits are in refs.
     fn end_under_way(&self, repo: &Repo) -> Done<()> {
-        let folder = repo.path(&["rev-parse", "--absolute-git-dir"])?;
+        let folder = repo.git_dir()?;
         for name in UNDER_WAY {
             remove_all(&folder.join(name))?;
         }
@@ -169,21 +171,24 @@ impl Trees {
         self.clear_sparse_marks(repo)?;
         repo.quiet(&["reset", "--quiet", "--hard"])?;
         repo.quiet(&["clean", "--quiet", "-fd"])?;
-        if before == Before::Another {
-            // What is left is hidden by rules of the last agent's own.
-            let hidden = self.hidden(repo)?;
-            if !hidden.is_empty() {
-                self.save_hidden(repo, &hidden)?;
-            }
+        // What is left is hidden by rules of the last agent's own.
+        let mut hidden = match before {
+            Before::Same | Before::Tidy => Vec::new(),
+            Before::Another => self.hidden(self.untracked(repo)?),
+        };
+        if !hidden.is_empty() {
+            self.save_hidden(repo, &hidden)?;
         }
         self.detach(repo, commit)?;
-        repo.quiet(&["reset", "--quiet", "--hard", commit])?;
-        if before == Before::Another {
-            // What the last task had git ignore, and this one has not.
-            let folder = &repo.dir;
-            for path in self.hidden(repo)? {
-                remove_with_folders(folder, &path)?;
+        if repo.commit_of("HEAD")?.as_deref() != Some(commit) {
+            repo.quiet(&["reset", "--quiet", "--hard", commit])?;
+            if before != Before::Same {
+                // What the last task had git ignore, and this one has not.
+                hidden = self.hidden(self.untracked(repo)?);
             }
+        }
+        for path in hidden {
+            remove_with_folders(&repo.dir, &path)?;
         }
         Ok(())
     }

@@ -88,8 +88,9 @@ impl Trees {
         self.mend_link(&path)?;
         if path.join(".git").is_file()
             && let Ok(repo) = self.tree_at(&path)
-            && repo.ask(&["rev-parse", "--git-dir"]).is_ok()
+            && repo.is_repository()
         {
+            self.restore_settings(&repo)?;
             repo.unlock()?;
             repo.mend()?;
             return Ok(repo);
@@ -105,29 +106,33 @@ impl Trees {
     }
 
     /// Commits everything but the files of the tasks and repositories inside the tree; nothing to
-    /// commit is fine.
-    pub(super) fn commit_all(&self, repo: &Repo, message: &str, proven: Proven) -> Done<()> {
+    /// commit is fine. Gives those repositories.
+    pub(super) fn commit_all(
+        &self,
+        repo: &Repo,
+        message: &str,
+        proven: Proven,
+    ) -> Done<BTreeSet<PathBuf>> {
         self.drop_bare_links(repo)?;
-        let nested = self.nested(repo)?;
+        let nested = self.nested(repo, &self.untracked(repo)?)?;
         let mut specs = zero_ended(":/", [Path::new("")].into_iter());
         let apart = nested.iter().map(PathBuf::as_path);
         specs.extend(zero_ended(":(top,exclude,literal)", apart));
         repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
-        self.restore_ignored_files(repo)?;
+        let has_changes = self.restore_ignored_files(repo)?;
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
-        if !merging && repo.holds(&["diff", "--cached", "--quiet"])? {
-            return Ok(());
+        if !merging && !has_changes {
+            return Ok(nested);
         }
         let commit = ["commit", "--quiet", "--allow-empty", "-m", message];
         match proven {
             Proven::Green => {
                 let hooks = self.hooks_now(&self.common_dir()?);
-                self.with_confined_hooks(repo, &hooks)?
-                    .act(&commit)
-                    .map(drop)
+                self.with_confined_hooks(repo, &hooks)?.act(&commit)?
             }
-            Proven::No => repo.quiet(&commit).map(drop),
-        }
+            Proven::No => repo.quiet(&commit)?,
+        };
+        Ok(nested)
     }
 
     /// Whether a path is in no commit of ours.
@@ -136,23 +141,18 @@ impl Trees {
             || self.shielded.iter().any(|own| path.starts_with(own))
     }
 
-    /// Takes the files of the tasks, and our own folder, out of what is about to be committed.
-    pub(super) fn restore_ignored_files(&self, repo: &Repo) -> Done<()> {
-        let own = self
-            .prefix
-            .join(".descartes")
-            .to_string_lossy()
-            .into_owned();
-        for path in self
-            .shielded
-            .iter()
-            .map(String::as_str)
-            .chain([own.as_str()])
-        {
-            let spec = format!(":(literal){path}");
-            repo.quiet(&["reset", "--quiet", "HEAD", "--", &spec])?;
+    /// Takes the files of the tasks, and our own folder, out of what is about to be committed; whether
+    /// anything is left.
+    pub(super) fn restore_ignored_files(&self, repo: &Repo) -> Done<bool> {
+        let staged = repo.staged()?;
+        let (own, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            staged.into_iter().partition(|path| self.is_put_back(path));
+        if !own.is_empty() {
+            let own = zero_ended(":(top,literal)", own.iter().map(PathBuf::as_path));
+            let reset = ["reset", "--quiet", "HEAD"];
+            repo.quiet_with(&[&reset[..], &FROM_STDIN[..]].concat(), &own)?;
         }
-        Ok(())
+        Ok(!others.is_empty())
     }
 
     pub(super) fn setup_mark(&self, name: &str) -> PathBuf {
@@ -209,13 +209,15 @@ impl Trees {
             let repo = self.worktree(&name)?;
             let note = self.rescue(&repo)?;
             let last = fs_err::read_to_string(self.task_mark(&name)).unwrap_or_default();
-            let before = match last == work.id || last.is_empty() {
-                true => Before::Same,
-                false => Before::Another,
+            let is_same = last == work.id || last.is_empty();
+            let untracked = match is_same {
+                true => Vec::new(),
+                false => self.untracked(&repo)?,
             };
-            let holds = match before {
-                Before::Same => Vec::new(),
-                Before::Another => self.unsaved(&repo)?,
+            let (before, holds) = match (is_same, untracked.is_empty()) {
+                (true, _) => (Before::Same, Vec::new()),
+                (false, true) => (Before::Tidy, self.unsaved(&repo, &untracked)?),
+                (false, false) => (Before::Another, self.unsaved(&repo, &untracked)?),
             };
             if holds.is_empty() {
                 return Ok(WorkSlot {
@@ -326,7 +328,8 @@ impl Trees {
     /// Brings what was merged meanwhile into a task's tree. Conflicts stay in the files, for the
     /// agent to resolve.
     pub(super) fn catch_up(&self, repo: &Repo, merged: &str, work: &Work) -> Done<Option<String>> {
-        if repo.is_ancestor(merged, "HEAD")? {
+        let is_there = repo.commit_of("HEAD")?.as_deref() == Some(merged);
+        if is_there || repo.is_ancestor(merged, "HEAD")? {
             return Ok(None);
         }
         match repo.attempt(&["merge", "--no-edit", "--quiet", merged])? {
@@ -386,13 +389,12 @@ impl Trees {
             Proven::Green => work.title.clone(),
             Proven::No => format!("{} (unproven)", work.title),
         };
-        self.commit_all(&repo, &message, proven)?;
+        let nested = self.commit_all(&repo, &message, proven)?;
         let tip = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         self.take_from_agent(&repo, &branch, &tip)?;
-        let left = self.left_behind(&repo, &branch, proven)?;
+        let left = self.left_behind(&repo, &branch, proven, &nested)?;
         // What is left are the agent's copies of the task files.
-        repo.quiet(&["reset", "--quiet", "--hard"])?;
-        repo.quiet(&["checkout", "--quiet", "--detach"])?;
+        repo.quiet(&["checkout", "--quiet", "--force", "--detach"])?;
         Ok(match (marked, left) {
             (None, left) => {
                 drop(fs_err::remove_file(self.conflict_mark(work)));
@@ -406,8 +408,14 @@ impl Trees {
     }
 
     /// What of an attempt no commit holds.
-    fn left_behind(&self, repo: &Repo, branch: &str, proven: Proven) -> Done<Finished> {
-        let mut message = self.uncarried(repo, &self.merged()?)?;
+    fn left_behind(
+        &self,
+        repo: &Repo,
+        branch: &str,
+        proven: Proven,
+        nested: &BTreeSet<PathBuf>,
+    ) -> Done<Finished> {
+        let mut message = self.uncarried(repo, &self.merged()?, nested)?;
         if proven == Proven::Green {
             // Else the next attempt is told when it begins.
             message.extend(self.stash_words(branch, repo)?);
@@ -428,7 +436,7 @@ impl Trees {
         };
         // The branch that it is on is not ours to move.
         self.detach(repo, &otherwise)?;
-        self.commit_all(repo, &work.title, Proven::No)?;
+        let nested = self.commit_all(repo, &work.title, Proven::No)?;
         let head = repo.commit_of("HEAD")?.ok_or("there is no commit")?;
         let onward = match &known {
             Some(known) => repo.is_ancestor(known, &head)?,
@@ -448,7 +456,7 @@ impl Trees {
             self.take_from_agent(repo, branch, known)?;
         }
         self.put_branch(branch, &head)?;
-        self.left_behind(repo, branch, proven)
+        self.left_behind(repo, branch, proven, &nested)
     }
 
     /// Files that held conflicts when an attempt at this work began.

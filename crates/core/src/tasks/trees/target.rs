@@ -10,6 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use descartes_kernel::tasks::WorkBase;
 
+use super::integration::Theirs;
 use super::{Done, Trees};
 
 /// So many commits are remembered.
@@ -175,6 +176,24 @@ impl Trees {
             }
         }
         Ok(None)
+    }
+
+    /// Whether a commit holds work that is none: a commit that was merged before. No tree has to be
+    /// checked out to see that.
+    pub(super) fn holds_already(&self, base: &str, theirs: Theirs<'_>) -> Done<bool> {
+        if theirs.from.is_some() {
+            return Ok(false);
+        }
+        let was_merged = || {
+            self.earlier()
+                .merged
+                .iter()
+                .any(|commit| commit == theirs.commit)
+        };
+        Ok(
+            theirs.commit == base
+                || (was_merged() && self.user.is_ancestor(theirs.commit, base)?),
+        )
     }
 
     /// A commit that holds the changes from one commit to another, and has no other history.

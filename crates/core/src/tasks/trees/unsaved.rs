@@ -8,17 +8,12 @@ use std::path::{Path, PathBuf};
 use super::files::zero_ended;
 use super::{Done, Trees};
 use crate::tasks::git::Repo;
+use crate::tasks::git_cache::Link;
 
 /// Has git read pathspecs from its standard input.
 pub(super) const FROM_STDIN: [&str; 2] = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 /// Files that are named one by one.
 const NAMED: usize = 10;
-
-/// A repository inside a tree, as its index has it.
-struct Link {
-    commit: String,
-    path: PathBuf,
-}
 
 /// A submodule, at any depth.
 struct Module {
@@ -99,20 +94,26 @@ fn linked_in(repo: &Repo, commit: Option<&str>, path: &Path) -> Option<String> {
 }
 
 impl Trees {
+    /// What is in the tree and in no commit, by the excludes of the loop's beginning.
+    pub(super) fn untracked(&self, repo: &Repo) -> Done<Vec<PathBuf>> {
+        let [one, two, three] = self.exclude_args();
+        repo.paths(&["ls-files", "-z", "--others", &one, &two, &three])
+    }
+
     /// Repositories inside the tree that are no submodules.
-    pub(super) fn nested(&self, repo: &Repo) -> Done<BTreeSet<PathBuf>> {
+    pub(super) fn nested(&self, repo: &Repo, untracked: &[PathBuf]) -> Done<BTreeSet<PathBuf>> {
         let modules = submodules(repo);
         let is_module = |path: &Path| modules.iter().any(|(_, module)| module == path);
-        let [one, two, three] = self.exclude_args();
-        let others = repo.paths(&["ls-files", "-z", "--others", &one, &two, &three])?;
-        let mut nested: BTreeSet<PathBuf> = others
+        let mut nested: BTreeSet<PathBuf> = untracked
             .iter()
             .filter(|path| path.to_string_lossy().ends_with('/'))
             .map(|path| path.components().collect())
             .collect();
-        let (links, folders) = tracked(repo)?;
-        let inside = links.into_iter().map(|link| link.path).chain(folders);
-        nested.extend(inside.filter(|path| is_repository(&repo.dir.join(path))));
+        let index = repo.index()?;
+        let links = index.links.iter().map(|link| &link.path);
+        let inside = links.chain(&index.folders);
+        let inside = inside.filter(|path| is_repository(&repo.dir.join(path)));
+        nested.extend(inside.cloned());
         nested.retain(|path| !is_module(path));
         Ok(nested)
     }
@@ -121,13 +122,13 @@ impl Trees {
     /// the work began: their files are no part of a commit, and git adds none below a link.
     pub(super) fn drop_bare_links(&self, repo: &Repo) -> Done<()> {
         let modules = submodules(repo);
-        let mut links = tracked(repo)?.0;
+        let mut links = repo.index()?.links.clone();
         links.retain(|link| !modules.iter().any(|(_, module)| *module == link.path));
         if links.is_empty() {
             return Ok(());
         }
         let listed = ["ls-tree", "-r", "-z", "--full-tree", &self.merged()?];
-        let before = links_among(repo.paths(&listed)?, "160000 commit ").0;
+        let before = links_among(&repo.paths(&listed)?);
         let is_old = |link: &Link| before.iter().any(|old| old.path == link.path);
         let (old, new): (Vec<Link>, Vec<Link>) = links.into_iter().partition(is_old);
         let gone = zero_ended("", new.iter().map(|link| &*link.path));
@@ -144,9 +145,13 @@ impl Trees {
     }
 
     /// What an agent has to see to before its work can be taken anywhere, in its own prefix.
-    pub(super) fn uncarried(&self, repo: &Repo, base: &str) -> Done<Vec<String>> {
-        let mut found: Vec<String> = self
-            .nested(repo)?
+    pub(super) fn uncarried(
+        &self,
+        repo: &Repo,
+        base: &str,
+        nested: &BTreeSet<PathBuf>,
+    ) -> Done<Vec<String>> {
+        let mut found: Vec<String> = nested
             .iter()
             .map(|path| {
                 let path = path.display();
@@ -191,7 +196,10 @@ impl Trees {
         let mut levels = vec![(repo.clone(), base.map(str::to_owned), users, PathBuf::new())];
         while let Some((repo, base, users, above)) = levels.pop() {
             let modules = submodules(&repo);
-            for link in tracked(&repo)?.0 {
+            if modules.is_empty() {
+                continue;
+            }
+            for link in repo.index()?.links.clone() {
                 let Some((name, _)) = modules.iter().find(|(_, module)| *module == link.path)
                 else {
                     continue;
@@ -250,8 +258,8 @@ impl Trees {
     }
 
     /// What would be lost with a worktree, once everything that can be committed is.
-    pub(super) fn unsaved(&self, repo: &Repo) -> Done<Vec<String>> {
-        let mut nested = self.nested(repo)?;
+    pub(super) fn unsaved(&self, repo: &Repo, untracked: &[PathBuf]) -> Done<Vec<String>> {
+        let mut nested = self.nested(repo, untracked)?;
         nested.extend(self.ignored_repositories(repo)?);
         let mut found: Vec<String> = nested
             .iter()
@@ -269,13 +277,11 @@ impl Trees {
     }
 
     /// Files that are in no commit, and hidden by rules that were not there when the loop began.
-    pub(super) fn hidden(&self, repo: &Repo) -> Done<Vec<PathBuf>> {
-        let [one, two, three] = self.exclude_args();
-        let files = repo.paths(&["ls-files", "-z", "--others", &one, &two, &three])?;
+    pub(super) fn hidden(&self, untracked: Vec<PathBuf>) -> Vec<PathBuf> {
         let file = |path: &PathBuf| !path.to_string_lossy().ends_with('/');
         let own = self.prefix.join(".descartes");
         let theirs = |path: &PathBuf| !path.starts_with(&own);
-        Ok(files.into_iter().filter(file).filter(theirs).collect())
+        untracked.into_iter().filter(file).filter(theirs).collect()
     }
 
     /// Puts such files into a commit with a name of its own, and says which.
@@ -316,6 +322,9 @@ impl Trees {
     /// Takes them away from files too that an agent had git leave out of the tree, unless the user
     /// has such a tree as well.
     pub(super) fn clear_sparse_marks(&self, repo: &Repo) -> Done<()> {
+        if repo.index()?.skipped.is_empty() {
+            return self.clear_marks(repo);
+        }
         let sparse = repo.ask(&["config", "--type=bool", "--get", "core.sparseCheckout"]);
         match sparse.as_deref() {
             Ok("true") => self.clear_marks(repo),
@@ -324,26 +333,17 @@ impl Trees {
     }
 
     fn clear_marks_of(&self, repo: &Repo, skipped_too: impl Fn(&Path) -> bool) -> Done<()> {
-        let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
-        for entry in repo.paths(&["ls-files", "-v", "-z"])? {
-            // A letter, a space, and the path.
-            let Some((mark, path)) = entry.as_os_str().as_bytes().split_at_checked(2) else {
-                continue;
-            };
-            let path = PathBuf::from(OsStr::from_bytes(path));
-            if mark[0].eq_ignore_ascii_case(&b's') && skipped_too(&repo.dir.join(&path)) {
-                skipped.push(path.clone());
-            }
-            if mark[0].is_ascii_lowercase() {
-                assumed.push(path);
-            }
-        }
-        for (flag, paths) in [
+        let index = repo.index()?;
+        let skipped = index.skipped.iter();
+        let skipped = skipped.filter(|path| skipped_too(&repo.dir.join(path)));
+        let (assumed, skipped) = (index.assumed.iter().collect(), skipped.collect());
+        let marks: [(&str, Vec<&PathBuf>); 2] = [
             ("--no-assume-unchanged", assumed),
             ("--no-skip-worktree", skipped),
-        ] {
+        ];
+        for (flag, paths) in marks {
             if !paths.is_empty() {
-                let paths = zero_ended("", paths.iter().map(PathBuf::as_path));
+                let paths = zero_ended("", paths.iter().map(|path| path.as_path()));
                 repo.quiet_with(&["update-index", flag, "-z", "--stdin"], &paths)?;
             }
         }
@@ -380,37 +380,15 @@ fn submodules(repo: &Repo) -> Vec<(String, PathBuf)> {
     listed.lines().filter_map(entry).collect()
 }
 
-/// Links to other repositories in the index, and every folder with tracked files.
-fn tracked(repo: &Repo) -> Done<(Vec<Link>, BTreeSet<PathBuf>)> {
-    let listed = repo.paths(&["ls-files", "--stage", "-z"])?;
-    Ok(links_among(listed, "160000 "))
-}
-
-/// Links among listed entries, which begin with these prefix and the commit, and every folder with
-/// other entries.
-fn links_among(listed: Vec<PathBuf>, prefix: &str) -> (Vec<Link>, BTreeSet<PathBuf>) {
-    let (mut links, mut folders) = (Vec::new(), BTreeSet::new());
-    for entry in listed {
-        let bytes = entry.to_string_lossy();
-        let Some((head, _)) = bytes.split_once('\t') else {
-            continue;
-        };
-        let path = {
-            let raw = entry.as_os_str().as_bytes();
-            PathBuf::from(OsStr::from_bytes(&raw[head.len() + 1..]))
-        };
-        if let Some(rest) = head.strip_prefix(prefix) {
-            let commit = rest.split(' ').next().unwrap_or("").to_owned();
-            links.push(Link { commit, path });
-            continue;
-        }
-        let mut folder = path.parent();
-        while let Some(inside) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
-            if !folders.insert(inside.to_owned()) {
-                break;
-            }
-            folder = inside.parent();
-        }
-    }
-    (links, folders)
+/// Links to other repositories among the entries of a commit.
+fn links_among(listed: &[PathBuf]) -> Vec<Link> {
+    let link = |entry: &PathBuf| {
+        let row = entry.as_os_str().as_bytes();
+        let tab = row.iter().position(|byte| *byte == b'\t')?;
+        let head = String::from_utf8_lossy(row.get(..tab)?);
+        let commit = head.strip_prefix("160000 commit ")?.to_owned();
+        let path = PathBuf::from(OsStr::from_bytes(row.get(tab + 1..)?));
+        Some(Link { commit, path })
+    };
+    listed.iter().filter_map(link).collect()
 }

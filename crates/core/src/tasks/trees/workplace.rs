@@ -263,10 +263,14 @@ impl Workplace for Trees {
                 .tell(format!("could not look for branches: {message}"));
         }
         if landed {
-            for work in done {
-                drop(self.drop_branch(&self.branch_of(work)));
+            let mut branches: Vec<String> = done.iter().map(|work| self.branch_of(work)).collect();
+            branches.push(self.ready_branch());
+            if self.drop_branches(&branches).is_err() {
+                // One that is in use does not hold back the others.
+                for branch in &branches {
+                    drop(self.drop_branch(branch));
+                }
             }
-            drop(self.drop_branch(&self.ready_branch()));
             self.forget_merged();
             drop(fs_err::remove_dir_all(self.folder.join("control")));
         } else {

@@ -113,9 +113,14 @@ impl Git {
         all
     }
 
+    /// What is called.
+    pub(super) fn program_name(&self) -> PathBuf {
+        self.program.clone().unwrap_or_else(|| "git".into())
+    }
+
     fn call(&self, dir: &Path, purpose: Purpose) -> Call {
         Call {
-            program: self.program.clone().unwrap_or_else(|| "git".into()),
+            program: self.program_name(),
             args: Vec::new(),
             environment: settings::environment(self.environment(), purpose, false),
             dir: dir.to_owned(),
