@@ -64,6 +64,7 @@ impl Running {
             agents: vec!["generic".to_owned()],
             worktree_copy: Vec::new(),
             worktree_setup: None,
+            sandbox: None,
             terms: LeaseTerms {
                 beat: Duration::from_millis(500),
                 retry: Duration::from_millis(200),

@@ -8,7 +8,7 @@ use descartes_agents::agent::{Profile, Profiles};
 use descartes_kernel::gate_files::script_names;
 use descartes_kernel::sandbox::{
     AgentPlaces, ExtraLock, FoundPath, GitPlaces, RunPurpose, SandboxConfig, SandboxError,
-    SandboxFacts, SandboxLevel, SandboxPlan, plan,
+    SandboxFacts, SandboxLevel, SandboxPlan, home_path, named_hosts, plan,
 };
 
 mod git;
@@ -103,7 +103,12 @@ impl SandboxProject {
         let shared = |other: &AgentPlaces, agent: Option<&AgentPlaces>| {
             agent.is_some_and(|agent| agent.write.iter().any(|place| other.write.contains(place)))
         };
-        let agent = run.agent.map(places);
+        let mut agent = run.agent.map(places);
+        if let (Some(agent), Some(profile)) = (&mut agent, run.agent) {
+            agent
+                .hosts
+                .extend(hosts_in_settings(profile, home.as_deref()));
+        }
         let others = run
             .profiles
             .iter()
@@ -134,6 +139,14 @@ impl SandboxProject {
         };
         plan(&facts, run.config, run.level, run.purpose)
     }
+}
+
+/// Hosts of providers that the agent's own settings name. Agents cannot write those.
+fn hosts_in_settings(profile: &Profile, home: Option<&Path>) -> Vec<String> {
+    let files = profile.sandbox.env_files.iter();
+    let files = files.filter_map(|file| home_path(file, home));
+    let texts = files.filter_map(|file| std::fs::read_to_string(file).ok());
+    texts.flat_map(|text| named_hosts(&text)).collect()
 }
 
 /// In the folder of a slot: what is shown in place of the repository's objects, of the refs, and of their

@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod facts;
+mod groups;
 mod machine;
 mod network;
 mod probe;

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use descartes_kernel::sandbox::{
-    Confinement, Make, Mechanism, Network, ProbeOrder, SandboxLevel, SandboxPlan, bwrap_args,
+    Confinement, GroupOrder, HeldLimits, Make, Mechanism, Network, OuterOrder, ProbeOrder,
+    SandboxLevel, SandboxPlan, bwrap_args,
 };
 use thiserror::Error;
 use tracing::debug;
 
+use crate::groups;
 use crate::machine::Machine;
 use crate::stage::STAGE_VERB;
 
@@ -35,6 +37,8 @@ pub struct Sandbox {
     program: PathBuf,
     /// A file without content.
     empty: PathBuf,
+    /// Limits on processes and memory, for `strict`.
+    limits: HeldLimits,
 }
 
 /// What Landlock alone cannot do, in one line.
@@ -56,9 +60,13 @@ impl Sandbox {
             weaker: None,
             program: program.to_owned(),
             empty: empty_file(state_root)?,
+            limits: HeldLimits::default(),
         };
         for plan in plans {
             make_all(plan)?;
+        }
+        if plans.iter().any(|plan| plan.level == SandboxLevel::Strict) {
+            sandbox.limits = sandbox.find_limits();
         }
         let why = match sandbox.probe_bwrap(plans) {
             Ok(()) => return Ok(sandbox),
@@ -114,6 +122,38 @@ impl Sandbox {
         self.weaker.as_deref()
     }
 
+    /// Limits on processes and memory that hold in `strict`.
+    pub fn limits(&self) -> &HeldLimits {
+        &self.limits
+    }
+
+    /// Which limits this machine can set; a control group is tried.
+    fn find_limits(&self) -> HeldLimits {
+        let facts = groups::look();
+        let limits = facts.limits();
+        match limits.group.as_ref().map(|order| self.try_group(order)) {
+            Some(Err(why)) => HeldLimits::without_group(&facts, &why),
+            Some(Ok(())) | None => limits,
+        }
+    }
+
+    fn try_group(&self, order: &GroupOrder) -> Result<(), String> {
+        let output = Command::new(&self.program)
+            .args([STAGE_VERB, "group"])
+            .arg(serde_json::to_string(order).unwrap_or_default())
+            .stdin(Stdio::null())
+            .output();
+        let output = output.map_err(|error| error.to_string())?;
+        let told = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(told
+                .trim()
+                .trim_start_matches("descartes sandbox: ")
+                .to_owned()),
+        }
+    }
+
     /// The words before a command that confine it. Makes first what has to be there.
     pub fn prefix(&self, plan: &SandboxPlan) -> Result<Vec<OsString>, Unavailable> {
         make_all(plan)?;
@@ -127,12 +167,9 @@ impl Sandbox {
         let (Mechanism::Bwrap, Some(bwrap)) = (self.mechanism, &self.machine.bwrap) else {
             return Ok(inner);
         };
-        let hosts = match &plan.network {
-            Network::Hosts(hosts) => Some(hosts),
-            Network::Host | Network::Loopback => None,
-        };
+        let outer = OuterOrder::of(plan, self.limits.group.as_ref());
         let mut words = stage("outer");
-        words.push(serde_json::to_string(&hosts).unwrap_or_default().into());
+        words.push(serde_json::to_string(&outer).unwrap_or_default().into());
         words.push(bwrap.path.clone().into());
         words.extend(bwrap_args(plan, &self.empty));
         words.push("--".into());

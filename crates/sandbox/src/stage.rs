@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use descartes_kernel::sandbox::Confinement;
+use descartes_kernel::sandbox::{Confinement, GroupOrder, OuterOrder};
 use descartes_proc::{close_all_on_exec, ignore_ending_signals, obey_ending_signals};
 use nix::errno::Errno;
 use nix::sys::prctl;
@@ -20,6 +20,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stdin, dup2_stdout};
 
+use crate::groups::RunGroup;
 use crate::{network, probe, rights, syscalls};
 
 /// The hidden verb.
@@ -35,29 +36,48 @@ pub fn stage_main(words: &[OsString]) -> i32 {
         return complain("no stage is named", CANNOT_RUN);
     };
     match (stage.to_str(), rest) {
-        (Some("outer"), [hosts, program @ ..]) => outer(hosts, program),
+        (Some("outer"), [order, program @ ..]) => outer(order, program),
+        (Some("group"), [order]) => try_group(order),
         (Some("inner"), [order, program @ ..]) => inner(order, program),
         (Some("probe"), [order]) => probe::run(order),
         _ => complain("this stage is not known", CANNOT_RUN),
     }
 }
 
-fn outer(hosts: &OsString, program: &[OsString]) -> i32 {
+fn outer(order: &OsString, program: &[OsString]) -> i32 {
     ignore_ending_signals();
-    // `null`: no proxy.
-    let hosts = hosts
+    let order = order
         .to_str()
         .and_then(|text| serde_json::from_str(text).ok());
-    let Some(hosts): Option<Option<Vec<String>>> = hosts else {
-        return complain("the hosts cannot be read", CANNOT_RUN);
+    let Some(order): Option<OuterOrder> = order else {
+        return complain("the order cannot be read", CANNOT_RUN);
     };
-    match start_and_wait(hosts.as_deref(), program) {
+    match start_and_wait(&order, program) {
         Ok(code) => code,
         Err(error) => complain(&format!("cannot start: {error}"), CANNOT_RUN),
     }
 }
 
-fn start_and_wait(hosts: Option<&[String]>, program: &[OsString]) -> io::Result<i32> {
+/// Tries whether a control group can be made, and leaves nothing behind.
+fn try_group(order: &OsString) -> i32 {
+    let order = order
+        .to_str()
+        .and_then(|text| serde_json::from_str(text).ok());
+    let Some(order): Option<GroupOrder> = order else {
+        return complain("the order cannot be read", CANNOT_RUN);
+    };
+    let tried = RunGroup::enter(&order).and_then(|group| {
+        let left = group.leave();
+        group.remove();
+        left
+    });
+    match tried {
+        Ok(()) => 0,
+        Err(error) => complain(&format!("no control group: {error}"), CANNOT_RUN),
+    }
+}
+
+fn start_and_wait(order: &OuterOrder, program: &[OsString]) -> io::Result<i32> {
     let (name, args) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     prctl::set_child_subreaper(true)?;
     if std::env::var_os(descartes_proc::MARK).is_some() {
@@ -67,16 +87,34 @@ fn start_and_wait(hosts: Option<&[String]>, program: &[OsString]) -> io::Result<
     }
     let mut command = Command::new(name);
     command.args(args);
+    let hosts = order.hosts.as_deref();
     let socket = hosts
         .map(|_| network::offer_socket(&mut command))
         .transpose()?;
-    let child = command.spawn()?;
+    let group = order.group.as_ref().map(RunGroup::enter).transpose()?;
+    let child = command.spawn();
+    if let Some(group) = &group {
+        group.leave()?;
+    }
+    let child = child?;
     // An agent's output ends with the agent, not with this process.
     close_standard_output()?;
     if let (Some(socket), Some(hosts)) = (socket, hosts) {
         socket.serve(hosts);
     }
-    let child = Pid::from_raw(child.id().cast_signed());
+    let code = wait_for_all(Pid::from_raw(child.id().cast_signed()));
+    if let Some(group) = &group {
+        for line in group.reached() {
+            // Standard error is the agent's log.
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+        group.remove();
+    }
+    Ok(code)
+}
+
+/// Waits until everything below this process is gone; gives the exit code of the first.
+fn wait_for_all(child: Pid) -> i32 {
     let mut code = None;
     loop {
         match waitpid(None, None) {
@@ -84,7 +122,7 @@ fn start_and_wait(hosts: Option<&[String]>, program: &[OsString]) -> io::Result<
             Ok(WaitStatus::Signaled(pid, signal, _)) if pid == child => {
                 code = Some(128 + signal as i32);
             }
-            Err(Errno::ECHILD) => return Ok(code.unwrap_or(CANNOT_RUN)),
+            Err(Errno::ECHILD) => return code.unwrap_or(CANNOT_RUN),
             // One that died of a signal without a name is reaped all the same.
             Ok(_) | Err(_) => {}
         }

@@ -1,6 +1,7 @@
-//! Text that people read: units, paths, findings in files, and output of others made safe to show.
+//! Text that people read: units, paths, levels of the sandbox, findings in files, and output of others made safe to show.
 
 pub mod display;
 pub mod finding;
 pub mod path_text;
+pub mod sandbox_level;
 pub mod units;

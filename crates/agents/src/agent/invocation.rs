@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::dialect::StreamParser;
 use super::jsonl::{JsonlMap, PathError};
+use super::own_sandbox::{OwnSandbox, off_words, own_sandbox};
 use super::profile::{FormatValue, Permissions, Profile, PromptMode, Reports, StreamKind};
 use super::stream::parser;
 use super::words::{self, Flags};
@@ -50,6 +51,10 @@ pub struct Invocation {
     pub jsonl: Option<JsonlMap>,
     /// Variables to set where the user has not set them.
     pub env: BTreeMap<String, String>,
+    /// Variables to set whatever the environment says: they turn off a sandbox of its own.
+    pub off_env: BTreeMap<String, String>,
+    /// What turns off a sandbox of its own, for people, where ours is around it.
+    pub own_sandbox_off: Option<String>,
     /// What the agent tells of its tokens and cost, read this way.
     pub reports: Reports,
     /// Whether the command grants the agent permissions, by us or by the user.
@@ -134,7 +139,18 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
     building.add(&profile.args);
     let read = building.format(choices.output_format.as_deref());
     building.model(choices.model.as_deref());
-    let (granted, grant_env) = building.permissions(choices.permissions, choices.confined_by);
+    // The flag that allows everything turns off the agent's sandbox, too; all others would turn it on.
+    let (granted, grant_env, own_sandbox_off);
+    match choices.permissions {
+        Permissions::All => {
+            (granted, grant_env) = building.permissions(choices.permissions);
+            own_sandbox_off = building.own_sandbox(choices.confined_by);
+        }
+        Permissions::Agent | Permissions::Edit => {
+            own_sandbox_off = building.own_sandbox(choices.confined_by);
+            (granted, grant_env) = building.permissions(choices.permissions);
+        }
+    }
     let Building { args, notices, .. } = building;
     insert(&mut argv, rest, args);
     let skips_checks = skips_checks(profile, &argv);
@@ -148,6 +164,11 @@ pub fn build(profile: &Profile, command: &[String], choices: &Choices) -> Invoca
         argv,
         prompt_mode: choices.prompt_mode.unwrap_or(profile.prompt_mode),
         output_format: read.name,
+        off_env: match own_sandbox_off {
+            Some(_) => profile.sandbox.off_env.clone(),
+            None => BTreeMap::new(),
+        },
+        own_sandbox_off,
         stream: read.stream,
         jsonl: read.jsonl,
         env,
@@ -296,29 +317,31 @@ impl Building<'_> {
         self.args.extend(args);
     }
 
-    /// Whether anything is granted, and with which variables.
-    fn permissions(
-        &mut self,
-        wanted: Permissions,
-        confined_by: ConfinedBy,
-    ) -> (bool, BTreeMap<String, String>) {
-        let rules = &self.profile.permissions;
-        let given = rules.given.iter().find(|flag| self.flags.has(flag));
-        let off = &self.profile.sandbox.off_args;
-        if confined_by == ConfinedBy::Us
-            && let Some(flag) = off.first()
-            && wanted != Permissions::All
-        {
-            if let Some(given) = given {
-                if given == flag && self.flags.value(flag) != off.get(1).map(String::as_str) {
-                    let flag = flag.clone();
-                    self.notices.push(AgentNotice::OwnSandbox { flag });
-                }
-            } else if wanted == Permissions::Edit {
-                self.add(off);
-                return (true, BTreeMap::new());
+    /// Turns off a sandbox of the agent's own where ours is around it; gives what does.
+    fn own_sandbox(&mut self, confined_by: ConfinedBy) -> Option<String> {
+        if confined_by == ConfinedBy::Itself {
+            return None;
+        }
+        let needs = &self.profile.sandbox;
+        let ours = Flags::new(&self.args, &self.profile.same);
+        match own_sandbox(needs, &self.flags, &ours) {
+            OwnSandbox::None => None,
+            OwnSandbox::OffAlready(word) => Some(word),
+            OwnSandbox::LeftOn(flag) => {
+                self.notices.push(AgentNotice::OwnSandbox { flag });
+                None
+            }
+            OwnSandbox::TurnOff => {
+                self.add(&needs.off_args);
+                Some(off_words(needs))
             }
         }
+    }
+
+    /// Whether anything is granted, and with which variables.
+    fn permissions(&mut self, wanted: Permissions) -> (bool, BTreeMap<String, String>) {
+        let rules = &self.profile.permissions;
+        let given = rules.given.iter().find(|flag| self.flags.has(flag));
         let grant = match wanted {
             Permissions::Agent => return (given.is_some(), BTreeMap::new()),
             Permissions::Edit => rules.edit.as_ref(),

@@ -19,6 +19,7 @@ mod lines;
 mod message;
 mod meter;
 mod opencode;
+mod own_sandbox;
 mod preflight;
 mod profile;
 mod profiles;

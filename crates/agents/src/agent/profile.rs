@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use descartes_text::sandbox_level::SandboxLevel;
 use descartes_text::units::parse_duration;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -260,6 +261,8 @@ pub struct RootRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxNeeds {
+    /// How far loops with this agent are confined at least.
+    pub level: Option<SandboxLevel>,
     /// Folders of its own that it must write: logins, sessions, databases. Made where they are missing, as
     /// the agent itself would make them; hidden from gates and from other agents.
     pub write: Vec<String>,
@@ -272,7 +275,8 @@ pub struct SandboxNeeds {
     pub seed: BTreeMap<String, String>,
     /// Variables with its keys; `ANTHROPIC_*` stands for all that begin so.
     pub env: Vec<String>,
-    /// Settings files that name further variables, as `env_key = "NAME"` or `{env:NAME}`.
+    /// Settings files that name further variables, as `env_key = "NAME"` or `{env:NAME}`, and further hosts, as
+    /// `base_url = "https://…"` or `"baseURL": "https://…"`.
     pub env_files: Vec<String>,
     /// Hosts of its provider, for a sandbox without any other network.
     pub hosts: Vec<String>,
@@ -280,6 +284,12 @@ pub struct SandboxNeeds {
     pub host_env: Vec<String>,
     /// Arguments that turn off a sandbox of its own, which would fail inside ours.
     pub off_args: Vec<String>,
+    /// Variables that do, whatever the environment says.
+    pub off_env: BTreeMap<String, String>,
+    /// Further flags in a command that turn it off.
+    pub off_by: Vec<String>,
+    /// Flags in a command that turn it on; they are left, and the user is told.
+    pub on_by: Vec<String>,
 }
 
 /// What an agent tells of its tokens and cost.

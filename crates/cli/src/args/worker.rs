@@ -1,6 +1,7 @@
 //! `worker`.
 
 use clap::Args;
+use descartes_kernel::sandbox::SandboxLevel;
 
 use super::values;
 
@@ -23,6 +24,9 @@ pub struct WorkerArgs {
     /// Work for this repository alone: where it comes from (git remote get-url origin); repeatable
     #[arg(long, value_name = "URL")]
     pub allow_repo: Vec<String>,
+    /// Confine attempts at least so far; what their loop asks for beyond that holds [default: as they ask]
+    #[arg(long, value_name = "LEVEL", value_parser = values::one_of::<SandboxLevel>())]
+    pub sandbox: Option<SandboxLevel>,
     /// What it is called [default: the name of its key, else of this machine]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -211,6 +211,18 @@ fn show(chosen: &ChosenSandbox, printer: &Printer) {
         printer.line(&format!("weaker   {weaker}"));
     }
     printer.line(&format!("network  {}", network(plan)));
+    if let Some(off) = &summary.own_off {
+        let name = &chosen.profile.name;
+        printer.line(&format!(
+            "turned off: the sandbox of {name} itself, which would fail inside ({off})"
+        ));
+    }
+    if !summary.limits.is_empty() {
+        printer.line(&format!("at most  {}", summary.limits.join(", ")));
+    }
+    for missing in &summary.unlimited {
+        printer.line(&format!("no limit {missing}"));
+    }
     let dropped = &chosen.trial.env_dropped;
     if !dropped.is_empty() {
         printer.line(&format!("not passed on: {}", dropped.join(", ")));

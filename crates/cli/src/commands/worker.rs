@@ -34,7 +34,8 @@ pub fn run(args: &WorkerArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     }
     // Before any thread is there.
     let (signals, handle) = receive_signals(&ctx.printer)?;
-    let settings = ctx.layers(&ctx.here)?.settings;
+    let mut settings = ctx.layers(&ctx.here)?.settings;
+    settings.sandbox.put("--sandbox", args.sandbox);
     let profiles = profiles(&settings)?;
     let host = host_settings(&settings, &ctx.here, &profiles, ctx);
     let (url, engine) = engines::worker(&args.engine, ctx)?;
@@ -116,6 +117,7 @@ fn options(
         agents: agents(profiles, ctx),
         worktree_copy: settings.worktree_copy.get().unwrap_or_default(),
         worktree_setup: settings.worktree_setup.get(),
+        sandbox: settings.sandbox.get(),
         terms: LeaseTerms::default(),
     }
 }

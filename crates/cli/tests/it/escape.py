@@ -3,7 +3,7 @@
 # Everything that is attacked lies in the world of the test: its folder is the first argument; then come the
 # process id of a program outside, the port of a service outside, the name of an abstract socket, and the port of
 # a service that answers datagrams.
-import ctypes, errno, fcntl, os, signal, socket, struct, subprocess, sys
+import ctypes, errno, fcntl, os, shutil, signal, socket, struct, subprocess, sys
 
 world, pid, port, abstract = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 udp_port = int(sys.argv[5])
@@ -26,6 +26,22 @@ def call(*words):
     if libc.syscall(*words) == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def pidfd():
+    fd = libc.syscall(434, pid, 0)
+    if fd == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return fd
+
+
+def take_descriptor():
+    fd = pidfd()
+    try:
+        call(438, fd, 0, 0)
+    finally:
+        os.close(fd)
 
 
 def shell(text):
@@ -160,6 +176,30 @@ def link_then_open(target):
         os.unlink("trick")
 
 
+PROTECTED = ["ci/check.sh", ".descartes/config.toml", ".git/config", ".git/HEAD"]
+saved = {name: open(os.path.join(project, name), "rb").read() for name in PROTECTED}
+
+
+def put_back():
+    # Where an attempt succeeds, the next one finds what the first one found.
+    for folder in [project, project + "/ci", project + "/.descartes", project + "/.git"]:
+        if os.path.isdir(folder + ".moved"):
+            shutil.rmtree(folder)
+            os.rename(folder + ".moved", folder)
+    for name, bytes in saved.items():
+        path = os.path.join(project, name)
+        if os.path.lexists(path):
+            whole = not os.path.islink(path) and os.access(path, os.R_OK)
+            if whole and open(path, "rb").read() == bytes:
+                continue
+            os.unlink(path)
+        with open(path, "wb") as file:
+            file.write(bytes)
+    for name in ["trick", "hard", "new", ".git/config.lock", ".git/hooks/post-commit"]:
+        if os.path.lexists(os.path.join(project, name)):
+            os.unlink(os.path.join(project, name))
+
+
 ATTEMPTS = {
     "write ~/.profile": lambda: write(home + "/.profile"),
     "write ~/.local/bin/cargo": lambda: write(home + "/.local/bin/cargo"),
@@ -182,6 +222,7 @@ ATTEMPTS = {
     "gate script by truncation": lambda: os.truncate(project + "/ci/check.sh", 0),
     "the work tree moved": lambda: move_and_replace(project),
     "git modules": lambda: write(project + "/.git/modules/x"),
+    "docker socket": lambda: connect(world + "/runtime/docker.sock"),
     "session bus": lambda: connect(world + "/runtime/bus"),
     "ssh agent": lambda: connect(world + "/tmp/ssh-agent.sock"),
     "sockets in /run": lambda: socket_in("/run"),
@@ -189,7 +230,7 @@ ATTEMPTS = {
     "kill a process outside": lambda: os.kill(pid, signal.SIGKILL),
     "memory of a process outside": lambda: read(f"/proc/{pid}/mem"),
     "process_vm_readv": lambda: call(310, pid, 0, 0, 0, 0, 0),
-    "a descriptor of a process outside": lambda: call(438, call(434, pid, 0) or -1, 0, 0),
+    "a descriptor of a process outside": take_descriptor,
     "descriptors of the host": descriptors,
     "a daemon that stays": leave_daemon,
     "ptrace a child": trace_child,
@@ -243,7 +284,7 @@ ATTEMPTS = {
     "abstract socket": lambda: connect("\0" + abstract),
     "signal a process outside": lambda: os.kill(pid, signal.SIGCONT),
     "ptrace a process outside": lambda: call(101, 16, pid, 0, 0),
-    "pidfd of a process outside": lambda: call(434, pid, 0),
+    "pidfd of a process outside": lambda: os.close(pidfd()),
     "mount": lambda: call(165, b"none", home.encode(), b"tmpfs", 0, 0),
     "umount a lock": lambda: call(166, (project + "/.git/config").encode(), 2),
     "new user namespace": lambda: call(272, 0x10000000),
@@ -267,3 +308,8 @@ for name, attempt in ATTEMPTS.items():
     except (OSError, KeyError) as error:
         number = getattr(error, "errno", None)
         print(f"{name}\theld\t{errno.errorcode.get(number, type(error).__name__)}")
+    try:
+        put_back()
+    except OSError:
+        # Only what was changed can be put back.
+        pass

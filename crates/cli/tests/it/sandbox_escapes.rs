@@ -1,7 +1,7 @@
 //! Attempts to get out of the sandbox, each with the layer that holds it. What is attacked lies in the world
 //! of the test and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use descartes_testkit::World;
 
 use crate::sandbox::{has_bwrap, world};
+use crate::sandbox_asked::without_bwrap;
 
 const SCRIPT: &str = include_str!("escape.py");
 
@@ -80,6 +81,7 @@ const HELD_BY: &[(&str, &str)] = &[
     ("gate script by truncation", "locked"),
     ("the work tree moved", "pinned"),
     ("git modules", "locked"),
+    ("docker socket", "hidden"),
     ("session bus", "hidden"),
     ("ssh agent", "private /tmp"),
     ("sockets in /run", "private /run"),
@@ -185,8 +187,17 @@ const FILES: [(&str, &str); 16] = [
     ("state/loops/keep", "a journal\n"),
 ];
 
+/// What holds the sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// bwrap, with Landlock and seccomp inside.
+    Whole,
+    /// Landlock and seccomp alone.
+    Weaker,
+}
+
 /// Runs all attempts at a level; what came of each.
-fn attempts(level: &str, attacker: Attacker) -> BTreeMap<String, String> {
+fn attempts(level: &str, attacker: Attacker, held: Held) -> BTreeMap<String, String> {
     let world = world("");
     for (file, text) in FILES {
         let path = world.root().join(file);
@@ -199,7 +210,12 @@ fn attempts(level: &str, attacker: Attacker) -> BTreeMap<String, String> {
     let abstract_name = format!("{}-abstract", world.mark());
     let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
     let _abstract = UnixListener::bind_addr(&address).unwrap();
-    let sockets = ["runtime/service.sock", "runtime/bus", "tmp/ssh-agent.sock"];
+    let sockets = [
+        "runtime/service.sock",
+        "runtime/bus",
+        "runtime/docker.sock",
+        "tmp/ssh-agent.sock",
+    ];
     let _sockets = sockets.map(|path| UnixListener::bind(world.root().join(path)).unwrap());
     if attacker == Attacker::Nobody {
         let mut own = world.command("chown");
@@ -226,6 +242,9 @@ fn attempts(level: &str, attacker: Attacker) -> BTreeMap<String, String> {
         command
             .current_dir(world.project())
             .env("GITHUB_TOKEN", "t0ken");
+        if held == Held::Weaker {
+            command.env("PATH", without_bwrap(&world));
+        }
         command
     };
     // Makes what it protects and what is missing.
@@ -240,7 +259,9 @@ fn attempts(level: &str, attacker: Attacker) -> BTreeMap<String, String> {
     assert_eq!(outside.try_wait().unwrap(), None, "it was killed");
     let _ = outside.kill();
     let _ = outside.wait();
-    assert_eq!(listing(&world), before, "files outside were changed");
+    if held == Held::Whole {
+        assert_eq!(listing(&world), before, "files outside were changed");
+    }
     let lines = ended.stdout();
     let rows = lines.lines().map(|line| {
         let (name, came) = line.split_once('\t').expect(line);
@@ -284,7 +305,7 @@ fn can_be_tested() -> bool {
 /// Nothing but what the book says.
 #[track_caller]
 fn check_workspace(attacker: Attacker) {
-    let came = attempts("workspace", attacker);
+    let came = attempts("workspace", attacker, Held::Whole);
     let mut wrong = Vec::new();
     for (name, layer) in HELD_BY {
         match came.get(*name) {
@@ -305,7 +326,7 @@ fn check_workspace(attacker: Attacker) {
 
 #[track_caller]
 fn check_strict(attacker: Attacker) {
-    let came = attempts("strict", attacker);
+    let came = attempts("strict", attacker, Held::Whole);
     // In a home directory that is hidden, what is written is thrown away.
     let out = came.iter().filter(|(_, came)| came.starts_with("out"));
     let out: Vec<&str> = out.map(|(name, _)| name.as_str()).collect();
@@ -336,10 +357,116 @@ fn an_ordinary_user_gets_no_further() {
     }
 }
 
+/// What gets through Landlock and seccomp alone, for an ordinary user.
+const OUT_OF_LANDLOCK: &[&str] = &[
+    "write the agent's ~/.claude/settings.json",
+    "write the agent's hooks ~/.claude/hooks",
+    "leave a file in /var/tmp",
+    "leave a file in /dev/shm",
+    "gate script by symlink",
+    "gate script by truncation",
+    "git modules",
+    "docker socket",
+    "session bus",
+    "ssh agent",
+    "a daemon that stays",
+    "service on loopback by UDP",
+    "gate script in place",
+    "gate script by unlink",
+    "gate script by rename",
+    "gate script by its folder",
+    "gate script by hard link",
+    "gate script by chmod",
+    ".descartes edited",
+    ".descartes moved",
+    "git hook",
+    "git config",
+    "git config.worktree",
+    "git attributes",
+    ".git moved and made anew",
+    "control socket",
+    "pidfd of a process outside",
+    "service on loopback",
+    "a stale .git/config.lock",
+];
+
+#[test]
+fn the_fallback_lets_through_what_the_book_says_and_nothing_else() {
+    if !can_be_tested() || descartes_proc::landlock_abi().is_none_or(|abi| abi < 6) {
+        return;
+    }
+    let attacker = match nix::unistd::geteuid().is_root() {
+        true => Attacker::Nobody,
+        false => Attacker::Tester,
+    };
+    let came = attempts("workspace", attacker, Held::Weaker);
+    let out = came.iter().filter(|(_, came)| came.starts_with("out"));
+    let out: BTreeSet<&str> = out.map(|(name, _)| name.as_str()).collect();
+    let told: BTreeSet<&str> = OUT_OF_LANDLOCK.iter().copied().collect();
+    assert_eq!(out, told);
+}
+
+/// What the agent leaves for its gates: a library that is loaded first, programs that are found first, files that
+/// shells read.
+#[test]
+fn nothing_that_an_agent_leaves_is_loaded_into_its_gates() {
+    if !has_bwrap() {
+        return;
+    }
+    let world = world(
+        "export LD_PRELOAD=$PWD/evil.so BASH_ENV=$PWD/evil.sh ENV=$PWD/evil.sh PATH=$PWD:$PATH
+         touch done.txt evil.so; echo 'touch stolen' > evil.sh; cp evil.sh cat; chmod +x cat
+         for place in ~/.profile ~/.bashrc ~/.pam_environment ~/.config/environment.d/x.conf; do
+           echo LD_PRELOAD=$PWD/evil.so >> $place; done
+         mkdir -p ~/.local/bin; cp cat ~/.local/bin/cat; IFS=:; for place in $PATH; do cp cat $place/cat; done
+         echo COMPLETE",
+    );
+    let gate = "env | grep -E 'LD_PRELOAD|BASH_ENV|evil' && exit 1; cat done.txt; test ! -e stolen";
+    let words = ["loop", "start", "--command", "agent", "--prompt", "go"];
+    let flags = ["--sandbox", "workspace", "--verify", gate];
+    let ended = crate::task_common::run(&world, &[&words[..], &flags].concat());
+    ended.assert_code(0);
+    assert!(world.has("evil.so") && !world.has("stolen"));
+    assert!(!world.bin().join("cat").exists(), "nothing is on the PATH");
+    assert!(!world.home().join(".local/bin/cat").exists());
+    for file in [".profile", ".pam_environment"] {
+        assert!(!world.home().join(file).exists(), "{file}");
+    }
+}
+
+const BOOK: &str = include_str!("../../../../docs/sandbox.md");
+
 #[test]
 fn the_book_lists_every_attempt_that_gets_through() {
-    let book = include_str!("../../../../docs/sandbox.md");
     for name in OUT {
-        assert!(book.contains(&format!("| {name} |")), "{name}");
+        assert!(BOOK.contains(&format!("| {name} |")), "{name}");
+    }
+    let weaker = BOOK
+        .lines()
+        .find(|line| line.starts_with("| gets through |"));
+    let weaker = names_in(weaker.unwrap());
+    let told: BTreeSet<&str> = OUT_OF_LANDLOCK.iter().copied().collect();
+    assert_eq!(weaker, told);
+}
+
+/// The names in the second column of a row.
+fn names_in(row: &str) -> BTreeSet<&str> {
+    let column = row.trim_matches('|').split(" | ").nth(1).unwrap();
+    let names = column.trim().split("; ");
+    names.map(|name| name.trim_matches('`')).collect()
+}
+
+#[test]
+fn the_book_names_every_attempt_with_the_layer_that_holds_it() {
+    let layers: BTreeSet<&str> = HELD_BY.iter().map(|(_, layer)| *layer).collect();
+    for layer in layers {
+        let row = BOOK
+            .lines()
+            .rev()
+            .find(|line| line.starts_with(&format!("| {layer} | ")));
+        let told = names_in(row.unwrap_or_else(|| panic!("no row for {layer}")));
+        let held = HELD_BY.iter().filter(|(_, held)| *held == layer);
+        let held: BTreeSet<&str> = held.map(|(name, _)| *name).collect();
+        assert_eq!(told, held, "{layer}");
     }
 }

@@ -42,6 +42,14 @@ impl Machines {
 
     /// A machine of its own: another state folder, and a key of its own.
     fn worker(&mut self, name: &str, flags: &[&str]) {
+        let known = self.world.environment();
+        let path = known.into_iter().find(|(name, _)| *name == "PATH");
+        let path = path.map(|(_, path)| path).unwrap_or_default();
+        self.worker_with(name, flags, &path);
+    }
+
+    /// The same with other programs.
+    fn worker_with(&mut self, name: &str, flags: &[&str], path: &str) {
         let token = self.engine(&["join-token", name]);
         let line = token.stdout();
         let url = line.trim().strip_prefix("descartes worker --engine '");
@@ -49,7 +57,7 @@ impl Machines {
         let mut command = self.world.command(descartes_testkit::descartes());
         let state = self.world.root().join(format!("state-{name}"));
         command.args(["worker", "--engine", url]).args(flags);
-        command.env("DESCARTES_STATE_DIR", state);
+        command.env("DESCARTES_STATE_DIR", state).env("PATH", path);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         self.workers.push(command.spawn().unwrap());
     }
@@ -140,4 +148,83 @@ fn what_workers_need_is_said() {
     let worker = typed(&["worker", "--engine", "nats://127.0.0.1:4222", "--name", "w"]);
     worker.assert_code(65);
     assert!(worker.stderr().contains("nowhere"), "{}", worker.stderr());
+}
+
+/// An engine, and the address at which workers of the pool `fast` are asked for.
+fn start_engine(machines: &Machines) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let address = format!("127.0.0.1:{port}");
+    let started = machines.engine(&["start", "--listen", &address]);
+    started.assert_code(0);
+    format!("nats://{address}#fast")
+}
+
+#[test]
+fn a_worker_confines_at_least_as_far_as_it_was_told() {
+    if !crate::sandbox::has_bwrap() {
+        return;
+    }
+    let Some(mut machines) = Machines::new("descartes worker --sandbox") else {
+        return;
+    };
+    let url = start_engine(&machines);
+    machines.worker("w1", &["--pool", "fast", "--sandbox", "workspace"]);
+    let world = &machines.world;
+    let bashrc = world.home().join(".bashrc");
+    std::fs::write(&bashrc, "# mine\n").unwrap();
+    let work = "echo stolen >> ~/.bashrc; touch work-$DESCARTES_TASK_ID; echo COMPLETE";
+    world.program("worker-agent", &format!("#!/bin/sh\n{work}\n"));
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+    let more = ["--verify", "ls", "--command", "worker-agent"];
+    let done = world.run_within(world.descartes([&words[..], &more].concat()), LONG);
+    done.assert_code(0);
+    assert_eq!(std::fs::read_to_string(&bashrc).unwrap(), "# mine\n");
+    let files = world.git(["ls-tree", "--name-only", "HEAD"]);
+    assert!(files.contains("work-3"), "{files}");
+}
+
+#[test]
+fn a_worker_that_cannot_confine_so_far_does_not_take_the_offer_and_says_why() {
+    let Some(mut machines) = Machines::new("descartes worker without bwrap") else {
+        return;
+    };
+    let url = start_engine(&machines);
+    let path = crate::sandbox_asked::without_bwrap(&machines.world);
+    // Asked for by its owner, it does not even begin.
+    let token = machines.engine(&["join-token", "w0"]).stdout();
+    let engine = token.trim().strip_prefix("descartes worker --engine '");
+    let engine = engine.and_then(|url| url.strip_suffix('\'')).unwrap();
+    let world = &machines.world;
+    let mut command = world.descartes(["worker", "--engine", engine, "--sandbox", "strict"]);
+    command.env("PATH", &path);
+    let refused = world.run(command);
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("bwrap is not installed"),
+        "{refused}"
+    );
+    // Asked for by the loop, the offer is left for others.
+    machines.worker_with("w1", &["--pool", "fast"], &path);
+    let world = &machines.world;
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+    let more = [
+        "--sandbox",
+        "strict",
+        "--detach",
+        "--command",
+        "worker-agent",
+    ];
+    world.program("worker-agent", "#!/bin/sh\ntouch ~/began; echo COMPLETE\n");
+    let began = world.run(world.descartes([&words[..], &more].concat()));
+    began.assert_code(0);
+    descartes_testkit::wait::eventually("the reason is told", LONG, || {
+        let told = world.run(world.descartes(["loop", "workers"])).stdout();
+        told.contains("the sandbox `strict` does not work on") && told.contains("bwrap")
+    });
+    world
+        .run(world.descartes(["loop", "cancel"]))
+        .assert_code(0);
+    assert!(!world.home().join("began").exists());
 }

@@ -353,6 +353,16 @@ impl ResolvedAgent {
         &self.invocation.env
     }
 
+    /// Variables that turn off a sandbox of its own, whatever the environment says.
+    pub(super) fn off_environment(&self) -> &BTreeMap<String, String> {
+        &self.invocation.off_env
+    }
+
+    /// What turns that off, for people.
+    pub(super) fn own_sandbox_off(&self) -> Option<String> {
+        self.invocation.own_sandbox_off.clone()
+    }
+
     /// What a run has cost so far: as the agent told it, else by the price table.
     pub(super) fn cost(&self, spent: &Spending, settings: &HostSettings) -> Option<Cost> {
         let model = spent.model.as_ref().or(self.model.as_ref());

@@ -45,7 +45,8 @@ impl AgentLoop {
         };
         let config = &self.d.state.config;
         let plan = sandbox.plan(config, &self.d.settings, run)?;
-        let summary = sandbox.summary(config, &plan, self.env_dropped.clone());
+        let own_off = self.agents[agent as usize].own_sandbox_off();
+        let summary = sandbox.summary(config, &plan, self.env_dropped.clone(), own_off);
         let launch = sandbox.confine(&plan, launch)?;
         let weaker = summary.weaker.clone();
         let known = self.d.state.sandbox.clone();

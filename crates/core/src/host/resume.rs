@@ -29,7 +29,7 @@ use super::moved;
 use super::open::{Confined, Held, assemble, sandbox_of};
 use super::opening::{make_branch, record, take, working_dir};
 use super::resume_order::{Resume, Resumed};
-use super::sandbox_level::settle;
+use super::sandbox_level::{ask_profiles, settle};
 use super::settings::HostSettings;
 use super::sources::{StateSource, begin_from_file, find, fold_journal, make_room, not_of_another};
 use super::task_loop::{Occasion, PrepareTasks, TaskOrder};
@@ -160,10 +160,19 @@ pub(crate) fn resume_for(
         // What the default follows from has changed.
         let work = working_dir(config.working_directory.as_deref())?;
         notices.extend(settle(&mut config, &settings, &work)?);
-        if config.sandbox.level != state.config.sandbox.level {
-            resume.change.sandbox = config.sandbox.level;
-            resume.change.sandbox_why.clone_from(&config.sandbox.why);
-        }
+    } else {
+        ask_profiles(&mut config, &settings);
+    }
+    // As before, or as it was changed, or what a profile asks for beyond that.
+    let same = config.sandbox.level == state.config.sandbox.level;
+    if !same
+        || resume
+            .change
+            .sandbox
+            .is_some_and(|level| Some(level) != config.sandbox.level)
+    {
+        resume.change.sandbox = config.sandbox.level;
+        resume.change.sandbox_why.clone_from(&config.sandbox.why);
     }
     let agents = match config.tasks {
         // Looked at with the tasks; and none is needed to land what is finished.

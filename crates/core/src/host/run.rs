@@ -200,6 +200,9 @@ impl AgentLoop {
             env.retain(|(k, _)| k != key);
             env.push((key.into(), value));
         };
+        for (key, value) in resolved.off_environment() {
+            set(key, value.into());
+        }
         for (key, value) in self.d.state.config.backend.environment.iter() {
             set(key, value.into());
         }

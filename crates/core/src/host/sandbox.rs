@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use descartes_agents::agent::Profile;
+use descartes_agents::agent::{self, Profile};
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::sandbox::{
     Access, Denial, EnvironmentRules, ExtraLock, RunPurpose, SandboxError, SandboxLevel,
@@ -14,6 +14,7 @@ use descartes_proc::Launch;
 use descartes_sandbox::{Machine, PlannedRun, Sandbox, SandboxProject, Surroundings, Unavailable};
 use tracing::{info, warn};
 
+use super::agent::choices;
 use super::error::HostError;
 use super::opening::git_of;
 use super::pass_env::PassEnv;
@@ -182,7 +183,9 @@ impl LoopSandbox {
         config: &IterativeLoopConfig,
         plan: &SandboxPlan,
         env_dropped: Vec<String>,
+        own_off: Option<String>,
     ) -> SandboxSummary {
+        let limits = self.sandbox.limits();
         let count = |access| u32::try_from(plan.paths(access).count()).unwrap_or(u32::MAX);
         let write = plan.paths(Access::Writable);
         SandboxSummary {
@@ -194,6 +197,9 @@ impl LoopSandbox {
             locked: count(Access::ReadOnly),
             hidden: count(Access::Hidden),
             env_dropped,
+            own_off,
+            limits: limits.held.clone(),
+            unlimited: limits.missing.clone(),
             gates: config.sandbox.effective_for_gates(),
         }
     }
@@ -351,6 +357,8 @@ pub struct TrialSandbox {
     pub plan: SandboxPlan,
     /// Names of variables that are not passed on.
     pub env_dropped: Vec<String>,
+    /// What turns off a sandbox of the agent's own.
+    pub own_off: Option<String>,
     env: Vec<(OsString, OsString)>,
 }
 
@@ -387,14 +395,18 @@ impl TrialSandbox {
             sandbox,
             plan,
             env_dropped,
+            own_off: agent::build(profile, &[], &choices(config))
+                .own_sandbox_off
+                .filter(|_| purpose == RunPurpose::Agent),
             env,
         })
     }
 
     /// Which sandbox it is.
     pub fn summary(&self, config: &IterativeLoopConfig) -> SandboxSummary {
+        let dropped = self.env_dropped.clone();
         self.sandbox
-            .summary(config, &self.plan, self.env_dropped.clone())
+            .summary(config, &self.plan, dropped, self.own_off.clone())
     }
 
     /// A command in it.

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use descartes_agents::agent::{self, Permissions, Profile};
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::sandbox::{LevelQuestion, NoSandbox, Unchecked, WantedLevel};
+use descartes_kernel::sandbox::{
+    LevelQuestion, LevelReason, NoSandbox, SandboxConfig, SandboxLevel, Unchecked, WantedLevel,
+};
 
 use super::agent::agents_of;
 use super::error::HostError;
@@ -21,6 +23,16 @@ fn wanted(config: &IterativeLoopConfig, settings: &HostSettings) -> WantedLevel 
     .wanted()
 }
 
+/// Lets the profiles of a loop's agents ask for a level, too: the strictest holds.
+pub(crate) fn ask_profiles(config: &mut IterativeLoopConfig, settings: &HostSettings) {
+    for (profile, _) in agents_of(config, settings) {
+        if let Some(level) = profile.sandbox.level {
+            let by = LevelReason::Profile(profile.name.clone());
+            config.sandbox.ask(level, by);
+        }
+    }
+}
+
 /// Puts the level that a loop in `dir` gets into its config, and tells what a person should know. One that
 /// somebody asked for is tried when its agents are known; here the default is, which may turn out not to
 /// work.
@@ -29,6 +41,7 @@ pub(super) fn settle(
     settings: &HostSettings,
     dir: &Path,
 ) -> Result<Option<String>, HostError> {
+    ask_profiles(config, settings);
     if config.sandbox.level.is_some() {
         return Ok(None);
     }
@@ -66,12 +79,33 @@ pub(super) fn settle(
     Ok(settled.warning)
 }
 
+/// Tries whether this machine can confine so far, in an empty folder.
+pub(crate) fn try_level(
+    settings: &HostSettings,
+    level: SandboxLevel,
+    folder: &Path,
+) -> Result<(), HostError> {
+    let generic = settings.profiles.get(agent::GENERIC);
+    let generic = generic.ok_or_else(|| HostError::Internal("no generic profile".to_owned()))?;
+    let config = IterativeLoopConfig {
+        working_directory: Some(folder.to_owned()),
+        sandbox: SandboxConfig {
+            level: Some(level),
+            ..SandboxConfig::default()
+        },
+        ..IterativeLoopConfig::default()
+    };
+    let project = project_of(settings, folder);
+    LoopSandbox::prepare(&config, settings, project, &[generic]).map(drop)
+}
+
 /// The same without a try: what a loop will be, if all works.
 pub(super) fn hoped_for(
     config: &IterativeLoopConfig,
     settings: &HostSettings,
 ) -> IterativeLoopConfig {
     let mut config = config.clone();
+    ask_profiles(&mut config, settings);
     if config.sandbox.level.is_none()
         && let Ok(settled) = wanted(&config, settings).tried(Ok(()))
     {

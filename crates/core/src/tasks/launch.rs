@@ -9,7 +9,7 @@ use descartes_kernel::event::GateEnd;
 use descartes_kernel::sched::{Account, Attempt, MarkEnd, MergeEnd, TaskState, TrainEnd};
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::{
-    AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words,
+    AttemptOf, OwnLimits, TaskMarks, attempt_config, attempt_gates, gate_words, tasks_sandbox,
 };
 use descartes_plans::graph::TaskId;
 use serde_json::{Map, json};
@@ -25,7 +25,7 @@ use super::runner::{Busy, Live, Runner};
 use super::shell::Shell;
 use super::source::TaskBrief;
 use crate::host::message::HostMessage;
-use crate::host::{HostError, HostSettings};
+use crate::host::{HostError, HostSettings, ask_profiles};
 
 /// Lines of an agent's last words that those who depend on its work are told.
 const TOLD_LINES: usize = 5;
@@ -229,7 +229,28 @@ fn child_config(
     if let Some(first) = briefs.first() {
         take_agent(&runner.d.settings, first, &mut config)?;
     }
+    runner.place.confine_as(&config.sandbox);
     Ok(config)
+}
+
+/// The config for what runs the work of all these tasks: confined as far as the strictest of them and of their
+/// agents' profiles asks for.
+pub(super) fn confined_for<'a>(
+    config: &IterativeLoopConfig,
+    settings: &HostSettings,
+    briefs: impl Iterator<Item = &'a TaskBrief>,
+) -> IterativeLoopConfig {
+    let mut whole = config.clone();
+    for brief in briefs {
+        let mut own = config.clone();
+        own.sandbox = tasks_sandbox(&config.sandbox, std::slice::from_ref(brief));
+        // An agent that cannot be read is told of where it is started.
+        if brief.agent.is_some() && take_agent(settings, brief, &mut own).is_ok() {
+            ask_profiles(&mut own, settings);
+        }
+        whole.sandbox.ask_as(&own.sandbox);
+    }
+    whole
 }
 
 /// The agent that a task asks for: a profile by name, or a command.
@@ -396,7 +417,10 @@ impl GateRunner {
         let gates = tree_gates(&d.state.config, briefs);
         let shell = Shell::new(&d.settings, &d.state.loop_id)
             .map_err(|error| HostError::Internal(format!("cannot start the guard: {error}")))?;
-        let shell = shell.confined(&d.state.config, &d.settings);
+        // The tree holds work of all of them.
+        let all = runner.loaded.briefs.values();
+        let config = confined_for(&d.state.config, &d.settings, all);
+        let shell = shell.confined(&config, &d.settings);
         Ok(Self {
             shell,
             labels: gates.iter().map(TreeGate::label).collect(),

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use descartes_kernel::edits::FieldChange;
+use descartes_kernel::sandbox::SandboxLevel;
 use descartes_plans::graph::{Rules, TaskGraph, TaskId};
 use descartes_plans::spec::TaskText;
 
@@ -172,6 +173,7 @@ fn facets(brief: &TaskBrief, rules: Rules) -> Vec<(&'static str, String)> {
         ("max_cost", shown(&brief.max_cost)),
         ("idle timeout", shown(&brief.idle_timeout)),
         ("stuck_after", shown(&brief.stall_after)),
+        ("sandbox", shown(&brief.sandbox.map(SandboxLevel::as_str))),
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd, TrainEnd};
 use descartes_kernel::tasks::{KeptTree, Landing, ProvenTree, TaskMarks, WorkBase};
 use serde::{Deserialize, Serialize};
@@ -185,6 +186,10 @@ pub(super) trait Workplace: Send + Sync {
     /// Work lands on this branch alone, which was made for the loop.
     fn land_on(&self, branch: &str) {
         let _ = branch;
+    }
+    /// What it runs itself, code of a task among it, is confined at least as far as this.
+    fn confine_as(&self, sandbox: &SandboxConfig) {
+        let _ = sandbox;
     }
     /// Before the first attempt of a host, with the number of tasks that may run at once.
     fn begin(&self, fresh: Fresh, slots: u32) -> Result<(), GitError> {

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use descartes_agents::agent::GENERIC;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
+use descartes_kernel::sandbox::{LevelReason, SandboxLevel};
 use descartes_kernel::sched;
 use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
 use descartes_plans::graph::{TaskIx, TaskStatus};
@@ -15,13 +17,14 @@ use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};
-use super::launch::take_agent;
+use super::launch::{confined_for, take_agent};
 use super::lists::{ListSource, TrackerSource};
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
 use super::scud::ScudSource;
 use super::source::{Loaded, SourceError, TaskBrief, TaskSource};
 use super::trees::Trees;
+use crate::host::sandbox::{LoopSandbox, project_of};
 use crate::host::task_loop::{Occasion, TaskLoop, TaskOrder};
 use crate::host::{HostError, HostSettings, Retry, git_of, resolve_all};
 
@@ -107,6 +110,10 @@ pub(crate) fn prepare(
     if !matches!(occasion, Occasion::Land(_)) && tasks.workers.is_none() {
         check_agents(&agents, config, settings, dir)?;
     }
+    let whole = confined_for(config, settings, loaded.briefs.values());
+    if !matches!(occasion, Occasion::Land(_)) && tasks.workers.is_none() {
+        check_sandbox(&whole, settings, dir)?;
+    }
     let lock = match source.run_lock() {
         Some(path) => Some(hold(&path, &tasks.source.tag())?),
         None => None,
@@ -118,7 +125,7 @@ pub(crate) fn prepare(
     }
     notices.extend(source.notices());
     let place = open_place(
-        config,
+        &whole,
         tasks,
         settings,
         dir,
@@ -201,6 +208,30 @@ pub(crate) fn check_agents(
         }
     }
     Ok(())
+}
+
+/// A level that somebody asks for, and that does not work here, is told before any task is begun.
+fn check_sandbox(
+    whole: &IterativeLoopConfig,
+    settings: &HostSettings,
+    dir: &Path,
+) -> Result<(), HostError> {
+    let asked = whole.sandbox.effective() != SandboxLevel::Off;
+    // The default was tried when it was settled.
+    let by_default = matches!(
+        whole.sandbox.why,
+        Some(LevelReason::Permissions | LevelReason::Unchecked)
+    );
+    let generic = settings.profiles.get(GENERIC);
+    let Some(generic) = generic.filter(|_| asked && !by_default) else {
+        return Ok(());
+    };
+    let project = project_of(settings, dir);
+    match LoopSandbox::prepare(whole, settings, project, &[generic]) {
+        // What is wrong with this folder need not be wrong with those of the tasks.
+        Ok(_) | Err(HostError::Usage { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The tasks that a config names; nothing is read yet.

@@ -229,6 +229,7 @@ fn brief(
         idle_timeout: keys.idle_timeout,
         abort_promise: keys.abort_promise.clone(),
         stall_after: keys.stuck_after,
+        sandbox: keys.sandbox,
         trailer: None,
     }
 }

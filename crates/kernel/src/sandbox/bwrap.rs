@@ -119,6 +119,7 @@ mod tests {
             network: Network::Host,
             work_dir: "/h/p".into(),
             make: Vec::new(),
+            in_private: Vec::new(),
         };
         let args = text(&plan);
         assert!(args.starts_with("--unshare-user --unshare-pid"), "{args}");

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::SandboxLevel;
+use super::limits::{GroupOrder, STRICT_PROCESSES};
 use super::plan::{Access, Network, SandboxPlan};
 use super::summary::Mechanism;
 
@@ -35,9 +36,6 @@ pub struct Limits {
     pub processes: Option<u64>,
 }
 
-/// Processes and threads in `strict`: a fork bomb ends, a large build does not.
-const STRICT_PROCESSES: u64 = 4096;
-
 impl Confinement {
     /// What the second stage does for a plan.
     pub fn of(plan: &SandboxPlan, mechanism: Mechanism) -> Self {
@@ -45,9 +43,9 @@ impl Confinement {
         let mut write: Vec<PathBuf> = writable.map(|rule| rule.path.clone()).collect();
         let (mut hidden, mut read) = (Vec::new(), Vec::new());
         if mechanism == Mechanism::Landlock {
-            hidden = plan
-                .paths(Access::Hidden)
-                .map(PathBuf::from)
+            let hidden_in_view = plan.paths(Access::Hidden).map(PathBuf::from);
+            hidden = hidden_in_view
+                .chain(plan.in_private.iter().cloned())
                 .collect::<Vec<_>>();
             let shown =
                 |path: &&std::path::Path| hidden.iter().any(|hidden| path.starts_with(hidden));
@@ -72,6 +70,32 @@ impl Confinement {
             read,
             proxy: matches!(plan.network, Network::Hosts(_)),
             limits,
+        }
+    }
+}
+
+/// What the first stage, outside, is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OuterOrder {
+    /// Hosts that its proxy lets through; `None`: no proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// The control group that it makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupOrder>,
+}
+
+impl OuterOrder {
+    /// For a plan; `group` is what limits `strict` here.
+    pub fn of(plan: &SandboxPlan, group: Option<&GroupOrder>) -> Self {
+        Self {
+            hosts: match &plan.network {
+                Network::Hosts(hosts) => Some(hosts.clone()),
+                Network::Host | Network::Loopback => None,
+            },
+            group: group
+                .filter(|_| plan.level == SandboxLevel::Strict)
+                .cloned(),
         }
     }
 }
@@ -102,7 +126,11 @@ impl ProbeOrder {
         Self {
             write: write.map(|rule| rule.path.clone()).collect(),
             locked,
-            hidden: plan.paths(Access::Hidden).map(PathBuf::from).collect(),
+            hidden: plan
+                .paths(Access::Hidden)
+                .map(PathBuf::from)
+                .chain(plan.in_private.iter().cloned())
+                .collect(),
         }
     }
 }

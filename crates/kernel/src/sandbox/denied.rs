@@ -12,6 +12,9 @@ use super::summary::Mechanism;
 /// What our proxy prints for a host that is not allowed.
 pub const PROXY_REFUSED: &str = "descartes sandbox: no network to ";
 
+/// What the first stage prints where a limit of `strict` was reached.
+pub const LIMIT_REACHED: &str = "descartes sandbox: limit reached: ";
+
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
@@ -97,6 +100,9 @@ pub fn denied_paths(plan: &SandboxPlan, mechanism: Mechanism, output: &str) -> V
             let host = host.split_whitespace().next().unwrap_or_default();
             let flag = "sandbox.hosts of the agent's profile, or --sandbox workspace";
             count(host.to_owned(), flag.to_owned());
+        } else if let Some((_, what)) = line.split_once(LIMIT_REACHED) {
+            let flag = "--sandbox workspace, which limits neither processes nor memory";
+            count(what.trim().to_owned(), flag.to_owned());
         } else if let Some(told) = Told::of(line) {
             for path in paths(line, &plan.work_dir) {
                 if let Some(flag) = flag_for(plan, mechanism, told, &path) {
@@ -163,6 +169,7 @@ mod tests {
             network: Network::Host,
             work_dir: "/h/p".into(),
             make: Vec::new(),
+            in_private: Vec::new(),
         };
         let output = "\
             npm error EROFS: read-only file system, mkdir '/h/.npm/_x'\n\

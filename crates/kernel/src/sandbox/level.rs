@@ -1,6 +1,8 @@
 //! How far a loop is confined: as it was asked for, else by what its agent may do and what the machine can.
 
-use super::config::{LevelReason, SandboxConfig, SandboxLevel};
+use descartes_text::sandbox_level::SandboxLevel;
+
+use super::config::{LevelReason, SandboxConfig};
 
 /// What makes an agent one that nobody checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,19 +7,23 @@ mod confinement;
 mod denied;
 mod environment;
 mod level;
+mod limits;
 mod places;
 mod plan;
 mod summary;
 
 pub use bwrap::bwrap_args;
-pub use config::{LevelReason, SandboxConfig, SandboxLevel};
-pub use confinement::{Confinement, Limits, ProbeOrder};
-pub use denied::{Denial, PROXY_REFUSED, denied_paths, merge_denials};
+pub use config::{LevelReason, SandboxConfig};
+pub use confinement::{Confinement, Limits, OuterOrder, ProbeOrder};
+pub use denied::{Denial, LIMIT_REACHED, PROXY_REFUSED, denied_paths, merge_denials};
+pub use descartes_text::sandbox_level::SandboxLevel;
 pub use environment::{EnvironmentRules, is_secret_name, named_variables};
 pub use level::{LevelQuestion, NoSandbox, SettledLevel, Unchecked, WantedLevel};
+pub use limits::{GroupFacts, GroupOrder, HeldLimits, LimitFacts};
 pub use places::{DEFAULT_CACHES, home_path};
 pub use plan::{
     Access, AgentPlaces, EntryKind, ExtraLock, FoundPath, GitPlaces, Make, Network, PathRule,
-    RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of, plan,
+    RunPurpose, SHARED_OBJECTS, SandboxError, SandboxFacts, SandboxPlan, SlotGit, hosts_of,
+    named_hosts, plan,
 };
 pub use summary::{Mechanism, SandboxSummary};

@@ -7,14 +7,16 @@ mod rules;
 
 use std::path::{Path, PathBuf};
 
-use super::config::{SandboxConfig, SandboxLevel};
+use descartes_text::sandbox_level::SandboxLevel;
+
+use super::config::SandboxConfig;
 use super::places::{
     DEFAULT_CACHES, KEPT_IN_RUN, LOCKED_IN_CACHES, PRIVATE, SECRETS, SOCKETS, TOOLCHAINS,
     TREE_SETTINGS, home_path,
 };
 use rules::{PathRules, Priority};
 
-pub use agent::{AgentPlaces, EntryKind, hosts_of};
+pub use agent::{AgentPlaces, EntryKind, hosts_of, named_hosts};
 pub use git::{GitPlaces, SHARED_OBJECTS, SlotGit};
 pub use refuse::SandboxError;
 pub use rules::{Access, PathRule};
@@ -100,6 +102,8 @@ pub struct SandboxPlan {
     pub work_dir: PathBuf,
     /// What is missing and has to be made first.
     pub make: Vec<Make>,
+    /// Hidden by being in a private folder: without a view of its own it has to be shut by itself.
+    pub in_private: Vec<PathBuf>,
 }
 
 impl SandboxPlan {
@@ -140,7 +144,7 @@ pub fn plan(
     planning.locks(&tree);
     planning.asked_for()?;
     planning.own_state();
-    let rules = planning.rules.finish(&tree);
+    let (rules, in_private) = planning.rules.finish(&tree);
     Ok(SandboxPlan {
         level,
         purpose,
@@ -148,6 +152,7 @@ pub fn plan(
         network: network(facts, config, level, purpose),
         work_dir: facts.work_dir.clone(),
         make: planning.make,
+        in_private,
     })
 }
 

@@ -1,8 +1,7 @@
 //! Which sandbox a run is in, as the journal keeps it and views show it.
 
+use descartes_text::sandbox_level::SandboxLevel;
 use serde::{Deserialize, Serialize};
-
-use super::config::SandboxLevel;
 
 /// What carries a sandbox out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +36,15 @@ pub struct SandboxSummary {
     /// Names of variables that are not passed on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env_dropped: Vec<String>,
+    /// What turns off a sandbox of the agent's own, which would fail inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_off: Option<String>,
+    /// Limits on processes and memory that hold, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+    /// Limits that this machine cannot set, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlimited: Vec<String>,
     /// Whether gates are in it, too.
     #[serde(default)]
     pub gates: SandboxLevel,
@@ -56,8 +64,20 @@ impl SandboxSummary {
         if self.gates == SandboxLevel::Off {
             text.push_str("; gates outside");
         }
+        if self.own_off.is_some() {
+            text.push_str("; the agent's own sandbox is off");
+        }
+        if !self.unlimited.is_empty() {
+            let what: Vec<&str> = self.unlimited.iter().map(|one| first_word(one)).collect();
+            text.push_str(&format!("; no limit on {}", what.join(" and ")));
+        }
         text
     }
+}
+
+/// `memory` of `memory: no cgroup`.
+fn first_word(text: &str) -> &str {
+    text.split(':').next().unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -75,6 +95,9 @@ mod tests {
             locked: 0,
             hidden: 0,
             env_dropped: Vec::new(),
+            own_off: None,
+            limits: Vec::new(),
+            unlimited: Vec::new(),
             gates: SandboxLevel::Workspace,
         };
         assert_eq!(
@@ -87,6 +110,13 @@ mod tests {
         assert_eq!(
             summary.describe(),
             "workspace, weaker (Landlock ABI 7, seccomp); gates outside"
+        );
+        summary.gates = SandboxLevel::Workspace;
+        summary.own_off = Some("--no-sandbox".to_owned());
+        summary.unlimited = vec!["memory: no cgroup".to_owned()];
+        assert_eq!(
+            summary.describe(),
+            "workspace, weaker (Landlock ABI 7, seccomp); the agent's own sandbox is off; no limit on memory"
         );
         summary.level = SandboxLevel::Off;
         assert_eq!(summary.describe(), "off");

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget;
 use crate::config::{ConfigChange, IterativeLoopConfig};
 use crate::outcome::{Budget, IterativeExitReason};
+use crate::sandbox::{LevelReason, SandboxConfig, SandboxLevel};
 use crate::state::{IterativeLoopState, LoopState, Spent};
 use descartes_agents::promise::PromiseMatch;
 use descartes_plans::graph::{Proof, Rules};
@@ -51,6 +52,8 @@ pub struct TaskBrief {
     pub abort_promise: Option<String>,
     /// Attempts without progress before a nudge; twice as many block it.
     pub stall_after: Option<u32>,
+    /// How far it is confined at least.
+    pub sandbox: Option<SandboxLevel>,
     /// The line of its commit that tells an issue tracker that it is done.
     pub trailer: Option<String>,
 }
@@ -65,6 +68,17 @@ pub fn attempt_gates(parent: &IterativeLoopConfig, briefs: &[TaskBrief]) -> Vec<
         }
     }
     gates
+}
+
+/// The sandbox of whatever runs the work of these tasks: the strictest that the loop or one of them asks
+/// for. A task is never confined less than its loop, whatever its file says: agents can write that.
+pub fn tasks_sandbox(parent: &SandboxConfig, briefs: &[TaskBrief]) -> SandboxConfig {
+    let mut sandbox = parent.clone();
+    let asked = briefs.iter().filter_map(|brief| brief.sandbox);
+    for level in asked.filter(|level| *level != SandboxLevel::Off) {
+        sandbox.ask(level, LevelReason::Task);
+    }
+    sandbox
 }
 
 /// What an attempt is made of.
@@ -121,6 +135,7 @@ pub fn attempt_config(
         max_failures: u32::MAX,
         proof: Some(of.rules.proof),
         model: first.model.clone().or(parent.model.clone()),
+        sandbox: tasks_sandbox(&parent.sandbox, of.briefs),
         ..parent.clone()
     };
     within(config, of.spent, prompt, state_file)
@@ -232,9 +247,12 @@ pub fn attempt_change(
         change.prompt_mode = config.backend.prompt_mode;
         let agent = Some(config.agent()).filter(|now| *now != before.agent());
         change.agent = agent.map(Box::new);
-        // Or in another sandbox. One that an attempt found for itself stays.
+        // Or in another sandbox. One that an attempt found for itself stays, and so does what the profile of
+        // its agent asks for beyond this.
         let level = config.sandbox.level;
-        change.sandbox = level.filter(|_| level != before.sandbox.level);
+        let by_profile = matches!(before.sandbox.why, Some(LevelReason::Profile(_)));
+        let is_kept = level == before.sandbox.level || (by_profile && level < before.sandbox.level);
+        change.sandbox = level.filter(|_| !is_kept);
         let why = config.sandbox.why.clone();
         change.sandbox_why = why.filter(|_| change.sandbox.is_some());
     }

@@ -15,7 +15,7 @@ mod statuses;
 pub use attempt::{attempt_end, gate_words, is_unheard_proof, shown_wait};
 pub use attempt_config::{
     AttemptOf, OwnLimits, TaskBrief, attempt_change, attempt_config, attempt_gates, ends_all_tasks,
-    growth_config,
+    growth_config, tasks_sandbox,
 };
 pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace, gate_caches};
 pub use early_end::{EarlyEnd, EndedAttempt};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::value::{count, duration, flag, list, real, unquoted};
 use crate::graph::OnFail;
 use descartes_text::finding::{Finding, Place};
+use descartes_text::sandbox_level::SandboxLevel;
 use descartes_text::units::parse_usd;
 
 /// A task that has to be done first, and where that is written.
@@ -40,6 +41,9 @@ const DOLLARS: BadValue = BadValue {
 };
 const ON_FAIL: BadValue = BadValue {
     wanted: "stop, skip or block",
+};
+const LEVEL: BadValue = BadValue {
+    wanted: "workspace or strict",
 };
 const PROMISE: BadValue = BadValue {
     wanted: "at most 256 bytes of text without `<`",
@@ -112,6 +116,8 @@ keys! {
     cwd: String, quoted, TEXT;
     /// The model of the agent.
     model: String, quoted, TEXT;
+    /// How far its agent and gates are confined at least.
+    sandbox: SandboxLevel, level, LEVEL;
     /// The issue that it belongs to.
     issue: String, quoted, TEXT;
     /// The agent as a command.
@@ -246,7 +252,11 @@ impl Keys {
 }
 
 /// What to say about a key that is read and does nothing.
-pub(super) fn idle(key: &str, place: Place) -> Option<Finding> {
+pub(super) fn idle(key: &str, value: &str, place: Place) -> Option<Finding> {
+    if key == "sandbox" && level(value) == Some((SandboxLevel::Off, "")) {
+        let message = "`sandbox: off` has no effect (a task is never confined less than its loop)";
+        return Some(Finding::note(place, message.to_owned()));
+    }
     let (.., reason) = IDLE_KEYS.iter().find(|(idle, ..)| *idle == key)?;
     Some(Finding::note(
         place,
@@ -300,6 +310,11 @@ fn promise(value: &str) -> Option<(String, &str)> {
     let is_promise = (1..=256).contains(&promise.len())
         && !promise.contains(|c: char| c == '<' || c.is_control());
     is_promise.then(|| (promise.to_owned(), ""))
+}
+
+fn level(value: &str) -> Option<(SandboxLevel, &str)> {
+    let name = unquoted(value).trim().to_ascii_lowercase();
+    Some((SandboxLevel::from_name(&name)?, ""))
 }
 
 fn on_fail(value: &str) -> Option<(OnFail, &str)> {

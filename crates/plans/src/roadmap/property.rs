@@ -35,7 +35,7 @@ pub(super) fn property(
     open.wrapping = Some((key, line.indent()));
     let start = offset_in(line.text, value);
     match open.task.keys.set(key, value, |at| line.place(start + at)) {
-        Ok("") => findings.extend(idle(key, place)),
+        Ok("") => findings.extend(idle(key, value, place)),
         Ok(rest) => {
             let message = format!("`{rest}` after the value of `{key}` is ignored");
             findings.push(Finding::warning(

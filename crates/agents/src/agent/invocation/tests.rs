@@ -352,3 +352,70 @@ fn it_is_known_which_commands_take_all_checks_away() {
         assert_eq!(invocation.skips_checks, want, "{command}");
     }
 }
+
+#[test]
+fn a_sandbox_of_the_agents_own_is_turned_off_inside_ours() {
+    let confined = |permissions| Choices {
+        permissions,
+        confined_by: ConfinedBy::Us,
+        ..Choices::default()
+    };
+    let (agent, edit, all) = (Permissions::Agent, Permissions::Edit, Permissions::All);
+    let full = Some("--sandbox danger-full-access");
+    let bypass = Some("--dangerously-bypass-approvals-and-sandbox");
+    // Command, permissions, what turns it off, and how often the flag stands in the command line.
+    let table = [
+        ("codex", agent, full, 1),
+        ("codex", edit, full, 1),
+        ("codex", all, bypass, 0),
+        ("codex exec --yolo", agent, bypass, 0),
+        ("codex exec -s danger-full-access", edit, full, 0),
+        ("codex exec --sandbox=danger-full-access", edit, full, 1),
+        ("codex exec --sandbox workspace-write", edit, None, 1),
+        ("codex exec --full-auto", agent, None, 0),
+        ("codex exec -c sandbox_mode=read-only", agent, None, 0),
+    ];
+    for (command, permissions, off, times) in table {
+        let built = built(command, &confined(permissions));
+        assert_eq!(built.own_sandbox_off.as_deref(), off, "{command}");
+        let is_flag = |word: &&String| word.starts_with("--sandbox");
+        assert_eq!(
+            built.argv.iter().filter(is_flag).count(),
+            times,
+            "{command}"
+        );
+        let left = |notice: &AgentNotice| matches!(notice, AgentNotice::OwnSandbox { .. });
+        // Either it is off, or the user is told that it is not.
+        assert_ne!(built.notices.iter().any(left), off.is_some(), "{command}");
+    }
+    let settings = r#"{"sandbox":{"enabled":false}}"#;
+    for permissions in [agent, edit, all] {
+        let claude = built("claude", &confined(permissions));
+        assert!(
+            claude.argv.iter().any(|word| word == settings),
+            "{:?}",
+            claude.argv
+        );
+        let gemini = built("gemini", &confined(permissions));
+        assert_eq!(gemini.off_env["GEMINI_SANDBOX"], "false");
+        assert_eq!(
+            gemini.own_sandbox_off.as_deref(),
+            Some("GEMINI_SANDBOX=false")
+        );
+        let opencode = built("opencode", &confined(permissions));
+        assert_eq!(opencode.own_sandbox_off, None, "it has none");
+        // Nothing of that where the agent confines itself.
+        for command in ["claude", "codex", "gemini"] {
+            let alone = built(command, &with(permissions));
+            assert_eq!(alone.own_sandbox_off, None, "{command}");
+            assert!(alone.off_env.is_empty() && !alone.argv.iter().any(|word| word == settings));
+        }
+    }
+    let own = built("claude --settings mine.json", &confined(all));
+    assert_eq!(own.own_sandbox_off, None);
+    assert!(
+        own.notices
+            .iter()
+            .any(|notice| notice.to_string().contains("--settings"))
+    );
+}

@@ -5,7 +5,9 @@ use std::path::Path;
 use descartes_agents::agent::{GENERIC, Profiles};
 use descartes_core::host::TrialSandbox;
 use descartes_kernel::config::IterativeLoopConfig;
-use descartes_kernel::sandbox::{Mechanism, RunPurpose, SandboxConfig, SandboxLevel};
+use descartes_kernel::sandbox::{
+    Mechanism, RunPurpose, SandboxConfig, SandboxLevel, SandboxSummary,
+};
 
 use super::finding::{Finding, note, ok};
 use crate::session::order::host_settings;
@@ -32,19 +34,30 @@ fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding 
     let found = std::fs::create_dir_all(folder).map_err(|error| error.to_string());
     let found = found.and_then(|()| try_in(folder, SandboxLevel::Strict, profiles, ctx));
     match found {
-        Ok((Mechanism::Bwrap, version, _)) => {
-            ok(CHECK, format!("workspace and strict work here: {version}"))
+        Ok(found) if found.mechanism == Some(Mechanism::Bwrap) => {
+            let mut told = format!("workspace and strict work here: {}", found.version);
+            if !found.limits.is_empty() {
+                told.push_str(&format!("; strict: at most {}", found.limits.join(", ")));
+            }
+            for missing in &found.unlimited {
+                told.push_str(&format!("; no limit on {missing}"));
+            }
+            ok(CHECK, told)
         }
-        Ok((Mechanism::Landlock, ..)) | Err(_) => {
+        Ok(_) | Err(_) => {
             match try_in(folder, SandboxLevel::Workspace, profiles, ctx) {
-                Ok((_, version, Some(weaker))) => note(
+                Ok(SandboxSummary {
+                    version,
+                    weaker: Some(weaker),
+                    ..
+                }) => note(
                     CHECK,
                     format!(
                         "workspace works here, weaker, and strict does not: {version}; {weaker}"
                     ),
                     "install bubblewrap, and allow it user namespaces",
                 ),
-                Ok((_, version, None)) => note(
+                Ok(SandboxSummary { version, .. }) => note(
                     CHECK,
                     format!("workspace works here, strict does not: {version}"),
                     "",
@@ -60,14 +73,12 @@ fn look_in(folder: &Path, profiles: &Profiles, ctx: &CommandContext) -> Finding 
     }
 }
 
-type Tried = (Mechanism, String, Option<String>);
-
 fn try_in(
     folder: &Path,
     level: SandboxLevel,
     profiles: &Profiles,
     ctx: &CommandContext,
-) -> Result<Tried, String> {
+) -> Result<SandboxSummary, String> {
     let config = IterativeLoopConfig {
         sandbox: SandboxConfig {
             level: Some(level),
@@ -79,7 +90,5 @@ fn try_in(
     let generic = profiles.get(GENERIC).ok_or("no generic profile")?;
     let trial = TrialSandbox::prepare(&settings, &config, folder, RunPurpose::Agent, generic, None);
     let trial = trial.map_err(|error| error.to_string())?;
-    let summary = trial.summary(&config);
-    let mechanism = summary.mechanism.ok_or("it is off")?;
-    Ok((mechanism, summary.version, summary.weaker))
+    Ok(trial.summary(&config))
 }

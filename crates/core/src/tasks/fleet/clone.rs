@@ -44,6 +44,11 @@ impl Clones {
         }
     }
 
+    /// Where all of it lies.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Where what belongs to a task loop lies.
     pub(super) fn folder_of(&self, offer: &OfferMessage) -> PathBuf {
         self.project(offer).join(file_name(&offer.loop_id))
@@ -72,6 +77,7 @@ impl Clones {
                 trees
             }
         };
+        trees.confine_more(&offer.order.config.sandbox);
         let GitParcel { base, branch, .. } = &offer.git;
         trees
             .take_parcel(&offer.order.work, base, branch.as_deref())

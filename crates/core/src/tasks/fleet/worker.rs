@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
 use descartes_kernel::fleet::{HandedIn, LeaseTerms, TaskClaim, handed_in};
+use descartes_kernel::sandbox::SandboxLevel;
 use tracing::{debug, info, warn};
 
 use super::clone::Clones;
@@ -15,7 +16,7 @@ use super::keeper::{ClaimOf, TakenClaim, claim};
 use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
 use super::slot::{HandedInAttempt, SlotContext, make_attempt};
 use super::stored::{read_claim, write_claim};
-use crate::host::{HostError, HostSettings};
+use crate::host::{HostError, HostSettings, ask_profiles, try_level};
 use crate::tasks::attempt_control::Control;
 
 /// The pool of workers and offers that name none.
@@ -50,6 +51,8 @@ pub struct WorkerOptions {
     pub worktree_copy: Vec<String>,
     /// A command that makes a new worktree ready.
     pub worktree_setup: Option<String>,
+    /// Attempts are confined at least so far; `None` and `off`: as far as their loops say.
+    pub sandbox: Option<SandboxLevel>,
     /// How long a claim holds, and how often it is renewed.
     pub terms: LeaseTerms,
 }
@@ -100,6 +103,8 @@ struct WorkerShared {
     /// Results that were handed in and that no coordinator has taken yet.
     results: Mutex<Vec<HandedInAttempt>>,
     refused: Mutex<Option<String>>,
+    /// The strictest sandbox that was found to work here.
+    works: Mutex<SandboxLevel>,
     /// What is wrong with the engine, as it was told last.
     trouble: Mutex<Option<EngineError>>,
 }
@@ -142,6 +147,7 @@ impl FleetWorker {
                 at_work: Mutex::default(),
                 results: Mutex::default(),
                 refused: Mutex::default(),
+                works: Mutex::default(),
                 trouble: Mutex::default(),
             }),
         }
@@ -149,6 +155,10 @@ impl FleetWorker {
 
     /// Takes and makes attempts until it was told to drain or stop and nothing is under way.
     pub fn run(&self) -> Result<(), HostError> {
+        if let Some(least) = self.shared.options.sandbox {
+            // Nothing would ever be taken.
+            self.shared.try_sandbox(least)?;
+        }
         let failed = |error| HostError::Internal(format!("cannot start a thread: {error}"));
         let mut slots = Vec::new();
         for slot in 0..self.shared.options.slots {
@@ -252,7 +262,7 @@ impl WorkerShared {
     }
 
     fn take_offer(&self, slot: u32, pulled: &PulledOffer) {
-        let offer: OfferMessage = match serde_json::from_slice(&pulled.value) {
+        let mut offer: OfferMessage = match serde_json::from_slice(&pulled.value) {
             Ok(offer) => offer,
             Err(error) => {
                 return self.refuse(format!(
@@ -262,6 +272,7 @@ impl WorkerShared {
                 ));
             }
         };
+        offer.order.config.sandbox.on_worker(self.options.sandbox);
         if let Some(reason) = self.objection(&offer) {
             // It is handed out again, to another worker.
             return self.refuse(reason);
@@ -299,9 +310,34 @@ impl WorkerShared {
         }
         let allowed = &self.options.allow_repos;
         let repository = &offer.repository;
-        (!allowed.is_empty() && !allowed.contains(repository)).then(|| {
-            format!("the repository {repository} is not allowed (--allow-repo {repository})")
-        })
+        if !allowed.is_empty() && !allowed.contains(repository) {
+            return Some(format!(
+                "the repository {repository} is not allowed (--allow-repo {repository})"
+            ));
+        }
+        let mut config = offer.order.config.clone();
+        ask_profiles(&mut config, &self.ctx.settings);
+        let level = config.sandbox.effective();
+        let error = self.try_sandbox(level).err()?;
+        Some(format!(
+            "the sandbox `{}` does not work on {}: {error}",
+            level.as_str(),
+            self.options.host
+        ))
+    }
+
+    /// Tries whether agents can be confined so far here. What works once is not tried again.
+    fn try_sandbox(&self, level: SandboxLevel) -> Result<(), HostError> {
+        let works = || self.works.lock().unwrap_or_else(PoisonError::into_inner);
+        if level <= *works() {
+            return Ok(());
+        }
+        let folder = self.ctx.clones.folder().join("sandbox");
+        fs_err::create_dir_all(&folder)
+            .map_err(|error| HostError::Internal(format!("cannot try a sandbox: {error}")))?;
+        try_level(&self.ctx.settings, level, &folder)?;
+        *works() = level;
+        Ok(())
     }
 
     fn refuse(&self, message: String) {

@@ -36,7 +36,13 @@ impl Trees {
     pub(super) fn with_confined_hooks(&self, repo: &Repo, hooks: &Path) -> Done<Repo> {
         let name = repo.dir.file_name().unwrap_or_default().to_string_lossy();
         let folder = self.folder.join(format!("{name}.hooks"));
-        let made = confined_hooks(&self.whole, &self.settings, &repo.dir, hooks, &folder);
+        let made = confined_hooks(
+            &self.confinement(),
+            &self.settings,
+            &repo.dir,
+            hooks,
+            &folder,
+        );
         let made = made.map_err(|error| format!("hooks cannot be confined: {error}"))?;
         Ok(match made {
             Some(folder) => repo.with_setting("core.hooksPath", &folder.to_string_lossy()),

@@ -37,6 +37,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_kernel::config::IterativeLoopConfig;
+use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::tasks::{
     Case, Landing, ProvenTree, TaskFile, TaskMarks, TasksConfig, ref_name,
 };
@@ -94,8 +95,8 @@ pub(in crate::tasks) struct Trees {
     copy: Vec<String>,
     setup: Option<String>,
     settings: HostSettings,
-    /// What confines setups and hooks.
-    whole: IterativeLoopConfig,
+    /// What confines setups and hooks, which run code of all tasks.
+    whole: Mutex<IterativeLoopConfig>,
     /// Folders that may be taken from a slot where gates are red without them.
     caches: Vec<String>,
     case: Case,
@@ -227,7 +228,7 @@ impl Trees {
             copy: config.worktree_copy.clone(),
             setup: config.worktree_setup.clone(),
             settings: settings.clone(),
-            whole: whole.clone(),
+            whole: Mutex::new(whole.clone()),
             caches: config.gate_caches.clone(),
             case,
             turn: Mutex::new(()),
@@ -292,6 +293,18 @@ impl Trees {
     }
 
     /// Worktrees and branches are changed one at a time.
+    /// How setups and hooks are confined.
+    pub(super) fn confinement(&self) -> IterativeLoopConfig {
+        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.clone()
+    }
+
+    /// Confines them at least as far as an attempt whose work they run.
+    pub(in crate::tasks) fn confine_more(&self, sandbox: &SandboxConfig) {
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.sandbox.ask_as(sandbox);
+    }
+
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }

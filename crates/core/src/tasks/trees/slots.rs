@@ -186,7 +186,7 @@ impl Trees {
         drop(fs_err::remove_file(&mark));
         let shell = Shell::new(&self.settings, &self.settings.mark())?;
         // It runs what earlier tasks wrote.
-        let mut shell = shell.confined(&self.whole, &self.settings);
+        let mut shell = shell.confined(&self.confinement(), &self.settings);
         let log = self.folder.join(format!("{name}-setup.log"));
         let setups = || self.setups.lock().unwrap_or_else(PoisonError::into_inner);
         setups().push(shell.stopper());

@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use descartes_kernel::sandbox::SandboxConfig;
 use descartes_kernel::sched::{CommitEnd, MergeEnd};
 use descartes_kernel::tasks::{ProvenTree, TaskMarks, WorkBase};
 use descartes_proc::Ending;
@@ -37,6 +38,10 @@ impl Workplace for Trees {
 
     fn land_on(&self, branch: &str) {
         *self.branch.lock().unwrap_or_else(PoisonError::into_inner) = Some(branch.to_owned());
+    }
+
+    fn confine_as(&self, sandbox: &SandboxConfig) {
+        self.confine_more(sandbox);
     }
 
     fn begin(&self, fresh: Fresh, slots: u32) -> Done<()> {

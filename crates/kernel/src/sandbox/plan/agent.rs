@@ -74,6 +74,18 @@ pub fn hosts_of(needs: &SandboxNeeds, variable: &dyn Fn(&str) -> Option<String>)
     needs.hosts.iter().cloned().chain(named).collect()
 }
 
+/// Hosts of providers that the text of a settings file names: `base_url = "https://…"`, `"baseURL": "https://…"`.
+pub fn named_hosts(text: &str) -> Vec<String> {
+    let address = |rest: &str| {
+        let rest = rest.trim_start_matches([' ', '=', ':', '"', '\'']);
+        let end = rest.find(|c: char| c.is_whitespace() || "\"',".contains(c));
+        host_of(&rest[..end.unwrap_or(rest.len())])
+    };
+    let marks = ["base_url", "baseURL", "baseUrl"];
+    let found = marks.iter().flat_map(|mark| text.split(mark).skip(1));
+    found.filter_map(address).collect()
+}
+
 /// Host and, where it is not the usual one, port of an address.
 fn host_of(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://")?;

@@ -95,8 +95,10 @@ impl PathRules {
         }
     }
 
-    /// All rules that say something, folders before what is in them.
-    pub(super) fn finish(self, tree: &Path) -> Vec<PathRule> {
+    /// All rules that say something, folders before what is in them; and paths that are hidden only by being in
+    /// a private folder.
+    pub(super) fn finish(self, tree: &Path) -> (Vec<PathRule>, Vec<PathBuf>) {
+        let mut in_private = Vec::new();
         // Sorted by path: a folder comes before everything below it.
         let mut rules: Vec<PathRule> = Vec::new();
         for (_, (_, rule)) in self.0 {
@@ -112,9 +114,11 @@ impl PathRules {
             };
             if !says_nothing || rule.source.is_some() {
                 rules.push(rule);
+            } else if rule.access == Access::Hidden && above == Access::Private {
+                in_private.push(rule.path);
             }
         }
-        pin(rules)
+        (pin(rules), in_private)
     }
 }
 

@@ -390,3 +390,14 @@ fn a_slot_writes_objects_and_refs_of_its_own_alone() {
         Some(Path::new("/home/me/.local/state/descartes/objects/s1"))
     );
 }
+
+#[test]
+fn settings_of_an_agent_name_the_hosts_of_its_provider() {
+    let toml = "[model_providers.x]\nbase_url = \"https://llm.example.com/v1\"\nbase_url='http://10.0.0.1:8080/x'\n";
+    assert_eq!(named_hosts(toml), ["llm.example.com", "10.0.0.1:8080"]);
+    let json = r#"{"options": {"baseURL": "http://box/v1", "apiKey": "k"}}"#;
+    assert_eq!(named_hosts(json), ["box:80"]);
+    for nothing in ["base_url = \"{env:URL}\"", "baseURL", "base_url = 7", ""] {
+        assert!(named_hosts(nothing).is_empty(), "{nothing}");
+    }
+}
