@@ -1,6 +1,7 @@
 //! The real agent CLIs under descartes: loops, faults, stops and what watching them costs, all
 //! against the scripted model server, with no provider and no key.
 
+mod confined;
 mod cpu;
 mod drift;
 mod faults;
@@ -21,7 +22,7 @@ use crate::shell::{Step, root, run};
 use stage::Stage;
 use table::Table;
 
-const USAGE: &str = "cargo xtask agents [--short | --drift] [--sandbox=LEVEL] [loop] [stops] [faults] [cpu] [mcp] [AGENT…]";
+const USAGE: &str = "cargo xtask agents [--short | --drift] [--sandbox=LEVEL] [loop] [stops] [faults] [cpu] [mcp] [confined] [AGENT…]";
 
 /// The parts of the campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +37,22 @@ enum Part {
     Cpu,
     /// The CLI's model calls our tools.
     Mcp,
+    /// Tool call, commit and gate in a sandbox.
+    Confined,
 }
 
 impl Part {
-    const ALL: [Self; 5] = [Self::Loop, Self::Stops, Self::Faults, Self::Cpu, Self::Mcp];
+    const ALL: [Self; 6] = [
+        Self::Loop,
+        Self::Stops,
+        Self::Faults,
+        Self::Cpu,
+        Self::Mcp,
+        Self::Confined,
+    ];
 
     fn from_name(name: &str) -> Option<Self> {
-        let names = ["loop", "stops", "faults", "cpu", "mcp"];
+        let names = ["loop", "stops", "faults", "cpu", "mcp", "confined"];
         let at = names.iter().position(|known| *known == name)?;
         Some(Self::ALL[at])
     }
@@ -94,6 +104,11 @@ pub fn run_all(args: &[String]) -> Step {
                 }
                 // `descartes install` does not know its settings.
                 Part::Mcp => {}
+                Part::Confined if confined::KNOWN.contains(&cli) && confined::works(&binary) => {
+                    confined::run(&stage, form, &mut table)?;
+                }
+                // What it needs was not measured, or bwrap does not work here.
+                Part::Confined => {}
             }
         }
     }
@@ -128,7 +143,7 @@ fn chosen(args: &[String]) -> Result<Chosen, String> {
     }
     if parts.is_empty() {
         parts = match form {
-            Form::Short => vec![Part::Loop, Part::Stops, Part::Mcp],
+            Form::Short => vec![Part::Loop, Part::Stops, Part::Mcp, Part::Confined],
             Form::Long => Part::ALL.to_vec(),
         };
     }

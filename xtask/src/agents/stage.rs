@@ -106,6 +106,16 @@ impl<'a> Stage<'a> {
         Ok(command)
     }
 
+    /// Another verb with this agent, which may do everything.
+    pub fn start_confined(&self, verb: &[&str], program: &Path) -> Result<Command, String> {
+        let agent = self.agent_words(program);
+        let mut command = self.descartes(verb)?;
+        command
+            .args(["--backend", self.cli.name(), "--command", &agent])
+            .args(["--permissions", "all"]);
+        Ok(command)
+    }
+
     /// Any `descartes` command in this world.
     pub fn descartes(&self, args: &[&str]) -> Result<Command, String> {
         let mut command = self.world.command(self.binary);

@@ -12,7 +12,7 @@ use crate::lab::stats::{median, ms};
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 
 /// Iterations between two changes of the tool: each has its turn in quiet and in busy moments.
-const TURN: u64 = 25;
+pub const TURN: u64 = 25;
 
 /// Files of the repository in which progress is measured.
 const FILES: u32 = 5000;
@@ -96,7 +96,7 @@ fn stamps(folder: &Path) -> Vec<f64> {
 }
 
 /// The stamps lie outside the work tree: they are ours, not the agent's work.
-fn descartes(trial: &Trial<'_>, flags: &[&str]) -> Result<Vec<f64>, Trouble> {
+pub fn descartes(trial: &Trial<'_>, flags: &[&str]) -> Result<Vec<f64>, Trouble> {
     let root = trial.world.root();
     let script = format!(
         "SCRIPTED_AGENT=print working;;stamp {}/stamps",

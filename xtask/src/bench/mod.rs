@@ -8,6 +8,7 @@ pub mod idle;
 pub mod output;
 pub mod parse;
 pub mod promise;
+pub mod sandbox;
 pub mod stop;
 pub mod stuck;
 pub mod views;
@@ -55,6 +56,11 @@ const MEASURES: &[Measure] = &[
         name: "gap",
         about: "from the end of one agent to the start of the next (M1)",
         take: gap::take,
+    },
+    Measure {
+        name: "sandbox",
+        about: "what a run in a sandbox costs over one without",
+        take: sandbox::take,
     },
     Measure {
         name: "idle",

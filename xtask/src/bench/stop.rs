@@ -147,6 +147,31 @@ fn one(lab: &Lab, ending: Ending, agent: Agent, what: String, rounds: u32) -> Re
     Ok(row)
 }
 
+/// Every way to stop both kinds of agents, once: what was recorded wrongly, what stayed, a grace that was not
+/// given.
+pub fn all_once(lab: &Lab) -> Vec<Result<(), Trouble>> {
+    let pairs = Ending::ALL
+        .into_iter()
+        .flat_map(|ending| [(ending, Agent::Goes), (ending, Agent::Stays)]);
+    let pairs = pairs.filter(|pair| *pair != (Ending::Interrupt(1), Agent::Stays));
+    let one = |(ending, agent): (Ending, Agent)| {
+        let (took, lie) = stopped(lab, ending, agent)?;
+        let given = ending.given_ms(agent);
+        let early = match ending {
+            Ending::Timeout | Ending::Idle => 200.0,
+            _ => 20.0,
+        };
+        match lie {
+            Some(lie) => Err(lie),
+            // A limit counts from before the agent's own stamp; and a timer may be a little early by another clock.
+            None if took < given - early => Err(format!("{took:.0} ms of {given:.0} were given")),
+            None => Ok(()),
+        }
+        .map_err(|wrong| format!("{}, {agent:?}: {wrong}", ending.name()))
+    };
+    pairs.map(one).collect()
+}
+
 fn script(agent: Agent, ending: Ending) -> String {
     let (manners, kind) = match agent {
         Agent::Goes => ("", "plain"),

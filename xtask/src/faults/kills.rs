@@ -19,15 +19,20 @@ const CHAIN: u64 = 25;
 
 /// Takes it.
 pub fn take(lab: &Lab) -> Rows {
-    let kills = lab.form.pick(50, 1000);
-    let chains = kills / CHAIN;
+    let what = "SIGKILL at random instants, then resumed";
+    Ok(vec![row(lab, "M8", what, lab.form.pick(50, 1000), CHAIN)])
+}
+
+/// A row of so many kills, so many of them in one loop.
+pub fn row(lab: &Lab, measure: &'static str, what: &str, kills: u64, each: u64) -> Row {
+    let chains = kills / each;
     let results: Vec<Result<Chain, Trouble>> = thread::scope(|scope| {
         let lanes: Vec<_> = (0..2)
             .map(|lane| {
                 scope.spawn(move || {
                     (0..chains)
                         .filter(|chain| chain % 2 == lane)
-                        .map(|chain| one(lab, lab.seed.wrapping_add(chain)))
+                        .map(|chain| one(lab, lab.seed.wrapping_add(chain), each))
                         .collect::<Vec<_>>()
                 })
             })
@@ -44,12 +49,7 @@ pub fn take(lab: &Lab) -> Rows {
             Err(trouble) => all.lost.push(trouble),
         }
     }
-    let mut row = Row::count(
-        "M8",
-        "SIGKILL at random instants, then resumed",
-        all.kills,
-        &all.lost,
-    );
+    let mut row = Row::count(measure, what, all.kills, &all.lost);
     row.ours = format!(
         "{} lost; {} iterations finished, {} interrupted, {} kills before the loop was begun",
         all.lost.len(),
@@ -60,7 +60,7 @@ pub fn take(lab: &Lab) -> Rows {
     if all.kills < kills && all.lost.is_empty() {
         row.verdict = crate::lab::Verdict::Missed(format!("only {} kills", all.kills));
     }
-    Ok(vec![row])
+    row
 }
 
 #[derive(Default)]
@@ -82,14 +82,14 @@ impl Chain {
     }
 }
 
-fn one(lab: &Lab, seed: u64) -> Result<Chain, Trouble> {
+fn one(lab: &Lab, seed: u64, kills: u64) -> Result<Chain, Trouble> {
     let mut chance = Chance::new(seed);
     let mut chain = Chain::default();
     let trial = Trial::new(lab);
     // How long a start takes here, so that instants are spread over all of it.
     let reach = reach(lab)?;
     let agent = trial.agent(SCRIPT);
-    while chain.kills < CHAIN {
+    while chain.kills < kills {
         let words = if begun(&trial) {
             vec!["loop", "resume"]
         } else {
@@ -107,6 +107,9 @@ fn one(lab: &Lab, seed: u64) -> Result<Chain, Trouble> {
             ]
         };
         let mut command = trial.descartes(&words);
+        if words[1] == "start" {
+            command.args(trial.sandbox_flags());
+        }
         command.stdin(Stdio::null());
         let before = trial.journal_bytes();
         let mut host = trial.spawn(command)?;

@@ -10,6 +10,7 @@ pub mod inputs;
 pub mod kills;
 pub mod orphans;
 pub mod recovery;
+pub mod sandboxed;
 pub mod slow;
 pub mod storage;
 pub mod writes;
@@ -67,6 +68,11 @@ const CAMPAIGNS: &[Measure] = &[
         name: "hostile",
         about: "agents, repositories and users that once lost work or fooled a gate",
         take: hostile::take,
+    },
+    Measure {
+        name: "sandboxed",
+        about: "ends, kills, grace, output and claims in a sandbox, as without one",
+        take: sandboxed::take,
     },
     Measure {
         name: "inputs",

@@ -55,6 +55,7 @@ pub fn lab(form: Form, faults: Faults) -> Result<Lab, String> {
         faulty,
         agent,
         window: None,
+        sandbox: None,
         seed: seed(form),
     })
 }

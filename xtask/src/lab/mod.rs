@@ -70,6 +70,8 @@ pub struct Lab {
     pub agent: PathBuf,
     /// The desktop window, where it is asked for.
     pub window: Option<PathBuf>,
+    /// The sandbox that loops are started in, where one is tried.
+    pub sandbox: Option<&'static str>,
     /// The seed of everything random.
     pub seed: u64,
 }

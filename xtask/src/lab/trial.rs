@@ -71,8 +71,25 @@ impl<'a> Trial<'a> {
         if !flags.iter().any(|flag| flag.starts_with("--prompt")) {
             command.args(["--prompt", "go"]);
         }
+        command.args(self.sandbox_flags());
         command.args(flags);
         command
+    }
+
+    /// Flags for the sandbox that is tried. The script of the agent lies outside of the work tree.
+    pub fn sandbox_flags(&self) -> Vec<String> {
+        let Some(level) = self.lab.sandbox else {
+            return Vec::new();
+        };
+        let scripts = self.world.root().join("agents");
+        [
+            "--sandbox",
+            level,
+            "--sandbox-read",
+            &scripts.to_string_lossy(),
+        ]
+        .map(str::to_owned)
+        .into()
     }
 
     /// Runs to the end.

@@ -11,7 +11,7 @@ pub struct Section {
 }
 
 /// What costs users money comes first.
-pub const SECTIONS: [Section; 14] = [
+pub const SECTIONS: [Section; 15] = [
     Section {
         title: "False and missed completion",
         how: "A loop that stops too early leaves work undone; one that does not hear its agent pays for iterations that nobody needs. First the tools on the same agents, \
@@ -29,6 +29,11 @@ pub const SECTIONS: [Section; 14] = [
         title: "Orphans",
         how: "Eight shapes of agents that leave processes behind, and seven ways to end; survivors are counted two seconds later. Fork bombs are stopped while they grow.",
         files: &["orphans", "bombs"],
+    },
+    Section {
+        title: "In a sandbox",
+        how: "The same endings, kills, claims and outputs with agents in `workspace`: what holds without a sandbox holds in one.",
+        files: &["sandboxed"],
     },
     Section {
         title: "Crash recovery",
@@ -101,6 +106,6 @@ pub const SECTIONS: [Section; 14] = [
     Section {
         title: "Overhead",
         how: "The gap between two agents by the agents' own stamps, which may be no longer than that of a plain bash loop in the same run; idle cost, start, size.",
-        files: &["peers-gap", "gap", "idle"],
+        files: &["peers-gap", "gap", "sandbox", "idle"],
     },
 ];
