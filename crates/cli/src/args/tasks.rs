@@ -38,7 +38,7 @@ pub struct ListArgs {
     /// The label of the issues to work on (github, gitlab, beads)
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
-    /// Tell the tracker which task is being worked on, in your name
+    /// Tell the tracker, or a list that has a status for it, which task is being worked on
     #[arg(long)]
     pub claim: bool,
     /// Close each issue when its work has landed here, before it is pushed (github, gitlab)

@@ -37,6 +37,7 @@ mod landing_proof;
 mod landing_stashes;
 mod landing_statuses;
 mod landing_yours;
+mod list_rules;
 mod lost_directory;
 mod mcp;
 mod mcp_client;

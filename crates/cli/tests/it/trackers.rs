@@ -443,3 +443,169 @@ fn an_export_of_beads_can_be_looked_at_and_not_run() {
         "{refused}"
     );
 }
+
+/// A board with three tasks, whose list hangs for as long as a file `hang` is there; what hangs says its process.
+fn hanging_board(world: &World) -> String {
+    let (dir, _) = claimed_board(world);
+    world.write(
+        "../tasks.json",
+        r#"[{"id": "A-1", "title": "One", "status": "todo"}, {"id": "A-2", "title": "Two", "status": "todo"},
+            {"id": "A-3", "title": "Three", "status": "todo", "depends": ["A-1"]}]"#,
+    );
+    let config = world.read(".descartes/config.toml").replace(
+        &format!("list = 'cat {dir}/tasks.json'"),
+        &format!(
+            "list = 'if [ -e {dir}/hang ]; then echo $$ >> {dir}/hung; exec sleep 300; fi; cat {dir}/tasks.json'"
+        ),
+    );
+    world.write(".descartes/config.toml", config);
+    world.git([
+        "commit",
+        "--quiet",
+        "--all",
+        "--message",
+        "a list that hangs",
+    ]);
+    run(world, &["trust", "--yes"]).assert_code(0);
+    dir
+}
+
+#[test]
+fn a_list_that_hangs_keeps_no_agent_no_merge_and_no_person_waiting() {
+    let world = repository("README.md", "x");
+    let dir = hanging_board(&world);
+    let agent = world.agent(&format!(
+        "append {dir}/started ${{DESCARTES_TASK_ID}} ;; \
+         wait-file {dir}/go-${{DESCARTES_TASK_ID}} ;; \
+         write work-${{DESCARTES_TASK_ID}} x ;; promise"
+    ));
+    let words = ["roadmap", "run", "--source", "board", "--command", &agent];
+    let more = ["--verify", "true", "--parallel", "2", "--no-wave-barrier"];
+    let mut child = world
+        .descartes([&words[..], &more].concat())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start");
+    let text = |name: &str| std::fs::read_to_string(format!("{dir}/{name}")).unwrap_or_default();
+    let patience = Duration::from_secs(60);
+    eventually("two agents work", patience, || {
+        text("started").lines().count() == 2
+    });
+    std::fs::write(format!("{dir}/hang"), "").expect("hang");
+    std::fs::write(format!("{dir}/go-A-1"), "").expect("go");
+    // A question may take thirty seconds; nothing here waits for one.
+    let soon = Duration::from_secs(25);
+    let since = std::time::Instant::now();
+    eventually("the list hangs", soon, || !text("hung").is_empty());
+    eventually("work is merged meanwhile", soon, || world.has("work-A-1"));
+    let cancel = [
+        "loop",
+        "cancel",
+        "--state-file",
+        ".descartes/roadmap-board.json",
+    ];
+    run(&world, &cancel).assert_code(0);
+    child.wait().expect("wait");
+    assert!(since.elapsed() < soon, "{:?}", since.elapsed());
+    let hung: Vec<i32> = text("hung")
+        .lines()
+        .map(|pid| pid.parse().expect("a process"))
+        .collect();
+    for pid in hung {
+        descartes_testkit::process::assert_gone(pid, Duration::from_secs(5));
+    }
+    // What was claimed is given back, and what was proven is told.
+    let mut claims: Vec<String> = text("claims").lines().map(str::to_owned).collect();
+    claims.sort();
+    claims.dedup();
+    assert_eq!(
+        claims,
+        ["claim A-1", "claim A-2", "release A-2"],
+        "{}",
+        text("claims")
+    );
+    assert!(
+        text("done").contains("A-1") && !text("done").contains("A-2"),
+        "{}",
+        text("done")
+    );
+}
+
+#[test]
+fn an_agent_is_not_started_for_a_claim_that_was_given_up() {
+    let world = repository("README.md", "x");
+    let (dir, agent) = claimed_board(&world);
+    let config = world.read(".descartes/config.toml");
+    let hanging = format!("claim = 'echo claim >> {dir}/hung; exec sleep 300'\nold_claim");
+    let config = config.replacen("claim", &hanging, 1);
+    let config: Vec<&str> = config
+        .lines()
+        .filter(|line| !line.starts_with("old_claim"))
+        .collect();
+    world.write(".descartes/config.toml", config.join("\n"));
+    world.git([
+        "commit",
+        "--quiet",
+        "--all",
+        "--message",
+        "a claim that hangs",
+    ]);
+    run(&world, &["trust", "--yes"]).assert_code(0);
+    let mut child = board_run(&world, &agent);
+    let hung = || std::fs::read_to_string(format!("{dir}/hung")).unwrap_or_default();
+    eventually("a claim hangs", Duration::from_secs(60), || {
+        !hung().is_empty()
+    });
+    let since = std::time::Instant::now();
+    let cancel = [
+        "loop",
+        "cancel",
+        "--state-file",
+        ".descartes/roadmap-board.json",
+    ];
+    run(&world, &cancel).assert_code(0);
+    child.wait().expect("wait");
+    assert!(
+        since.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        since.elapsed()
+    );
+    assert!(!world.has("started"), "no agent was started");
+    let status = run(
+        &world,
+        &[
+            "loop",
+            "status",
+            "--json",
+            "--state-file",
+            ".descartes/roadmap-board.json",
+        ],
+    );
+    let status: Value = serde_json::from_str(&status.stdout()).expect("a status");
+    assert_eq!(status["status"], "ended", "{status}");
+}
+
+#[test]
+fn a_list_that_hangs_at_the_start_is_given_up_at_once() {
+    let world = repository("README.md", "x");
+    let dir = hanging_board(&world);
+    std::fs::write(format!("{dir}/hang"), "").expect("hang");
+    let mut child = board_run(&world, "true");
+    let hung = || std::fs::read_to_string(format!("{dir}/hung")).unwrap_or_default();
+    eventually("the list hangs", Duration::from_secs(60), || {
+        hung().ends_with('\n')
+    });
+    let since = std::time::Instant::now();
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).expect("a pid"));
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("interrupt");
+    let ended = child.wait().expect("wait");
+    assert!(
+        since.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        since.elapsed()
+    );
+    assert_eq!(ended.code(), Some(130));
+    let asked: i32 = hung().trim().parse().expect("a process");
+    descartes_testkit::process::assert_gone(asked, Duration::from_secs(5));
+}

@@ -1,11 +1,13 @@
 //! A stop that comes while a loop is being opened. There is no driver yet that could hear of it, but
-//! there may be a git that hangs.
+//! there may be a git that hangs, or a program that is asked for tasks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use descartes_kernel::tasks::Hurry;
 use descartes_proc::Ending;
 
+use crate::tasks::lists::QuestionLine;
 use crate::worktree::git::guards::Guards;
 
 /// What a git that runs other programs may take to end.
@@ -21,15 +23,17 @@ struct OpeningState {
     /// The driver listens.
     opened: bool,
     guards: Vec<Weak<Guards>>,
+    lines: Vec<Weak<QuestionLine>>,
 }
 
 impl EarlyStop {
-    /// Ends the gits that are under way and lets no other begin: opening the loop then fails.
+    /// Ends the gits and questions that are under way and lets no other begin: opening the loop then fails.
     pub fn stop(&self) {
         let mut opening = self.lock();
         opening.stopped = !opening.opened;
         if opening.stopped {
             opening.each_guard(|guards| guards.refuse(Ending::Ask { grace: GRACE }));
+            opening.each_line(|line| line.hurry(Hurry::Kill));
         }
     }
 
@@ -38,6 +42,7 @@ impl EarlyStop {
         let mut opening = self.lock();
         if opening.stopped {
             opening.each_guard(Guards::accept_again);
+            opening.each_line(QuestionLine::calm);
         }
         *opening = OpeningState {
             opened: true,
@@ -56,6 +61,17 @@ impl EarlyStop {
         }
     }
 
+    /// The same for questions to a program that keeps tasks.
+    pub(crate) fn reach_line(&self, line: &Arc<QuestionLine>) {
+        let mut opening = self.lock();
+        if opening.stopped {
+            line.hurry(Hurry::Kill);
+        }
+        if !opening.opened {
+            opening.lines.push(Arc::downgrade(line));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, OpeningState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,5 +81,10 @@ impl OpeningState {
     fn each_guard(&self, tell: impl Fn(&Guards)) {
         let guards = self.guards.iter().filter_map(Weak::upgrade);
         guards.for_each(|guards| tell(&guards));
+    }
+
+    fn each_line(&self, tell: impl Fn(&QuestionLine)) {
+        let lines = self.lines.iter().filter_map(Weak::upgrade);
+        lines.for_each(|line| tell(&line));
     }
 }

@@ -4,7 +4,7 @@ use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sched::Account;
 use descartes_kernel::step::leave;
-use descartes_kernel::tasks::{Landing, end_after_landing, end_reason};
+use descartes_kernel::tasks::{Hurry, Landing, end_after_landing, end_reason};
 
 use super::event::TaskEvent;
 use super::launch;
@@ -16,12 +16,14 @@ use crate::host::{HostEnd, HostError};
 impl Runner<'_> {
     /// Somebody does not want to wait for anybody's grace.
     pub(super) fn kill_all(&mut self) {
+        self.source.hurry(Hurry::Kill);
         self.live.values().for_each(|live| live.control.kill());
         self.place.kill();
         self.merging.iter().for_each(|(_, merge)| merge.kill());
     }
 
     pub(super) fn stop_all(&mut self) {
+        self.questions.stop_held(|_| true);
         // First: what they do in git then fails, and they have to know why.
         self.live.values().for_each(|live| live.control.stop());
         self.merging.iter().for_each(|(_, merge)| merge.stop());
@@ -50,6 +52,7 @@ impl Runner<'_> {
                 TaskEvent::Opened { .. }
                 | TaskEvent::Spent(..)
                 | TaskEvent::FileWritten
+                | TaskEvent::Answered(_)
                 // Whoever waits for an answer hears that there is none.
                 | TaskEvent::Offering { .. }
                 | TaskEvent::Settled(_)

@@ -9,6 +9,7 @@ use descartes_kernel::state::{IterationSummary, Spent};
 use descartes_plans::graph::TaskId;
 use serde::{Deserialize, Serialize};
 
+use super::asking::SourceAnswer;
 use super::git_error::GitError;
 use super::place::{LandDone, MergeDone, StackDone, TrainDone, WaveDone};
 
@@ -44,6 +45,8 @@ pub(crate) enum TaskEvent {
     Spent(u32, Spent),
     /// The task file was written.
     FileWritten,
+    /// What keeps the tasks has answered.
+    Answered(Box<SourceAnswer>),
     /// An attempt is over.
     Attempt(Box<AttemptNews>),
     /// The place is ready to be worked in, or cannot be.

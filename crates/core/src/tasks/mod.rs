@@ -4,6 +4,7 @@
 //! socket; what it does next is decided by [`descartes_kernel::sched`]. The attempts at each task
 //! are a loop of their own, whose state file lies in the folder of the task loop.
 
+mod asking;
 mod attempt;
 mod attempt_control;
 mod attempts;
@@ -37,6 +38,7 @@ mod scud_loop;
 mod shell;
 mod source;
 mod spending;
+mod starting;
 mod survey;
 mod task_file;
 mod trees;

@@ -8,7 +8,7 @@ use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sandbox::{LevelReason, SandboxLevel};
 use descartes_kernel::sched;
-use descartes_kernel::tasks::{TaskFile, TasksConfig, WorkPlace};
+use descartes_kernel::tasks::{TaskFile, TasksConfig, TrackerTasks, WorkPlace};
 use descartes_plans::graph::{TaskIx, TaskStatus};
 use descartes_store::layout::PROJECT_FOLDER;
 use descartes_store::task_file::RunLock;
@@ -17,7 +17,7 @@ use descartes_text::units::plural;
 use jiff::Timestamp;
 
 use super::in_place::{InPlace, changed_files};
-use super::launch::{confined_for, take_agent};
+use super::launch::{confined_for, file_name, take_agent};
 use super::lists::{ListSource, TrackerSource};
 use super::place::{Fresh, Workplace};
 use super::roadmap::RoadmapSource;
@@ -99,6 +99,9 @@ pub(crate) fn prepare(
         return Err(HostError::Internal("there are no tasks to run".to_owned()));
     };
     let mut source = open_source(tasks, dir)?;
+    if let Some(line) = source.line() {
+        settings.early_stop.reach_line(&line);
+    }
     source.recall(known, begun);
     // Before the lock: a tag that is not there gets no lock file.
     let loaded = source.load()?;
@@ -116,7 +119,7 @@ pub(crate) fn prepare(
     }
     let lock = match source.run_lock() {
         Some(path) => Some(hold(&path, &tasks.source.tag())?),
-        None => None,
+        None => list_lock(&tasks.source, settings)?,
     };
     for finding in &loaded.findings {
         if finding.severity == Severity::Warning {
@@ -251,15 +254,37 @@ pub fn open_source(tasks: &TasksConfig, dir: &Path) -> Result<Box<dyn TaskSource
     })
 }
 
+/// A list of another tool is run once at a time, whatever state files its runs have.
+fn list_lock(source: &TaskFile, settings: &HostSettings) -> Result<Option<RunLock>, HostError> {
+    let (TaskFile::List { path, .. } | TaskFile::Tracker(TrackerTasks { path, .. })) = source
+    else {
+        return Ok(None);
+    };
+    // A tracker's path names no file, but it is in a folder.
+    let whole = path.canonicalize().ok().or_else(|| {
+        let folder = path.parent()?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    });
+    let whole = whole.unwrap_or_else(|| path.clone());
+    let name = file_name(&format!("{}#{}", whole.display(), source.tag()));
+    let lock = settings.root.path().join("list-locks").join(name);
+    let what = format!("on {}", source.shown());
+    hold_for(&lock, &what, "").map(Some)
+}
+
 fn hold(path: &Path, tag: &str) -> Result<RunLock, HostError> {
+    let held = format!(" and holds {}", path.display());
+    hold_for(path, &format!("on the tag `{tag}`"), &held)
+}
+
+fn hold_for(path: &Path, what: &str, held: &str) -> Result<RunLock, HostError> {
     let text = format!("pid={}\nstarted={}\n", std::process::id(), Timestamp::now());
     RunLock::acquire(path, &text)?.ok_or_else(|| {
         let holder = fs_err::read_to_string(path).unwrap_or_default();
         let holder = holder.lines().next().map(|line| format!(" ({line})"));
         HostError::refused(
             format!(
-                "another run is already working on the tag `{tag}` and holds {}{}",
-                path.display(),
+                "another run is already working {what}{held}{}",
                 holder.unwrap_or_default()
             ),
             "wait for it, or end it: descartes loop list --all",

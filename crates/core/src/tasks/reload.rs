@@ -1,5 +1,6 @@
 //! The task file while the loop runs: what others write becomes inputs, a new shape a new plan.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use descartes_kernel::edits::FieldChange;
@@ -8,6 +9,7 @@ use descartes_kernel::sched::Input;
 use descartes_kernel::tasks::PlannedTask;
 use descartes_plans::graph::{Plan, TaskId, TaskIx, TaskStatus};
 
+use super::asking::SourceRequest;
 use super::orders::commands;
 use super::runner::Runner;
 use super::runner_state::SETTLED;
@@ -35,12 +37,37 @@ impl Runner<'_> {
         if self.file.away {
             return self.look_for_file();
         }
-        let mut loaded = match self.source.news() {
-            Ok(Some(loaded)) => loaded,
+        if self.questions.news.is_some() {
+            self.questions.news_again = true;
+            return Ok(());
+        }
+        self.questions.news = Some(self.at_work());
+        self.ask(SourceRequest::News { anew: false })
+    }
+
+    /// Tasks that agents are at work on.
+    fn at_work(&self) -> HashSet<TaskId> {
+        let live = self.live.values().flat_map(|live| &live.tasks);
+        live.cloned().collect()
+    }
+
+    /// The tasks were read again.
+    pub(super) fn heard_news(
+        &mut self,
+        news: Result<Option<Box<Loaded>>, SourceError>,
+    ) -> Result<(), HostError> {
+        let before = self.questions.news.take().unwrap_or_default();
+        if std::mem::take(&mut self.questions.news_again) {
+            self.reload()?;
+        }
+        let mut loaded = match news {
+            Ok(Some(loaded)) => *loaded,
             Ok(None) => {
                 self.reload_trouble = None;
                 return Ok(());
             }
+            // Nobody needs it any more.
+            Err(SourceError::Tracker { .. }) if self.is_ending() => return Ok(()),
             Err(
                 error @ (SourceError::File(_)
                 | SourceError::Unreadable { .. }
@@ -81,7 +108,16 @@ impl Runner<'_> {
                 self.perform(effect)?;
             }
         }
-        let inputs = self.differences();
+        // What was read while an agent was at work may be its own mark, and that does not count.
+        let now = self.at_work();
+        let ended: HashSet<TaskId> = before.difference(&now).cloned().collect();
+        let mut inputs = self.differences();
+        inputs.retain(|input| match input {
+            Input::StatusSeen { task, status } => {
+                *status != TaskStatus::Done || !ended.contains(task)
+            }
+            _ => true,
+        });
         self.inputs.extend(inputs);
         Ok(())
     }

@@ -9,15 +9,16 @@ use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::fact;
 use descartes_kernel::outcome::IterativeExitReason;
-use descartes_kernel::sched::{Attempt, AttemptEnd, Effect, Input, Scheduler};
+use descartes_kernel::sched::{Effect, Input, Scheduler};
 use descartes_kernel::state::Pause;
 use descartes_kernel::step::{self, EndRun};
-use descartes_kernel::tasks::{EarlyEnd, Landing, ProvenTree, shown_wait};
+use descartes_kernel::tasks::{EarlyEnd, Hurry, Landing, ProvenTree, shown_wait};
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_store::debug_log::variant;
 use jiff::Timestamp;
 use tracing::{debug, info};
 
+use super::asking::{SourceAccess, Write};
 use super::event::TaskEvent;
 use super::executor::{Executor, Threads};
 use super::fleet::Fleet;
@@ -27,7 +28,7 @@ use super::orders::Orders;
 use super::place::Fresh;
 use super::prepare::{Prepared, check_agents};
 use super::runner::{Busy, Runner, gates_of};
-use super::runner_state::{AtWork, FileState, Growth, Write};
+use super::runner_state::{AtWork, FileState, Growth, HeldStart, Questions};
 use super::watch::FileWatch;
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
@@ -75,6 +76,13 @@ impl<'d> Runner<'d> {
                 Box::new(Fleet::connect(engine, &loop_id, &config, place.clone(), d)?)
             }
         };
+        let tx = d.tx.clone();
+        let source = SourceAccess::new(source, move |answer| {
+            let answer = TaskEvent::Answered(Box::new(answer));
+            drop(tx.send(HostMessage::Task(Box::new(answer))));
+        });
+        let source = source
+            .map_err(|error| HostError::Internal(format!("cannot start a thread: {error}")))?;
         let gates = gates_of(d);
         let sched_config = config.sched(d.state.config.max_iterations, gates);
         let sched = Scheduler::recover(loaded.plan.clone(), sched_config, &history)
@@ -97,6 +105,7 @@ impl<'d> Runner<'d> {
             config,
             sched,
             source,
+            questions: Questions::default(),
             loaded,
             executor,
             place,
@@ -154,6 +163,7 @@ impl<'d> Runner<'d> {
             self.apply_user_requests()?;
             self.advance()?;
         }
+        self.settle_source()?;
         self.land_rest()?;
         self.close()
     }
@@ -341,22 +351,25 @@ impl<'d> Runner<'d> {
             }
             Effect::Claim { task } => self.claim(task)?,
             Effect::StartAttempt { slot, tasks } => {
-                let refused = &mut self.refused;
-                let tasks: Vec<_> = tasks
-                    .into_iter()
-                    .filter(|attempt| !refused.remove(&attempt.task))
-                    .collect();
-                let tasks = self.without_refused_commands(tasks);
-                if !tasks.is_empty() {
-                    launch::attempt(self, slot, &tasks)?;
+                let claims = &self.questions.claims;
+                match tasks.iter().any(|one| claims.contains(&one.task)) {
+                    true => self.questions.held.push(HeldStart {
+                        slot,
+                        tasks,
+                        stopped: false,
+                    }),
+                    false => self.start_attempt(slot, tasks)?,
                 }
             }
             Effect::StopAttempts => self.stop_all(),
             Effect::EndRuns { budget } => {
+                self.questions.stop_held(|_| true);
                 let live = self.live.values();
                 live.for_each(|live| live.control.end_run(budget));
             }
             Effect::Abandon { task } => {
+                self.questions
+                    .stop_held(|held| held.tasks.iter().any(|one| one.task == task));
                 let live = self.live.values();
                 live.filter(|live| live.tasks.contains(&task))
                     .for_each(|live| live.control.stop());
@@ -385,6 +398,7 @@ impl<'d> Runner<'d> {
                 }
             }
             Effect::MarkBlocked { task, reason } => {
+                self.take_back_mark(&task)?;
                 self.write(&task, Write::Status(TaskStatus::Blocked))?;
                 if self.claimed.remove(&task) {
                     let message = format!("descartes: blocked: {}", reason.describe());
@@ -392,6 +406,7 @@ impl<'d> Runner<'d> {
                 }
             }
             Effect::Release { task } => {
+                self.take_back_mark(&task)?;
                 self.write(&task, Write::Status(TaskStatus::Pending))?;
                 self.claimed.remove(&task);
             }
@@ -402,33 +417,16 @@ impl<'d> Runner<'d> {
         Ok(())
     }
 
-    /// Tasks that may be started; one that was added while the loop ran, with commands that nobody has
-    /// agreed to run, waits for a person.
-    fn without_refused_commands(&mut self, tasks: Vec<Attempt>) -> Vec<Attempt> {
-        let (refused, tasks): (Vec<_>, Vec<_>) = tasks
-            .into_iter()
-            .partition(|attempt| self.orders.refused(&attempt.task).is_some());
-        for Attempt { task, .. } in refused {
-            let commands = self.orders.refused(&task).unwrap_or_default().join(", ");
-            let message = format!(
-                "it was added while the loop was running, with commands of its own ({commands}): \
-                 a person can start it with: descartes loop resume --retry-blocked"
-            );
-            let end = AttemptEnd::AtLimit { message };
-            self.inputs.push_back(Input::Finished { task, end });
-        }
-        tasks
-    }
-
     /// The next thing that happened, as inputs.
-    fn wait(&mut self) -> Result<(), HostError> {
+    pub(super) fn wait(&mut self) -> Result<(), HostError> {
         self.tell_wait()?;
         if let Some(news) = self.news.pop_front() {
             return self.hear(news);
         }
         let wake = self.waking;
         let wake = wake.map(|until| self.d.left_until(until).min(CLOCK_CHECK));
-        let look = self.file.look_again();
+        let settling = self.questions.settling;
+        let look = self.file.look_again().filter(|_| !settling);
         let time = self.time_to_land();
         let deadline = wake.into_iter().chain(look).chain(time).min();
         let deadline = deadline.map(|left| self.d.mono() + left);
@@ -448,7 +446,7 @@ impl<'d> Runner<'d> {
                     self.inputs.push_back(Input::Wake { now });
                 }
                 match self.file.look_again() {
-                    Some(left) if left.is_zero() => self.look_for_file(),
+                    Some(left) if left.is_zero() && !settling => self.look_for_file(),
                     _ => Ok(()),
                 }
             }
@@ -579,6 +577,10 @@ impl<'d> Runner<'d> {
                 debug!("the task file was written");
                 self.reload()
             }
+            TaskEvent::Answered(answer) => {
+                self.source.heard();
+                self.answered(*answer)
+            }
             TaskEvent::Attempt(news) => self.attempt_over(*news),
             TaskEvent::Merged(task, done) => {
                 self.free_integration(Busy::Merge);
@@ -648,7 +650,10 @@ impl<'d> Runner<'d> {
     }
 
     /// Stops, pauses and other limits that a person asked for meanwhile.
-    fn apply_user_requests(&mut self) -> Result<(), HostError> {
+    pub(super) fn apply_user_requests(&mut self) -> Result<(), HostError> {
+        if self.d.state.requests.stop.is_some() {
+            self.source.hurry(Hurry::Stop);
+        }
         match self.d.state.requests.stop {
             None => {}
             Some(StopBy::Interrupt) => self.inputs.push_back(Input::Drain),
@@ -663,7 +668,11 @@ impl<'d> Runner<'d> {
             (false, true) => self.inputs.push_back(Input::Unpause),
             _ => {}
         }
-        if wants && self.live.is_empty() && self.merging.is_empty() {
+        if wants
+            && self.live.is_empty()
+            && self.questions.held.is_empty()
+            && self.merging.is_empty()
+        {
             self.d.input(&step::Input::Held)?;
         }
         let gates = gates_of(self.d);

@@ -12,14 +12,15 @@ use descartes_plans::graph::TaskId;
 use descartes_store::task_file::RunLock;
 use jiff::Timestamp;
 
+use super::asking::SourceAccess;
 use super::attempt_control::Control;
 use super::event::TaskEvent;
 use super::executor::Executor;
 use super::orders::Orders;
 use super::place::{Work, Workplace};
-use super::runner_state::{AtWork, FileState, Growth};
+use super::runner_state::{AtWork, FileState, Growth, Questions};
 use super::shell::Stopper;
-use super::source::{Loaded, TaskBrief, TaskSource};
+use super::source::{Loaded, TaskBrief};
 use super::watch::FileWatch;
 use crate::host::Retry;
 use crate::host::driver::Driver;
@@ -50,7 +51,9 @@ pub(super) struct Runner<'d> {
     pub(super) d: &'d mut Driver,
     pub(super) config: TasksConfig,
     pub(super) sched: Scheduler,
-    pub(super) source: Box<dyn TaskSource>,
+    pub(super) source: SourceAccess,
+    /// What it is being asked.
+    pub(super) questions: Questions,
     pub(super) loaded: Loaded,
     /// Gates, agents and limits of tasks as a person started the loop.
     pub(super) orders: Orders,

@@ -1,9 +1,13 @@
 //! What a task loop at work keeps in mind: growth, the time of its agents, the task file.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use descartes_kernel::sched::Attempt;
 use descartes_kernel::tasks::TaskKeeper;
-use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::graph::TaskId;
+
+use super::asking::Write;
 
 /// Tasks that are missing in the file are believed to be gone when they still are after so long:
 /// until then somebody may be writing it.
@@ -70,13 +74,37 @@ impl AtWork {
     }
 }
 
-/// Something that is to be written about a task.
-#[derive(Clone, Debug)]
-pub(super) enum Write {
-    /// Its status.
-    Status(TaskStatus),
-    /// It is no longer done.
-    Reopen,
+/// An attempt whose tasks are still being claimed.
+#[derive(Debug)]
+pub(super) struct HeldStart {
+    pub(super) slot: u32,
+    pub(super) tasks: Vec<Attempt>,
+    /// Somebody has ended it before it began.
+    pub(super) stopped: bool,
+}
+
+/// What is being asked of the source of tasks.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    /// Tasks that are being claimed.
+    pub(super) claims: HashSet<TaskId>,
+    /// Attempts that wait for that.
+    pub(super) held: Vec<HeldStart>,
+    /// The tasks are being read; those that were at work when that began.
+    pub(super) news: Option<HashSet<TaskId>>,
+    /// They are to be read once more: something was written since.
+    pub(super) news_again: bool,
+    /// What is owed is being written.
+    pub(super) settling: bool,
+}
+
+impl Questions {
+    /// Attempts that are not to begin any more, once their claims are answered.
+    pub(super) fn stop_held(&mut self, which: impl Fn(&HeldStart) -> bool) {
+        let held = self.held.iter_mut();
+        held.filter(|held| which(held))
+            .for_each(|held| held.stopped = true);
+    }
 }
 
 /// Why the task file cannot be used, until that is known to be over.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use descartes_kernel::tasks::TaskBrief;
 use descartes_plans::graph::{Plan, TaskId, TaskStatus};
@@ -11,6 +12,8 @@ use descartes_plans::spec::SpecFile;
 use descartes_store::task_file::TaskFileError;
 use descartes_text::finding::{Finding, Severity};
 use thiserror::Error;
+
+use super::lists::QuestionLine;
 
 /// A task file as it was read.
 #[derive(Clone, Debug)]
@@ -148,6 +151,10 @@ pub trait TaskSource: Send {
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError>;
     /// Sets a task that is marked done back to pending.
     fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError>;
+    /// Where it is asked by programs, which may hang: what ends them.
+    fn line(&self) -> Option<Arc<QuestionLine>> {
+        None
+    }
     /// Forgets what was read: it is read again, also where it has not changed.
     fn forget(&mut self);
     /// Adds a task.

@@ -6,18 +6,21 @@ use std::time::Duration;
 
 use descartes_kernel::fact;
 use descartes_kernel::sched::Input;
-use descartes_kernel::tasks::TaskKeeper;
+use descartes_kernel::tasks::{Hurry, TaskKeeper, WorkPlace};
 use descartes_plans::graph::{TaskId, TaskStatus};
 
+use super::asking::{SourceAnswer, SourceRequest, Write};
 use super::event::TaskEvent;
 use super::runner::Runner;
-use super::runner_state::Write;
-use super::source::{Claim, SourceError};
+use super::source::{Claim, Keeps, SourceError};
 use super::watch::FileWatch;
 use crate::host::HostError;
 
 /// A file that is still away after so long, with nothing at work any more, ends the loop.
 const MISSING_FILE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A file that cannot be written when everything else is over is waited for so long.
+const LAST_WAIT: Duration = Duration::from_secs(60);
 
 /// What was tried with the task file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,21 +33,52 @@ impl Runner<'_> {
     /// Writes what became of a task, now or once the file can be written.
     pub(super) fn write(&mut self, task: &TaskId, write: Write) -> Result<(), HostError> {
         if !self.file.away {
-            match self.write_now(task, &write) {
-                Ok(()) => return Ok(()),
-                Err(SourceError::NoTask { .. }) => return self.said_gone(task),
-                Err(error) => self.file_is_away(&error, Attempted::Other)?,
-            }
+            return self.ask(SourceRequest::Write(task.clone(), write));
         }
         self.file.owed.push((task.clone(), write));
         Ok(())
     }
 
-    fn write_now(&mut self, task: &TaskId, write: &Write) -> Result<(), SourceError> {
-        match write {
-            Write::Status(status) => self.source.set(task, *status),
-            Write::Reopen => self.source.reopen(task),
+    /// Asks the source of the tasks; what it answers at once is dealt with at once.
+    pub(super) fn ask(&mut self, request: SourceRequest) -> Result<(), HostError> {
+        match self.source.ask(request) {
+            Some(answer) => self.answered(answer),
+            None => Ok(()),
         }
+    }
+
+    /// What the source of the tasks answered.
+    pub(super) fn answered(&mut self, answer: SourceAnswer) -> Result<(), HostError> {
+        match answer {
+            SourceAnswer::Claimed(task, claim) => self.heard_claim(task, claim),
+            SourceAnswer::Written(_, _, Ok(())) => Ok(()),
+            SourceAnswer::Written(task, _, Err(SourceError::NoTask { .. })) => {
+                self.said_gone(&task)
+            }
+            SourceAnswer::Written(task, write, Err(error)) => {
+                self.file_is_away(&error, Attempted::Other)?;
+                self.file.owed.push((task, write));
+                Ok(())
+            }
+            SourceAnswer::News(news) => self.heard_news(news),
+            SourceAnswer::Settled { result, owed } => self.settled(result, owed),
+        }
+    }
+
+    /// In the user's own tree an agent has the list in its hands: its mark for a task that was not proven is
+    /// taken back.
+    pub(super) fn take_back_mark(&mut self, task: &TaskId) -> Result<(), HostError> {
+        let graph = self.loaded.plan.graph();
+        let node = graph.find(task).map(|at| graph.node(at));
+        let is_marked = node.is_some_and(|node| node.status == TaskStatus::Done);
+        let is_in_place = self.config.place == WorkPlace::InPlace;
+        if !is_in_place || !is_marked || self.source.keeps() != Keeps::Done {
+            return Ok(());
+        }
+        self.write(task, Write::Reopen)?;
+        self.d.warn(format!(
+            "task {task} was marked done in the file without proof: the mark was taken back"
+        ))
     }
 
     fn said_gone(&mut self, task: &TaskId) -> Result<(), HostError> {
@@ -59,16 +93,31 @@ impl Runner<'_> {
             // Ours already: another tool put it back, and it is set right.
             return self.write(&task, Write::Status(TaskStatus::InProgress));
         }
-        let found = match self.source.claim(&task) {
+        match self.questions.claims.insert(task.clone()) {
+            true => self.ask(SourceRequest::Claim(task)),
+            false => Ok(()),
+        }
+    }
+
+    fn heard_claim(
+        &mut self,
+        task: TaskId,
+        claim: Result<Claim, SourceError>,
+    ) -> Result<(), HostError> {
+        self.questions.claims.remove(&task);
+        let found = match claim {
             Ok(Claim::Taken) => {
                 self.claimed.insert(task);
-                return self.file_works();
+                self.file_works()?;
+                return self.start_held();
             }
             Ok(Claim::Found(found)) => {
                 // Others have written it, and that was not told yet: all of it is read before anything starts.
                 self.news.push_back(TaskEvent::FileWritten);
                 found
             }
+            // It was cut off, since the loop ends.
+            Err(SourceError::Tracker { .. }) if self.is_ending() => TaskStatus::Pending,
             Err(error) => {
                 self.file_is_away(&error, Attempted::Claim)?;
                 TaskStatus::Pending
@@ -76,7 +125,12 @@ impl Runner<'_> {
         };
         self.refused.insert(task.clone());
         self.inputs.push_back(Input::ClaimRefused { task, found });
-        Ok(())
+        self.start_held()
+    }
+
+    /// Whether a person has ended the loop, or everything is done.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ended.is_some() || self.d.state.requests.stop.is_some()
     }
 
     /// The file cannot be read or written: said once, and waited for.
@@ -136,7 +190,23 @@ impl Runner<'_> {
                 None => Ok(()),
             };
         }
-        if let Err(error) = self.settle_debts() {
+        if std::mem::replace(&mut self.questions.settling, true) {
+            return Ok(());
+        }
+        let owed = std::mem::take(&mut self.file.owed);
+        self.ask(SourceRequest::Settle(owed))
+    }
+
+    /// What was owed is written, or not.
+    fn settled(
+        &mut self,
+        result: Result<(), SourceError>,
+        mut owed: Vec<(TaskId, Write)>,
+    ) -> Result<(), HostError> {
+        self.questions.settling = false;
+        owed.append(&mut self.file.owed);
+        self.file.owed = owed;
+        if let Err(error) = result {
             let keeper = self.config.source.keeper();
             self.file.failed(keeper, false, &error.to_string());
             return self.give_up_waiting(&error);
@@ -149,8 +219,38 @@ impl Runner<'_> {
         if self.file.trouble.as_ref().is_some_and(|it| !it.by_claim) {
             self.file_works()?;
         }
+        // What came to be owed meanwhile.
+        for (task, write) in std::mem::take(&mut self.file.owed) {
+            self.write(&task, write)?;
+        }
         self.source.forget();
         self.reload()
+    }
+
+    /// Everything is over: what is still to be written gets a moment, and what could not be is said.
+    pub(super) fn settle_source(&mut self) -> Result<(), HostError> {
+        let since = self.d.mono();
+        self.source.hurry(Hurry::Over);
+        loop {
+            let waited = self.d.mono().saturating_sub(since);
+            let owes = self.file.away && !self.file.owed.is_empty();
+            let waits = owes && self.d.state.requests.stop.is_none() && waited < LAST_WAIT;
+            if !self.source.is_busy() && !waits {
+                break;
+            }
+            self.d.save_or_warn()?;
+            self.wait()?;
+            self.apply_user_requests()?;
+            self.advance()?;
+        }
+        let owed: Vec<&str> = self.file.owed.iter().map(|(task, _)| &**task).collect();
+        if owed.is_empty() {
+            return Ok(());
+        }
+        let (tasks, noun) = (owed.join(", "), self.config.source.keeper().noun());
+        self.d.warn(format!(
+            "the {noun} could not be used to the end, and does not say what became of: {tasks}"
+        ))
     }
 
     /// What was wrong with the file is over.
@@ -169,17 +269,5 @@ impl Runner<'_> {
         if let Some(reached) = self.is_time_up(waited) {
             self.inputs.push_back(reached.into());
         }
-    }
-
-    fn settle_debts(&mut self) -> Result<(), SourceError> {
-        self.source.forget();
-        self.source.news()?;
-        while let Some((task, write)) = self.file.owed.first().cloned() {
-            match self.write_now(&task, &write) {
-                Ok(()) | Err(SourceError::NoTask { .. }) => drop(self.file.owed.remove(0)),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 }

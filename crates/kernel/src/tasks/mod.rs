@@ -7,6 +7,7 @@ mod config;
 mod early_end;
 mod file_wait;
 mod git_words;
+mod keeper_call;
 mod outcome;
 mod ref_name;
 mod state;
@@ -21,6 +22,7 @@ pub use config::{RoadmapDefaults, TaskFile, TasksConfig, TrackerTasks, WorkPlace
 pub use early_end::{EarlyEnd, EndedAttempt};
 pub use file_wait::TaskKeeper;
 pub use git_words::{git_reason, overwritten, stash_branch};
+pub use keeper_call::{Hurry, KeeperCall};
 pub use outcome::{end_after_landing, end_reason};
 pub use ref_name::{Case, ref_name};
 pub use state::{

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::config::TaskFile;
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_plans::lists::{
-    self, KnownTask, ListContext, ListFile, ListFormat, ListOptions, TaskList,
+    self, KnownTask, ListContext, ListFile, ListFormat, ListOptions, ListTask, TaskList,
 };
 use descartes_plans::roadmap::{self, CheckMark};
 use descartes_plans::scud::{self, Form};
@@ -228,32 +228,37 @@ pub fn landed_list(
         context: ListContext {
             tag: tag.clone(),
             config,
-            known: marks.titles.clone(),
+            known: &marks.titles,
             ..ListContext::default()
         },
     };
     list.landed(files, marks)
 }
 
-struct ListText {
-    format: ListFormat,
-    options: ListOptions,
-    context: ListContext,
+/// Puts changed files into their places.
+fn put(files: &mut [ListFile], changed: Option<Vec<ListFile>>) {
+    for new in changed.into_iter().flatten() {
+        let old = files.iter_mut().find(|old| old.path == new.path);
+        if let Some(old) = old {
+            *old = new;
+        }
+    }
 }
 
-impl ListText {
+struct ListText<'a> {
+    format: ListFormat,
+    options: ListOptions,
+    context: ListContext<'a>,
+}
+
+impl ListText<'_> {
     fn read(&self, files: &[ListFile]) -> TaskList {
         lists::read(self.format, files, &self.context, self.options)
     }
 
     fn set(&self, files: &mut [ListFile], id: &str, done: bool) {
         let changed = self.read(files).set_done(files, id, done);
-        for new in changed.into_iter().flatten() {
-            let old = files.iter_mut().find(|old| old.path == new.path);
-            if let Some(old) = old {
-                *old = new;
-            }
-        }
+        put(files, changed);
     }
 
     fn landed(&self, files: &[FileVersions], marks: &TaskMarks) -> Vec<StatusText> {
@@ -273,6 +278,15 @@ impl ListText {
                 && before.is_done() != now.is_done()
             {
                 self.set(&mut ours, id, now.is_done());
+            }
+            // That it is worked on is ours as well, and does not land.
+            let is_doing = |task: &ListTask| task.status == TaskStatus::InProgress;
+            if let (Some(before), Some(now)) = (old.task(id), new.task(id))
+                && !now.is_done()
+                && is_doing(before) != is_doing(now)
+            {
+                let changed = self.read(&ours).set_doing(&ours, id, is_doing(now));
+                put(&mut ours, changed);
             }
         }
         let is_ours = |at: usize| ours[at] == working[at];

@@ -49,8 +49,9 @@ pub(super) fn read(files: &[ListFile]) -> TaskList {
             Mark {
                 file: 0,
                 span: row.span.clone(),
-                done: "review".to_owned(),
-                open: "ready-for-dev".to_owned(),
+                done: "review".into(),
+                open: "ready-for-dev".into(),
+                doing: None,
                 is_done,
             },
         );
@@ -160,12 +161,13 @@ fn story(at: usize, file: &ListFile, id: String) -> ListTask {
     }
 }
 
-fn status_mark(file: usize, span: std::ops::Range<usize>, word: &str, done: &str) -> Mark {
+fn status_mark(file: usize, span: std::ops::Range<usize>, word: &str, done: &'static str) -> Mark {
     Mark {
         file,
         span,
-        done: done.to_owned(),
-        open: "ready-for-dev".to_owned(),
+        done: done.into(),
+        open: "ready-for-dev".into(),
+        doing: None,
         is_done: matches!(word, "review" | "in-review" | "done"),
     }
 }

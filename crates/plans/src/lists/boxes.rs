@@ -1,6 +1,8 @@
 //! Check lists in Markdown: boxes with what stands under them and the headings above them.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::model::{ListSection, Mark};
 use crate::graph::TaskStatus;
@@ -45,8 +47,9 @@ impl CheckBox<'_> {
         Mark {
             file,
             span: self.span.clone(),
-            done: "x".to_owned(),
-            open: open.to_owned(),
+            done: Cow::Borrowed("x"),
+            open: Cow::Borrowed(open),
+            doing: None,
             is_done: self.is_done(),
         }
     }
@@ -59,13 +62,13 @@ pub(super) struct Item<'a> {
     /// Its name, where the format knows one.
     pub(super) id: Option<String>,
     /// What follows the name.
-    pub(super) title: String,
+    pub(super) title: &'a str,
     /// Boxes under it that have no name of their own.
     pub(super) steps: Vec<CheckBox<'a>>,
     /// What stands under it.
     pub(super) body: String,
     /// The headings above it, by position in [`Document::headings`]: second level, then deeper.
-    pub(super) under: Vec<usize>,
+    pub(super) under: Rc<[usize]>,
 }
 
 impl Item<'_> {
@@ -86,7 +89,7 @@ pub(super) struct Heading<'a> {
 
 impl Heading<'_> {
     /// What an agent can be given as a whole.
-    pub(super) fn section(&self) -> ListSection {
+    fn section(&self) -> ListSection {
         ListSection {
             id: slug(self.text),
             title: self.text.to_owned(),
@@ -114,7 +117,7 @@ impl<'a> Document<'a> {
         let mut reader = BoxReader {
             name,
             headings: Vec::new(),
-            open_headings: Vec::new(),
+            open_headings: Rc::default(),
             items: Vec::new(),
             open: None,
             body: Vec::new(),
@@ -132,10 +135,15 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The heading of that level above an item.
-    pub(super) fn heading_of(&self, item: &Item<'_>, level: usize) -> Option<&Heading<'a>> {
-        let above = item.under.iter().map(|at| &self.headings[*at]);
-        above.rev().find(|heading| heading.level == level)
+    /// What an agent can be given as a whole, for every heading.
+    pub(super) fn sections(&self) -> Vec<ListSection> {
+        self.headings.iter().map(Heading::section).collect()
+    }
+
+    /// The position of the heading of that level above an item.
+    pub(super) fn heading_at(&self, item: &Item<'_>, level: usize) -> Option<usize> {
+        let mut above = item.under.iter().rev();
+        above.find(|at| self.headings[**at].level == level).copied()
     }
 
     /// What stands before a line, without comments.
@@ -151,7 +159,7 @@ struct BoxReader<'a> {
     name: ReadName,
     headings: Vec<Heading<'a>>,
     /// Positions of the headings that hold now.
-    open_headings: Vec<usize>,
+    open_headings: Rc<[usize]>,
     items: Vec<Item<'a>>,
     /// Where lines go: the last item, while they are deeper than it.
     open: Option<usize>,
@@ -172,8 +180,9 @@ impl<'a> BoxReader<'a> {
 
     fn take_heading(&mut self, level: usize, text: &'a str, line: u32) {
         let headings = &self.headings;
-        self.open_headings.retain(|at| headings[*at].level < level);
-        self.open_headings.push(self.headings.len());
+        let above = self.open_headings.iter().copied();
+        let above = above.filter(|at| headings[*at].level < level);
+        self.open_headings = above.chain([headings.len()]).collect();
         self.headings.push(Heading { level, text, line });
     }
 
@@ -198,11 +207,11 @@ impl<'a> BoxReader<'a> {
         self.open = Some(self.items.len());
         self.items.push(Item {
             id,
-            title: title.trim().to_owned(),
+            title: title.trim(),
             checkbox,
             steps: Vec::new(),
             body: String::new(),
-            under: self.open_headings.clone(),
+            under: Rc::clone(&self.open_headings),
         });
     }
 
@@ -353,11 +362,12 @@ mod tests {
     fn what_is_deeper_than_a_box_belongs_to_it() {
         let text = "## H\n- [ ] a\n\n\n  more\n  - [x] step\n  ```\n  - [ ] code\n  ```\n- plain\n  - [ ] alone\n<!--\n- [ ] no\n-->\n- [ ] b\ntext\n    not of b\n";
         let read = Document::read(text, |_| None);
-        let titles: Vec<&str> = read.items.iter().map(|item| item.title.as_str()).collect();
+        let titles: Vec<&str> = read.items.iter().map(|item| item.title).collect();
         assert_eq!(titles, ["a", "alone", "b"]);
         assert_eq!(read.items[0].steps.len(), 1);
         assert!(read.items[0].body.starts_with("more\n- [x] step"));
         assert_eq!(read.items[2].body, "");
-        assert_eq!(read.heading_of(&read.items[0], 2).unwrap().text, "H");
+        let heading = read.heading_at(&read.items[0], 2).unwrap();
+        assert_eq!(read.headings[heading].text, "H");
     }
 }

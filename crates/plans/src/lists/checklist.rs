@@ -11,6 +11,7 @@ pub(super) fn read(text: &str) -> TaskList {
     let mut list = TaskList::new(ListFormat::Checklist);
     list.findings.clone_from(&doc.findings);
     note_marks(&doc, &mut list);
+    let sections = doc.sections();
     for item in &doc.items {
         let (line, shown) = (item.checkbox.line, item.checkbox.text);
         let above = item.under.iter().map(|at| doc.headings[*at]);
@@ -24,7 +25,7 @@ pub(super) fn read(text: &str) -> TaskList {
             continue;
         }
         let id = (list.tasks.len() + 1).to_string();
-        let deepest = item.under.last().map(|at| doc.headings[*at].section());
+        let deepest = item.under.last().map(|at| sections[*at].clone());
         list.tasks.push(task_of(item, id, deepest));
     }
     if let Some(first) = doc.items.first() {

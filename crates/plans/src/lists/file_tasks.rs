@@ -43,6 +43,8 @@ struct TaskLinks {
 struct Words {
     done: String,
     open: String,
+    /// Where the format says what is worked on.
+    doing: Option<String>,
     /// Every word that means done.
     all_done: Vec<String>,
 }
@@ -62,6 +64,17 @@ impl Words {
             ListFormat::Tickets => ("done", "ready-for-agent"),
             _ => ("closed", "open"),
         };
+        let is_doing = |word: &&String| {
+            let word = word.to_lowercase();
+            ["in progress", "in-progress", "in_progress", "doing"].contains(&word.as_str())
+        };
+        let doing = match format {
+            ListFormat::Backlog if statuses.is_empty() => Some("In Progress".to_owned()),
+            ListFormat::Backlog => statuses.iter().find(is_doing).cloned(),
+            ListFormat::Tk => Some("in_progress".to_owned()),
+            ListFormat::Ccpm => Some("in-progress".to_owned()),
+            _ => None,
+        };
         let mut all_done = vec![done.to_lowercase()];
         if format != ListFormat::Backlog {
             let more = ["closed", "done", "completed", "resolved", "wontfix"];
@@ -70,6 +83,7 @@ impl Words {
         Self {
             done: done.to_owned(),
             open: open.to_owned(),
+            doing,
             all_done,
         }
     }
@@ -162,8 +176,9 @@ fn mark(file: usize, field: &Field, words: &Words, done: &str) -> Mark {
     Mark {
         file,
         span: field.span.clone(),
-        done: done.to_owned(),
-        open: words.open.clone(),
+        done: done.to_owned().into(),
+        open: words.open.clone().into(),
+        doing: words.doing.clone().map(Into::into),
         is_done: words.status(field.text()) == TaskStatus::Done,
     }
 }

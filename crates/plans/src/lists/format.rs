@@ -99,6 +99,20 @@ impl ListFormat {
         )
     }
 
+    /// Whether it can say what is worked on.
+    pub const fn can_claim(self) -> bool {
+        matches!(
+            self,
+            Self::TaskMaster
+                | Self::Backlog
+                | Self::Tk
+                | Self::Ccpm
+                | Self::Beads
+                | Self::GitHub
+                | Self::GitLab
+        )
+    }
+
     /// Whether anybody can have written the text of its tasks.
     pub const fn is_written_by_anybody(self) -> bool {
         matches!(self, Self::GitHub | Self::GitLab | Self::Command)
@@ -137,6 +151,11 @@ impl ListFormat {
 
 /// What a list is called, from its path: a file with a general name is called after its folder.
 pub fn name_of(path: &str) -> String {
+    if let Some((_, inside)) = path.rsplit_once("openspec/changes/")
+        && let Some((change, _)) = inside.split_once('/')
+    {
+        return change.to_lowercase();
+    }
     let mut parts = path.rsplit('/').filter(|part| !part.is_empty());
     let general = [
         "tasks",
@@ -166,6 +185,7 @@ mod tests {
         for (path, name) in [
             ("/p/specs/003-csv/tasks.md", "003-csv"),
             ("/p/openspec/changes/add-login/tasks.md", "add-login"),
+            ("/p/openspec/changes/add-login/todo.md", "add-login"),
             ("/p/.taskmaster/tasks/tasks.json", "taskmaster"),
             ("/p/docs/plans/2026-cache.md", "2026-cache"),
             ("/p/backlog", "backlog"),

@@ -10,7 +10,11 @@ pub type KnownTask = (String, String);
 /// Gives tasks the ids under which they are known. A task without an id of its own is known by its
 /// text; one whose id has come to mean other work gets another.
 pub(super) fn keep_ids(list: &mut TaskList, known: &[KnownTask]) {
-    if known.is_empty() {
+    let is_as_known = list.tasks.len() == known.len() && {
+        let mut both = list.tasks.iter().zip(known);
+        both.all(|(task, (id, title))| task.id == *id && task.title == *title)
+    };
+    if known.is_empty() || is_as_known {
         return;
     }
     let titles: HashMap<&str, &str> = {

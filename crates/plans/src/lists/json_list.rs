@@ -28,8 +28,7 @@ impl<'a> JsonEntry<'a> {
 
     /// The whole text as an object.
     pub(super) fn whole(text: &'a str) -> Option<Self> {
-        let value: &RawValue = serde_json::from_str(text).ok()?;
-        Self::of(text, value)
+        Self::of(text, whole_value(text).ok()?)
     }
 
     pub(super) fn raw(&self, name: &str) -> Option<&'a RawValue> {
@@ -85,6 +84,11 @@ impl<'a> JsonEntry<'a> {
         all.map(|(key, _)| crate::scud::json_span::string(key))
             .collect()
     }
+}
+
+/// A text as one value; the mark that some editors begin a file with is no part of it.
+pub(super) fn whole_value(text: &str) -> serde_json::Result<&RawValue> {
+    serde_json::from_str(text.trim_start_matches('\u{feff}'))
 }
 
 /// The objects of a value that is a list; other things in it are passed over.

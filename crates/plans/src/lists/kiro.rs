@@ -10,10 +10,12 @@ use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::{ListSection, ListTask, TaskList};
 use super::openspec::number_length;
 use super::order::{FileOrder, add_named};
+use super::spec_kit;
 use crate::roadmap::lines::LineKind;
 
 pub(super) fn read(text: &str) -> TaskList {
-    let doc = Document::read(text, name);
+    // The folder decides the order, and what stands there the ids.
+    let doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
     let mut list = TaskList::new(ListFormat::Kiro);
     list.findings.clone_from(&doc.findings);
     note_marks(&doc, &mut list);

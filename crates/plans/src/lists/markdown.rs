@@ -1,6 +1,6 @@
 //! What the formats in Markdown have in common.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::boxes::{Document, Item};
 use super::model::{ListSection, ListTask, TaskList};
@@ -9,11 +9,11 @@ use super::model::{ListSection, ListTask, TaskList};
 pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<ListSection>) -> ListTask {
     ListTask {
         has_own_id: item.id.is_some(),
-        title: item.title.clone(),
+        title: item.title.to_owned(),
         body: item.body.clone(),
         status: item.checkbox.status(),
         optional: item.checkbox.starred,
-        human: human_reason(&item.title, &item.body),
+        human: human_reason(item.title, &item.body),
         section,
         line: item.checkbox.line,
         marks: item.marks(),
@@ -26,33 +26,36 @@ pub(super) fn task_of(item: &Item<'_>, id: String, section: Option<ListSection>)
 #[derive(Default)]
 pub(super) struct UniqueIds {
     given: HashSet<String>,
+    /// The last number of each that was wanted more than once.
+    numbers: HashMap<String, usize>,
 }
 
 impl UniqueIds {
     pub(super) fn take(&mut self, wanted: &str, line: u32, list: &mut TaskList) -> String {
-        let mut id = wanted.to_owned();
-        let mut number = 2;
-        while !self.given.insert(id.clone()) {
-            id = format!("{wanted}-{number}");
-            number += 1;
+        if self.given.insert(wanted.to_owned()) {
+            return wanted.to_owned();
         }
-        if id != wanted {
-            list.warn(
-                line,
-                format!("there is a task `{wanted}` already: this one is called `{id}`"),
-            );
-        }
+        let number = self.numbers.entry(wanted.to_owned()).or_insert(1);
+        let id = loop {
+            *number += 1;
+            let id = format!("{wanted}-{number}");
+            if self.given.insert(id.clone()) {
+                break id;
+            }
+        };
+        list.warn(
+            line,
+            format!("there is a task `{wanted}` already: this one is called `{id}`"),
+        );
         id
     }
 }
 
 /// Why a text asks for a person.
 pub(super) fn human_reason(title: &str, body: &str) -> Option<String> {
-    let (title, all) = (
-        title.to_lowercase(),
-        format!("{title}\n{body}").to_lowercase(),
-    );
-    let asks = title.contains("checkpoint") && all.contains("ask the user");
+    let title = title.to_lowercase();
+    let asks = title.contains("checkpoint")
+        && (title.contains("ask the user") || body.to_lowercase().contains("ask the user"));
     let words = [
         "user manual verification",
         "(manual)",

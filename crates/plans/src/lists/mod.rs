@@ -30,6 +30,7 @@ mod markdown;
 mod model;
 mod named_edges;
 mod openspec;
+mod openspec_schema;
 mod order;
 mod passes_json;
 mod plan;
@@ -49,6 +50,7 @@ pub use model::{
     By, LeftOut, ListFile, ListGate, ListOptions, ListSection, ListTask, Mark, TaskList,
 };
 pub use openspec::project_context;
+pub use openspec_schema::{OpenSpecSchema, openspec_schema_name, path_fits};
 pub use plan::ledger_done;
 pub use recognize::{Recognized, by_content, by_place};
 pub use spec_kit::story_section;
@@ -56,7 +58,7 @@ pub use task_master::tags as task_master_tags;
 
 /// What a reader needs beside the files of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListContext {
+pub struct ListContext<'a> {
     /// Task Master's tag.
     pub tag: Option<String>,
     /// The tool's own config.
@@ -64,7 +66,7 @@ pub struct ListContext {
     /// Tasks that a ledger of the tool calls done.
     pub ledger: Vec<String>,
     /// Tasks as they were known before.
-    pub known: Vec<KnownTask>,
+    pub known: &'a [KnownTask],
     /// Whether a tracker is told what is worked on here.
     pub claims: bool,
 }
@@ -73,7 +75,7 @@ pub struct ListContext {
 pub fn read(
     format: ListFormat,
     files: &[ListFile],
-    context: &ListContext,
+    context: &ListContext<'_>,
     options: ListOptions,
 ) -> TaskList {
     let text = files.first().map_or("", |file| file.text.as_str());
@@ -95,7 +97,7 @@ pub fn read(
             trackers::read(format, files, context)
         }
     };
-    identity::keep_ids(&mut list, &context.known);
+    identity::keep_ids(&mut list, context.known);
     match options.by {
         By::Task => list,
         By::Section => by_section::by_section(list, options),

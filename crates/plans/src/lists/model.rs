@@ -1,5 +1,6 @@
 //! What a task list of another tool holds.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::format::ListFormat;
@@ -149,9 +150,11 @@ pub struct Mark {
     pub file: usize,
     pub span: Range<usize>,
     /// What is written for a task that is done.
-    pub done: String,
+    pub done: Cow<'static, str>,
     /// What is written for one that is not.
-    pub open: String,
+    pub open: Cow<'static, str>,
+    /// What is written for one that is worked on, where the format has a word for that.
+    pub doing: Option<Cow<'static, str>>,
     /// Whether it says done now.
     pub is_done: bool,
 }
@@ -168,6 +171,9 @@ pub struct ListOptions {
     pub optional: bool,
     /// Tasks for people are passed over.
     pub skip_human: bool,
+    /// The list says what is worked on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub claim: bool,
 }
 
 /// What one agent is given.

@@ -5,22 +5,27 @@ use super::format::ListFormat;
 use super::markdown::{UniqueIds, note_marks, task_of};
 use super::model::TaskList;
 use super::order::chain;
+use super::spec_kit;
 
 pub(super) fn read(text: &str) -> TaskList {
-    let doc = Document::read(text, name);
+    // The folder decides the order, and what stands there the ids.
+    let doc = Document::read(text, |text| name(text).or_else(|| spec_kit::name(text)));
     let mut list = TaskList::new(ListFormat::OpenSpec);
     list.findings.clone_from(&doc.findings);
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
+    let sections = doc.sections();
     for (at, item) in doc.items.iter().enumerate() {
         let line = item.checkbox.line;
         if item.title.is_empty() {
             list.leave_out(line, "", "the box has no text");
             continue;
         }
-        let wanted = item.id.clone().unwrap_or_else(|| (at + 1).to_string());
-        let id = ids.take(&wanted, line, &mut list);
-        let group = doc.heading_of(item, 2).map(|heading| heading.section());
+        let id = match &item.id {
+            Some(wanted) => ids.take(wanted, line, &mut list),
+            None => ids.take(&(at + 1).to_string(), line, &mut list),
+        };
+        let group = doc.heading_at(item, 2).map(|at| sections[at].clone());
         list.tasks.push(task_of(item, id, group));
     }
     if let Some(first) = doc.items.first() {

@@ -70,13 +70,12 @@ impl FileOrder {
 
 /// Every task waits for the one before it.
 pub(super) fn chain(list: &mut TaskList) {
-    let mut order = FileOrder::default();
+    let mut before: Vec<String> = Vec::new();
     for task in list.tasks.iter_mut().filter(|task| !task.container) {
-        if !task.optional {
-            task.depends = order.next(&task.id, false);
-        } else {
-            task.depends = order.entrance(false);
-        }
+        task.depends = match task.optional {
+            true => before.clone(),
+            false => std::mem::replace(&mut before, vec![task.id.clone()]),
+        };
     }
 }
 

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::format::ListFormat;
-use super::json_list::{JsonEntry, entries, known_of};
+use super::json_list::{JsonEntry, entries, known_of, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListTask, Mark, TaskList};
 use crate::graph::{Priority, TaskStatus};
@@ -64,8 +63,9 @@ pub(super) fn read(text: &str) -> TaskList {
             marks: vec![Mark {
                 file: 0,
                 span,
-                done: "true".to_owned(),
-                open: "false".to_owned(),
+                done: "true".into(),
+                open: "false".into(),
+                doing: None,
                 is_done: passes,
             }],
             title,
@@ -91,7 +91,7 @@ struct StoryOrder {
 pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
     let has_passes =
         |found: &Vec<JsonEntry<'_>>| found.iter().any(|one| one.raw("passes").is_some());
-    let root: &RawValue = serde_json::from_str(text).ok()?;
+    let root = whole_value(text).ok()?;
     if let Some(found) = entries(text, root) {
         return Some(found).filter(has_passes);
     }
@@ -102,7 +102,7 @@ pub(super) fn stories(text: &str) -> Option<Vec<JsonEntry<'_>>> {
 
 fn not_a_list(text: &str) -> Finding {
     let keys = JsonEntry::whole(text).map(|whole| whole.names().join(", "));
-    let message = match (serde_json::from_str::<&RawValue>(text), keys) {
+    let message = match (whole_value(text), keys) {
         (Err(error), _) => format!("this is not valid JSON: {error}"),
         (_, Some(keys)) => {
             format!("there is no list of stories with `passes`; its keys are: {keys}")

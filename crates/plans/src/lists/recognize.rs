@@ -1,6 +1,7 @@
 //! Which tool's list a file is, by its name and place, then by what stands in it.
 
 use super::format::ListFormat;
+use super::json_list::whole_value;
 use super::passes_json::stories;
 use super::task_master;
 use crate::roadmap::{self, ForeignFormat};
@@ -43,7 +44,14 @@ pub fn by_place(path: &str) -> Option<ListFormat> {
 /// The format of a text, where its place says nothing.
 pub fn by_content(path: &str, text: &str) -> Recognized {
     let name = path.rsplit('/').next().unwrap_or(path);
-    if name.ends_with(".json") || text.trim_start().starts_with(['{', '[']) {
+    let is_markdown = name.ends_with(".md") || name.ends_with(".markdown");
+    let begins_as_json = text
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with(['{', '[']);
+    // A text in Markdown may begin with a link.
+    let is_json = begins_as_json && (!is_markdown || whole_value(text).is_ok());
+    if name.ends_with(".json") || is_json {
         return json(path, text);
     }
     if name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".jsonc") {

@@ -16,6 +16,7 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
     note_marks(&doc, &mut list);
     let mut ids = UniqueIds::default();
     let mut rows: Vec<TaskPlace> = Vec::new();
+    let sections = doc.sections();
     for item in &doc.items {
         let (line, shown) = (item.checkbox.line, item.checkbox.text);
         let Some(wanted) = &item.id else {
@@ -23,14 +24,14 @@ pub(super) fn read(text: &str, options: ListOptions) -> TaskList {
             continue;
         };
         let id = ids.take(wanted, line, &mut list);
-        let labels = Labels::of(&item.title);
-        let phase = doc.heading_of(item, 2);
-        let mut task = task_of(item, id, phase.map(|phase| phase.section()));
+        let labels = Labels::of(item.title);
+        let phase = doc.heading_at(item, 2);
+        let mut task = task_of(item, id, phase.map(|at| sections[at].clone()));
         task.title = labels.rest.to_owned();
         task.optional |= labels.deferred;
         task.refers_to.extend(labels.story.clone());
         rows.push(TaskPlace {
-            phase: phase.map(|phase| phase.line),
+            phase: phase.map(|at| doc.headings[at].line),
             group: group_of(&doc, item),
             story: labels.story.clone(),
             parallel: labels.parallel,
@@ -74,7 +75,7 @@ fn introduction(doc: &Document<'_>, first: &Item<'_>) -> String {
 fn named(doc: &Document<'_>, item: &Item<'_>) -> Vec<String> {
     let above = item.under.iter().map(|at| doc.headings[*at]);
     let above = above.filter(|heading| heading.level >= 3);
-    let mut all = named_edges(&item.title, id_length);
+    let mut all = named_edges(item.title, id_length);
     all.extend(named_edges(&item.body, id_length));
     for heading in above {
         all.extend(named_edges(heading.text, id_length));

@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::value::RawValue;
-
 use super::format::ListFormat;
-use super::json_list::JsonEntry;
+use super::json_list::{JsonEntry, whole_value};
 use super::markdown::UniqueIds;
 use super::model::{ListSection, ListTask, Mark, TaskList};
 use super::order::add_named;
@@ -134,15 +132,17 @@ fn mark_of(entry: &JsonEntry<'_>, status: TaskStatus) -> Mark {
         Some(span) => Mark {
             file: 0,
             span,
-            done: "\"done\"".to_owned(),
-            open: "\"pending\"".to_owned(),
+            done: "\"done\"".into(),
+            open: "\"pending\"".into(),
+            doing: Some("\"in-progress\"".into()),
             is_done,
         },
         None => Mark {
             file: 0,
             span: entry.start + 1..entry.start + 1,
-            done: "\"status\": \"done\", ".to_owned(),
-            open: String::new(),
+            done: "\"status\": \"done\", ".into(),
+            open: "".into(),
+            doing: None,
             is_done,
         },
     }
@@ -182,7 +182,7 @@ pub fn tags(text: &str) -> Vec<String> {
 }
 
 fn no_tasks(text: &str, tag: &str) -> Finding {
-    if let Err(error) = serde_json::from_str::<&RawValue>(text) {
+    if let Err(error) = whole_value(text) {
         return Finding::error(Place::FILE, format!("this is not valid JSON: {error}"));
     }
     let message = format!("there is no tag `{tag}` with tasks in it");

@@ -1,5 +1,7 @@
 //! What is written into the files when a task is done, or no longer is.
 
+use std::borrow::Cow;
+
 use super::model::{ListFile, Mark, TaskList};
 
 impl TaskList {
@@ -22,11 +24,38 @@ impl TaskList {
             parent = whole.parent.as_deref();
         }
         marks.retain(|mark| mark.is_done != done);
-        Some(apply(files, &marks, done))
+        let word = |mark: &Mark| match done {
+            true => mark.done.clone(),
+            false => mark.open.clone(),
+        };
+        Some(apply(files, &marks, word))
+    }
+
+    /// The files that change when a task is said to be worked on, or no longer is. Formats without a word for
+    /// that stay as they are, and so does a task that is done.
+    pub fn set_doing(&self, files: &[ListFile], id: &str, doing: bool) -> Option<Vec<ListFile>> {
+        let task = self.task(id)?;
+        let says_doing = |mark: &Mark| {
+            let text = files
+                .get(mark.file)
+                .and_then(|file| file.text.get(mark.span.clone()));
+            text == mark.doing.as_deref()
+        };
+        let mut marks: Vec<&Mark> = task.marks.iter().collect();
+        marks.retain(|mark| mark.doing.is_some() && !mark.is_done && says_doing(mark) != doing);
+        let word = |mark: &Mark| match &mark.doing {
+            Some(word) if doing => word.clone(),
+            _ => mark.open.clone(),
+        };
+        Some(apply(files, &marks, word))
     }
 }
 
-fn apply(files: &[ListFile], marks: &[&Mark], done: bool) -> Vec<ListFile> {
+fn apply(
+    files: &[ListFile],
+    marks: &[&Mark],
+    word: impl Fn(&Mark) -> Cow<'static, str>,
+) -> Vec<ListFile> {
     let mut changed = Vec::new();
     for (at, file) in files.iter().enumerate() {
         let mut own: Vec<&&Mark> = marks.iter().filter(|mark| mark.file == at).collect();
@@ -38,9 +67,8 @@ fn apply(files: &[ListFile], marks: &[&Mark], done: bool) -> Vec<ListFile> {
         }
         let mut text = file.text.clone();
         for mark in own {
-            let new = if done { &mark.done } else { &mark.open };
             if text.get(mark.span.clone()).is_some() {
-                text.replace_range(mark.span.clone(), new);
+                text.replace_range(mark.span.clone(), &word(mark));
             }
         }
         changed.push(ListFile {

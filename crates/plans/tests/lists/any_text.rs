@@ -111,7 +111,7 @@ fn check(format: ListFormat, text: &str, picks: &[usize]) -> Result<(), TestCase
             files[0] = changed;
         }
         let context = ListContext {
-            known: first.clone(),
+            known: &first,
             ..ListContext::default()
         };
         list = read_list(format, &files, &context, options);

@@ -12,6 +12,7 @@ mod imported;
 mod recognition;
 mod renumbered;
 mod trackers;
+mod wild;
 
 use descartes_plans::lists::{
     ListContext, ListFile, ListFormat, ListOptions, TaskList, read as read_list,

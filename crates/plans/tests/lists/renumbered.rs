@@ -15,7 +15,7 @@ fn known(list: &TaskList) -> Vec<KnownTask> {
 
 fn read(format: ListFormat, text: &str, known: Vec<KnownTask>) -> TaskList {
     let context = ListContext {
-        known,
+        known: &known,
         ..ListContext::default()
     };
     read_list(format, &[file("l", text)], &context, ListOptions::default())

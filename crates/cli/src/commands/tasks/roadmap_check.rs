@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use descartes_core::host::HostError;
 use descartes_core::tasks::lists::{
-    SpecDocument, documents, find, open_checklists, read_list, read_tracker,
+    QuestionLine, SpecDocument, documents, find, open_checklists, read_list, read_tracker,
 };
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::{TaskGraph, TaskStatus, render};
@@ -66,7 +66,14 @@ pub fn run(args: &RoadmapFileArgs, ctx: &CommandContext) -> Result<i32, CliError
             Checked::of_list(&list, documents(&path, format), options)
         }
         TaskFile::Tracker(tracker) => {
-            let read = read_tracker(&tracker, &[], &BTreeSet::new(), &[], &[]);
+            let read = read_tracker(
+                &tracker,
+                &QuestionLine::default(),
+                &[],
+                &BTreeSet::new(),
+                &[],
+                &[],
+            );
             let mut list = read.map_err(HostError::from)?.list;
             if tracker.commands.list.is_empty() {
                 let finding = Finding::warning(

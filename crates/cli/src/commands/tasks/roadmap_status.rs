@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use descartes_client::{Look, LoopHandle, Query};
 use descartes_core::host::HostError;
-use descartes_core::tasks::lists::{read_list, read_tracker};
+use descartes_core::tasks::lists::{QuestionLine, read_list, read_tracker};
 use descartes_kernel::state::{IterativeLoopState, LoopState, Spent};
 use descartes_kernel::tasks::TaskFile;
 use descartes_plans::graph::TaskId;
@@ -86,7 +86,14 @@ fn listed(found: &TaskFile) -> Result<Vec<ListedTask>, CliError> {
             (read.list, *options)
         }
         TaskFile::Tracker(tracker) => {
-            let read = read_tracker(tracker, &[], &BTreeSet::new(), &[], &[]);
+            let read = read_tracker(
+                tracker,
+                &QuestionLine::default(),
+                &[],
+                &BTreeSet::new(),
+                &[],
+                &[],
+            );
             (read.map_err(HostError::from)?.list, tracker.options)
         }
         _ => {

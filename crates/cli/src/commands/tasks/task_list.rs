@@ -27,6 +27,7 @@ impl ListArgs {
             stories: self.stories,
             optional: self.optional,
             skip_human: self.skip_human,
+            claim: self.claim,
         }
     }
 
@@ -60,9 +61,14 @@ impl ListArgs {
         let is_tracker = format.is_some_and(ListFormat::is_tracker);
         let has_label = is_tracker && format != Some(ListFormat::Command);
         let is_forge = matches!(format, Some(ListFormat::GitHub | ListFormat::GitLab));
+        if self.claim && !format.is_some_and(ListFormat::can_claim) {
+            return Err(CliError::usage(
+                "--claim is for issue trackers and lists that say what is worked on, and this is another list",
+                "omit --claim",
+            ));
+        }
         let wrong = [
             ("--label", self.label.is_some() && !has_label),
-            ("--claim", self.claim && !has_label),
             ("--close-issues", self.close_issues && !is_forge),
         ];
         match wrong.into_iter().find(|(_, wrong)| *wrong) {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use descartes_plans::lists::{ListFormat, open_boxes, project_context};
 use descartes_store::safe_open::read_user_text;
 
+use super::openspec::{change_of, own_documents};
+
 /// A document of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecDocument {
@@ -56,8 +58,14 @@ pub fn documents(path: &Path, format: ListFormat) -> Vec<SpecDocument> {
             paths.extend(root.map(|root| root.join(".specify/memory/constitution.md")));
         }
         ListFormat::OpenSpec => {
-            add(&["proposal.md", "design.md"]);
-            paths.extend(markdown_below(&folder.join("specs"), 4));
+            let folder = change_of(path).unwrap_or(folder);
+            match own_documents(folder) {
+                Some(own) => paths.extend(own),
+                None => {
+                    paths.extend(["proposal.md", "design.md"].map(|name| folder.join(name)));
+                    paths.extend(markdown_below(&folder.join("specs"), 4));
+                }
+            }
             let openspec = folder.parent().and_then(Path::parent);
             paths.extend(openspec.map(|openspec| openspec.join("project.md")));
             paths.extend(openspec.map(|openspec| openspec.join(OPENSPEC_CONFIG)));

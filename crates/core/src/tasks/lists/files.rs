@@ -57,7 +57,7 @@ pub fn read_list(
         tag: tag.map(str::to_owned),
         config: config_of(path, format),
         ledger: ledger_of(path, format),
-        known: known.to_vec(),
+        known,
         ..ListContext::default()
     };
     let list = lists::read(format, &files, &context, options);

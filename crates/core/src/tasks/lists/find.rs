@@ -6,6 +6,8 @@ use descartes_plans::lists::{ListFormat, Recognized, by_content, by_place};
 use descartes_store::safe_open::read_user_text;
 use thiserror::Error;
 
+use super::openspec::{change_of, task_files};
+
 /// Where beads keeps its database.
 const BEADS: &str = ".beads";
 
@@ -157,6 +159,10 @@ fn find_file(path: &Path) -> Result<FoundList, FindError> {
         FindError::new(format!("cannot read {}: {error}", path.display()), hint)
     })?;
     let shown = path.to_string_lossy();
+    let is_tracked = |change: &Path| task_files(change).iter().any(|file| file == path);
+    if change_of(path).is_some_and(is_tracked) {
+        return Ok(list(path, ListFormat::OpenSpec));
+    }
     if let Some(format) = by_place(&shown) {
         return Ok(list(path, format));
     }
@@ -219,8 +225,9 @@ fn candidates(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         ("specs", ListFormat::SpecKit),
     ];
     for (name, format) in many {
-        for list in lists_below(&folder.join(name)) {
+        for list in lists_below(&folder.join(name), format) {
             let fits = match (name, by_place(&list.to_string_lossy())) {
+                (_, None) if format == ListFormat::OpenSpec => change_of(&list).is_some(),
                 ("specs", None) => found.is_empty() || !has_format(&found, ListFormat::SpecKit),
                 (_, place) => place == Some(format),
             };
@@ -262,6 +269,10 @@ fn own_list(folder: &Path) -> Vec<(PathBuf, ListFormat)> {
         .parent()
         .and_then(Path::file_name)
         .unwrap_or_default();
+    if change_of(folder) == Some(folder) {
+        let tracked = task_files(folder).into_iter();
+        return tracked.map(|file| (file, ListFormat::OpenSpec)).collect();
+    }
     let tasks = folder.join("tasks.md");
     if tasks.is_file() {
         let place = by_place(&tasks.to_string_lossy());
@@ -313,15 +324,19 @@ fn has_numbered_tasks(folder: &Path) -> bool {
     })
 }
 
-/// `tasks.md` of every folder in a folder, save those that were put away.
-fn lists_below(folder: &Path) -> Vec<PathBuf> {
+/// The lists of every folder in a folder, save those that were put away.
+fn lists_below(folder: &Path, format: ListFormat) -> Vec<PathBuf> {
     let Ok(entries) = fs_err::read_dir(folder) else {
         return Vec::new();
     };
     let folders = entries
         .flatten()
         .filter(|entry| entry.file_name() != "archive");
-    let mut lists: Vec<PathBuf> = folders.map(|entry| entry.path().join("tasks.md")).collect();
+    let in_folder = |folder: PathBuf| match format {
+        ListFormat::OpenSpec if change_of(&folder).is_some() => task_files(&folder),
+        _ => vec![folder.join("tasks.md")],
+    };
+    let mut lists: Vec<PathBuf> = folders.flat_map(|entry| in_folder(entry.path())).collect();
     lists.retain(|list| list.is_file());
     lists.sort();
     lists

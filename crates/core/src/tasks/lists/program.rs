@@ -5,11 +5,14 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::Instant;
 
+use descartes_kernel::tasks::KeeperCall;
 use descartes_proc::{Waiting, find_program, wait_for_exit};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+
+use super::question_line::QuestionLine;
 
 /// The tasks of no tracker are longer.
 const LARGEST: u64 = 64 << 20;
@@ -27,6 +30,8 @@ pub(super) enum ProgramEnd {
     Missing,
     /// It took too long, and was killed.
     Late,
+    /// Nobody waits for its answer any more.
+    Stopped,
 }
 
 /// Runs a program with something on its standard input.
@@ -35,8 +40,12 @@ pub(super) fn ask(
     dir: &Path,
     variables: &[(&str, &str)],
     input: &str,
-    limit: Duration,
+    call: KeeperCall,
+    line: &QuestionLine,
 ) -> io::Result<ProgramEnd> {
+    if call.limit(line.now()).is_none() {
+        return Ok(ProgramEnd::Stopped);
+    }
     let Some((program, args)) = words.split_first() else {
         return Ok(ProgramEnd::Missing);
     };
@@ -59,14 +68,14 @@ pub(super) fn ask(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ProgramEnd::Missing),
         Err(error) => return Err(error),
     };
-    let waited = wait_for_exit(child.id(), limit, None);
-    if waited != Waiting::Ended {
+    let cut_off = wait(child.id(), call, line);
+    if cut_off.is_some() {
         // It is not reaped yet, so its group is still its own.
         let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
     }
     let status = child.wait()?;
-    if waited != Waiting::Ended {
-        return Ok(ProgramEnd::Late);
+    if let Some(cut_off) = cut_off {
+        return Ok(cut_off);
     }
     if !status.success() {
         let complaint = text(&mut err, COMPLAINT as u64)?;
@@ -84,6 +93,22 @@ pub(super) fn ask(
         return Ok(ProgramEnd::Failed(message));
     }
     text(&mut out, LARGEST).map(ProgramEnd::Answer)
+}
+
+/// Waits for a program; answers why it is not waited for any longer.
+fn wait(child: u32, call: KeeperCall, line: &QuestionLine) -> Option<ProgramEnd> {
+    let since = Instant::now();
+    loop {
+        let Some(limit) = call.limit(line.now()) else {
+            return Some(ProgramEnd::Stopped);
+        };
+        let left = limit.saturating_sub(since.elapsed());
+        match wait_for_exit(child, left, line.wake()) {
+            Waiting::Ended => return None,
+            Waiting::Late => return Some(ProgramEnd::Late),
+            Waiting::Woken => line.heard(),
+        }
+    }
 }
 
 fn text(file: &mut File, most: u64) -> io::Result<String> {

@@ -72,10 +72,27 @@ impl ListSource {
 
     /// Marks a task in the files that say so; every other byte stays.
     fn mark(&mut self, task: &TaskId, done: bool) -> Result<(), SourceError> {
+        self.change(task, |read| read.list.set_done(&read.files, task, done))
+    }
+
+    /// Says that a task is worked on, or no longer is, where a person wants that.
+    fn say_doing(&mut self, task: &TaskId, doing: bool) -> Result<(), SourceError> {
+        match self.options.claim {
+            true => self.change(task, |read| read.list.set_doing(&read.files, task, doing)),
+            false => Ok(()),
+        }
+    }
+
+    /// Changes what the files say of a task, as they are now.
+    fn change(
+        &mut self,
+        task: &TaskId,
+        change: impl Fn(&ListFiles) -> Option<Vec<ListFile>>,
+    ) -> Result<(), SourceError> {
         let _lock = ToolLock::take(&self.path, self.format)?;
         for _ in 0..TRIES {
             let read = self.read()?;
-            let Some(changed) = read.list.set_done(&read.files, task, done) else {
+            let Some(changed) = change(&read) else {
                 return Err(SourceError::NoTask {
                     path: self.path.clone(),
                     task: task.clone(),
@@ -151,7 +168,10 @@ impl TaskSource for ListSource {
         let read = self.read()?;
         Ok(match read.list.task(task) {
             Some(found) if found.is_done() => Claim::Found(TaskStatus::Done),
-            Some(_) => Claim::Taken,
+            Some(_) => {
+                self.say_doing(task, true)?;
+                Claim::Taken
+            }
             None => Claim::Found(TaskStatus::Cancelled),
         })
     }
@@ -159,8 +179,9 @@ impl TaskSource for ListSource {
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
         match status {
             TaskStatus::Done => self.mark(task, true),
-            // Marks of work in progress are other tools' own.
-            _ => Ok(()),
+            // Marks of work in progress are other tools' own, unless a person wants ours.
+            TaskStatus::InProgress => self.say_doing(task, true),
+            _ => self.say_doing(task, false),
         }
     }
 

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use descartes_kernel::tasks::TrackerTasks;
+use descartes_kernel::tasks::{KeeperCall, TrackerTasks};
 use descartes_plans::graph::{TaskId, TaskStatus};
 use descartes_plans::lists::trackers::{
     LIST, TrackerCommands, instead, marked_as_foreign, wanted, with_finished,
@@ -18,12 +19,13 @@ use serde_json::json;
 use tracing::info;
 
 use super::program::{ProgramEnd, ask};
+use super::question_line::QuestionLine;
 use super::source::{brief, plan_of};
 use crate::tasks::source::{Claim, Keeps, Loaded, SourceError, TaskBrief, TaskSource};
 use crate::worktree::deadline::Deadline;
 use crate::worktree::git::Git;
 
-/// What one question may take.
+/// What git may take.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Questions that follow from answers.
 const ROUNDS: usize = 20;
@@ -39,9 +41,10 @@ pub struct TrackerAnswers {
 }
 
 /// Asks a tracker for its tasks. `known` are those of before, `finished` those that were done here, `seen`
-/// its answers of before, `cached` answers to questions besides the one for the list.
+/// its answers of before, `cached` answers to questions besides the one for the list; `line` ends them early.
 pub fn read_tracker(
     tracker: &TrackerTasks,
+    line: &QuestionLine,
     known: &[KnownTask],
     finished: &BTreeSet<String>,
     seen: &[ListFile],
@@ -49,7 +52,7 @@ pub fn read_tracker(
 ) -> Result<TrackerAnswers, SourceError> {
     let text = match tracker.commands.list.is_empty() {
         true => exported(tracker)?,
-        false => asked(tracker)?,
+        false => asked(tracker, line)?,
     };
     let before = seen.iter().find(|answer| answer.path == LIST);
     let text = match before {
@@ -69,7 +72,7 @@ pub fn read_tracker(
             let before = cached.iter().find(|answer| answer.path == request.name);
             let text = match before {
                 Some(answer) => answer.text.clone(),
-                None => match call(tracker, &request.words, &[], "") {
+                None => match question(tracker, line, &request.words) {
                     // Tasks or their order would be missing, and nobody would notice.
                     Err(error) if request.is_needed() => return Err(error),
                     answer => answer.unwrap_or_default(),
@@ -87,7 +90,7 @@ pub fn read_tracker(
     }
     let context = ListContext {
         ledger,
-        known: known.to_vec(),
+        known,
         claims: tracker.commands.claim.is_some(),
         ..ListContext::default()
     };
@@ -95,15 +98,15 @@ pub fn read_tracker(
     Ok(TrackerAnswers { list, answers })
 }
 
-fn asked(tracker: &TrackerTasks) -> Result<String, SourceError> {
+fn asked(tracker: &TrackerTasks, line: &QuestionLine) -> Result<String, SourceError> {
     let words = &tracker.commands.list;
-    let first = call(tracker, words, &[], "");
+    let first = question(tracker, line, words);
     let complaint = match &first {
         Err(SourceError::Tracker { message, .. }) => message.as_str(),
         _ => return first,
     };
     match instead(tracker.format, words, complaint) {
-        Some(older) => call(tracker, &older, &[], ""),
+        Some(older) => question(tracker, line, &older),
         None => first,
     }
 }
@@ -120,13 +123,25 @@ fn exported(tracker: &TrackerTasks) -> Result<String, SourceError> {
     })
 }
 
+/// Runs a command that answers something and changes nothing.
+fn question(
+    tracker: &TrackerTasks,
+    line: &QuestionLine,
+    words: &[String],
+) -> Result<String, SourceError> {
+    call(tracker, line, KeeperCall::Ask, words, &[], "")
+}
+
 /// Runs a command of a tracker.
 fn call(
     tracker: &TrackerTasks,
+    line: &QuestionLine,
+    kind: KeeperCall,
     words: &[String],
     variables: &[(&str, &str)],
     input: &str,
 ) -> Result<String, SourceError> {
+    let since = Instant::now();
     let program = words.first().map_or("", String::as_str);
     info!(program, source = tracker.name, "asks the tracker");
     let shown = shown(tracker, words);
@@ -134,14 +149,17 @@ fn call(
         message,
         hint: hint(tracker),
     };
-    match ask(words, tracker.dir(), variables, input, LIMIT) {
+    match ask(words, tracker.dir(), variables, input, kind, line) {
         Ok(ProgramEnd::Answer(answer)) => Ok(answer),
         Ok(ProgramEnd::Failed(said)) => Err(fail(format!("`{shown}` failed: {said}"))),
         Ok(ProgramEnd::Missing) => Err(fail(format!("`{program}` is not installed"))),
         Ok(ProgramEnd::Late) => Err(fail(format!(
             "`{shown}` did not answer within {} seconds",
-            LIMIT.as_secs()
+            since.elapsed().as_secs()
         ))),
+        Ok(ProgramEnd::Stopped) => {
+            Err(fail(format!("`{shown}` was not waited for: the loop ends")))
+        }
         Err(error) => Err(fail(format!("`{shown}` could not be run: {error}"))),
     }
 }
@@ -209,6 +227,8 @@ pub struct TrackerSource {
     finished: BTreeSet<String>,
     /// Tasks that it was told of.
     claimed: BTreeSet<String>,
+    /// Ends what it is being asked.
+    line: Arc<QuestionLine>,
 }
 
 impl TrackerSource {
@@ -221,22 +241,42 @@ impl TrackerSource {
             forgotten: false,
             finished: BTreeSet::new(),
             claimed: BTreeSet::new(),
+            line: Arc::default(),
         }
     }
 
     fn read(&self) -> Result<TrackerAnswers, SourceError> {
         let seen = self.seen.as_deref().unwrap_or_default();
-        read_tracker(&self.tracker, &self.known, &self.finished, seen, &[])
+        read_tracker(
+            &self.tracker,
+            &self.line,
+            &self.known,
+            &self.finished,
+            seen,
+            &[],
+        )
     }
 
     /// Only the list itself is asked for anew.
     fn read_again(&self) -> Result<TrackerAnswers, SourceError> {
         let cached = self.seen.as_deref().unwrap_or_default();
-        read_tracker(&self.tracker, &self.known, &self.finished, cached, cached)
+        read_tracker(
+            &self.tracker,
+            &self.line,
+            &self.known,
+            &self.finished,
+            cached,
+            cached,
+        )
     }
 
     /// Tells the tracker something about a task.
-    fn tell(&self, command: Option<&Vec<String>>, task: &str) -> Result<(), SourceError> {
+    fn tell(
+        &self,
+        kind: KeeperCall,
+        command: Option<&Vec<String>>,
+        task: &str,
+    ) -> Result<(), SourceError> {
         let Some(command) = command else {
             return Ok(());
         };
@@ -245,12 +285,16 @@ impl TrackerSource {
         let input = json!({"id": task, "title": title}).to_string();
         let words = TrackerCommands::about(command, task);
         let variables = [("DESCARTES_TASK_ID", task)];
-        call(&self.tracker, &words, &variables, &input).map(drop)
+        call(&self.tracker, &self.line, kind, &words, &variables, &input).map(drop)
     }
 
     fn release(&mut self, task: &str) -> Result<(), SourceError> {
         if self.claimed.contains(task) {
-            self.tell(self.tracker.commands.release.as_ref(), task)?;
+            self.tell(
+                KeeperCall::Tell,
+                self.tracker.commands.release.as_ref(),
+                task,
+            )?;
             self.claimed.remove(task);
         }
         Ok(())
@@ -351,7 +395,7 @@ impl TaskSource for TrackerSource {
             None => return Ok(Claim::Found(TaskStatus::Cancelled)),
         }
         if self.tracker.commands.claim.is_some() && !self.claimed.contains(&**task) {
-            self.tell(self.tracker.commands.claim.as_ref(), task)?;
+            self.tell(KeeperCall::Ask, self.tracker.commands.claim.as_ref(), task)?;
             self.claimed.insert(task.to_string());
         }
         Ok(Claim::Taken)
@@ -360,7 +404,7 @@ impl TaskSource for TrackerSource {
     fn set(&mut self, task: &TaskId, status: TaskStatus) -> Result<(), SourceError> {
         match status {
             TaskStatus::Done => {
-                self.tell(self.tracker.commands.done.as_ref(), task)?;
+                self.tell(KeeperCall::Tell, self.tracker.commands.done.as_ref(), task)?;
                 self.claimed.remove(&**task);
                 self.finished.insert(task.to_string());
                 Ok(())
@@ -372,7 +416,15 @@ impl TaskSource for TrackerSource {
 
     fn reopen(&mut self, task: &TaskId) -> Result<(), SourceError> {
         self.finished.remove(&**task);
-        self.tell(self.tracker.commands.reopen.as_ref(), task)
+        self.tell(
+            KeeperCall::Tell,
+            self.tracker.commands.reopen.as_ref(),
+            task,
+        )
+    }
+
+    fn line(&self) -> Option<Arc<QuestionLine>> {
+        Some(Arc::clone(&self.line))
     }
 
     fn forget(&mut self) {

@@ -20,7 +20,11 @@ use super::format::ListFormat;
 use super::model::{ListFile, TaskList};
 
 /// Reads the answers of a tracker.
-pub(super) fn read(format: ListFormat, answers: &[ListFile], context: &ListContext) -> TaskList {
+pub(super) fn read(
+    format: ListFormat,
+    answers: &[ListFile],
+    context: &ListContext<'_>,
+) -> TaskList {
     let mut list = match format {
         ListFormat::Beads => beads::read(answers, context.claims),
         ListFormat::GitHub => github::read(answers),
