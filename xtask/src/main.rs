@@ -44,7 +44,7 @@ cargo xtask COMMAND
   peers     other loops on the same work, beside descartes; `--install` gets them
               [--short] [MEASURE…] | --install [PEER…]
   scud-install   builds the real scud for it, which takes minutes
-  lists-install  gets openspec, task-master and backlog for it
+  lists-install  gets openspec, task-master, backlog, specify, gh and br for it, which takes minutes
   gui       the real window on a hidden display: clicks, speed; skipped where Xvfb is missing
               [--short] [MEASURE…]
   web       the pages of `descartes serve`, over HTTP and in Chromium: speed, cost

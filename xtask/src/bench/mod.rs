@@ -5,6 +5,7 @@ pub mod crowd;
 pub mod gap;
 pub mod history;
 pub mod idle;
+pub mod mcp;
 pub mod output;
 pub mod parse;
 pub mod promise;
@@ -71,6 +72,11 @@ const MEASURES: &[Measure] = &[
         name: "views",
         about: "the terminal view: soon, long histories, many loops, idle",
         take: views::take,
+    },
+    Measure {
+        name: "mcp",
+        about: "how soon the MCP server answers a client",
+        take: mcp::take,
     },
 ];
 

@@ -81,6 +81,8 @@ pub const SECTIONS: [Section; 15] = [
             "task-attempts",
             "landing-kills",
             "scud",
+            "list-tools",
+            "gh",
         ],
     },
     Section {
@@ -96,7 +98,13 @@ pub const SECTIONS: [Section; 15] = [
     Section {
         title: "Views",
         how: "How soon they show what happens, with long histories and many loops, and what they cost.",
-        files: &["views", "window-clicks", "window-speed", "window-load"],
+        files: &[
+            "views",
+            "mcp",
+            "window-clicks",
+            "window-speed",
+            "window-load",
+        ],
     },
     Section {
         title: "Browser",

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::github;
 use crate::lab::{Lab, Row, Rows, Trial, Trouble};
 use crate::shell;
 
@@ -14,6 +15,10 @@ const TOOLS: [(&str, &str); 3] = [
     ("task-master-ai", "0.43.1"),
     ("backlog.md", "1.52.0"),
 ];
+/// spec-kit's program, from PyPI.
+const SPECIFY: &str = "specify-cli==1.2.3";
+/// beads in Rust, from the crate registry; its program is `br`.
+const BEADS: (&str, &str) = ("beads_rust", "0.7.6");
 /// Works on whatever it is given.
 const WORKS: &str = "write work-${DESCARTES_TASK_ID} x ;; promise";
 
@@ -23,17 +28,35 @@ fn folder() -> PathBuf {
 }
 
 fn program(name: &str) -> PathBuf {
-    folder().join("node_modules/.bin").join(name)
+    let inside = match name {
+        "specify" => "venv/bin",
+        "br" => "bin",
+        _ => "node_modules/.bin",
+    };
+    folder().join(inside).join(name)
 }
 
-/// `lists-install`: the tools, from the registry.
+/// `lists-install`: the tools, from the registries. That of beads is compiled, which takes minutes.
 pub fn install() -> Result<(), String> {
     std::fs::create_dir_all(folder()).map_err(|error| error.to_string())?;
     let place = folder().to_string_lossy().into_owned();
     let packages = TOOLS.map(|(name, version)| format!("{name}@{version}"));
     let mut words = vec!["install", "--no-audit", "--no-fund", "--prefix", &place];
     words.extend(packages.iter().map(String::as_str));
-    shell::run("npm", &words)
+    shell::run("npm", &words)?;
+    let venv = folder().join("venv").to_string_lossy().into_owned();
+    shell::run("python3", &["-m", "venv", &venv])?;
+    let pip = format!("{venv}/bin/pip");
+    shell::run(&pip, &["install", "--quiet", SPECIFY])?;
+    github::install()?;
+    if is_there(&program("br")) {
+        return Ok(());
+    }
+    let (name, version) = BEADS;
+    let mut words = vec!["install", name, "--version", version, "--root", &place];
+    // A quick build is good enough for a few issues.
+    words.extend(["--debug", "--locked"]);
+    shell::run("cargo", &words)
 }
 
 struct ListTool {
@@ -48,7 +71,7 @@ struct ListTool {
     say: fn(&Trial<'_>) -> Result<String, Trouble>,
 }
 
-const LISTS: [ListTool; 3] = [
+const LISTS: [ListTool; 5] = [
     ListTool {
         name: "openspec",
         path: "openspec/changes/add-login",
@@ -158,7 +181,105 @@ const LISTS: [ListTool; 3] = [
         },
         say: |trial| tool(trial, "backlog", &["task", "list", "--plain"]),
     },
+    ListTool {
+        name: "specify",
+        path: ".",
+        make: |trial| {
+            let init = ["init", "--here", "--force", "--non-interactive"];
+            let more = ["--ignore-agent-tools", "--integration", "claude"];
+            tool(trial, "specify", &[&init[..], &more].concat())?;
+            script(trial, "create-new-feature.sh", &["--json", "Export"])?;
+            // Its own template, up to the second phase.
+            let template = trial.world.read(".specify/templates/tasks-template.md");
+            let first = template.split("\n## Phase 2").next().unwrap_or_default();
+            let feature = "specs/001-export";
+            trial.world.write(format!("{feature}/tasks.md"), first);
+            trial.world.write(format!("{feature}/plan.md"), "# Plan\n");
+            Ok(())
+        },
+        // Its instructions tell the agent to do so.
+        mark: |trial| {
+            let file = "specs/001-export/tasks.md";
+            let text = trial.world.read(file).replace("- [ ] T", "- [X] T");
+            trial.world.write(file, text);
+            Ok(())
+        },
+        say: |trial| {
+            let words = ["--json", "--require-tasks", "--include-tasks"];
+            let said = script(trial, "check-prerequisites.sh", &words)?;
+            let project = trial.world.project();
+            let said = said.replace(&*project.to_string_lossy(), "");
+            let tasks = trial.world.read("specs/001-export/tasks.md");
+            let done = |line: &&str| line.starts_with("- [x] T") || line.starts_with("- [X] T");
+            let done = tasks.lines().filter(done).count();
+            Ok(format!("{} and {done} done", said.trim()))
+        },
+    },
+    ListTool {
+        name: "br",
+        path: ".beads",
+        make: |trial| {
+            std::os::unix::fs::symlink(program("br"), trial.world.bin().join("br"))
+                .map_err(|error| error.to_string())?;
+            tool(trial, "br", &["init", "--prefix", "b"])?;
+            let create = |title: &str| tool(trial, "br", &["create", title, "--json"]);
+            let (one, two) = (bead(&create("One")?)?, bead(&create("Two")?)?);
+            tool(trial, "br", &["dep", "add", &two, &one]).map(drop)
+        },
+        mark: |trial| {
+            let list = tool(trial, "br", &["list", "--json", "--all", "--limit", "0"])?;
+            for id in beads(&list, "One")?.iter().chain(&beads(&list, "Two")?) {
+                tool(trial, "br", &["close", id, "--reason", "done and verified"])?;
+            }
+            Ok(())
+        },
+        say: |trial| {
+            let list = tool(trial, "br", &["list", "--json", "--all", "--limit", "0"])?;
+            let mut rows: Vec<String> = issues(&list)?
+                .iter()
+                .map(|issue| format!("{} {}", issue["title"], issue["status"]))
+                .collect();
+            rows.sort();
+            Ok(rows.join(", "))
+        },
+    },
 ];
+
+/// What a script of spec-kit prints.
+fn script(trial: &Trial<'_>, name: &str, words: &[&str]) -> Result<String, Trouble> {
+    let mut command: Command = trial.world.command("bash");
+    command
+        .arg(format!(".specify/scripts/bash/{name}"))
+        .args(words);
+    let ended = trial.run(command)?;
+    match ended.code() {
+        Some(0) => Ok(ended.stdout()),
+        _ => Err(format!("{name}: {ended}")),
+    }
+}
+
+/// The issues of an answer, which may stand in an envelope.
+fn issues(answer: &str) -> Result<Vec<Value>, Trouble> {
+    let answer: Value = serde_json::from_str(answer).map_err(|error| error.to_string())?;
+    let inside = answer.as_array().or(answer["issues"].as_array());
+    Ok(inside.cloned().unwrap_or_else(|| vec![answer.clone()]))
+}
+
+/// The id of the only issue of an answer.
+fn bead(answer: &str) -> Result<String, Trouble> {
+    let id = issues(answer)?
+        .first()
+        .and_then(|issue| issue["id"].as_str().map(str::to_owned));
+    id.ok_or_else(|| format!("br named no id: {answer}"))
+}
+
+fn beads(answer: &str, title: &str) -> Result<Vec<String>, Trouble> {
+    let all = issues(answer)?;
+    let own = all.iter().filter(|issue| issue["title"] == title);
+    Ok(own
+        .filter_map(|issue| issue["id"].as_str().map(str::to_owned))
+        .collect())
+}
 
 /// What a tool prints, run in the project.
 fn tool(trial: &Trial<'_>, name: &str, words: &[&str]) -> Result<String, Trouble> {
@@ -189,7 +310,7 @@ pub fn take(lab: &Lab) -> Rows {
 fn one(lab: &Lab, list: &ListTool) -> Result<Row, Trouble> {
     let what = format!("{} after our marks and after its own", list.name);
     if !is_there(&program(list.name)) {
-        let why = "it is not installed here: cargo xtask lists-install";
+        let why = "NOT RUN: it is not installed here (cargo xtask lists-install)";
         return Ok(Row::cannot("list-tools", what, why));
     }
     let (ours, theirs) = (prepare(lab, list)?, prepare(lab, list)?);

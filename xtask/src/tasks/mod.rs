@@ -2,6 +2,7 @@
 
 mod attempts;
 mod git_calls;
+mod github;
 mod kills;
 mod landing;
 mod list_tools;
@@ -64,8 +65,13 @@ const MEASURES: &[Measure] = &[
     },
     Measure {
         name: "list-tools",
-        about: "openspec, task-master and backlog after our marks",
+        about: "openspec, task-master, backlog, specify and br after our marks",
         take: list_tools::take,
+    },
+    Measure {
+        name: "gh",
+        about: "the real gh against a GitHub of our own: lists, claims, closes, refusals, hangs",
+        take: github::take,
     },
 ];
 
