@@ -133,7 +133,7 @@ fn set_parents(list: &mut TaskList) {
         }
     }
     // Only what is never run itself can hold parts.
-    let real: Vec<String> = {
+    let real: HashSet<String> = {
         let containers = list.tasks.iter().filter(|task| task.container);
         containers.map(|task| task.id.clone()).collect()
     };

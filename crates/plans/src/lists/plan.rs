@@ -69,7 +69,10 @@ fn task(
     lines: std::ops::Range<u32>,
     done: &[String],
 ) -> ListTask {
-    let inside = doc.lines.iter().filter(|line| lines.contains(&line.number));
+    // Lines are counted from 1.
+    let first = lines.start.saturating_sub(1) as usize;
+    let inside = doc.lines.iter().skip(first);
+    let inside = inside.take_while(|line| lines.contains(&line.number));
     let body: Vec<&str> = inside.clone().skip(1).map(|line| line.text).collect();
     let steps: Vec<CheckBox<'_>> = inside.filter_map(check_box).filter(is_step).collect();
     let ticked = !steps.is_empty() && steps.iter().all(CheckBox::is_done);
