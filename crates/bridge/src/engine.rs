@@ -115,6 +115,9 @@ pub enum EngineError {
     /// This party's key does not allow it.
     #[error("the key does not allow it: {0}")]
     Refused(String),
+    /// The engine does not accept the key of this party any more.
+    #[error("the key of {0} was revoked: ask for a new one: descartes engine join-token {0}")]
+    KeyRevoked(String),
     /// Nobody serves the subject.
     #[error("nobody is there to answer")]
     NoResponders,

@@ -69,9 +69,7 @@ impl Connection {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Message, EngineError> {
-        if !self.is_up() {
-            return Err(EngineError::NotConnected);
-        }
+        self.check_up()?;
         let mut refusals = self.refusals.subscribe();
         let mut request = Request::new().payload(body).timeout(Some(timeout));
         if let Some(headers) = headers {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerError};
-use descartes_bridge::{EngineUrl, Transport, subject};
+use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use descartes_bridge::{EngineError, EngineUrl, Transport, subject};
 use tokio::sync::{broadcast, watch};
 
 use super::tls;
@@ -26,6 +26,8 @@ pub struct Connection {
     pub link: watch::Receiver<LinkState>,
     /// What the server says the key does not allow.
     pub refusals: broadcast::Sender<String>,
+    /// Whose key it is.
+    name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub struct LinkState {
     pub reason: String,
     /// How often it was lost: an interruption that is over before anybody looks is still seen.
     pub losses: u64,
+    /// It cannot be made again: the server does not accept the key any more.
+    pub key_refused: bool,
 }
 
 impl Connection {
@@ -43,6 +47,7 @@ impl Connection {
             up: true,
             reason: String::new(),
             losses: 0,
+            key_refused: false,
         });
         let (refusals, _) = broadcast::channel(64);
         let heard = refusals.clone();
@@ -70,13 +75,23 @@ impl Connection {
             client,
             link,
             refusals,
+            name: url.name.clone(),
         };
         connection.check_version(url)?;
         Ok(connection)
     }
 
-    pub fn is_up(&self) -> bool {
-        self.link.borrow().up
+    /// Why nothing can be asked now; `Ok` while the connection is there.
+    pub fn check_up(&self) -> Result<(), EngineError> {
+        let link = self.link.borrow();
+        match (link.up, link.key_refused) {
+            (true, _) => Ok(()),
+            (false, false) => Err(EngineError::NotConnected),
+            (false, true) => {
+                let name = self.name.clone().unwrap_or_else(|| "NAME".to_owned());
+                Err(EngineError::KeyRevoked(name))
+            }
+        }
     }
 
     /// Waits until the connection has been lost once more than it was at the time of the call.
@@ -160,13 +175,14 @@ fn options(url: &EngineUrl) -> Result<ConnectOptions, String> {
 }
 
 fn on_event(event: &Event, link: &watch::Sender<LinkState>, refusals: &broadcast::Sender<String>) {
+    const NO_KEY: &str = "the engine no longer accepts the key";
     let (up, reason) = match event {
-        Event::Connected => (true, String::new()),
-        Event::Disconnected => (false, "the connection was lost".to_owned()),
-        Event::Closed => (false, "the connection was closed".to_owned()),
-        Event::ServerError(ServerError::AuthorizationViolation) => {
-            (false, "the engine no longer accepts the key".to_owned())
-        }
+        Event::Connected => (true, ""),
+        Event::Disconnected => (false, "the connection was lost"),
+        Event::Closed => (false, "the connection was closed"),
+        Event::ServerError(ServerError::AuthorizationViolation) => (false, NO_KEY),
+        // Each try to connect again is told so.
+        Event::ClientError(ClientError::Other(text)) if is_about_key(text) => (false, NO_KEY),
         Event::ServerError(ServerError::Other(text))
             if text.to_lowercase().contains("permissions") =>
         {
@@ -176,11 +192,22 @@ fn on_event(event: &Event, link: &watch::Sender<LinkState>, refusals: &broadcast
         }
         _ => return,
     };
-    link.send_modify(|state| {
+    link.send_if_modified(|state| {
+        let before = state.clone();
         state.losses += u64::from(state.up && !up);
         state.up = up;
-        state.reason = reason;
+        state.key_refused = !up && (state.key_refused || reason == NO_KEY);
+        reason.clone_into(&mut state.reason);
+        *state != before
     });
+}
+
+fn is_about_key(text: &str) -> bool {
+    let kinds = [
+        ConnectErrorKind::AuthorizationViolation,
+        ConnectErrorKind::Authentication,
+    ];
+    kinds.iter().any(|kind| text == kind.to_string())
 }
 
 fn explain(url: &EngineUrl, error: &async_nats::ConnectError) -> String {
@@ -198,7 +225,8 @@ fn explain(url: &EngineUrl, error: &async_nats::ConnectError) -> String {
         }
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => format!(
             "the engine at {url} does not accept this key: it was revoked, or is another engine's; \
-             where the engine runs, `descartes engine join-token NAME` makes a new one"
+             where the engine runs, `descartes engine join-token {}` makes a new one",
+            url.name.as_deref().unwrap_or("NAME")
         ),
         ConnectErrorKind::Tls => format!(
             "no TLS connection to {url}{detail}: its certificate is not the one in the address; \

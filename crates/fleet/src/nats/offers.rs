@@ -97,6 +97,7 @@ pub async fn pull(
     count: usize,
     wait: Duration,
 ) -> Result<Vec<PulledOffer>, EngineError> {
+    connection.check_up()?;
     let pull = Pull {
         connection,
         from,
@@ -219,7 +220,10 @@ impl Pull<'_> {
             tokio::select! {
                 message = messages.next() => return message.map(Some).ok_or(EngineError::NotConnected),
                 () = tokio::time::sleep_until(until) => return Ok(None),
-                () = self.connection.lost() => return Err(EngineError::NotConnected),
+                () = self.connection.lost() => {
+                    self.connection.check_up()?;
+                    return Err(EngineError::NotConnected);
+                }
                 Ok(text) = refusals.recv() => {
                     let consumer = |target| format!("NEXT.{}.{}\"", Queue::of(target).stream, Queue::of(target).consumer);
                     if self.from.iter().any(|target| text.contains(&consumer(target))) {

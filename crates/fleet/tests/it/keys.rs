@@ -80,7 +80,11 @@ fn a_revoked_key_is_cut_off_and_does_not_come_back() {
     eventually("it is cut off", crate::started_engine::WAIT, || {
         !worker.link().is_up()
     });
-    assert_eq!(worker.get("task.l.t.1"), Err(EngineError::NotConnected));
+    // Told as what it is, as soon as the first try to connect again has failed.
+    let revoked = Err(EngineError::KeyRevoked("w1".to_owned()));
+    eventually("it is told why", crate::started_engine::WAIT, || {
+        worker.get("task.l.t.1") == revoked
+    });
     let again = connect(&url, BridgeParty::Worker).map(drop).unwrap_err();
     assert!(
         again.to_string().contains("does not accept this key"),
