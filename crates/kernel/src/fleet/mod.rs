@@ -8,10 +8,12 @@
 
 mod claim;
 mod lease;
+mod mirror;
 mod offer;
 mod watch;
 
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
+pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
 pub use offer::{KnownOffer, OfferStep, OfferTime, offer_step};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};
