@@ -72,6 +72,12 @@ impl MemoryServer {
         self.lock().open_offers()
     }
 
+    /// The names of all files that are stored.
+    #[must_use]
+    pub fn object_names(&self) -> Vec<String> {
+        self.lock().objects.keys().cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, ServerState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

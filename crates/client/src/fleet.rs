@@ -34,6 +34,8 @@ pub struct Brief {
     pub parent: Option<String>,
     /// The task that it works on.
     pub task: Option<String>,
+    /// The worker on another machine that runs it.
+    pub worker: Option<String>,
     /// Where it works.
     pub folder: PathBuf,
     /// When it was first started.
@@ -259,6 +261,7 @@ fn brief(handle: &LoopHandle, standing: Result<LoopBrief, ClientError>) -> Brief
         name: meta.name.clone(),
         parent: parent.map(str::to_owned),
         task: handle.task().map(str::to_owned),
+        worker: handle.worker().map(str::to_owned),
         folder: meta.working_dir.clone(),
         started_at: meta.started_at,
         standing: standing.map_err(|error| error.to_string()),

@@ -110,6 +110,29 @@ impl LoopHandle {
         self.meta.extra.get("task")?.as_str()
     }
 
+    /// The worker on another machine that runs it, or ran it last.
+    pub fn worker(&self) -> Option<&str> {
+        self.meta.extra.get("worker")?.as_str()
+    }
+
+    /// Whether this is the copy of a loop that runs on another machine.
+    pub fn is_copy(&self) -> bool {
+        self.meta.extra.contains_key("mirror")
+    }
+
+    /// Why nothing is written into the journal of a copy.
+    pub(crate) fn refuse_copy(&self) -> Result<(), ClientError> {
+        if !self.is_copy() {
+            return Ok(());
+        }
+        let worker = self.worker().unwrap_or("another machine");
+        let parent = self.parent().unwrap_or("the task loop");
+        Err(ClientError::refused(
+            format!("this is a copy of a loop on {worker}, which is not running"),
+            format!("tell its task loop instead, e.g.: descartes loop say \"…\" {parent}"),
+        ))
+    }
+
     pub fn id(&self) -> &str {
         &self.meta.id
     }
@@ -215,6 +238,10 @@ impl LoopHandle {
 
     /// What the next resume will say about the state file.
     fn file_notices(&self, state: &LoopState) -> Vec<String> {
+        if self.is_copy() {
+            // Its state file is on the machine of its worker.
+            return Vec::new();
+        }
         if self.file.is_some() {
             return vec!["this state file has not run on this machine yet".to_owned()];
         }

@@ -19,6 +19,9 @@ pub fn list_entry(found: &LoopHandle) -> Value {
         "parent": found.parent(),
         "task": found.task(),
     });
+    if let Some(worker) = found.worker() {
+        out["worker"] = worker.into();
+    }
     let more = match found.look() {
         Ok(look) => {
             let status = Status::of(&look.state, look.life);

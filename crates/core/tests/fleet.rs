@@ -1,6 +1,8 @@
 //! A task loop whose attempts are made by workers: real agents and git, an engine in memory.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -70,6 +72,7 @@ impl Running {
                 retry: Duration::from_millis(200),
                 ..LeaseTerms::default()
             },
+            wip_every: Duration::from_millis(300),
         };
         let engine = server.connect();
         let worker = FleetWorker::new(
@@ -123,10 +126,14 @@ fn config(world: &World, script: &str) -> ScudLoopConfig {
 }
 
 async fn run(world: &World, server: &MemoryServer, config: ScudLoopConfig) -> Reason {
+    run_over(world, server.connect(), config).await
+}
+
+/// With this connection.
+async fn run_over(world: &World, engine: MemoryEngine, config: ScudLoopConfig) -> Reason {
     let mut settings = settings(world, "state");
-    let server = server.clone();
     settings.engines = Some(Arc::new(move |_| {
-        let engine: Arc<dyn Engine> = Arc::new(server.connect());
+        let engine: Arc<dyn Engine> = Arc::new(engine.clone());
         Ok(engine)
     }));
     let mut tasks = ScudIterativeLoop::with_settings(config, settings)
@@ -160,13 +167,74 @@ async fn workers_do_the_tasks_of_a_tag_and_the_work_lands() {
     assert_eq!(server.open_offers(), 0);
 }
 
+/// Every file of a loop folder that is copied, by its name within it.
+fn folder(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![dir.join("prompts"), dir.join("runs")];
+    while let Some(next) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(next) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.strip_prefix(dir).unwrap().display().to_string();
+                    files.insert(name, std::fs::read(path).unwrap());
+                }
+            }
+        }
+    }
+    let journal = std::fs::read(dir.join("journal.jsonl")).unwrap();
+    files.insert("journal.jsonl".to_owned(), journal);
+    files
+}
+
+#[tokio::test]
+async fn the_loop_of_a_remote_task_is_here_as_it_is_there() {
+    let (world, server) = (world(), MemoryServer::new());
+    let workers = ["a", "b"].map(|name| Running::start(&world, &server, name, 1));
+    // Each task is red once, so that its loop is taken up again.
+    let script = format!("print hello ;; unless-file again sh touch again; exit 1 ;; {WORKS}");
+    let reason = run(&world, &server, config(&world, &script)).await;
+    assert_eq!(reason, Reason::GatesPassed);
+    let here = world.root().join("state").join("loops");
+    let mut copies = 0;
+    for name in ["a", "b"] {
+        let there = world.root().join(format!("state-{name}")).join("loops");
+        for entry in std::fs::read_dir(there).into_iter().flatten() {
+            let entry = entry.unwrap();
+            let (theirs, ours) = (folder(&entry.path()), folder(&here.join(entry.file_name())));
+            assert_eq!(
+                ours.keys().collect::<Vec<_>>(),
+                theirs.keys().collect::<Vec<_>>()
+            );
+            assert!(ours == theirs, "{:?}", entry.file_name());
+            assert!(ours.keys().any(|file| file.ends_with("stdout.log")));
+            let meta = here.join(entry.file_name()).join("meta.json");
+            let meta: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(meta).unwrap()).unwrap();
+            assert_eq!(meta["worker"], name);
+            assert!(meta["parent"].is_string() && meta["task"].is_string());
+            copies += 1;
+        }
+    }
+    assert!(copies >= 3, "{copies}");
+    let _ = workers.map(Running::handed_in);
+}
+
 #[test]
 fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
     let (world, server) = (world(), MemoryServer::new());
     let hung = world.root().join("hung");
     let first = Running::start(&world, &server, "first", 1);
-    let hang = format!("touch {0}; exec sleep 600", hung.display());
-    let script = format!("unless-file {} sh {hang} ;; {WORKS}", hung.display());
+    // What it has done by then is not lost with it.
+    let half = "echo half >half.txt";
+    let hang = format!("{half}; touch {0}; exec sleep 600", hung.display());
+    let script = format!(
+        "unless-file {0} sh {hang} ;; sh test ${{DESCARTES_TASK_ID}} != 1 || test -f half.txt ;; {WORKS}",
+        hung.display()
+    );
     let config = ScudLoopConfig {
         parallel: 1,
         ..config(&world, &script)
@@ -180,6 +248,14 @@ fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
         while !hung.exists() && began.elapsed() < LONG {
             std::thread::sleep(Duration::from_millis(20));
         }
+        while !server
+            .object_names()
+            .iter()
+            .any(|name| name.ends_with("-wip"))
+        {
+            assert!(began.elapsed() < LONG, "{:?}", server.object_names());
+            std::thread::sleep(Duration::from_millis(20));
+        }
         first.engine.disconnect();
         let second = Running::start(&world, &server, "second", 1);
         // Its claim lapses, and is taken back.
@@ -191,4 +267,77 @@ fn a_worker_that_is_cut_off_is_fenced_and_another_does_its_task() {
         assert_eq!(first.handed_in(), 0);
     });
     assert_eq!(world.git(["show", "HEAD~1:work-1.txt"]), "done");
+    assert_eq!(world.git(["show", "HEAD~1:half.txt"]), "half");
+}
+
+#[test]
+fn a_worker_that_is_started_again_hands_in_what_was_not_taken() {
+    let (world, server) = (world(), MemoryServer::new());
+    let (at_work, go) = (world.root().join("at-work"), world.root().join("go"));
+    let script = format!(
+        "touch {} ;; wait-file {} ;; {WORKS}",
+        at_work.display(),
+        go.display()
+    );
+    let config = ScudLoopConfig {
+        parallel: 1,
+        ..config(&world, &script)
+    };
+    let coordinator = server.connect();
+    let first = Running::start(&world, &server, "a", 1);
+    let clones = world.root().join("clones-a");
+    std::thread::scope(|scope| {
+        let engine = coordinator.clone();
+        let tasks = scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(run_over(&world, engine, config))
+        });
+        let began = Instant::now();
+        while !at_work.exists() && began.elapsed() < LONG {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // It hands in while its coordinator is away, and ends; then the engine loses everything.
+        coordinator.disconnect();
+        std::fs::write(&go, "").unwrap();
+        first.hears(|notice| matches!(notice, WorkerNotice::HandedIn(_)));
+        first.handed_in();
+        assert_eq!(
+            std::fs::read_dir(clones.join("results")).unwrap().count(),
+            1
+        );
+        server.lose_disk();
+        let again = Running::start(&world, &server, "a", 1);
+        coordinator.reconnect();
+        assert_eq!(tasks.join().unwrap(), Reason::GatesPassed);
+        // The first task was not done again.
+        assert_eq!(again.handed_in(), 2);
+    });
+    clone_that_nobody_uses_is_removed(&world, &server);
+}
+
+fn clone_that_nobody_uses_is_removed(world: &World, server: &MemoryServer) {
+    let clones = world.root().join("clones-a");
+    drop(std::fs::remove_dir_all(clones.join("results")));
+    let mut folders = vec![clones];
+    let used = loop {
+        let next = folders.pop().unwrap();
+        let paths = std::fs::read_dir(next).unwrap();
+        let paths: Vec<_> = paths.map(|entry| entry.unwrap().path()).collect();
+        if let Some(used) = paths.iter().find(|path| path.ends_with("used")) {
+            break used.clone();
+        }
+        folders.extend(paths.into_iter().filter(|path| path.is_dir()));
+    };
+    let worktrees = std::fs::read_to_string(&used).unwrap();
+    assert!(Path::new(&worktrees).is_dir(), "{worktrees}");
+    // One that was used a moment ago stays.
+    Running::start(world, server, "a", 1).handed_in();
+    assert!(used.exists());
+    let file = std::fs::File::options().write(true).open(&used).unwrap();
+    let weeks = Duration::from_secs(21 * 24 * 3600);
+    let then = std::time::SystemTime::now() - weeks;
+    file.set_modified(then).unwrap();
+    Running::start(world, server, "a", 1).handed_in();
+    assert!(!used.parent().unwrap().exists());
+    assert!(!Path::new(&worktrees).exists());
 }

@@ -1,5 +1,7 @@
 //! `worker`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use descartes_kernel::sandbox::SandboxLevel;
 
@@ -12,9 +14,13 @@ use super::values;
                   the coordinator sends, with its own logins, agents and setup."
 )]
 pub struct WorkerArgs {
-    /// The engine, with the key of this worker: the line that `descartes engine join-token NAME` prints
-    #[arg(long, value_name = "URL")]
-    pub engine: String,
+    /// The engine, with the key of this worker: the line that `descartes engine join-token NAME` prints.
+    /// Other users of this machine can see it; --engine-file and DESCARTES_ENGINE hide it
+    #[arg(long, value_name = "URL", conflicts_with = "engine_file")]
+    pub engine: Option<String>,
+    /// A file that holds the same [default: the variable DESCARTES_ENGINE]
+    #[arg(long, value_name = "FILE")]
+    pub engine_file: Option<PathBuf>,
     /// Attempts to make at once
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::number)]
     pub slots: u32,

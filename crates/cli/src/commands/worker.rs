@@ -3,13 +3,17 @@
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use descartes_agents::agent::Profiles;
 use descartes_bridge::EngineUrl;
+use descartes_core::host::HostError;
 use descartes_core::tasks::fleet::{FleetWorker, WorkerNotice, WorkerOptions, WorkerTask};
 use descartes_kernel::fleet::LeaseTerms;
 use descartes_proc::{HostSignal, Signals, find_program};
 use descartes_store::config::Settings;
+use descartes_store::lock::NameLock;
+use descartes_store::secret_file::is_open_to_others;
 use descartes_text::units::plural;
 
 use crate::args::worker::WorkerArgs;
@@ -20,6 +24,12 @@ use crate::session::order::host_settings;
 use crate::settings::agent::profiles;
 use crate::settings::command_context::CommandContext;
 use crate::within;
+
+/// A machine that burns loses so much work.
+const WIP_EVERY: Duration = Duration::from_secs(60);
+
+/// Names the engine where no flag does.
+const ENGINE_VARIABLE: &str = "DESCARTES_ENGINE";
 
 /// Agents that have no program of their own: any command.
 const ANY_COMMAND: &str = "generic";
@@ -37,10 +47,24 @@ pub fn run(args: &WorkerArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     let mut settings = ctx.layers(&ctx.here)?.settings;
     settings.sandbox.put("--sandbox", args.sandbox);
     let profiles = profiles(&settings)?;
-    let host = host_settings(&settings, &ctx.here, &profiles, ctx);
-    let (url, engine) = engines::worker(&args.engine, ctx)?;
+    let mut host = host_settings(&settings, &ctx.here, &profiles, ctx);
+    // Agents and gates get no keys.
+    host.environment.retain(|(name, _)| name != ENGINE_VARIABLE);
+    let (url, engine) = engines::worker(&engine_address(args, ctx)?, ctx)?;
     let options = options(args, &url, &settings, &profiles, ctx);
     let folder = host.root.path().join("fleet").join(&options.name);
+    // No loop can have this name.
+    let name = format!("\0worker {}", options.name);
+    let lock = NameLock::acquire(&host.root, &name, Duration::ZERO);
+    let _one = lock.map_err(HostError::from)?.ok_or_else(|| {
+        CliError::refused(
+            format!(
+                "a worker {} runs already with this state folder",
+                options.name
+            ),
+            "start it with more --slots, or with a key and a --name of its own",
+        )
+    })?;
     let text = format!(
         "worker {} on {url}: {}, pool {}, agents {}",
         options.name,
@@ -61,6 +85,47 @@ pub fn run(args: &WorkerArgs, ctx: &CommandContext) -> Result<i32, CliError> {
     worker.run()?;
     drop(signals);
     Ok(0)
+}
+
+/// The address with its key: typed, in a file, or in the environment.
+fn engine_address(args: &WorkerArgs, ctx: &CommandContext) -> Result<String, CliError> {
+    if let Some(engine) = &args.engine {
+        return Ok(engine.clone());
+    }
+    let none = |message: &str| {
+        CliError::usage(
+            message,
+            "put the address of `descartes engine join-token NAME` into a file, and pass it with \
+             --engine-file FILE",
+        )
+    };
+    let text = match &args.engine_file {
+        Some(file) => {
+            let file = ctx.absolute(file);
+            let text = std::fs::read_to_string(&file).map_err(at("read", &file))?;
+            if is_open_to_others(&file) {
+                let shown = file.display();
+                ctx.printer.warning(&format!(
+                    "other users can read the key in {shown}: chmod 600 {shown}"
+                ));
+            }
+            text
+        }
+        None => match ctx.environment.raw(ENGINE_VARIABLE) {
+            Some(text) => text.to_string_lossy().into_owned(),
+            None => return Err(none("no engine is named")),
+        },
+    };
+    // The whole line that was printed is as good as the address in it.
+    let address = match text.split_once("--engine") {
+        Some((_, address)) => address,
+        None => &text,
+    };
+    let address = address.trim().trim_matches(['\'', '"']).trim();
+    match address.is_empty() {
+        true => Err(none("the address of the engine is empty")),
+        false => Ok(address.to_owned()),
+    }
 }
 
 /// Ctrl-C drains, a second one stops; SIGTERM stops.
@@ -119,6 +184,7 @@ fn options(
         worktree_setup: settings.worktree_setup.get(),
         sandbox: settings.sandbox.get(),
         terms: LeaseTerms::default(),
+        wip_every: WIP_EVERY,
     }
 }
 

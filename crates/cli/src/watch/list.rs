@@ -120,6 +120,7 @@ pub mod tests {
             name: name.into(),
             parent: parent.map(str::to_owned),
             task: None,
+            worker: None,
             folder: "/home/me/project".into(),
             started_at: "2026-01-02T03:04:05Z".parse().unwrap(),
             standing: Ok(LoopBrief {

@@ -1,12 +1,16 @@
 //! `descartes worker` and `--workers`, with the real descartes-fleet and a real nats-server.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_testkit::World;
+use descartes_testkit::wait::{eventually, eventually_some};
 use descartes_testkit::world::Finished;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::task_common::{graph, scud_project};
@@ -40,6 +44,41 @@ impl Machines {
         self.world.run(command)
     }
 
+    /// Starts the engine; gives its address.
+    fn start_engine(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let address = format!("127.0.0.1:{port}");
+        self.engine(&["start", "--listen", &address]).assert_code(0);
+        address
+    }
+
+    /// Starts the tasks in the background, with an agent of this script.
+    fn start_tasks(&self, address: &str, script: &str) {
+        let agent = self.world.agent(script);
+        let url = format!("nats://{address}");
+        let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+        let more = ["--verify", "ls", "--detach", "--command", &agent];
+        let command = self.world.descartes([&words[..], &more].concat());
+        self.world.run_within(command, LONG).assert_code(0);
+    }
+
+    fn typed(&self, words: &[&str]) -> Finished {
+        self.world.run_within(self.world.descartes(words), LONG)
+    }
+
+    /// The loop of a task, once it is running here.
+    fn running_child(&self, task: &str) -> Value {
+        eventually_some("the loop of a remote task", LONG, || {
+            let listed = self.typed(&["loop", "list", "--all", "--children", "--json"]);
+            let listed: Value = serde_json::from_str(&listed.stdout()).ok()?;
+            let found = listed.as_array()?.iter();
+            let mut found = found.filter(|entry| entry["task"] == task);
+            found.find(|entry| entry["status"] == "running").cloned()
+        })
+    }
+
     /// A machine of its own: another state folder, and a key of its own.
     fn worker(&mut self, name: &str, flags: &[&str]) {
         let known = self.world.environment();
@@ -51,14 +90,23 @@ impl Machines {
     /// The same with other programs.
     fn worker_with(&mut self, name: &str, flags: &[&str], path: &str) {
         let token = self.engine(&["join-token", name]);
-        let line = token.stdout();
-        let url = line.trim().strip_prefix("descartes worker --engine '");
-        let url = url.and_then(|url| url.strip_suffix('\'')).unwrap();
+        // The line as it was printed, in a file that nobody else can read.
+        let file = self.world.root().join(format!("{name}.engine"));
+        std::fs::write(&file, token.stdout()).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
         let mut command = self.world.command(descartes_testkit::descartes());
         let state = self.world.root().join(format!("state-{name}"));
-        command.args(["worker", "--engine", url]).args(flags);
+        command
+            .args(["worker", "--engine-file"])
+            .arg(file)
+            .args(flags);
         command.env("DESCARTES_STATE_DIR", state).env("PATH", path);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let errors = self.world.root().join(format!("{name}.errors"));
+        let errors = std::fs::File::create(errors).unwrap();
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors);
         self.workers.push(command.spawn().unwrap());
     }
 }
@@ -78,13 +126,7 @@ fn two_workers_do_the_tasks_of_a_tag() {
     let Some(mut machines) = Machines::new("descartes worker") else {
         return;
     };
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let address = format!("127.0.0.1:{port}");
-    machines
-        .engine(&["start", "--listen", &address])
-        .assert_code(0);
+    let address = machines.start_engine();
     let project = machines.world.project();
     let project = project.to_str().unwrap();
     let flags = ["--pool", "fast", "--allow-repo", project];
@@ -124,6 +166,161 @@ fn two_workers_do_the_tasks_of_a_tag() {
     assert!(text.contains("task_offered") && !text.contains("key=SU"));
 }
 
+/// Says something, waits for a file, and works.
+fn waits_for(go: &Path) -> String {
+    format!(
+        "print the first words ;; wait-file {} ;; print the last words ;; write \
+         work-${{DESCARTES_TASK_ID}}.txt done ;; promise",
+        go.display()
+    )
+}
+
+#[test]
+fn a_remote_task_is_watched_and_steered_like_any_other() {
+    let Some(mut machines) = Machines::new("a remote task") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("w1", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    assert_eq!(child["worker"], "w1");
+    let id = child["loop_id"].as_str().unwrap();
+    let parent = child["parent"].as_str().unwrap();
+    eventually("its output is here", LONG, || {
+        let logs = machines.typed(&["loop", "logs", id]);
+        logs.stdout().contains("the first words")
+    });
+    let status = machines.typed(&["loop", "status", parent]).stdout();
+    assert!(status.contains("attempt 1 on w1"), "{status}");
+    // A command gets both answers: the second with the next iteration, or the end.
+    machines
+        .typed(&["loop", "say", "use tabs", id])
+        .assert_code(0);
+    let journal = |state: &str| {
+        let root = machines.world.root().join(state).join("loops");
+        std::fs::read(root.join(id).join("journal.jsonl")).unwrap()
+    };
+    let state = machines.world.state();
+    let here = || std::fs::read(state.join("loops").join(id).join("journal.jsonl")).unwrap();
+    eventually("the journals are one", LONG, || {
+        here() == journal("state-w1")
+    });
+    let text = String::from_utf8(here()).unwrap();
+    assert!(text.contains("use tabs"), "{text}");
+    let paused = machines.typed(&["loop", "pause", id]);
+    paused.assert_code(0);
+    machines.typed(&["loop", "unpause", id]).assert_code(0);
+    std::fs::write(&go, "").unwrap();
+    eventually("all is done", LONG, || {
+        let status = machines.typed(&["loop", "status", parent, "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout()).unwrap();
+        status["completed"] == true
+    });
+    assert_eq!(here(), journal("state-w1"));
+    let logs = machines.typed(&["loop", "logs", id]).stdout();
+    assert!(logs.contains("the last words"), "{logs}");
+    // What is over is a copy, and nobody writes into it.
+    for words in [
+        &["loop", "say", "too late", id][..],
+        &["loop", "resume", id],
+    ] {
+        let refused = machines.typed(words);
+        refused.assert_code(65);
+        assert!(refused.stderr().contains("copy"), "{}", refused.stderr());
+    }
+    assert_eq!(here(), journal("state-w1"));
+}
+
+#[test]
+fn a_frozen_and_a_dead_worker_are_told() {
+    let Some(mut machines) = Machines::new("a dead worker") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("w1", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    let id = child["loop_id"].as_str().unwrap();
+    let say = |text: &str| {
+        let began = Instant::now();
+        let told = machines.typed(&["loop", "say", text, id]);
+        (told, began.elapsed())
+    };
+    let worker = Pid::from_raw(machines.workers[0].id().cast_signed());
+    kill(worker, Signal::SIGSTOP).unwrap();
+    let (frozen, took) = say("are you there");
+    frozen.assert_code(65);
+    assert!(
+        frozen.stderr().contains("does not answer"),
+        "{}",
+        frozen.stderr()
+    );
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    kill(worker, Signal::SIGKILL).unwrap();
+    // As soon as the connection is closed.
+    let (dead, took) = eventually_some("it is gone", LONG, || {
+        let (told, took) = say("still there");
+        told.stderr().contains("is gone").then_some((told, took))
+    });
+    dead.assert_code(65);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    // The whole task loop goes on, until it is told to end.
+    let parent = child["parent"].as_str().unwrap();
+    machines
+        .typed(&["loop", "cancel", parent, "--now"])
+        .assert_code(0);
+}
+
+#[test]
+fn a_worker_whose_key_is_revoked_says_so_and_leaves() {
+    let Some(mut machines) = Machines::new("a revoked worker") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("worker-7", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    machines.engine(&["revoke", "worker-7"]).assert_code(0);
+    let mut worker = machines.workers.remove(0);
+    let ended = eventually_some("it leaves", LONG, || worker.try_wait().unwrap());
+    assert_eq!(ended.code(), Some(65));
+    let errors = machines.world.root().join("worker-7.errors");
+    let told = std::fs::read_to_string(errors).unwrap();
+    let wanted = "the key of worker-7 was revoked: ask for a new one: descartes engine join-token \
+                  worker-7";
+    assert!(told.contains(wanted), "{told}");
+    let parent = child["parent"].as_str().unwrap();
+    machines
+        .typed(&["loop", "cancel", parent, "--now"])
+        .assert_code(0);
+}
+
+#[test]
+fn a_loop_that_nobody_could_work_for_is_not_begun() {
+    let world = scud_project(graph("1 | One | P | 1 | H", ""));
+    let fleet = descartes_testkit::descartes().with_file_name("descartes-fleet");
+    assert!(fleet.is_file(), "hint: cargo build -p descartes-fleet");
+    let agent = world.agent("promise");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let url = format!("nats://127.0.0.1:{port}");
+    let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
+    let refused = world.run(world.descartes([&words[..], &["--command", &agent]].concat()));
+    refused.assert_code(65);
+    assert!(
+        refused.stderr().contains("no engine answers"),
+        "{}",
+        refused.stderr()
+    );
+    assert!(!world.state().join("loops").exists());
+    assert!(!world.has(".descartes/loop-state.json"));
+}
+
 #[test]
 fn what_workers_need_is_said() {
     let world = scud_project(graph("1 | One | P | 1 | H", ""));
@@ -145,6 +342,11 @@ fn what_workers_need_is_said() {
     let missing = with(&["--workers", "nats://127.0.0.1:4222"]);
     missing.assert_code(65);
     assert!(missing.stderr().contains("nowhere"), "{}", missing.stderr());
+    // Nothing is left of a loop that was not begun.
+    assert!(!world.state().join("loops").exists());
+    let unnamed = typed(&["worker"]);
+    unnamed.assert_code(64);
+    assert!(unnamed.stderr().contains("--engine-file FILE"));
     let worker = typed(&["worker", "--engine", "nats://127.0.0.1:4222", "--name", "w"]);
     worker.assert_code(65);
     assert!(worker.stderr().contains("nowhere"), "{}", worker.stderr());

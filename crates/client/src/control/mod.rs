@@ -73,21 +73,26 @@ impl LoopHandle {
         let begun = Instant::now();
         loop {
             if self.holder()?.is_none() {
+                self.refuse_copy()?;
                 match self.hold().and_then(|hold| hold.record(command)) {
                     // A host was quicker; it has a socket soon.
                     Err(ClientError::Lock(LockError::Held(held))) if self.is_ours(&held) => {}
                     other => return other.map(|done| Sent::Recorded(Box::new(done))),
                 }
             } else if let Attempt::Taken(ticket) = match self.ask(command, answer) {
-                Err(error) if is_deaf(&error, command) => match self.living_host()? {
-                    Some(pid) => return without_socket(pid, command),
-                    None => return Err(error),
-                },
+                Err(error) if is_deaf(&error, command) && !self.is_copy() => {
+                    match self.living_host()? {
+                        Some(pid) => return without_socket(pid, command),
+                        None => return Err(error),
+                    }
+                }
                 asked => asked?,
             } {
                 return Ok(Sent::Live(*ticket));
             } else if begun.elapsed() >= TRANSITION.min(answer) {
                 match self.living_host()? {
+                    // Its process is that of the whole task loop.
+                    Some(_) if self.is_copy() => return Err(no_relay()),
                     Some(pid) => return without_socket(pid, command),
                     None if begun.elapsed() < SWEEPING.min(answer) => {}
                     None => {
@@ -176,6 +181,7 @@ impl LoopHandle {
     /// Takes the loop for a moment, so that nobody starts it meanwhile. Refused while it runs.
     pub fn hold(&self) -> Result<Hold, ClientError> {
         self.refuse_displaced()?;
+        self.refuse_copy()?;
         Hold::take(self)
     }
 
@@ -199,6 +205,14 @@ fn is_deaf(error: &ClientError, command: &Command) -> bool {
         _ => false,
     };
     deaf && matches!(command, Command::Cancel { .. })
+}
+
+/// The task loop has the copy of a remote loop, and nothing to talk to it.
+fn no_relay() -> ClientError {
+    ClientError::refused(
+        "the task loop of this task takes no commands for it",
+        "end the whole task loop instead: descartes loop cancel",
+    )
 }
 
 /// Asks whoever listens whether it is there; a host that hears it looks after its files.

@@ -1,10 +1,13 @@
 //! Stops attempts from the task loop's own thread, wherever they are made.
 
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use descartes_kernel::control::Command;
 use descartes_kernel::event::StopBy;
 use descartes_kernel::outcome::Budget;
+use descartes_kernel::steering::Sender;
 
 use crate::host::Remote;
 
@@ -18,6 +21,12 @@ pub(super) trait StopAttempt: Send {
     fn kill(&self);
     /// The time until which it may work is another than before.
     fn lease_renewed(&self) {}
+    /// Passes on a person's command to its loop; the stream has the answers. `None` where nobody is there
+    /// to take it.
+    fn command(&self, command: Command, from: Sender) -> Option<UnixStream> {
+        let _ = (command, from);
+        None
+    }
 }
 
 impl StopAttempt for Remote {
@@ -35,6 +44,10 @@ impl StopAttempt for Remote {
 
     fn lease_renewed(&self) {
         Self::lease_renewed(self);
+    }
+
+    fn command(&self, command: Command, from: Sender) -> Option<UnixStream> {
+        Self::command(self, command, from).ok()
     }
 }
 
@@ -83,6 +96,12 @@ impl Control {
         if let Some(handle) = &hold.handle {
             handle.lease_renewed();
         }
+    }
+
+    /// Passes on a person's command to the loop of the attempt, while it is open.
+    pub(super) fn command(&self, command: Command, from: Sender) -> Option<UnixStream> {
+        let hold = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        hold.handle.as_ref()?.command(command, from)
     }
 
     fn wish(&self, wish: AttemptWish) {

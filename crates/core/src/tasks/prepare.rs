@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use descartes_agents::agent::GENERIC;
+use descartes_bridge::Engine;
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::outcome::IterativeExitReason;
 use descartes_kernel::sandbox::{LevelReason, SandboxLevel};
@@ -16,6 +17,7 @@ use descartes_text::finding::Severity;
 use descartes_text::units::plural;
 use jiff::Timestamp;
 
+use super::fleet::Fleet;
 use super::in_place::{InPlace, changed_files};
 use super::launch::{confined_for, file_name, take_agent};
 use super::lists::{ListSource, TrackerSource};
@@ -43,6 +45,8 @@ pub(crate) struct Prepared {
     pub(super) retry: Retry,
     /// Where only finished work is landed: how the loop had ended.
     pub(super) land_only: Option<IterativeExitReason>,
+    /// By which workers on other machines make the attempts.
+    pub(super) engine: Option<Arc<dyn Engine>>,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -136,6 +140,13 @@ pub(crate) fn prepare(
         &occasion,
         notices,
     )?;
+    // The last, since it takes longest: nothing is left behind where nobody answers.
+    let engine = match (&tasks.workers, &occasion) {
+        (Some(address), Occasion::Start | Occasion::Resume(_)) => {
+            Some(Fleet::connect(address, settings)?)
+        }
+        (None, _) | (_, Occasion::Land(_)) => None,
+    };
     let (retry, land_only) = match occasion {
         Occasion::Start => (Retry::No, None),
         Occasion::Resume(retry) => (retry, None),
@@ -150,6 +161,7 @@ pub(crate) fn prepare(
         lock,
         retry,
         land_only,
+        engine,
     }))
 }
 

@@ -67,14 +67,12 @@ impl<'d> Runner<'d> {
             lock,
             retry,
             agents,
+            engine,
             land_only: _,
         } = prepared;
-        let executor: Box<dyn Executor> = match &config.workers {
+        let executor: Box<dyn Executor> = match engine {
             None => Box::new(Threads::new(place.clone(), &d.settings)),
-            Some(engine) => {
-                let loop_id = d.state.loop_id.clone();
-                Box::new(Fleet::connect(engine, &loop_id, &config, place.clone(), d)?)
-            }
+            Some(engine) => Box::new(Fleet::begin(engine, &config, place.clone(), d)?),
         };
         let tx = d.tx.clone();
         let source = SourceAccess::new(source, move |answer| {

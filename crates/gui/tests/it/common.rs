@@ -186,6 +186,7 @@ impl Tale {
             name: self.state.name.clone(),
             parent: None,
             task: None,
+            worker: None,
             folder: "/home/ada/parser".into(),
             started_at: self.state.started_at,
             standing: Ok(LoopBrief {

@@ -212,8 +212,47 @@ pub fn handed_in(claim: &str, stored: &StoredClaim) -> HandedIn {
         },
         StoredClaim::Value { seq, claim: value } => match value {
             TaskClaim::Done { claim: theirs, .. } if theirs == claim => HandedIn::Keep,
+            // Its process was killed before it could hand it in.
+            TaskClaim::Held { claim: theirs, .. } if theirs == claim => {
+                HandedIn::WriteAgain { expect: *seq }
+            }
             TaskClaim::Recalled => HandedIn::WriteAgain { expect: *seq },
             _ => HandedIn::Forget,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finished_attempt_is_handed_in_until_its_coordinator_has_it_or_wants_it_no_more() {
+        let worker = || "w".to_owned();
+        let held = |claim: &str| TaskClaim::Held {
+            worker: worker(),
+            claim: claim.to_owned(),
+        };
+        let done = |claim: &str| TaskClaim::Done {
+            worker: worker(),
+            claim: claim.to_owned(),
+            result: Box::default(),
+        };
+        let value = |claim| StoredClaim::Value { seq: 7, claim };
+        let again = |expect| HandedIn::WriteAgain { expect };
+        for (stored, then) in [
+            (value(done("w-1")), HandedIn::Keep),
+            (value(held("w-1")), again(7)),
+            (value(TaskClaim::Recalled), again(7)),
+            (StoredClaim::Lapsed { seq: 7 }, again(7)),
+            (StoredClaim::Nothing, again(0)),
+            (value(TaskClaim::Accepted), HandedIn::Forget),
+            (value(TaskClaim::Closed { forced: true }), HandedIn::Forget),
+            (value(held("v-1")), HandedIn::Forget),
+            (value(done("w-2")), HandedIn::Forget),
+            (value(TaskClaim::Offered { attempt: 1 }), HandedIn::Forget),
+        ] {
+            assert_eq!(handed_in("w-1", &stored), then, "{stored:?}");
+        }
     }
 }

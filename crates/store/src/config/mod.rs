@@ -26,6 +26,7 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
 /// Variables that begin like settings and are none.
 pub const RESERVED_ENV: &[&str] = &[
+    "DESCARTES_ENGINE",
     "DESCARTES_FAULT",
     "DESCARTES_FLEET",
     "DESCARTES_ITERATION",

@@ -113,9 +113,13 @@ pub fn task_tone(status: TaskStatus) -> Tone {
     }
 }
 
-/// All tasks, in the order of the plan.
+/// All tasks, in the order of the plan, each with the worker on another machine that had it last.
 pub fn task_rows(tasks: &TasksState) -> Vec<TaskRow> {
-    let row = |id| TaskRow::of(tasks, id, String::new());
+    let row = |id| {
+        let worker = tasks.workers.get(id);
+        let note = worker.map_or_else(String::new, |worker| format!("on {worker}"));
+        TaskRow::of(tasks, id, note)
+    };
     tasks.order.iter().filter_map(row).collect()
 }
 
@@ -127,7 +131,12 @@ pub fn active_tasks(tasks: &TasksState, now: Timestamp) -> Vec<TaskRow> {
             0 => String::new(),
             complexity => format!(", complexity {complexity}"),
         };
-        let note = format!("attempt {}, for {since}{complexity}", running.attempt);
+        let worker = tasks.workers.get(&running.task);
+        let worker = worker.map_or_else(String::new, |worker| format!(" on {worker}"));
+        let note = format!(
+            "attempt {}{worker}, for {since}{complexity}",
+            running.attempt
+        );
         TaskRow::of(tasks, &running.task, note)
     });
     let merged = tasks.being_merged();

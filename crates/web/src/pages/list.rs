@@ -164,6 +164,7 @@ fn task(child: &Brief) -> Markup {
     html! {
         li {
             a href={ "/loops/" (child.id) } { (line(name)) } " "
+            @if let Some(worker) = &child.worker { "on " (line(worker)) " " }
             @match &child.standing {
                 Ok(standing) => (pill(&Cell::new(standing.status.tone(), standing.status.label()))),
                 Err(_) => (pill(&Cell::new(Tone::Bad, "unreadable"))),

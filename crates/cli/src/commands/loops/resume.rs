@@ -181,6 +181,13 @@ fn refuse_from_within(
     ctx: &CommandContext,
 ) -> Result<(), CliError> {
     match catalog::find(root, &found.query()) {
+        Ok(entry) if entry.meta.extra.contains_key("mirror") => {
+            let parent = entry.meta.extra.get("parent").and_then(|id| id.as_str());
+            Err(CliError::refused(
+                "this is a copy of a loop on another machine: its task loop continues it",
+                format!("descartes loop resume {}", parent.unwrap_or_default()),
+            ))
+        }
         Ok(entry) => within::refuse_steering_of(&entry.meta),
         // A state file that has not run here: to begin from it is to start a loop.
         Err(_) => within::refuse_start(false, &found.state_file, ctx),

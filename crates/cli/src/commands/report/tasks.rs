@@ -58,17 +58,22 @@ fn wave_table(tasks: &TasksState) -> Markup {
 }
 
 fn task_table(tasks: &TasksState) -> Markup {
+    // Where others did the work, it is told who.
+    let told = usize::from(!tasks.workers.is_empty());
     let row = |task: TaskRow| {
-        vec![
+        let mut row = vec![
             Td::markup(code(&task.id)),
             Td::text(&task.title),
             Td::number(task.wave),
             Td::markup(pill(&task.status)),
             Td::number(task.attempts),
-        ]
+        ];
+        row.extend((told == 1).then(|| Td::text(&task.note)));
+        row
     };
-    let titles = ["task", "title", "wave", "status", "attempts"];
-    table(&titles, task_rows(tasks).into_iter().map(row))
+    let titles = ["task", "title", "wave", "status", "attempts", "worker"];
+    let titles = &titles[..5 + told];
+    table(titles, task_rows(tasks).into_iter().map(row))
 }
 
 fn commits(tasks: &TasksState) -> Markup {

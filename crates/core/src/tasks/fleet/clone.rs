@@ -4,15 +4,34 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use descartes_bridge::Engine;
 use sha2::{Digest, Sha256};
+use tracing::info;
 
 use super::messages::{GitParcel, OfferMessage};
 use crate::host::{HostSettings, git_of};
 use crate::tasks::git::Repo;
 use crate::tasks::launch::file_name;
 use crate::tasks::trees::Trees;
+
+/// In the folder of a repository: what its clones share.
+const MIRROR: &str = "mirror.git";
+/// In the folder of a clone: written whenever an attempt uses it, with the folder of its worktrees.
+const USED: &str = "used";
+
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.is_dir()).collect()
+}
+
+/// How long ago it was written.
+fn age(path: &Path) -> Option<Duration> {
+    let written = fs_err::metadata(path).ok()?.modified().ok()?;
+    written.elapsed().ok()
+}
 
 /// Where a worker keeps what it works on.
 pub(super) struct Clones {
@@ -64,10 +83,45 @@ impl Clones {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Removes what no attempt used for so long, and of which none of these files is needed any more.
+    pub(super) fn remove_unused(&self, limit: Duration, needed: &[PathBuf]) {
+        let open = self.open();
+        for project in folders_in(&self.folder) {
+            let mut used = false;
+            for clone in folders_in(&project) {
+                let is_clone = clone.join(USED).is_file();
+                let is_needed = needed.iter().any(|file| file.starts_with(&clone));
+                let is_old = age(&clone.join(USED)).is_some_and(|age| age > limit);
+                match is_clone && is_old && !is_needed && open.is_empty() {
+                    true => self.remove(&clone),
+                    false => used |= is_clone,
+                }
+            }
+            // The mirror is for its clones alone.
+            let is_mirror = project.join(MIRROR).is_dir();
+            if is_mirror && !used && age(&project).is_some_and(|age| age > limit) {
+                info!(folder = %project.display(), "removing an unused mirror");
+                drop(fs_err::remove_dir_all(&project));
+            }
+        }
+    }
+
+    fn remove(&self, clone: &Path) {
+        info!(folder = %clone.display(), "removing an unused clone");
+        let worktrees = fs_err::read_to_string(clone.join(USED)).unwrap_or_default();
+        let worktrees = Path::new(worktrees.trim());
+        let ours = self.settings.root.worktrees();
+        if worktrees.parent() == Some(&*ours) {
+            drop(fs_err::remove_dir_all(worktrees));
+        }
+        // What cannot be removed now is met again at the next start.
+        drop(fs_err::remove_dir_all(clone));
+    }
+
     /// The worktrees of a task loop, with everything that an attempt needs.
     pub(super) fn place_for(&self, offer: &OfferMessage) -> Result<Arc<Trees>, String> {
         let mut open = self.open();
-        let mirror = self.project(offer).join("mirror.git");
+        let mirror = self.project(offer).join(MIRROR);
         self.fill(&mirror, offer)?;
         let trees = match open.get(&offer.loop_id) {
             Some(trees) => trees.clone(),
@@ -78,6 +132,9 @@ impl Clones {
             }
         };
         trees.confine_more(&offer.order.config.sandbox);
+        let used = self.folder_of(offer).join(USED);
+        fs_err::write(used, trees.folder().to_string_lossy().as_bytes())
+            .map_err(|error| error.to_string())?;
         let GitParcel { base, branch, .. } = &offer.git;
         trees
             .take_parcel(&offer.order.work, base, branch.as_deref())

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use descartes_bridge::{Delivery, FollowFrom, subject};
+use descartes_bridge::{Delivery, Engine, FollowFrom, subject};
 use descartes_kernel::fleet::WatchTerms;
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
@@ -14,9 +14,9 @@ use tracing::warn;
 use super::remote_attempt::RemoteAttempt;
 use super::shared::FleetShared;
 use super::worker::DEFAULT_POOL;
-use crate::host::HostError;
 use crate::host::driver::Driver;
 use crate::host::message::HostMessage;
+use crate::host::{HostError, HostSettings};
 use crate::tasks::attempt_control::Control;
 use crate::tasks::executor::Executor;
 use crate::tasks::order::AttemptOrder;
@@ -33,30 +33,35 @@ pub(in crate::tasks) struct Fleet {
 }
 
 impl Fleet {
-    /// Connects to the engine, and follows what becomes of the loop's tasks.
+    /// Connects to the engine of an address: what is wrong with it is said before a loop is begun.
     pub(in crate::tasks) fn connect(
         address: &str,
-        loop_id: &str,
+        settings: &HostSettings,
+    ) -> Result<Arc<dyn Engine>, HostError> {
+        let (address, _) = split(address);
+        match &settings.engines {
+            Some(connect) => connect(address),
+            None => Err(HostError::refused(
+                "this program cannot connect to workers",
+                "use the program descartes",
+            )),
+        }
+    }
+
+    /// Follows what becomes of the tasks of a loop.
+    pub(in crate::tasks) fn begin(
+        engine: Arc<dyn Engine>,
         tasks: &TasksConfig,
         place: Arc<dyn Workplace>,
         d: &Driver,
     ) -> Result<Self, HostError> {
-        let (address, pool) = match address.split_once('#') {
-            Some((address, pool)) => (address, pool),
-            None => (address, DEFAULT_POOL),
-        };
-        let Some(connect) = &d.settings.engines else {
-            return Err(HostError::refused(
-                "this program cannot connect to workers",
-                "use the program descartes",
-            ));
-        };
-        let engine = connect(address)?;
+        let (_, pool) = split(tasks.workers.as_deref().unwrap_or_default());
+        let loop_id = d.state.loop_id.as_str();
         let shared = Arc::new(FleetShared {
             engine,
             loop_id: loop_id.to_owned(),
             pool: pool.to_owned(),
-            version: d.settings.version.clone(),
+            settings: d.settings.clone(),
             tasks: tasks.clone(),
             place,
             folder: d.dir.path().join("tasks").join("wire"),
@@ -113,6 +118,11 @@ impl Executor for Fleet {
     fn room(&self) -> Option<u32> {
         Some(self.shared.room())
     }
+}
+
+/// The address of an engine, and the pool behind it.
+fn split(address: &str) -> (&str, &str) {
+    address.split_once('#').unwrap_or((address, DEFAULT_POOL))
 }
 
 fn follow(shared: &FleetShared, filter: &str) -> Result<Receiver<Delivery>, HostError> {

@@ -1,12 +1,21 @@
 //! What a coordinator and its workers tell each other.
 
+use descartes_kernel::control::{Answer, Command};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
+use descartes_kernel::steering::Sender;
 use descartes_kernel::tasks::TasksConfig;
+use descartes_store::catalog::LoopMeta;
+use descartes_store::mirror::{CopyEnd, FolderPiece};
 use serde::{Deserialize, Serialize};
 
 use crate::tasks::event::AttemptNews;
 use crate::tasks::order::AttemptOrder;
+
+/// The name under which an attempt is reached.
+pub(super) fn child_name(task: &str, epoch: u64) -> String {
+    format!("{task}/{epoch}")
+}
 
 /// An attempt that is offered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,12 +83,107 @@ pub(super) enum AttemptNote {
 }
 
 /// What a coordinator asks of the worker that holds a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub(super) enum AttemptRequest {
-    EndRun { budget: Budget },
+    EndRun {
+        budget: Budget,
+    },
     Stop,
     Kill,
+    /// A person's command to the loop of the task: its answers come with the copy of that loop.
+    Command {
+        order: CommandOrder,
+    },
+}
+
+/// A person's command that is passed on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct CommandOrder {
+    /// Tells it from other commands to the same attempt.
+    pub(super) ticket: u64,
+    pub(super) command: Command,
+    pub(super) from: Sender,
+}
+
+/// What a worker says to a request at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RequestReceipt {
+    Taken,
+    /// The loop of the task is not open, or over.
+    NotOpen,
+    Unknown,
+}
+
+/// What a coordinator asks of the worker for its copy of a task's loop. It is answered when there is
+/// something new, or after a while.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MirrorRequest {
+    /// The loop that it has a copy of, and what of it.
+    pub(super) copy: Option<(String, CopyEnd)>,
+    /// Answers to commands that it has.
+    pub(super) answers: usize,
+}
+
+/// The loop of a task, on the machine of its worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct MirroredLoop {
+    pub(super) meta: LoopMeta,
+    /// What it used that the coordinator has not heard of.
+    pub(super) unheard: Spent,
+}
+
+/// What is new of a task's loop. On the wire the bytes of the pieces stand behind a line with all else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct MirrorNews {
+    pub(super) facts: MirrorFacts,
+    pub(super) pieces: Vec<FolderPiece>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct MirrorFacts {
+    /// Once it is open.
+    pub(super) of: Option<MirroredLoop>,
+    /// Its journal is not the one that was copied.
+    pub(super) other_journal: bool,
+    /// Nothing more is written there.
+    pub(super) over: bool,
+    /// Answers to commands by their tickets, beyond those that were asked with.
+    pub(super) answers: Vec<(u64, Answer)>,
+    /// Name, offset and length of each piece.
+    pub(super) pieces: Vec<(String, u64, usize)>,
+}
+
+impl MirrorNews {
+    pub(super) fn encode(mut self) -> Vec<u8> {
+        let sizes = self.pieces.iter();
+        let sizes = sizes.map(|piece| (piece.file.clone(), piece.offset, piece.bytes.len()));
+        self.facts.pieces = sizes.collect();
+        let mut bytes = serde_json::to_vec(&self.facts).unwrap_or_default();
+        bytes.push(b'\n');
+        let pieces = self.pieces.iter().flat_map(|piece| &piece.bytes);
+        bytes.extend(pieces);
+        bytes
+    }
+
+    /// `None` where it cannot be read.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.iter().position(|byte| *byte == b'\n')?;
+        let mut facts: MirrorFacts = serde_json::from_slice(&bytes[..end]).ok()?;
+        let mut rest = &bytes[end + 1..];
+        let mut pieces = Vec::new();
+        for (file, offset, length) in std::mem::take(&mut facts.pieces) {
+            let (bytes, behind) = rest.split_at_checked(length)?;
+            rest = behind;
+            pieces.push(FolderPiece {
+                file,
+                offset,
+                bytes: bytes.to_vec(),
+            });
+        }
+        Some(Self { facts, pieces })
+    }
 }
 
 /// What a worker says of itself.
@@ -169,6 +273,33 @@ mod tests {
             at_work: busy.then_some(slot).into_iter().collect(),
             draining: false,
             refused: refused.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_bytes_come_back_as_they_were() {
+        let piece = |file: &str, offset, bytes: &[u8]| FolderPiece {
+            file: file.to_owned(),
+            offset,
+            bytes: bytes.to_vec(),
+        };
+        let news = MirrorNews {
+            facts: MirrorFacts {
+                over: true,
+                answers: vec![(3, Answer::Accepted { id: 7 })],
+                ..MirrorFacts::default()
+            },
+            pieces: vec![
+                piece("journal.jsonl", 9, b"{}\n{}\n"),
+                piece("runs/0001/stdout.log", 0, &[0, 255, 10, 13]),
+                piece("runs/0001/stderr.log", 4, b""),
+            ],
+        };
+        let bytes = news.clone().encode();
+        assert_eq!(MirrorNews::decode(&bytes), Some(news));
+        // What is cut short is nothing.
+        for length in 0..bytes.len() {
+            assert_eq!(MirrorNews::decode(&bytes[..length]), None, "{length}");
         }
     }
 

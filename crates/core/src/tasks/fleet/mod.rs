@@ -7,12 +7,19 @@
 
 mod clone;
 mod coordinator;
+mod delivery;
 mod keeper;
 mod messages;
+mod mirror;
+mod mirror_source;
+mod offering;
+mod relay;
 mod remote_attempt;
+mod results;
 mod shared;
 mod slot;
 mod stored;
+mod wip;
 mod worker;
 
 pub(super) use coordinator::Fleet;

@@ -1,39 +1,30 @@
 //! One attempt that a worker makes, as its coordinator follows it.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use descartes_bridge::{EngineError, OfferTarget, subject};
-use descartes_kernel::fleet::{
-    ClaimState, ClaimWatch, KnownOffer, OfferStep, OfferTime, OwnLink, StoredClaim, TaskClaim,
-    WatchAct, offer_step,
-};
+use descartes_bridge::{LinkStatus, subject};
+use descartes_kernel::fleet::{ClaimState, ClaimWatch, OwnLink, StoredClaim, TaskClaim, WatchAct};
 use descartes_kernel::outcome::Budget;
-use descartes_kernel::sched::AttemptEnd;
-use tracing::{debug, info, warn};
+use descartes_kernel::state::Spent;
+use tracing::{debug, info};
 
-use super::messages::{
-    AttemptNote, AttemptRequest, DeliveredAttempt, GitParcel, OfferMessage, why_untaken,
-};
+use super::messages::{AttemptNote, AttemptRequest, child_name, why_untaken};
+use super::mirror::{Mirror, MirrorOf};
 use super::shared::{AttemptInput, AttemptStop, FleetShared};
-use super::slot::child_name;
 use super::stored::{read_claim, write_claim};
 use crate::host::message::HostMessage;
 use crate::tasks::attempt_control::StopAttempt;
 use crate::tasks::event::{AttemptNews, TaskEvent};
-use crate::tasks::launch::file_name;
 use crate::tasks::order::AttemptOrder;
-use crate::tasks::place::{Published, WorkDelivery};
 
 /// How long a worker may take to answer a request to stop before its task is taken back.
 const STOP_PATIENCE: Duration = Duration::from_secs(15);
 const KILL_PATIENCE: Duration = Duration::from_secs(3);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// After an error of the engine.
-const REST: Duration = Duration::from_secs(2);
-/// How long commits that were handed in are waited for: an engine that lost its disk gets them again.
-const IMPORT_PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const REST: Duration = Duration::from_secs(2);
 
 impl StopAttempt for Sender<AttemptInput> {
     fn end_run(&self, budget: Budget) {
@@ -51,22 +42,28 @@ impl StopAttempt for Sender<AttemptInput> {
 
 /// An attempt that others make.
 pub(super) struct RemoteAttempt {
-    shared: Arc<FleetShared>,
-    order: AttemptOrder,
-    tx: Sender<HostMessage>,
-    inputs: Sender<AttemptInput>,
-    inbox: Receiver<AttemptInput>,
-    origin: Instant,
+    pub(super) shared: Arc<FleetShared>,
+    pub(super) order: AttemptOrder,
+    pub(super) tx: Sender<HostMessage>,
+    pub(super) inputs: Sender<AttemptInput>,
+    pub(super) inbox: Receiver<AttemptInput>,
+    pub(super) origin: Instant,
     /// Where the claim is stored.
-    subject: String,
-    epoch: u64,
+    pub(super) subject: String,
+    pub(super) epoch: u64,
     /// Who holds it.
-    worker: Option<String>,
+    pub(super) worker: Option<String>,
+    /// The copy of its loop.
+    pub(super) mirror: Option<Mirror>,
+    /// It was told that its loop is open.
+    pub(super) opened: bool,
+    /// The same as its worker noted it.
+    pub(super) noted: Option<(String, Spent, String)>,
     /// What was last seen stored.
-    last: StoredClaim,
+    pub(super) last: StoredClaim,
     /// When it is taken back, since its worker did not stop.
-    give_up_at: Option<Instant>,
-    stopping: bool,
+    pub(super) give_up_at: Option<Instant>,
+    pub(super) stopping: bool,
 }
 
 impl RemoteAttempt {
@@ -87,6 +84,9 @@ impl RemoteAttempt {
             subject: String::new(),
             epoch: 0,
             worker: None,
+            mirror: None,
+            opened: false,
+            noted: None,
             last: StoredClaim::Nothing,
             give_up_at: None,
             stopping: false,
@@ -103,248 +103,54 @@ impl RemoteAttempt {
         };
         self.shared.forget(&task, self.epoch);
         let accepts = self.last.state() == ClaimState::Done;
+        self.close_mirror(accepts);
         self.tell(TaskEvent::Attempt(Box::new(news)));
         if accepts {
             self.accept();
         }
     }
 
-    fn interrupted(&self, trouble: Option<String>) -> AttemptNews {
+    pub(super) fn interrupted(&self, trouble: Option<String>) -> AttemptNews {
         let mut news = AttemptNews::interrupted(self.order.slot, self.order.tasks.clone());
         news.trouble = trouble;
         news
     }
 
-    fn tell(&self, event: TaskEvent) {
+    pub(super) fn tell(&self, event: TaskEvent) {
         // A task loop that is gone has given up already.
         drop(self.tx.send(HostMessage::Task(Box::new(event))));
     }
 
-    fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.origin.elapsed()
     }
 
-    fn link(&self) -> OwnLink {
-        let period = self.shared.terms.ttl * 2;
-        match self.shared.engine.link().was_down_within(period) {
-            true => OwnLink::Interrupted,
-            false => OwnLink::Steady,
+    pub(super) fn link(&self) -> OwnLink {
+        match self.shared.engine.link() {
+            LinkStatus::Up { since, .. } => OwnLink::Up { lasting: since },
+            LinkStatus::Down { .. } => OwnLink::Down,
         }
     }
 
-    /// Until an answer comes, or somebody wants the attempt to end.
-    fn insist<T>(
-        &mut self,
-        what: &str,
-        ask: impl Fn(&FleetShared) -> Result<T, EngineError>,
-    ) -> Result<Option<T>, String> {
-        let mut said = false;
-        loop {
-            match ask(&self.shared) {
-                Ok(answer) => return Ok(Some(answer)),
-                Err(error) if error.is_temporary() => {
-                    if !std::mem::replace(&mut said, true) {
-                        warn!(%error, what, "the engine does not answer: trying again");
-                    }
-                }
-                Err(error) => return Err(format!("{what}: {error}")),
-            }
-            match self.inbox.recv_timeout(REST) {
-                Ok(AttemptInput::Stop(_)) => return Ok(None),
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            }
-        }
-    }
-
-    /// Offers the attempt, or takes up the one that an earlier host has offered.
-    fn begin(&mut self) -> Result<Option<ClaimWatch>, String> {
-        let task = self.order.work.id.clone();
-        let known = self.order.offered;
-        loop {
-            let stored = match known {
-                None => StoredClaim::Nothing,
-                Some(known) => {
-                    let subject = subject::task(&self.shared.loop_id, &task, known.epoch);
-                    let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
-                    match self.insist("reading who holds it", read)? {
-                        Some(stored) => stored,
-                        None => return Ok(None),
-                    }
-                }
-            };
-            match offer_step(known, self.order.attempt, stored.state()) {
-                OfferStep::Offer { epoch, when } => {
-                    if when == OfferTime::AfterLease && !self.wait_for_lease() {
-                        return Ok(None);
-                    }
-                    return self.offer(epoch);
-                }
-                OfferStep::Attach { epoch } => return self.attach(epoch, &stored),
-                OfferStep::Replace { close, forced } => {
-                    let subject = subject::task(&self.shared.loop_id, &task, close);
-                    let put = |shared: &FleetShared| {
-                        let claim = TaskClaim::Closed { forced };
-                        match write_claim(&shared.engine, &subject, stored.seq(), None, &claim) {
-                            // Where its worker was quicker, it is looked at again.
-                            Ok(_) | Err(EngineError::Conflict) => Ok(()),
-                            Err(error) => Err(error),
-                        }
-                    };
-                    if self.insist("taking an earlier offer back", put)?.is_none() {
-                        return Ok(None);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits until a claim that was taken back by force would have lapsed; false where somebody wants
-    /// the end.
-    fn wait_for_lease(&self) -> bool {
-        let until = Instant::now() + self.shared.terms.ttl;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.inbox.recv_timeout(left) {
-                Ok(AttemptInput::Stop(_)) | Err(RecvTimeoutError::Disconnected) => return false,
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => return true,
-            }
-        }
-    }
-
-    /// What is told of this epoch comes here from now on.
-    fn listen(&mut self, epoch: u64) {
-        self.epoch = epoch;
-        self.subject = subject::task(&self.shared.loop_id, &self.order.work.id, epoch);
-        let task = &self.order.work.id;
-        self.shared.route(task, epoch, self.inputs.clone());
-    }
-
-    fn attach(&mut self, epoch: u64, stored: &StoredClaim) -> Result<Option<ClaimWatch>, String> {
-        info!(task = self.order.work.id, epoch, state = ?stored.state(), "taking an offer up");
-        self.listen(epoch);
-        if stored.state() == ClaimState::Offered && !self.send_offer()? {
-            return Ok(None);
-        }
-        let subject = self.subject.clone();
-        let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
-        let Some(stored) = self.insist("reading who holds it", read)? else {
-            return Ok(None);
-        };
-        self.saw(&stored);
-        let watch = ClaimWatch::new(self.shared.terms, self.now(), &stored);
-        Ok(Some(watch))
-    }
-
-    fn offer(&mut self, epoch: u64) -> Result<Option<ClaimWatch>, String> {
-        let attempt = self.order.attempt;
-        let (recorded, answer) = channel();
-        self.tell(TaskEvent::Offering {
-            work: self.order.work.id.clone(),
-            offer: KnownOffer { attempt, epoch },
-            recorded,
-        });
-        // A loop that does not write it down is about to end.
-        if answer.recv().is_err() {
-            return Ok(None);
-        }
-        self.listen(epoch);
-        let subject = self.subject.clone();
-        let put = |shared: &FleetShared| {
-            let claim = TaskClaim::Offered { attempt };
-            match write_claim(&shared.engine, &subject, 0, None, &claim) {
-                // Nobody else writes this number: an answer got lost.
-                Err(EngineError::Conflict) => Ok(()),
-                other => other.map(drop),
-            }
-        };
-        if self.insist("offering it", put)?.is_none() || !self.send_offer()? {
-            return Ok(None);
-        }
-        let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
-        let Some(stored) = self.insist("reading who holds it", read)? else {
-            return Ok(None);
-        };
-        self.saw(&stored);
-        let watch = ClaimWatch::new(self.shared.terms, self.now(), &stored);
-        Ok(Some(watch))
-    }
-
-    /// Puts bundles and the offer where workers find them; false where somebody wants the end.
-    fn send_offer(&mut self) -> Result<bool, String> {
-        let Some(message) = self.message()? else {
-            return Ok(false);
-        };
-        let value = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
-        let target = OfferTarget::Pool {
-            pool: self.shared.pool.clone(),
-            agent: self.order.config.backend.backend_type.clone(),
-        };
-        let id = self.subject.clone();
-        let offer = |shared: &FleetShared| shared.engine.offer(&target, &id, &value);
-        Ok(self.insist("offering it", offer)?.is_some())
-    }
-
-    fn message(&mut self) -> Result<Option<OfferMessage>, String> {
-        let shared = self.shared.clone();
-        let _one = shared
-            .publishing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let known = shared.known_root();
-        let published = shared
-            .place
-            .publish(&self.order.work, known.as_deref(), &shared.folder)
-            .map_err(|error| format!("cannot pack what its worker needs: {error}"))?;
-        let Published { root, base, .. } = &published;
-        let prefix = file_name(&shared.loop_id);
-        let root_object = format!("{prefix}-root-{root}");
-        if let Some(bundle) = &published.root_bundle {
-            let put = |shared: &FleetShared| shared.engine.put_object(&root_object, bundle);
-            if self.insist("sending the repository", put)?.is_none() {
-                return Ok(None);
-            }
-            drop(fs_err::remove_file(bundle));
-            shared.set_root(root);
-        }
-        let rest = match &published.bundle {
-            None => None,
-            Some(bundle) => {
-                let name = format!("{}-order", file_name(&self.subject));
-                let put = |shared: &FleetShared| shared.engine.put_object(&name, bundle);
-                if self.insist("sending the work", put)?.is_none() {
-                    return Ok(None);
-                }
-                drop(fs_err::remove_file(bundle));
-                Some(name)
-            }
-        };
-        Ok(Some(OfferMessage {
-            version: shared.version.clone(),
-            loop_id: shared.loop_id.clone(),
-            repository: published.repository.clone(),
-            epoch: self.epoch,
-            subject: self.subject.clone(),
-            tasks: shared.tasks.clone(),
-            folder: published.folder.clone(),
-            shielded: published.shielded.clone(),
-            git: GitParcel {
-                base: base.clone(),
-                branch: published.branch.clone(),
-                root: (root.clone(), root_object),
-                rest,
-                author: published.author.clone(),
-            },
-            order: self.order.clone(),
-        }))
-    }
-
-    fn saw(&mut self, stored: &StoredClaim) {
+    pub(super) fn saw(&mut self, stored: &StoredClaim) {
         if let Some(worker) = stored.worker() {
             self.worker = Some(worker.to_owned());
+            if self.mirror.is_none() {
+                self.mirror = self.begin_mirror(worker);
+            }
         }
         self.last = stored.clone();
+    }
+
+    fn begin_mirror(&self, worker: &str) -> Option<Mirror> {
+        let task = self.order.work.id.clone();
+        let of = MirrorOf {
+            child: child_name(&task, self.epoch),
+            task,
+            worker: worker.to_owned(),
+            epoch: self.epoch,
+        };
+        Mirror::start(self.shared.clone(), of, self.inputs.clone())
     }
 
     /// Follows what becomes of it to its end.
@@ -395,10 +201,15 @@ impl RemoteAttempt {
                 }
                 WatchAct::Deliver => return self.deliver(),
                 WatchAct::Interrupted | WatchAct::Over => {
+                    let stored = self.take_stored();
                     if !self.stopping {
                         let worker = self.worker.as_deref().unwrap_or("its worker");
+                        let begins = match stored {
+                            true => ", from the work that it had stored",
+                            false => "",
+                        };
                         self.tell(TaskEvent::Notice(format!(
-                            "task {}: {worker} is gone: it is offered again",
+                            "task {}: {worker} is gone: it is offered again{begins}",
                             self.order.work.id
                         )));
                     }
@@ -427,6 +238,16 @@ impl RemoteAttempt {
             }
             Some(AttemptInput::LostAll) => watch.lost_all(self.now()),
             Some(AttemptInput::Note { worker, note }) => self.heard(worker, note),
+            Some(AttemptInput::Opened {
+                loop_id,
+                unheard,
+                worker,
+            }) => {
+                // An earlier host that has heard of it has counted what it used before.
+                let is_known = self.order.last_loop.as_ref() == Some(&loop_id);
+                let unheard = if is_known { Spent::default() } else { unheard };
+                self.tell_opened(loop_id, unheard, worker);
+            }
             Some(AttemptInput::Stop(stop)) => self.ask_to_stop(watch, stop),
         }
     }
@@ -435,15 +256,26 @@ impl RemoteAttempt {
         if self.worker.as_ref().is_some_and(|known| *known != worker) {
             return;
         }
-        self.tell(match note {
-            AttemptNote::Opened { loop_id, unheard } => TaskEvent::Opened {
-                work: self.order.work.id.clone(),
-                slot: self.order.slot,
-                loop_id,
-                unheard,
-                worker: Some(worker),
-            },
-            AttemptNote::Spent { spent } => TaskEvent::Spent(self.order.slot, spent),
+        match note {
+            // Told once its copy is there; at the end, where there is none.
+            AttemptNote::Opened { loop_id, unheard } => {
+                self.noted = Some((loop_id, unheard, worker));
+            }
+            AttemptNote::Spent { spent } => self.tell(TaskEvent::Spent(self.order.slot, spent)),
+        }
+    }
+
+    /// Tells once that the loop of the task is open.
+    pub(super) fn tell_opened(&mut self, loop_id: String, unheard: Spent, worker: String) {
+        if std::mem::replace(&mut self.opened, true) {
+            return;
+        }
+        self.tell(TaskEvent::Opened {
+            work: self.order.work.id.clone(),
+            slot: self.order.slot,
+            loop_id,
+            unheard,
+            worker: Some(worker),
         });
     }
 
@@ -473,100 +305,6 @@ impl RemoteAttempt {
                 debug!(%error, worker, "a worker cannot be reached: its task is taken back");
                 watch.take_back();
             }
-        }
-    }
-
-    /// Takes in what the attempt came to.
-    fn deliver(&mut self) -> AttemptNews {
-        let task = self.order.work.id.clone();
-        let StoredClaim::Value {
-            claim: TaskClaim::Done { worker, result, .. },
-            ..
-        } = &self.last
-        else {
-            return self.interrupted(Some(format!("task {task}: its result is gone")));
-        };
-        let worker = worker.clone();
-        let done: DeliveredAttempt = match serde_json::from_value((**result).clone()) {
-            Ok(done) => done,
-            Err(error) => {
-                let message =
-                    format!("task {task}: what {worker} handed in is unreadable: {error}");
-                return self.interrupted(Some(message));
-            }
-        };
-        let mut news = done.news;
-        (news.slot, news.tasks) = (self.order.slot, self.order.tasks.clone());
-        let imported = match &done.commit {
-            None => Ok(()),
-            Some((commit, built_on)) => self.import(commit, built_on, done.object.as_deref()),
-        };
-        if let Err(message) = imported {
-            warn!(task, worker, message, "work could not be taken in");
-            news.end = AttemptEnd::Interrupted;
-            news.run = None;
-            news.trouble = Some(format!(
-                "task {task}: cannot take in the work of {worker}: {message}"
-            ));
-        }
-        news
-    }
-
-    fn import(&self, commit: &str, built_on: &str, object: Option<&str>) -> Result<(), String> {
-        let file = match object {
-            None => None,
-            Some(object) => {
-                let file = self.shared.folder.join(file_name(object));
-                fs_err::create_dir_all(&self.shared.folder).map_err(|error| error.to_string())?;
-                self.fetch(object, &file)?;
-                Some(file)
-            }
-        };
-        let delivery = WorkDelivery {
-            epoch: self.epoch,
-            commit: commit.to_owned(),
-            built_on: built_on.to_owned(),
-            bundle: file.clone(),
-        };
-        let imported = self.shared.place.import(&self.order.work, &delivery);
-        if let Some(file) = file {
-            drop(fs_err::remove_file(file));
-        }
-        imported.map_err(|error| error.to_string())
-    }
-
-    fn fetch(&self, object: &str, file: &std::path::Path) -> Result<(), String> {
-        let began = Instant::now();
-        loop {
-            match self.shared.engine.get_object(object, file) {
-                Ok(()) => return Ok(()),
-                Err(error)
-                    if (error.is_temporary() || matches!(error, EngineError::NoObject(_)))
-                        && began.elapsed() < IMPORT_PATIENCE =>
-                {
-                    std::thread::sleep(REST);
-                }
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-    }
-
-    /// The worker may forget its result once the journal has it.
-    fn accept(&mut self) {
-        let (told, settled) = channel();
-        self.tell(TaskEvent::Settled(told));
-        if settled.recv().is_err() {
-            return;
-        }
-        let engine = &self.shared.engine;
-        let seq = self.last.seq();
-        let accepted = write_claim(engine, &self.subject, seq, None, &TaskClaim::Accepted);
-        if let Err(error) = accepted {
-            debug!(%error, "a result was not confirmed");
-        }
-        let name = file_name(&self.subject);
-        for object in [format!("{name}-order"), format!("{name}-result")] {
-            drop(engine.delete_object(&object));
         }
     }
 

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use descartes_bridge::{Delivery, Engine, SubjectEntry, subject};
 use descartes_kernel::fleet::{StoredClaim, WatchTerms};
 use descartes_kernel::outcome::Budget;
+use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::TasksConfig;
 
-use super::messages::{AttemptNote, WorkerFacts};
-use super::slot::child_name;
+use super::messages::{AttemptNote, WorkerFacts, child_name};
 use super::stored::stored_claim;
+use crate::host::HostSettings;
 use crate::host::message::HostMessage;
 use crate::tasks::event::TaskEvent;
 use crate::tasks::place::Workplace;
@@ -36,6 +37,12 @@ pub(super) enum AttemptInput {
         worker: String,
         note: AttemptNote,
     },
+    /// The loop of the task is open, as its worker says with the copy of it.
+    Opened {
+        loop_id: String,
+        unheard: Spent,
+        worker: String,
+    },
     /// Somebody wants it to end.
     Stop(AttemptStop),
 }
@@ -48,7 +55,7 @@ pub(super) struct FleetShared {
     pub(super) engine: Arc<dyn Engine>,
     pub(super) loop_id: String,
     pub(super) pool: String,
-    pub(super) version: String,
+    pub(super) settings: HostSettings,
     pub(super) tasks: TasksConfig,
     pub(super) place: Arc<dyn Workplace>,
     /// Where bundles are written.

@@ -14,7 +14,12 @@ use tracing::{info, warn};
 
 use super::clone::Clones;
 use super::keeper::{Keeper, TakenClaim};
-use super::messages::{AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage};
+use super::messages::{
+    AttemptNote, AttemptRequest, DeliveredAttempt, OfferMessage, RequestReceipt, child_name,
+};
+use super::mirror_source::{MirrorHandle, MirrorSource};
+use super::results::{FinishedAttempt, Results};
+use super::wip::{WipKeeper, WipOf};
 use crate::host::HostSettings;
 use crate::host::message::HostMessage;
 use crate::tasks::attempt::Job;
@@ -35,19 +40,9 @@ pub(super) struct SlotContext {
     pub(super) clones: Clones,
     pub(super) settings: HostSettings,
     pub(super) worker: String,
-}
-
-/// A result that was handed in, and what it is made of.
-pub(super) struct HandedInAttempt {
-    pub(super) subject: String,
-    pub(super) claim: String,
-    pub(super) result: serde_json::Value,
-    pub(super) object: Option<(String, PathBuf)>,
-}
-
-/// The name under which an attempt is reached.
-pub(super) fn child_name(task: &str, epoch: u64) -> String {
-    format!("{task}/{epoch}")
+    pub(super) results: Results,
+    /// How often work in progress is stored.
+    pub(super) wip_every: Duration,
 }
 
 /// Makes an attempt whose task was claimed; `None` where it was in vain.
@@ -57,7 +52,7 @@ pub(super) fn make_attempt(
     offer: &OfferMessage,
     taken: TakenClaim,
     control: &Control,
-) -> Option<HandedInAttempt> {
+) -> Option<FinishedAttempt> {
     let clock = LeaseClock::default();
     let (subject, claim) = (taken.of.subject.clone(), taken.of.claim.clone());
     let keeper = Keeper::start(ctx.engine.clone(), taken, clock.clone(), control.clone());
@@ -69,7 +64,11 @@ pub(super) fn make_attempt(
         }
     };
     let child = child_name(&offer.order.work.id, offer.epoch);
-    let _commands = serve_commands(ctx, offer, &child, control);
+    let mirror = {
+        let subject = subject::journal(&offer.loop_id, &ctx.worker, &child);
+        MirrorSource::start(&ctx.engine, &subject, &ctx.settings.root)
+    };
+    let _commands = serve_commands(ctx, offer, &child, control, &mirror.handle());
     let mut done = DeliveredAttempt {
         news: AttemptNews::interrupted(offer.order.slot, offer.order.tasks.clone()),
         commit: None,
@@ -79,7 +78,17 @@ pub(super) fn make_attempt(
     match ctx.clones.place_for(offer) {
         Err(message) => done.news.trouble = Some(format!("worker {}: {message}", ctx.worker)),
         Ok(place) => {
-            done.news = run_job(ctx, slot, offer, &child, &place, &clock, control);
+            let making = Making {
+                slot,
+                offer,
+                child: &child,
+                place: &place,
+                clock: &clock,
+                control,
+                mirror: mirror.handle(),
+            };
+            done.news = making.run_job(ctx);
+            mirror.over();
             if clock.frozen() > Duration::ZERO && matches!(done.news.end, AttemptEnd::Failed { .. })
             {
                 // It may have failed because it stood still.
@@ -98,21 +107,28 @@ pub(super) fn make_attempt(
             }
         }
     }
+    mirror.over();
     if keeper.end().is_some() {
         return None;
     }
-    let result = serde_json::to_value(&done).ok()?;
-    match keeper.hand_in(result.clone()) {
+    let finished = FinishedAttempt {
+        subject,
+        claim,
+        result: serde_json::to_value(&done).ok()?,
+        object,
+        loop_id: mirror.handle().loop_id(),
+        mirror: Some(mirror),
+    };
+    ctx.results.write(&finished);
+    match keeper.hand_in(finished.result.clone()) {
         LeaseEnd::HandedIn => {
             info!(task = offer.order.work.id, epoch = offer.epoch, "handed in");
-            Some(HandedInAttempt {
-                subject,
-                claim,
-                result,
-                object,
-            })
+            Some(finished)
         }
-        LeaseEnd::Fenced | LeaseEnd::GivenUp => None,
+        LeaseEnd::Fenced | LeaseEnd::GivenUp => {
+            ctx.results.forget(&finished);
+            None
+        }
     }
 }
 
@@ -148,38 +164,56 @@ fn deliver(
     }
 }
 
-fn run_job(
-    ctx: &SlotContext,
+/// An attempt that is being made.
+struct Making<'a> {
     slot: u32,
-    offer: &OfferMessage,
-    child: &str,
-    place: &Arc<Trees>,
-    clock: &LeaseClock,
-    control: &Control,
-) -> AttemptNews {
-    let (tx, rx) = channel();
-    let order = own_order(ctx, slot, offer);
-    let mut settings = of_tasks(&ctx.settings, &order);
-    settings.lease = clock.clone();
-    let told = {
-        let engine = ctx.engine.clone();
-        let subject = subject::events(&offer.loop_id, &ctx.worker, child);
-        let thread = std::thread::Builder::new().name("notes".to_owned());
-        thread.spawn(move || tell_notes(&engine, &subject, &rx))
-    };
-    let job = Job {
-        order,
-        settings,
-        place: place.clone(),
-        control: control.clone(),
-        tx,
-    };
-    let mut news = job.make();
-    if let Ok(told) = told {
-        drop(told.join());
+    offer: &'a OfferMessage,
+    child: &'a str,
+    place: &'a Arc<Trees>,
+    clock: &'a LeaseClock,
+    control: &'a Control,
+    mirror: MirrorHandle,
+}
+
+impl Making<'_> {
+    fn run_job(self, ctx: &SlotContext) -> AttemptNews {
+        let (tx, rx) = channel();
+        let order = own_order(ctx, self.slot, self.offer);
+        let mut settings = of_tasks(&ctx.settings, &order);
+        settings.lease = self.clock.clone();
+        let told = {
+            let engine = ctx.engine.clone();
+            let subject = subject::events(&self.offer.loop_id, &ctx.worker, self.child);
+            let thread = std::thread::Builder::new().name("notes".to_owned());
+            let mirror = self.mirror.clone();
+            thread.spawn(move || tell_notes(&engine, &subject, &rx, &mirror))
+        };
+        let job = Job {
+            order,
+            settings,
+            place: self.place.clone(),
+            control: self.control.clone(),
+            tx,
+        };
+        let wip = WipKeeper::start(WipOf {
+            engine: ctx.engine.clone(),
+            place: self.place.clone(),
+            slot: self.slot,
+            work: self.offer.order.work.clone(),
+            subject: self.offer.subject.clone(),
+            built_on: self.offer.git.built_on().to_owned(),
+            folder: ctx.clones.folder_of(self.offer).join("results"),
+            every: ctx.wip_every,
+            mirror: self.mirror.clone(),
+        });
+        let mut news = job.make();
+        drop(wip);
+        if let Ok(told) = told {
+            drop(told.join());
+        }
+        news.slot = self.offer.order.slot;
+        news
     }
-    news.slot = offer.order.slot;
-    news
 }
 
 /// The order as this worker carries it out: in files of its own, and counted from what the coordinator
@@ -188,6 +222,8 @@ fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder
     let mut order = offer.order.clone();
     order.slot = slot;
     order.name = format!("{}@{}", order.name, ctx.worker);
+    let worker = serde_json::Value::from(ctx.worker.as_str());
+    order.family.insert("worker".to_owned(), worker);
     let folder = ctx.clones.folder_of(offer).join("tasks");
     let file = folder.join(format!("{}.json", file_name(&order.work.id)));
     match state_file::load(&file) {
@@ -215,7 +251,12 @@ fn own_order(ctx: &SlotContext, slot: u32, offer: &OfferMessage) -> AttemptOrder
 }
 
 /// Passes on what happens while an attempt is under way.
-fn tell_notes(engine: &Arc<dyn Engine>, subject: &str, events: &Receiver<HostMessage>) {
+fn tell_notes(
+    engine: &Arc<dyn Engine>,
+    subject: &str,
+    events: &Receiver<HostMessage>,
+    mirror: &MirrorHandle,
+) {
     let mut count = 0_u64;
     while let Ok(message) = events.recv() {
         let HostMessage::Task(event) = message else {
@@ -224,7 +265,10 @@ fn tell_notes(engine: &Arc<dyn Engine>, subject: &str, events: &Receiver<HostMes
         let note = match *event {
             TaskEvent::Opened {
                 loop_id, unheard, ..
-            } => AttemptNote::Opened { loop_id, unheard },
+            } => {
+                mirror.opened(&loop_id, unheard);
+                AttemptNote::Opened { loop_id, unheard }
+            }
             TaskEvent::Spent(_, spent) => AttemptNote::Spent { spent },
             _ => continue,
         };
@@ -257,6 +301,7 @@ fn serve_commands(
     offer: &OfferMessage,
     child: &str,
     control: &Control,
+    mirror: &MirrorHandle,
 ) -> Option<CommandServer> {
     let subject = subject::control(&offer.loop_id, &ctx.worker, child);
     let requests = match ctx.engine.serve(&subject) {
@@ -267,12 +312,12 @@ fn serve_commands(
         }
     };
     let (stop, stopped) = channel();
-    let (engine, control) = (ctx.engine.clone(), control.clone());
+    let (engine, control, mirror) = (ctx.engine.clone(), control.clone(), mirror.clone());
     let thread = std::thread::Builder::new().name("commands".to_owned());
     let run = move || {
         while stopped.try_recv().is_err() {
             if let Ok(request) = requests.recv_timeout(Duration::from_millis(200)) {
-                drop(carry_out(&engine, &control, &request));
+                drop(carry_out(&engine, &control, &mirror, &request));
             }
         }
     };
@@ -283,22 +328,17 @@ fn serve_commands(
 fn carry_out(
     engine: &Arc<dyn Engine>,
     control: &Control,
+    mirror: &MirrorHandle,
     request: &ServedRequest,
 ) -> Result<(), EngineError> {
-    let answer = match serde_json::from_slice(&request.body) {
-        Ok(AttemptRequest::EndRun { budget }) => {
-            control.end_run(budget);
-            "ok"
-        }
-        Ok(AttemptRequest::Stop) => {
-            control.stop();
-            "ok"
-        }
-        Ok(AttemptRequest::Kill) => {
-            control.kill();
-            "ok"
-        }
-        Err(_) => "unknown request",
-    };
-    engine.answer(&request.token, answer.as_bytes())
+    let mut receipt = RequestReceipt::Taken;
+    match serde_json::from_slice(&request.body) {
+        Ok(AttemptRequest::EndRun { budget }) => control.end_run(budget),
+        Ok(AttemptRequest::Stop) => control.stop(),
+        Ok(AttemptRequest::Kill) => control.kill(),
+        Ok(AttemptRequest::Command { order }) => receipt = mirror.command(control, order),
+        Err(_) => receipt = RequestReceipt::Unknown,
+    }
+    let body = serde_json::to_vec(&receipt).unwrap_or_default();
+    engine.answer(&request.token, &body)
 }

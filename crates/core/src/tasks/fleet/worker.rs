@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{Engine, EngineError, OfferTarget, PulledOffer};
-use descartes_kernel::fleet::{HandedIn, LeaseTerms, TaskClaim, handed_in};
+use descartes_kernel::fleet::LeaseTerms;
 use descartes_kernel::sandbox::SandboxLevel;
 use tracing::{debug, info, warn};
 
 use super::clone::Clones;
 use super::keeper::{ClaimOf, TakenClaim, claim};
 use super::messages::{OfferMessage, SlotFacts, WorkerFacts};
-use super::slot::{HandedInAttempt, SlotContext, make_attempt};
-use super::stored::{read_claim, write_claim};
+use super::results::Results;
+use super::slot::{SlotContext, make_attempt};
 use crate::host::{HostError, HostSettings, ask_profiles, try_level};
 use crate::tasks::attempt_control::Control;
 
@@ -29,6 +29,8 @@ const ANNOUNCE_TTL: Duration = Duration::from_secs(60);
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(5);
 /// How often results that nobody has taken yet are looked at.
 const RESULTS_EVERY: Duration = Duration::from_secs(10);
+/// Clones that nobody used for so long are removed.
+const UNUSED_CLONES: Duration = Duration::from_secs(14 * 24 * 3600);
 /// After an error of the engine.
 const REST: Duration = Duration::from_secs(2);
 
@@ -55,6 +57,8 @@ pub struct WorkerOptions {
     pub sandbox: Option<SandboxLevel>,
     /// How long a claim holds, and how often it is renewed.
     pub terms: LeaseTerms,
+    /// How often the work of an attempt is stored while its agent is at it.
+    pub wip_every: Duration,
 }
 
 /// An attempt that a worker tells of.
@@ -100,8 +104,6 @@ struct WorkerShared {
     ended: AtomicBool,
     claims: AtomicU64,
     at_work: Mutex<BTreeMap<u32, SlotWork>>,
-    /// Results that were handed in and that no coordinator has taken yet.
-    results: Mutex<Vec<HandedInAttempt>>,
     refused: Mutex<Option<String>>,
     /// The strictest sandbox that was found to work here.
     works: Mutex<SandboxLevel>,
@@ -124,6 +126,12 @@ impl FleetWorker {
         options: WorkerOptions,
         tell: impl Fn(WorkerNotice) + Send + Sync + 'static,
     ) -> Self {
+        let results = Results::load(
+            engine.clone(),
+            &options.name,
+            &settings.root,
+            folder.join("results"),
+        );
         let clones = Clones::new(
             folder,
             settings.clone(),
@@ -138,6 +146,8 @@ impl FleetWorker {
                     clones,
                     settings,
                     worker: options.name.clone(),
+                    results,
+                    wip_every: options.wip_every,
                 },
                 options,
                 tell: Arc::new(tell),
@@ -145,7 +155,6 @@ impl FleetWorker {
                 ended: AtomicBool::new(false),
                 claims: AtomicU64::new(0),
                 at_work: Mutex::default(),
-                results: Mutex::default(),
                 refused: Mutex::default(),
                 works: Mutex::default(),
                 trouble: Mutex::default(),
@@ -160,6 +169,9 @@ impl FleetWorker {
             self.shared.try_sandbox(least)?;
         }
         let failed = |error| HostError::Internal(format!("cannot start a thread: {error}"));
+        let ctx = &self.shared.ctx;
+        ctx.clones
+            .remove_unused(UNUSED_CLONES, &ctx.results.files());
         let mut slots = Vec::new();
         for slot in 0..self.shared.options.slots {
             let shared = self.shared.clone();
@@ -178,7 +190,14 @@ impl FleetWorker {
         }
         self.shared.ended.store(true, Ordering::SeqCst);
         drop(announcer.join());
-        Ok(())
+        match &*self.shared.trouble() {
+            Some(error @ EngineError::KeyRevoked(name)) => {
+                let message = error.to_string();
+                let hint = format!("where the engine runs: descartes engine join-token {name}");
+                Err(HostError::refused(message, hint))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes nothing more; what is under way is finished.
@@ -188,9 +207,7 @@ impl FleetWorker {
 
     /// Takes nothing more, and ends what is under way.
     pub fn stop(&self) {
-        self.drain();
-        let at_work = self.shared.at_work();
-        at_work.values().for_each(|work| work.control.stop());
+        self.shared.leave();
     }
 
     /// Attempts under way.
@@ -202,10 +219,6 @@ impl FleetWorker {
 impl WorkerShared {
     fn at_work(&self) -> MutexGuard<'_, BTreeMap<u32, SlotWork>> {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn results(&self) -> MutexGuard<'_, Vec<HandedInAttempt>> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_draining(&self) -> bool {
@@ -239,10 +252,19 @@ impl WorkerShared {
                 }
                 Err(error) => {
                     self.tell_trouble(&error);
+                    if let EngineError::KeyRevoked(_) = error {
+                        self.leave();
+                    }
                     self.rest(REST);
                 }
             }
         }
+    }
+
+    /// Nothing can be taken or handed in any more.
+    fn leave(&self) {
+        self.draining.store(true, Ordering::SeqCst);
+        self.at_work().values().for_each(|work| work.control.stop());
     }
 
     fn trouble(&self) -> MutexGuard<'_, Option<EngineError>> {
@@ -369,7 +391,9 @@ impl WorkerShared {
             Some(_) => WorkerNotice::HandedIn(of),
             None => WorkerNotice::InVain(of),
         });
-        self.results().extend(handed);
+        handed
+            .into_iter()
+            .for_each(|handed| self.ctx.results.keep(handed));
         self.announce();
     }
 
@@ -409,63 +433,19 @@ impl WorkerShared {
 
     /// Says that it is there, and looks after results, until the end.
     fn stay_known(&self) {
+        // What an earlier process of this worker left is looked at first.
+        self.ctx.results.look_after();
         let mut looked = Instant::now();
         while !self.ended.load(Ordering::SeqCst) {
             self.announce();
             if looked.elapsed() >= RESULTS_EVERY {
                 looked = Instant::now();
-                self.look_after_results();
+                self.ctx.results.look_after();
             }
             let until = Instant::now() + ANNOUNCE_EVERY;
             while Instant::now() < until && !self.ended.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-    }
-
-    /// Results are kept until their coordinator has them, and said again where the engine lost them.
-    fn look_after_results(&self) {
-        let results = std::mem::take(&mut *self.results());
-        let kept: Vec<HandedInAttempt> = results
-            .into_iter()
-            .filter(|result| self.is_still_needed(result))
-            .collect();
-        self.results().extend(kept);
-    }
-
-    fn is_still_needed(&self, handed: &HandedInAttempt) -> bool {
-        let engine = &self.ctx.engine;
-        let Ok(stored) = read_claim(engine, &handed.subject) else {
-            return true;
-        };
-        match handed_in(&handed.claim, &stored) {
-            HandedIn::Keep => true,
-            HandedIn::Forget => {
-                if let Some((name, file)) = &handed.object {
-                    drop(engine.delete_object(name));
-                    drop(fs_err::remove_file(file));
-                }
-                false
-            }
-            HandedIn::WriteAgain { expect } => {
-                if let Err(error) = self.say_again(handed, expect) {
-                    debug!(%error, "a result could not be handed in again");
-                }
-                true
-            }
-        }
-    }
-
-    fn say_again(&self, handed: &HandedInAttempt, expect: u64) -> Result<(), EngineError> {
-        let engine = &self.ctx.engine;
-        if let Some((name, file)) = &handed.object {
-            engine.put_object(name, file)?;
-        }
-        let claim = TaskClaim::Done {
-            worker: self.options.name.clone(),
-            claim: handed.claim.clone(),
-            result: Box::new(handed.result.clone()),
-        };
-        write_claim(engine, &handed.subject, expect, None, &claim).map(drop)
     }
 }

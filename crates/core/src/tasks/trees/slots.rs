@@ -113,13 +113,7 @@ impl Trees {
         message: &str,
         proven: Proven,
     ) -> Done<BTreeSet<PathBuf>> {
-        self.drop_bare_links(repo)?;
-        let nested = self.nested(repo, &self.untracked(repo)?)?;
-        let mut specs = zero_ended(":/", [Path::new("")].into_iter());
-        let apart = nested.iter().map(PathBuf::as_path);
-        specs.extend(zero_ended(":(top,exclude,literal)", apart));
-        repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
-        let has_changes = self.restore_ignored_files(repo)?;
+        let (nested, has_changes) = self.stage_all(repo)?;
         let merging = repo.commit_of("MERGE_HEAD")?.is_some();
         if !merging && !has_changes {
             return Ok(nested);
@@ -133,6 +127,18 @@ impl Trees {
             Proven::No => repo.quiet(&commit)?,
         };
         Ok(nested)
+    }
+
+    /// Brings all of that into the index; gives those repositories, and whether anything is to be committed.
+    pub(super) fn stage_all(&self, repo: &Repo) -> Done<(BTreeSet<PathBuf>, bool)> {
+        self.drop_bare_links(repo)?;
+        let nested = self.nested(repo, &self.untracked(repo)?)?;
+        let mut specs = zero_ended(":/", [Path::new("")].into_iter());
+        let apart = nested.iter().map(PathBuf::as_path);
+        specs.extend(zero_ended(":(top,exclude,literal)", apart));
+        repo.quiet_with(&[&["add", "-A"], &FROM_STDIN[..]].concat(), &specs)?;
+        let has_changes = self.restore_ignored_files(repo)?;
+        Ok((nested, has_changes))
     }
 
     /// Whether a path is in no commit of ours.

@@ -8,6 +8,11 @@ use crate::host::slot_objects::SlotObjects;
 use crate::tasks::place::{Published, Work, WorkDelivery};
 
 impl Trees {
+    /// Where the worktrees lie.
+    pub(in crate::tasks) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// A ref of ours for work on its way.
     fn wire_ref(&self, name: &str) -> String {
         format!("refs/descartes/{}/wire/{name}", self.ref_tag)
@@ -105,6 +110,52 @@ impl Trees {
         let name = self.name_of(&work.id);
         let bundle = self.bundle(to, &name, &[("result", &tip)], Some(built_on))?;
         Ok((tip, bundle))
+    }
+
+    /// A commit of everything that lies in a slot while its agent is at work there, on top of the task's branch,
+    /// and its tree; nothing that the agent sees is touched. `None` where the tree is the last one.
+    pub(in crate::tasks) fn snapshot(
+        &self,
+        slot: u32,
+        work: &Work,
+        last_tree: Option<&str>,
+    ) -> Done<Option<(String, String)>> {
+        let name = self.slot_name(slot);
+        let tree = self.tree_at(&self.folder.join(&name))?;
+        let branch = format!("refs/heads/{}", self.branch_of(work));
+        let Some(tip) = self.user.commit_of(&branch)? else {
+            return Ok(None);
+        };
+        // An index of its own: git knows by it what has not changed since the last time.
+        let index = self.folder.join(format!("{name}.snapshot-index"));
+        let is_first = last_tree.is_none() || !index.exists();
+        let tree = tree.with_env("GIT_INDEX_FILE", &index);
+        if is_first {
+            drop(fs_err::remove_file(&index));
+            tree.quiet(&["read-tree", &tip])?;
+        }
+        self.stage_all(&tree)?;
+        let written = tree.quiet(&["write-tree"])?;
+        let before = self.user.ask(&["rev-parse", &format!("{tip}^{{tree}}")])?;
+        if last_tree == Some(&*written) || (last_tree.is_none() && written == before) {
+            return Ok(None);
+        }
+        let message = format!("{}: work in progress", work.title);
+        let commit = tree.quiet(&["commit-tree", &written, "-p", &tip, "-m", &message])?;
+        Ok(Some((commit, written)))
+    }
+
+    /// A bundle of such a commit, for whoever has given out what it is built on.
+    pub(in crate::tasks) fn bundle_snapshot(
+        &self,
+        work: &Work,
+        commit: &str,
+        built_on: &str,
+        to: &Path,
+    ) -> Done<Option<PathBuf>> {
+        fs_err::create_dir_all(to)?;
+        let name = format!("{}-snapshot", self.name_of(&work.id));
+        self.bundle(to, &name, &[("snapshot", commit)], Some(built_on))
     }
 
     /// Takes what a worker did. The branch moves only to a commit that is there, with everything that

@@ -1,0 +1,229 @@
+//! An attempt that is offered to workers, or taken up where an earlier host of the loop left it.
+
+use std::sync::PoisonError;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Instant;
+
+use descartes_bridge::{EngineError, OfferTarget, subject};
+use descartes_kernel::fleet::{
+    ClaimState, ClaimWatch, KnownOffer, OfferStep, OfferTime, StoredClaim, TaskClaim, offer_step,
+};
+use tracing::{info, warn};
+
+use super::messages::{GitParcel, OfferMessage};
+use super::remote_attempt::{REST, RemoteAttempt};
+use super::shared::{AttemptInput, FleetShared};
+use super::stored::{read_claim, write_claim};
+use crate::tasks::event::TaskEvent;
+use crate::tasks::launch::file_name;
+use crate::tasks::place::Published;
+
+impl RemoteAttempt {
+    /// Until an answer comes, or somebody wants the attempt to end.
+    fn insist<T>(
+        &mut self,
+        what: &str,
+        ask: impl Fn(&FleetShared) -> Result<T, EngineError>,
+    ) -> Result<Option<T>, String> {
+        let mut said = false;
+        loop {
+            match ask(&self.shared) {
+                Ok(answer) => return Ok(Some(answer)),
+                Err(error) if error.is_temporary() => {
+                    if !std::mem::replace(&mut said, true) {
+                        warn!(%error, what, "the engine does not answer: trying again");
+                    }
+                }
+                Err(error) => return Err(format!("{what}: {error}")),
+            }
+            match self.inbox.recv_timeout(REST) {
+                Ok(AttemptInput::Stop(_)) => return Ok(None),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+
+    /// Offers the attempt, or takes up the one that an earlier host has offered.
+    pub(super) fn begin(&mut self) -> Result<Option<ClaimWatch>, String> {
+        let task = self.order.work.id.clone();
+        let known = self.order.offered;
+        loop {
+            let stored = match known {
+                None => StoredClaim::Nothing,
+                Some(known) => {
+                    let subject = subject::task(&self.shared.loop_id, &task, known.epoch);
+                    let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
+                    match self.insist("reading who holds it", read)? {
+                        Some(stored) => stored,
+                        None => return Ok(None),
+                    }
+                }
+            };
+            match offer_step(known, self.order.attempt, stored.state()) {
+                OfferStep::Offer { epoch, when } => {
+                    if when == OfferTime::AfterLease && !self.wait_for_lease() {
+                        return Ok(None);
+                    }
+                    return self.offer(epoch);
+                }
+                OfferStep::Attach { epoch } => return self.attach(epoch, &stored),
+                OfferStep::Replace { close, forced } => {
+                    let subject = subject::task(&self.shared.loop_id, &task, close);
+                    let put = |shared: &FleetShared| {
+                        let claim = TaskClaim::Closed { forced };
+                        match write_claim(&shared.engine, &subject, stored.seq(), None, &claim) {
+                            // Where its worker was quicker, it is looked at again.
+                            Ok(_) | Err(EngineError::Conflict) => Ok(()),
+                            Err(error) => Err(error),
+                        }
+                    };
+                    if self.insist("taking an earlier offer back", put)?.is_none() {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a claim that was taken back by force would have lapsed; false where somebody wants
+    /// the end.
+    fn wait_for_lease(&self) -> bool {
+        let until = Instant::now() + self.shared.terms.ttl;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.inbox.recv_timeout(left) {
+                Ok(AttemptInput::Stop(_)) | Err(RecvTimeoutError::Disconnected) => return false,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => return true,
+            }
+        }
+    }
+
+    /// What is told of this epoch comes here from now on.
+    fn listen(&mut self, epoch: u64) {
+        self.epoch = epoch;
+        self.subject = subject::task(&self.shared.loop_id, &self.order.work.id, epoch);
+        let task = &self.order.work.id;
+        self.shared.route(task, epoch, self.inputs.clone());
+    }
+
+    fn attach(&mut self, epoch: u64, stored: &StoredClaim) -> Result<Option<ClaimWatch>, String> {
+        info!(task = self.order.work.id, epoch, state = ?stored.state(), "taking an offer up");
+        self.listen(epoch);
+        if stored.state() == ClaimState::Offered && !self.send_offer()? {
+            return Ok(None);
+        }
+        let subject = self.subject.clone();
+        let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
+        let Some(stored) = self.insist("reading who holds it", read)? else {
+            return Ok(None);
+        };
+        self.saw(&stored);
+        let watch = ClaimWatch::new(self.shared.terms, self.now(), self.link(), &stored);
+        Ok(Some(watch))
+    }
+
+    fn offer(&mut self, epoch: u64) -> Result<Option<ClaimWatch>, String> {
+        let attempt = self.order.attempt;
+        let (recorded, answer) = channel();
+        self.tell(TaskEvent::Offering {
+            work: self.order.work.id.clone(),
+            offer: KnownOffer { attempt, epoch },
+            recorded,
+        });
+        // A loop that does not write it down is about to end.
+        if answer.recv().is_err() {
+            return Ok(None);
+        }
+        self.listen(epoch);
+        let subject = self.subject.clone();
+        let put = |shared: &FleetShared| {
+            let claim = TaskClaim::Offered { attempt };
+            match write_claim(&shared.engine, &subject, 0, None, &claim) {
+                // Nobody else writes this number: an answer got lost.
+                Err(EngineError::Conflict) => Ok(()),
+                other => other.map(drop),
+            }
+        };
+        if self.insist("offering it", put)?.is_none() || !self.send_offer()? {
+            return Ok(None);
+        }
+        let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
+        let Some(stored) = self.insist("reading who holds it", read)? else {
+            return Ok(None);
+        };
+        self.saw(&stored);
+        let watch = ClaimWatch::new(self.shared.terms, self.now(), self.link(), &stored);
+        Ok(Some(watch))
+    }
+
+    /// Puts bundles and the offer where workers find them; false where somebody wants the end.
+    fn send_offer(&mut self) -> Result<bool, String> {
+        let Some(message) = self.message()? else {
+            return Ok(false);
+        };
+        let value = serde_json::to_vec(&message).map_err(|error| error.to_string())?;
+        let target = OfferTarget::Pool {
+            pool: self.shared.pool.clone(),
+            agent: self.order.config.backend.backend_type.clone(),
+        };
+        let id = self.subject.clone();
+        let offer = |shared: &FleetShared| shared.engine.offer(&target, &id, &value);
+        Ok(self.insist("offering it", offer)?.is_some())
+    }
+
+    fn message(&mut self) -> Result<Option<OfferMessage>, String> {
+        let shared = self.shared.clone();
+        let _one = shared
+            .publishing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = shared.known_root();
+        let published = shared
+            .place
+            .publish(&self.order.work, known.as_deref(), &shared.folder)
+            .map_err(|error| format!("cannot pack what its worker needs: {error}"))?;
+        let Published { root, base, .. } = &published;
+        let prefix = file_name(&shared.loop_id);
+        let root_object = format!("{prefix}-root-{root}");
+        if let Some(bundle) = &published.root_bundle {
+            let put = |shared: &FleetShared| shared.engine.put_object(&root_object, bundle);
+            if self.insist("sending the repository", put)?.is_none() {
+                return Ok(None);
+            }
+            drop(fs_err::remove_file(bundle));
+            shared.set_root(root);
+        }
+        let rest = match &published.bundle {
+            None => None,
+            Some(bundle) => {
+                let name = format!("{}-order", file_name(&self.subject));
+                let put = |shared: &FleetShared| shared.engine.put_object(&name, bundle);
+                if self.insist("sending the work", put)?.is_none() {
+                    return Ok(None);
+                }
+                drop(fs_err::remove_file(bundle));
+                Some(name)
+            }
+        };
+        Ok(Some(OfferMessage {
+            version: shared.settings.version.clone(),
+            loop_id: shared.loop_id.clone(),
+            repository: published.repository.clone(),
+            epoch: self.epoch,
+            subject: self.subject.clone(),
+            tasks: shared.tasks.clone(),
+            folder: published.folder.clone(),
+            shielded: published.shielded.clone(),
+            git: GitParcel {
+                base: base.clone(),
+                branch: published.branch.clone(),
+                root: (root.clone(), root_object),
+                rest,
+                author: published.author.clone(),
+            },
+            order: self.order.clone(),
+        }))
+    }
+}

@@ -1,0 +1,176 @@
+//! What a worker has finished and no coordinator has taken yet. It is on the disk before it is handed in, so
+//! that a worker which is started again hands it in once more.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use descartes_bridge::{Engine, EngineError, subject};
+use descartes_kernel::fleet::{HandedIn, TaskClaim, handed_in};
+use descartes_kernel::state::Spent;
+use descartes_store::layout::StateRoot;
+use descartes_store::secret_file;
+use serde::{Deserialize, Serialize};
+use tracing::{debug, info, warn};
+
+use super::messages::child_name;
+use super::mirror_source::MirrorSource;
+use super::stored::{read_claim, write_claim};
+use crate::tasks::launch::file_name;
+
+/// A finished attempt.
+#[derive(Serialize, Deserialize)]
+pub(super) struct FinishedAttempt {
+    /// Where its task is claimed.
+    pub(super) subject: String,
+    pub(super) claim: String,
+    pub(super) result: serde_json::Value,
+    /// The object with its commits, and the file that it is made of.
+    pub(super) object: Option<(String, PathBuf)>,
+    /// Its loop.
+    pub(super) loop_id: Option<String>,
+    /// Gives out the rest of its loop until the coordinator has it.
+    #[serde(skip)]
+    pub(super) mirror: Option<MirrorSource>,
+}
+
+/// All of them.
+pub(super) struct Results {
+    engine: Arc<dyn Engine>,
+    worker: String,
+    folder: PathBuf,
+    kept: Mutex<Vec<FinishedAttempt>>,
+}
+
+impl Results {
+    /// Those that lie in a folder.
+    pub(super) fn load(
+        engine: Arc<dyn Engine>,
+        worker: &str,
+        root: &StateRoot,
+        folder: PathBuf,
+    ) -> Self {
+        let results = Self {
+            engine,
+            worker: worker.to_owned(),
+            folder,
+            kept: Mutex::default(),
+        };
+        let entries = fs_err::read_dir(&results.folder).into_iter().flatten();
+        for path in entries.flatten().map(|entry| entry.path()) {
+            match results.read(&path, root) {
+                Ok(Some(finished)) => results.kept().push(finished),
+                Ok(None) => {}
+                Err(error) => warn!(path = %path.display(), error, "a result cannot be read"),
+            }
+        }
+        results
+    }
+
+    fn read(&self, path: &Path, root: &StateRoot) -> Result<Option<FinishedAttempt>, String> {
+        let bytes = secret_file::read(path).map_err(|error| error.to_string())?;
+        let Some(bytes) = bytes else {
+            return Ok(None);
+        };
+        let mut finished: FinishedAttempt =
+            serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        info!(
+            subject = finished.subject,
+            "a result that was not taken yet"
+        );
+        if let Some((loop_id, task, epoch)) = subject::parse_task(&finished.subject) {
+            let child = child_name(&task, epoch);
+            let of = subject::journal(&loop_id, &self.worker, &child);
+            let mirror = MirrorSource::start(&self.engine, &of, root);
+            if let Some(loop_id) = &finished.loop_id {
+                // What it used was heard of when it was opened.
+                mirror.handle().opened(loop_id, Spent::default());
+            }
+            mirror.over();
+            finished.mirror = Some(mirror);
+        }
+        Ok(Some(finished))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<FinishedAttempt>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn file(&self, subject: &str) -> PathBuf {
+        self.folder.join(format!("{}.json", file_name(subject)))
+    }
+
+    /// Writes a result down before it is handed in.
+    pub(super) fn write(&self, finished: &FinishedAttempt) {
+        let written = serde_json::to_vec(finished).map_err(|error| error.to_string());
+        let file = self.file(&finished.subject);
+        let written = written.and_then(|bytes| {
+            fs_err::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
+            secret_file::write(&file, &bytes).map_err(|error| error.to_string())
+        });
+        if let Err(error) = written {
+            // It is handed in all the same, and lost with this process if that fails.
+            warn!(error, "a result was not written down");
+        }
+    }
+
+    /// It was handed in: kept until the coordinator has it.
+    pub(super) fn keep(&self, finished: FinishedAttempt) {
+        self.kept().push(finished);
+    }
+
+    /// Nobody wants it any more.
+    pub(super) fn forget(&self, finished: &FinishedAttempt) {
+        drop(fs_err::remove_file(self.file(&finished.subject)));
+        if let Some((_, file)) = &finished.object {
+            drop(fs_err::remove_file(file));
+        }
+    }
+
+    /// Files that are still needed.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let kept = self.kept();
+        let files = kept.iter().filter_map(|finished| finished.object.as_ref());
+        files.map(|(_, file)| file.clone()).collect()
+    }
+
+    /// Forgets what was taken, and says again what the engine lost.
+    pub(super) fn look_after(&self) {
+        let kept = std::mem::take(&mut *self.kept());
+        let kept: Vec<FinishedAttempt> = kept
+            .into_iter()
+            .filter(|finished| self.is_still_needed(finished))
+            .collect();
+        self.kept().extend(kept);
+    }
+
+    fn is_still_needed(&self, finished: &FinishedAttempt) -> bool {
+        let Ok(stored) = read_claim(&self.engine, &finished.subject) else {
+            return true;
+        };
+        match handed_in(&finished.claim, &stored) {
+            HandedIn::Keep => true,
+            HandedIn::Forget => {
+                self.forget(finished);
+                false
+            }
+            HandedIn::WriteAgain { expect } => {
+                if let Err(error) = self.say_again(finished, expect) {
+                    debug!(%error, "a result could not be handed in again");
+                }
+                true
+            }
+        }
+    }
+
+    fn say_again(&self, finished: &FinishedAttempt, expect: u64) -> Result<(), EngineError> {
+        if let Some((name, file)) = &finished.object {
+            self.engine.put_object(name, file)?;
+        }
+        let claim = TaskClaim::Done {
+            worker: self.worker.clone(),
+            claim: finished.claim.clone(),
+            result: Box::new(finished.result.clone()),
+        };
+        write_claim(&self.engine, &finished.subject, expect, None, &claim).map(drop)
+    }
+}
