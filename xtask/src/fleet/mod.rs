@@ -1,10 +1,14 @@
-//! `cargo xtask fleet`: a real engine with simulated workers: hand-out, throughput, deaths, zombies, lost engines.
+//! `cargo xtask fleet`: a real engine with simulated workers: hand-out, throughput, deaths, zombies, lost engines; and
+//! whole task loops with real workers.
 
 mod deaths;
 mod handout;
+mod machines;
+mod mirrored;
 mod outages;
 mod rights;
 mod simulated;
+mod whole;
 
 use crate::lab::build::{self, Faults};
 use crate::lab::{self, Lab, Measure, Row, Rows};
@@ -42,6 +46,26 @@ const MEASURES: &[Measure] = &[
         name: "fleet-disk-emptied",
         about: "the engine's disk emptied while workers hold tasks",
         take: |lab| with_server(lab, outages::emptied),
+    },
+    Measure {
+        name: "fleet-mirror",
+        about: "the copy of a remote loop: byte for byte, and how far it is behind",
+        take: |lab| with_server(lab, mirrored::copied),
+    },
+    Measure {
+        name: "fleet-commands",
+        about: "notes to a remote task, and to one whose worker is frozen or dead",
+        take: |lab| with_server(lab, mirrored::commanded),
+    },
+    Measure {
+        name: "fleet-makespan",
+        about: "a whole run on real workers, beside one host with as many slots",
+        take: |lab| with_server(lab, whole::makespan),
+    },
+    Measure {
+        name: "fleet-coordinator-killed",
+        about: "the host of a task loop killed again and again while real workers work",
+        take: |lab| with_server(lab, whole::coordinator_killed),
     },
     Measure {
         name: "fleet-rights",
