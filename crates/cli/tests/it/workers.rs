@@ -347,6 +347,8 @@ fn what_workers_need_is_said() {
     let unnamed = typed(&["worker"]);
     unnamed.assert_code(64);
     assert!(unnamed.stderr().contains("--engine-file FILE"));
+    let gone = typed(&["worker", "--engine-file", "nowhere.txt"]);
+    assert!(gone.code() != Some(0) && gone.stderr().contains("nowhere.txt"));
     let worker = typed(&["worker", "--engine", "nats://127.0.0.1:4222", "--name", "w"]);
     worker.assert_code(65);
     assert!(worker.stderr().contains("nowhere"), "{}", worker.stderr());

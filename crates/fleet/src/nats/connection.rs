@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, ClientError, ConnectErrorKind, ConnectOptions, Event, ServerError};
+use async_nats::{
+    Client, ClientError, ConnectError, ConnectErrorKind, ConnectOptions, Event, ServerError,
+};
 use descartes_bridge::{EngineError, EngineUrl, Transport, subject};
 use tokio::sync::{broadcast, watch};
 
@@ -13,6 +15,14 @@ pub const MIN_SERVER: (u64, u64) = (2, 12);
 
 /// A server that is frozen is noticed after two of them.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A server that is just reading its keys anew may refuse one that it knows: only so many refusals, one after
+/// the other within three seconds or more, mean that it was revoked.
+const REFUSALS: u32 = 8;
+
+/// The same for the first connection.
+const KEY_TRIES: u32 = 4;
+const KEY_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// For the first connection, and for each try after a lost one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,18 +46,35 @@ pub struct LinkState {
     pub reason: String,
     /// How often it was lost: an interruption that is over before anybody looks is still seen.
     pub losses: u64,
-    /// It cannot be made again: the server does not accept the key any more.
-    pub key_refused: bool,
+    /// How often the server did not accept the key since it was lost.
+    pub refusals: u32,
 }
 
 impl Connection {
     /// Connects, and refuses a server that is too old.
     pub async fn open(url: &EngineUrl) -> Result<Self, String> {
+        let mut tries = 1;
+        let connection = loop {
+            match Self::connect(url).await? {
+                Ok(connection) => break connection,
+                // It may be reading its keys anew, for another worker that joins.
+                Err(error) if is_about_key(&error.kind().to_string()) && tries < KEY_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(KEY_RETRY_DELAY).await;
+                }
+                Err(error) => return Err(explain(url, &error)),
+            }
+        };
+        connection.check_version(url)?;
+        Ok(connection)
+    }
+
+    async fn connect(url: &EngineUrl) -> Result<Result<Self, ConnectError>, String> {
         let (link_tx, link) = watch::channel(LinkState {
             up: true,
             reason: String::new(),
             losses: 0,
-            key_refused: false,
+            refusals: 0,
         });
         let (refusals, _) = broadcast::channel(64);
         let heard = refusals.clone();
@@ -67,24 +94,19 @@ impl Connection {
                 false => format!("{scheme}://{host}:{port}"),
             })
             .collect();
-        let client = options
-            .connect(hosts)
-            .await
-            .map_err(|error| explain(url, &error))?;
-        let connection = Self {
+        let connected = options.connect(hosts).await;
+        Ok(connected.map(|client| Self {
             client,
             link,
             refusals,
             name: url.name.clone(),
-        };
-        connection.check_version(url)?;
-        Ok(connection)
+        }))
     }
 
     /// Why nothing can be asked now; `Ok` while the connection is there.
     pub fn check_up(&self) -> Result<(), EngineError> {
         let link = self.link.borrow();
-        match (link.up, link.key_refused) {
+        match (link.up, link.refusals >= REFUSALS) {
             (true, _) => Ok(()),
             (false, false) => Err(EngineError::NotConnected),
             (false, true) => {
@@ -196,7 +218,10 @@ fn on_event(event: &Event, link: &watch::Sender<LinkState>, refusals: &broadcast
         let before = state.clone();
         state.losses += u64::from(state.up && !up);
         state.up = up;
-        state.key_refused = !up && (state.key_refused || reason == NO_KEY);
+        state.refusals = match (up, reason == NO_KEY) {
+            (true, _) => 0,
+            (false, refused) => state.refusals + u32::from(refused),
+        };
         reason.clone_into(&mut state.reason);
         *state != before
     });
@@ -210,7 +235,7 @@ fn is_about_key(text: &str) -> bool {
     kinds.iter().any(|kind| text == kind.to_string())
 }
 
-fn explain(url: &EngineUrl, error: &async_nats::ConnectError) -> String {
+fn explain(url: &EngineUrl, error: &ConnectError) -> String {
     let kind = error.kind();
     let detail =
         std::error::Error::source(error).map_or_else(String::new, |source| format!(" ({source})"));

@@ -80,7 +80,7 @@ fn a_revoked_key_is_cut_off_and_does_not_come_back() {
     eventually("it is cut off", crate::started_engine::WAIT, || {
         !worker.link().is_up()
     });
-    // Told as what it is, as soon as the first try to connect again has failed.
+    // Told as what it is, once it was refused again and again.
     let revoked = Err(EngineError::KeyRevoked("w1".to_owned()));
     eventually("it is told why", crate::started_engine::WAIT, || {
         worker.get("task.l.t.1") == revoked

@@ -241,6 +241,12 @@ impl KeeperShared {
                 info!(subject = self.of.subject, "renewal refused: reading back");
                 kept.lease.failed(now, WriteFailure::Refused);
             }
+            Err(EngineError::KeyRevoked(_)) => {
+                // Nobody lets it renew or hand in anything any more.
+                kept.end.get_or_insert(LeaseEnd::GivenUp);
+                drop(kept);
+                self.control.kill();
+            }
             Err(error) => {
                 debug!(subject = self.of.subject, %error, "renewal without an answer");
                 kept.lease.failed(now, WriteFailure::Unanswered);

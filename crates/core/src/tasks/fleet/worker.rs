@@ -426,8 +426,14 @@ impl WorkerShared {
             return;
         };
         let engine = &self.ctx.engine;
-        if let Err(error) = engine.announce(&self.options.name, &value, ANNOUNCE_TTL) {
-            debug!(%error, "not announced");
+        match engine.announce(&self.options.name, &value, ANNOUNCE_TTL) {
+            Ok(()) => {}
+            // Slots that are busy do not ask.
+            Err(error @ EngineError::KeyRevoked(_)) => {
+                self.tell_trouble(&error);
+                self.leave();
+            }
+            Err(error) => debug!(%error, "not announced"),
         }
     }
 
