@@ -60,6 +60,11 @@ impl Engine {
         }
     }
 
+    fn is_offered_beyond(&self, epoch: u64) -> bool {
+        let mut later = self.stored.range(epoch + 1..);
+        later.any(|(_, (_, claim, _))| matches!(claim, Some(TaskClaim::Offered { .. })))
+    }
+
     fn put(&mut self, now: u64, epoch: u64, expect: u64, claim: &TaskClaim) -> Result<u64, ()> {
         if self.get(epoch).seq() != expect {
             return Err(());
@@ -235,8 +240,11 @@ impl World {
             .for_each(|call| Self::serve(&mut self.engine, self.now, call));
         late.retain(|call| !call.arrives.is_empty());
         if self.faults && self.chance.below(400) == 0 {
-            // Everything is gone; numbers begin anew.
-            self.engine = Engine::default();
+            // Everything is gone; numbers go on, so that none of before fits what is stored later.
+            self.engine = Engine {
+                last: self.engine.last,
+                ..Engine::default()
+            };
             self.boss.reset = true;
             // What was on its way to a server that died is gone with it.
             late.clear();
@@ -350,6 +358,11 @@ impl World {
                         return;
                     }
                 }
+            }
+            Doing::Keeping { epoch } if self.engine.is_offered_beyond(*epoch) => {
+                // What it keeps is not wanted any more; a real worker has another slot for the offer.
+                worker.doing = Doing::Nothing;
+                return;
             }
             Doing::Keeping { .. } if self.now < worker.next_look => return,
             Doing::Keeping { epoch } => {

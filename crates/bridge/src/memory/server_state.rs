@@ -147,7 +147,11 @@ impl ServerState {
     }
 
     pub fn lose_disk(&mut self) {
-        self.values = Log::default();
+        // Numbers go on: none is ever given out twice.
+        self.values = Log {
+            last_seq: self.values.last_seq,
+            ..Log::default()
+        };
         self.events = Log::default();
         self.offers.clear();
         self.offer_ids.clear();

@@ -1,5 +1,7 @@
 //! The engine's streams. A coordinator makes them where they are missing, also after the engine lost its disk.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use descartes_bridge::EngineError;
 use serde_json::{Value, json};
 
@@ -28,7 +30,7 @@ fn configs(replicas: u64) -> Vec<Value> {
         json!({
             "name": "TASKS", "subjects": ["task.>"], "retention": "limits", "storage": "file",
             "max_msgs_per_subject": 1, "allow_msg_ttl": true, "subject_delete_marker_ttl": HOUR,
-            "allow_direct": false, "duplicate_window": 2 * 60 * SECOND,
+            "allow_direct": false, "duplicate_window": 2 * 60 * SECOND, "first_seq": beyond_all(),
         }),
         // A copy of what the workers' journals have.
         json!({
@@ -52,6 +54,14 @@ fn configs(replicas: u64) -> Vec<Value> {
         config["num_replicas"] = json!(replicas);
     }
     configs
+}
+
+/// The first number of a stream that is made now: larger than all that an earlier one of the same name ever
+/// gave out. A worker that slept through the loss of the disk still knows a number of before, and must not
+/// meet it again on what is stored since.
+fn beyond_all() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| since.as_millis() as u64)
 }
 
 /// Makes the streams that are missing; those that are there stay as they are.

@@ -56,7 +56,7 @@ fn an_engine_without_its_disk_is_made_anew_and_told() {
     );
     let seen = coordinator.follow("task.l.>", FollowFrom::Start).unwrap();
     let at_worker = worker.follow(&task, FollowFrom::Start).unwrap();
-    worker.put(&task, Some(0), None, b"before").unwrap();
+    let before = worker.put(&task, Some(0), None, b"before").unwrap();
     assert_eq!(
         worker.pull(std::slice::from_ref(&lane), 1, Duration::ZERO),
         Ok(Vec::new())
@@ -73,7 +73,9 @@ fn an_engine_without_its_disk_is_made_anew_and_told() {
     eventually("both are back", crate::started_engine::WAIT, || {
         worker.link().is_up() && coordinator.link().is_up()
     });
-    worker.put(&task, Some(0), None, b"after").unwrap();
+    let after = worker.put(&task, Some(0), None, b"after").unwrap();
+    // Who slept through all this knows a number that never fits again.
+    assert!(after > before, "{after} after {before}");
     for followed in [&seen, &at_worker] {
         assert_eq!(followed.recv_timeout(ARRIVAL), Ok(Delivery::Reset));
         match followed.recv_timeout(ARRIVAL).unwrap() {

@@ -65,6 +65,8 @@ pub struct ClaimWatch {
     seq: u64,
     /// When it is looked at again.
     check_at: Option<Duration>,
+    /// By then a holder that did not answer when it was called stands still.
+    still_at: Duration,
     untaken_at: Option<Duration>,
     /// It was read, found lapsed or gone, and may be closed.
     closes: bool,
@@ -83,6 +85,7 @@ impl ClaimWatch {
             state: ClaimState::Nothing,
             seq: 0,
             check_at: Some(now + terms.ttl + terms.slack),
+            still_at: now,
             untaken_at: Some(now + terms.untaken),
             closes: false,
             recalls: stored.state() == ClaimState::Nothing,
@@ -118,7 +121,9 @@ impl ClaimWatch {
         }
         match stored.state() {
             // Known already, or told by nobody else than this answer: it is nobody's now.
-            ClaimState::Lapsed | ClaimState::Recalled if self.is_due(now) => self.closes = true,
+            ClaimState::Lapsed if self.is_due(now) => self.closes = true,
+            ClaimState::Recalled if now >= self.still_at => self.closes = true,
+            ClaimState::Recalled => self.check_at = Some(self.still_at),
             ClaimState::Nothing => self.recalls = true,
             ClaimState::Held if !is_new => self.check_at = Some(now + self.terms.slack),
             _ => {}
@@ -146,7 +151,8 @@ impl ClaimWatch {
         match seq {
             Some(seq) => {
                 (self.state, self.seq) = (ClaimState::Recalled, seq);
-                self.check_at = Some(now + self.terms.ttl + self.terms.slack);
+                self.still_at = now + self.terms.ttl + self.terms.slack;
+                self.check_at = Some(self.still_at);
             }
             None => self.check_at = Some(now),
         }
@@ -223,6 +229,9 @@ impl ClaimWatch {
         };
         (self.state, self.seq, self.closes) = (state, stored.seq(), false);
         self.recalls = state == ClaimState::Nothing;
+        if state == ClaimState::Recalled {
+            self.still_at = now + self.terms.ttl + self.terms.slack;
+        }
     }
 
     fn is_due(&self, now: Duration) -> bool {
