@@ -16,6 +16,10 @@ use serde_json::Value;
 const TIMEOUT: u64 = 8;
 const WORKERS: usize = 3;
 const ATTEMPTS: u32 = 3;
+/// Nobody looks after the connection: what gets lost are messages.
+const STEADY: OwnLink = OwnLink::Up {
+    lasting: Duration::MAX,
+};
 
 fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -414,7 +418,8 @@ impl World {
                     }
                     OfferStep::Attach { epoch } => {
                         boss.epoch = epoch;
-                        boss.watch = Some(ClaimWatch::new(WatchTerms::default(), now, &stored));
+                        boss.watch =
+                            Some(ClaimWatch::new(WatchTerms::default(), now, STEADY, &stored));
                         boss.step = Step::Watch;
                     }
                     OfferStep::Replace { close, forced } => {
@@ -433,7 +438,7 @@ impl World {
                     attempt: boss.attempt,
                 };
                 let stored = StoredClaim::Value { seq, claim };
-                boss.watch = Some(ClaimWatch::new(WatchTerms::default(), now, &stored));
+                boss.watch = Some(ClaimWatch::new(WatchTerms::default(), now, STEADY, &stored));
                 boss.step = Step::Watch;
             }
             (Step::Settle, Some(_)) => {
@@ -443,7 +448,7 @@ impl World {
                 if let Some(watch) = &mut boss.watch {
                     match (ask, answer) {
                         (_, Answer::Got(Some(stored))) => {
-                            watch.read(now, OwnLink::Steady, &stored);
+                            watch.read(now, STEADY, &stored);
                         }
                         (_, Answer::Got(None)) => watch.not_read(now),
                         (Ask::Put(_, _, TaskClaim::Recalled), Answer::Put(done)) => {
@@ -486,7 +491,7 @@ impl World {
         if self.chance.below(3) > 0 {
             // What it follows comes sooner or later, or never.
             let stored = self.engine.get(boss.epoch);
-            watch.saw(now, OwnLink::Steady, &stored);
+            watch.saw(now, STEADY, &stored);
         }
         match watch.act(now) {
             WatchAct::Wait { .. } | WatchAct::TellUntaken | WatchAct::Over => None,

@@ -12,7 +12,7 @@ pub struct WatchTerms {
     pub ttl: Duration,
     /// So much later it is looked for where no marker told of its end.
     pub slack: Duration,
-    /// After an interruption of our own holders have this time to come back first.
+    /// Once our own connection is there, or there again, holders have this time to come back first.
     pub after_outage: Duration,
     /// Somebody is told of an offer that nobody has taken for so long.
     pub untaken: Duration,
@@ -29,11 +29,14 @@ impl Default for WatchTerms {
     }
 }
 
-/// Whether the coordinator's own connection was interrupted lately.
+/// The coordinator's own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnLink {
-    Steady,
-    Interrupted,
+    /// For so long, without an interruption.
+    Up {
+        lasting: Duration,
+    },
+    Down,
 }
 
 /// What the coordinator has to do next.
@@ -79,7 +82,7 @@ pub struct ClaimWatch {
 
 impl ClaimWatch {
     /// An epoch that was just offered, or that an earlier host left.
-    pub fn new(terms: WatchTerms, now: Duration, stored: &StoredClaim) -> Self {
+    pub fn new(terms: WatchTerms, now: Duration, link: OwnLink, stored: &StoredClaim) -> Self {
         let mut watch = Self {
             terms,
             state: ClaimState::Nothing,
@@ -92,7 +95,7 @@ impl ClaimWatch {
             unwanted: false,
             told: false,
         };
-        watch.take(now, OwnLink::Steady, stored);
+        watch.take(now, link, stored);
         watch
     }
 
@@ -221,8 +224,12 @@ impl ClaimWatch {
         let state = stored.state();
         self.check_at = match (state, link) {
             (ClaimState::Held, _) => Some(now + self.terms.ttl + self.terms.slack),
-            (ClaimState::Lapsed, OwnLink::Steady) => Some(now),
-            (ClaimState::Lapsed, OwnLink::Interrupted) => Some(now + self.terms.after_outage),
+            // The engine was there for us, and so for the holder, which did not renew its claim. One that
+            // the engine was away for takes its claim again as soon as it can.
+            (ClaimState::Lapsed, OwnLink::Up { lasting }) => {
+                Some(now + self.terms.after_outage.saturating_sub(lasting))
+            }
+            (ClaimState::Lapsed, OwnLink::Down) => Some(now + self.terms.after_outage),
             (ClaimState::Recalled, _) => Some(now + self.terms.ttl + self.terms.slack),
             (ClaimState::Nothing, _) => Some(now + self.terms.slack),
             _ => None,
@@ -245,5 +252,70 @@ impl ClaimWatch {
     fn tell(&mut self, act: WatchAct) -> WatchAct {
         self.told = true;
         act
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::claim::TaskClaim;
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn held(seq: u64) -> StoredClaim {
+        let claim = TaskClaim::Held {
+            worker: "w".to_owned(),
+            claim: "w-1".to_owned(),
+        };
+        StoredClaim::Value { seq, claim }
+    }
+
+    /// When a claim that lapsed at 100 s is read to be taken back.
+    fn looked_at(link: OwnLink) -> Duration {
+        let terms = WatchTerms::default();
+        let mut watch = ClaimWatch::new(terms, at(40), OwnLink::Up { lasting: at(1) }, &held(1));
+        watch.saw(at(100), link, &StoredClaim::Lapsed { seq: 2 });
+        match watch.act(at(100)) {
+            WatchAct::Read => at(100),
+            WatchAct::Wait { until } => until.unwrap(),
+            act => panic!("{act:?}"),
+        }
+    }
+
+    #[test]
+    fn holders_have_time_to_come_back_after_an_interruption_and_no_more_than_that() {
+        for (link, seconds) in [
+            // Connected once and for all.
+            (OwnLink::Up { lasting: at(900) }, 100),
+            // A fresh connection is no interruption: the engine was there for more than half a minute.
+            (OwnLink::Up { lasting: at(61) }, 100),
+            (OwnLink::Up { lasting: at(30) }, 100),
+            // It may have been away for the holder, too.
+            (OwnLink::Up { lasting: at(29) }, 101),
+            (OwnLink::Up { lasting: at(1) }, 129),
+            (OwnLink::Up { lasting: at(0) }, 130),
+            (OwnLink::Down, 130),
+        ] {
+            assert_eq!(looked_at(link), at(seconds), "{link:?}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_lapsed_before_an_earlier_host_was_back_is_not_closed_at_once() {
+        let lapsed = StoredClaim::Lapsed { seq: 2 };
+        let link = OwnLink::Up { lasting: at(1) };
+        let mut watch = ClaimWatch::new(WatchTerms::default(), at(1), link, &lapsed);
+        let until = Some(at(30));
+        assert_eq!(watch.act(at(1)), WatchAct::Wait { until });
+        assert_eq!(watch.act(at(30)), WatchAct::Read);
+        let link = OwnLink::Up { lasting: at(30) };
+        watch.read(at(30), link, &lapsed);
+        let close = WatchAct::Close {
+            expect: 2,
+            forced: false,
+        };
+        assert_eq!(watch.act(at(30)), close);
     }
 }

@@ -120,7 +120,7 @@ impl RemoteAttempt {
             return Ok(None);
         };
         self.saw(&stored);
-        let watch = ClaimWatch::new(self.shared.terms, self.now(), &stored);
+        let watch = ClaimWatch::new(self.shared.terms, self.now(), self.link(), &stored);
         Ok(Some(watch))
     }
 
@@ -154,7 +154,7 @@ impl RemoteAttempt {
             return Ok(None);
         };
         self.saw(&stored);
-        let watch = ClaimWatch::new(self.shared.terms, self.now(), &stored);
+        let watch = ClaimWatch::new(self.shared.terms, self.now(), self.link(), &stored);
         Ok(Some(watch))
     }
 

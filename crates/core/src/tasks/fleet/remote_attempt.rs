@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use descartes_bridge::subject;
+use descartes_bridge::{LinkStatus, subject};
 use descartes_kernel::fleet::{ClaimState, ClaimWatch, OwnLink, StoredClaim, TaskClaim, WatchAct};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
@@ -126,10 +126,9 @@ impl RemoteAttempt {
     }
 
     pub(super) fn link(&self) -> OwnLink {
-        let period = self.shared.terms.ttl * 2;
-        match self.shared.engine.link().was_down_within(period) {
-            true => OwnLink::Interrupted,
-            false => OwnLink::Steady,
+        match self.shared.engine.link() {
+            LinkStatus::Up { since, .. } => OwnLink::Up { lasting: since },
+            LinkStatus::Down { .. } => OwnLink::Down,
         }
     }
 
