@@ -1,5 +1,9 @@
 //! The copy of a loop folder: byte for byte, from wherever it stands.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::fs;
 
