@@ -186,7 +186,8 @@ pub enum FollowFrom {
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     Entry(SubjectEntry),
-    /// The engine lost what it had stored. Sequence numbers begin anew; all that is stored follows.
+    /// The engine lost what it had stored; all that is stored since follows. Sequence numbers of tasks are
+    /// larger than all before, those of events begin anew.
     Reset,
 }
 

@@ -95,7 +95,7 @@ fn a_lost_answer_leaves_the_value_and_a_lost_request_does_not() {
 }
 
 #[test]
-fn an_emptied_disk_is_told_and_numbers_begin_anew() {
+fn an_emptied_disk_is_told_and_no_number_is_given_out_twice() {
     let server = MemoryServer::new();
     let engine = server.connect();
     let lane = OfferTarget::Worker { name: "w".into() };
@@ -110,7 +110,7 @@ fn an_emptied_disk_is_told_and_numbers_begin_anew() {
     );
     engine.put("task.l.t.1", Some(0), None, b"2").unwrap();
     assert_eq!(seen.recv().unwrap(), Delivery::Reset);
-    assert_eq!(seen.recv().unwrap(), entry("task.l.t.1", 1, b"2"));
+    assert_eq!(seen.recv().unwrap(), entry("task.l.t.1", 2, b"2"));
 }
 
 #[test]
