@@ -57,6 +57,10 @@ pub fn until_over(
             *told_at = Instant::now();
         }
     };
+    // At once, so that whoever waits sees where the loop stands, and that it is followed from here on.
+    if look.life == Life::Alive {
+        say(progress::still(&look.state, look.life), &mut told_at);
+    }
     while look.life == Life::Alive && Instant::now() < end && !given_up.load(Ordering::Relaxed) {
         let left = end.saturating_duration_since(Instant::now());
         for news in follower.next(Some(left.min(PIECE)))? {

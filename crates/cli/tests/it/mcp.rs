@@ -122,6 +122,9 @@ fn a_wait_tells_progress_and_ends_at_its_time() {
         "tools/call",
         &json!({ "name": "wait", "arguments": {}, "_meta": { "progressToken": 7 } }),
     );
+    // From here on the loop is followed.
+    let first = client.next();
+    assert_eq!(first["params"]["progressToken"], 7, "{first}");
     go(&world);
     let answer = client.answer(id);
     assert_eq!(
