@@ -68,7 +68,9 @@ fn sweep_all(all: &[LoopEntry], ids: &[&str]) -> Vec<Ended> {
     };
     let mut marks: BTreeSet<&str> = ids.iter().copied().collect();
     let mut sessions = Vec::new();
-    for entry in all.iter().filter(is_meant) {
+    // A copy of a worker's loop: its agents are the worker's, also where that is on this machine.
+    let is_here = |entry: &&LoopEntry| !entry.meta.extra.contains_key("mirror");
+    for entry in all.iter().filter(is_meant).filter(is_here) {
         marks.insert(&entry.meta.id);
         sessions.extend(lost_session(&entry.dir, &entry.meta.working_dir));
     }
