@@ -169,7 +169,7 @@ fn one(lab: &Lab, seed: u64, most: u64, all: &mut Campaign) -> Result<(), Troubl
 
 /// Does what a person is told to do: a lock of the user's own refs that a killed git left is never taken away
 /// by a loop, since nobody can see whose it is.
-fn remove_dead_lock(trial: &Trial<'_>) {
+pub fn remove_dead_lock(trial: &Trial<'_>) {
     let lock = trial.path(".git/packed-refs.lock");
     if !lock.exists() {
         return;

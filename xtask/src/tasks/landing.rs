@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::kills::repository;
+use super::kills::{remove_dead_lock, repository};
 use crate::lab::chance::Chance;
 use crate::lab::{Lab, Row, Rows, Trial, Trouble, kept};
 
@@ -131,6 +131,7 @@ fn one_world(lab: &Lab, seed: u64, most: u64) -> Result<u64, Trouble> {
             }
         }
         let code = host.code_within(Duration::from_secs(300))?;
+        remove_dead_lock(&trial);
         check(&trial, &written).map_err(|what| format!("after {kills} kills: {what}"))?;
         match code {
             0 | 6 => return Ok(kills),
