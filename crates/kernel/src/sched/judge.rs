@@ -94,7 +94,36 @@ impl Scheduler {
             tasks.filter(|task| matches!(self.record(*task).state, TaskState::Running { .. }));
         std::iter::once(Event::Resumed)
             .chain(running.map(cut_short))
+            .chain(self.rest_of_train())
             .collect()
+    }
+
+    /// What a dead host did not write down any more of a train: one answer of the gates is several
+    /// records, and it may have died between any two of them.
+    fn rest_of_train(&self) -> Vec<Event> {
+        let Some(train) = &self.train else {
+            return Vec::new();
+        };
+        let waits = |task: &TaskIx| self.record(*task).state == TaskState::Landing;
+        let merged = train.merged().iter().copied().filter(waits);
+        let mut events: Vec<Event> = merged
+            .flat_map(|task| self.merge_over(task, &MergeEnd::Merged))
+            .collect();
+        // Left out of the stack, and the reason is not on record: it is found again.
+        let is_left_out = |task: &TaskIx| {
+            let is_known = self.queue.contains(task) || train.members.contains(task);
+            waits(task) && self.merging != Some(*task) && !is_known
+        };
+        let left_out: Vec<TaskIx> = self.by_rank.iter().copied().filter(is_left_out).collect();
+        if !left_out.is_empty() || matches!(train.step(), Step::Over | Step::Culprit(_)) {
+            let unproven = train.members[train.merged().len()..].iter().copied();
+            let back = unproven.filter(waits).chain(left_out);
+            events.push(Event::TrainEnded {
+                train: train.number,
+                back: back.map(|task| self.id(task)).collect(),
+            });
+        }
+        events
     }
 
     fn finished(&self, id: &TaskId, end: &AttemptEnd) -> Vec<Event> {
