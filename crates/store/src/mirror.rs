@@ -329,10 +329,10 @@ impl FolderCopy {
 
     fn take_growing(&mut self, piece: &FolderPiece) -> Result<(), CopyError> {
         let has = self.end.files.get(&piece.file).copied().unwrap_or(0);
-        let end = piece.offset + piece.bytes.len() as u64;
         if piece.offset > has {
             return Err(CopyError::Unfit(piece.file.clone()));
         }
+        let end = piece.offset + piece.bytes.len() as u64;
         let grows = end.saturating_sub(has);
         if grows > self.room {
             // It counts as copied: nobody asks for it again.
