@@ -99,8 +99,9 @@ fn rows(lab: &Lab, measure: &'static str, shapes: &[&'static str], rounds: u64) 
 
 fn one(lab: &Lab, ending: Ending, shape: &str) -> Result<(), Trouble> {
     let trial = Trial::new(lab);
+    // An agent that ends by itself waits until its children were seen: they are swept right after it.
     let stay = if ending == Ending::Normal {
-        "promise"
+        "wait-file seen\npromise"
     } else {
         "hang"
     };
@@ -129,7 +130,10 @@ fn one(lab: &Lab, ending: Ending, shape: &str) -> Result<(), Trouble> {
         0
     };
     match ending {
-        Ending::Normal | Ending::Timeout => {}
+        Ending::Normal => {
+            trial.world.write("seen", "");
+        }
+        Ending::Timeout => {}
         Ending::Interrupt => {
             host.signal(Signal::SIGINT);
             trial.wait_for_events("stop_requested", 1)?;
