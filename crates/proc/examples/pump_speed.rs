@@ -64,6 +64,7 @@ fn pump(gigabytes: u64, to: Option<&Path>) -> Result<Duration, Box<dyn Error>> {
         env: std::env::vars_os().collect(),
         cwd: "/".into(),
         stdin: Stdin::Null,
+        finish: std::time::Duration::ZERO,
     };
     let begun = Instant::now();
     supervisor.start(1, &launch, Box::new(To(to.map(File::create).transpose()?)))?;

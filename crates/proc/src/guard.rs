@@ -47,6 +47,10 @@ struct Guard {
     deaths: SignalFd,
     brood: ChildProcesses,
     run: Option<(u64, RunLifecycle)>,
+    /// Time that the run may take once the host is gone.
+    finish: Duration,
+    /// When the run is asked to end because the host is gone.
+    finish_until: Option<Instant>,
     host_is_there: bool,
     /// Whether the tree is stopped because the host is.
     held: bool,
@@ -64,7 +68,7 @@ impl Guard {
         let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         control.peer_addr()?; // not a socket: somebody typed the hidden verb
         setsid()?;
-        prctl::set_name(c"descartes-guard")?;
+        prctl::set_name(procfs::GUARD_NAME)?;
         prctl::set_child_subreaper(true)?;
         // The host alone decides when a guard ends; signals of a terminal or of `pkill` are for it.
         SigSet::all().thread_block()?;
@@ -99,6 +103,8 @@ impl Guard {
             deaths,
             brood: ChildProcesses::default(),
             run: None,
+            finish: Duration::ZERO,
+            finish_until: None,
             host_is_there: true,
             held: false,
             lease: None,
@@ -116,6 +122,7 @@ impl Guard {
             if host_speaks {
                 self.listen();
             }
+            self.end_without_host();
             self.mind_lease();
             self.advance();
         }
@@ -141,7 +148,11 @@ impl Guard {
             false => lease.until,
             true => Instant::now() + FROZEN_LOOK,
         });
-        let wake_at = wake_at.into_iter().chain(lease).min();
+        let wake_at = wake_at
+            .into_iter()
+            .chain(lease)
+            .chain(self.finish_until)
+            .min();
         let deaths = PollFd::new(self.deaths.as_fd(), PollFlags::POLLIN);
         let control = PollFd::new(self.control.as_fd(), PollFlags::POLLIN);
         let mut fds = [deaths, control];
@@ -162,6 +173,17 @@ impl Guard {
         };
         if heard.is_err() {
             self.host_is_there = false;
+            self.finish_until = Instant::now().checked_add(self.finish);
+        }
+    }
+
+    /// Asks the run of a host that is gone to end, once it had its time to finish.
+    fn end_without_host(&mut self) {
+        if self
+            .finish_until
+            .is_some_and(|until| until <= Instant::now())
+        {
+            self.finish_until = None;
             self.end(Ending::Ask {
                 grace: GRACE_WITHOUT_HOST,
             });
@@ -224,6 +246,7 @@ impl Guard {
         }
         let mut reader = Reader(&frame.body);
         let run = reader.u64()?;
+        let finish = Duration::from_millis(reader.u64()?);
         let (argc, envc) = (reader.u32()?, reader.u32()?);
         let (program, cwd) = (reader.string()?, reader.string()?);
         let (argv, env) = (reader.strings(argc)?, reader.strings(envc)?);
@@ -241,6 +264,7 @@ impl Guard {
             Ok(pid) => {
                 self.brood.adopt(pid);
                 self.run = Some((run, RunLifecycle::begin()));
+                self.finish = finish;
                 // Not reaped yet, so it is there to be read, however short its life was.
                 let start_time = procfs::stat(pid).map_or(0, |stat| stat.start_time);
                 let answer = Writer::new(FrameKind::Started).u32(pid.cast_unsigned());

@@ -4,6 +4,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -35,6 +36,9 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// Standard input.
     pub stdin: Stdin,
+    /// Time to finish once the host is gone, before it is asked to end: a git that is signalled between
+    /// making a lock file and noting it leaves the lock for ever.
+    pub finish: Duration,
 }
 
 /// Why an agent could not be started. Nothing runs when one of these is returned.
@@ -98,6 +102,7 @@ pub(crate) struct Order {
     pub(crate) cwd: CString,
     pub(crate) argv: Vec<CString>,
     pub(crate) env: Vec<CString>,
+    pub(crate) finish: Duration,
 }
 
 impl Launch {
@@ -126,6 +131,7 @@ impl Launch {
             cwd: c_string(cwd.into_os_string(), "the working directory")?,
             argv,
             env,
+            finish: self.finish,
         })
     }
 

@@ -15,6 +15,8 @@ use crate::sys;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(500);
+/// Longer than a guard without a host takes to end what it guards.
+const GUARDED: Duration = Duration::from_secs(25);
 /// Between two looks at who is left.
 const PAUSE: Duration = Duration::from_millis(5);
 /// Longer than it takes to execute a program.
@@ -81,6 +83,10 @@ impl LostSession {
     }
 }
 
+fn is_guard(stat: &Stat) -> bool {
+    !stat.is_dead() && stat.command.as_bytes() == procfs::GUARD_NAME.to_bytes()
+}
+
 fn works_in(pid: i32, folder: &Path) -> bool {
     let process = PathBuf::from(format!("/proc/{pid}"));
     let ours =
@@ -116,7 +122,24 @@ pub fn sweep_lost(
     sweep(is_lost, limit)
 }
 
+/// Waits for living guards that end leftovers themselves: what they guard may be about to finish.
+fn await_guards(is_lost: &impl Fn(&Stat, &[Stat]) -> Option<bool>) {
+    let begun = Instant::now();
+    while begun.elapsed() < GUARDED {
+        let left = family(is_lost);
+        let is_guarded = |stat: &Stat| {
+            let leader = procfs::stat(stat.session);
+            leader.is_some_and(|leader| is_guard(&leader))
+        };
+        if !left.iter().any(is_guarded) {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 fn sweep(is_lost: impl Fn(&Stat, &[Stat]) -> Option<bool>, limit: Duration) -> Vec<Ended> {
+    await_guards(&is_lost);
     let begun = Instant::now();
     let mut asked = BTreeSet::new();
     let mut met: BTreeMap<(i32, u64), Ended> = BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Reading `/proc`: who is whose child, and what it carries.
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
@@ -47,6 +48,9 @@ impl Stat {
         }
     }
 }
+
+/// The short name of a guard.
+pub(crate) const GUARD_NAME: &CStr = c"descartes-guard";
 
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
     // One read is enough: the line is far shorter, and the kernel gives it in one piece.

@@ -13,7 +13,7 @@ use crate::lease::TreeLease;
 use crate::sys;
 
 /// Both ends must speak the same version: the binary on disk may have been replaced meanwhile.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// An order cannot be longer (the kernel takes 6 MiB of strings); more means a broken peer.
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
@@ -167,6 +167,7 @@ pub(crate) fn start(run: u64, order: &Order) -> Vec<u8> {
     let count = |strings: &[_]| u32::try_from(strings.len()).unwrap_or(u32::MAX);
     let mut writer = Writer::new(FrameKind::Start)
         .u64(run)
+        .u64(u64::try_from(order.finish.as_millis()).unwrap_or(u64::MAX))
         .u32(count(&order.argv))
         .u32(count(&order.env))
         .string(&order.program)
@@ -399,16 +400,18 @@ mod tests {
             cwd: c"/".into(),
             argv: vec![c"p".into(), long.clone()],
             env: vec![c"A=1".into()],
+            finish: Duration::from_secs(2),
         };
         let frame = over_a_socket(&start(5, &order));
         let mut reader = Reader(&frame.body);
         assert_eq!(
             (
                 reader.u64().unwrap(),
+                reader.u64().unwrap(),
                 reader.u32().unwrap(),
                 reader.u32().unwrap()
             ),
-            (5, 2, 1)
+            (5, 2_000, 2, 1)
         );
         assert_eq!(
             reader.strings(5).unwrap(),

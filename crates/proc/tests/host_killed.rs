@@ -79,6 +79,39 @@ fn its_guard_ends_the_tree_and_then_itself() {
 }
 
 #[test]
+fn a_run_with_time_to_finish_is_signalled_by_nobody_before_that() {
+    // What it is given, and whether it finishes.
+    for (finish_ms, finishes) in [("60000", true), ("0", false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = fresh_mark();
+        let said = dir.path().join("said");
+        // A word of the shell's on its standard error would end it: the host that read it is gone.
+        let script = format!(
+            "exec 2> /dev/null; trap 'echo asked >> {0}; exit' TERM; echo $$; i=0; while [ $i -lt 40 ]; do sleep 0.01; i=$((i+1)); done; \
+             echo finished >> {0}",
+            said.display()
+        );
+        let mut command = Command::new(HOST);
+        command
+            .args([GUARD, "sh", "-c", &script])
+            .env(MARK, &mark)
+            .env("FINISH_MS", finish_ms)
+            .stdout(Stdio::piped());
+        let mut host = command.spawn().unwrap();
+        // The guard, then the run.
+        let lines = BufReader::new(host.stdout.take().unwrap()).lines();
+        assert_eq!(lines.take(2).map(Result::unwrap).count(), 2);
+        host.kill().unwrap();
+        host.wait().unwrap();
+        // As the next start does it.
+        sweep_marked(MARK, &mark, 0, LONG);
+        let said = std::fs::read_to_string(said).unwrap();
+        let expected = if finishes { "finished\n" } else { "asked\n" };
+        assert_eq!(said, expected);
+    }
+}
+
+#[test]
 fn killed_at_any_instant_it_leaves_nothing_behind() {
     for step in 0..40 {
         let mark = fresh_mark();

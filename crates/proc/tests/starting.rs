@@ -135,6 +135,7 @@ fn launches_that_make_no_sense_are_refused() {
         }
         let missing = Launch {
             stdin: Stdin::File("/no/such/prompt".into()),
+            finish: std::time::Duration::ZERO,
             ..launch(&["cat"])
         };
         let error = refused(watched, &missing);

@@ -94,6 +94,7 @@ impl AgentLoop {
             env,
             cwd: self.d.working_dir(),
             stdin: Stdin::Null,
+            finish: Duration::ZERO,
         };
         let live = LiveGate {
             tree: self.trees,

@@ -228,6 +228,7 @@ impl AgentLoop {
             env,
             cwd,
             stdin,
+            finish: Duration::ZERO,
         })
     }
 

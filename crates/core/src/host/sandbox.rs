@@ -416,6 +416,7 @@ impl TrialSandbox {
             env: self.env.clone(),
             cwd: dir.to_owned(),
             stdin: descartes_proc::Stdin::Null,
+            finish: Duration::ZERO,
         };
         self.sandbox.confine(&self.plan, launch)
     }

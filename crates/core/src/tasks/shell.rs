@@ -186,6 +186,7 @@ impl Shell {
             env: self.environment.clone(),
             cwd: dir.to_owned(),
             stdin: Stdin::Null,
+            finish: Duration::ZERO,
         };
         let launch = match &mut self.confined {
             None => Ok(launch),

@@ -197,6 +197,7 @@ pub fn launch(argv: &[&str]) -> Launch {
         env: vec![("PATH".into(), path)],
         cwd: std::env::temp_dir(),
         stdin: Stdin::Null,
+        finish: std::time::Duration::ZERO,
     }
 }
 

@@ -51,11 +51,14 @@ fn main() {
     let on_event = Box::new(move |event| sender.send(event).unwrap());
     let mut supervisor = Supervisor::guarded(Path::new(&guard), &[], &[], on_event).unwrap();
     println!("guard {}", supervisor.guard_pid().unwrap());
+    let finish = std::env::var("FINISH_MS").map_or(0, |text| text.parse().unwrap());
+    let finish = std::time::Duration::from_millis(finish);
     let launch = Launch {
         argv: args.collect(),
         env: std::env::vars_os().collect(),
         cwd: "/".into(),
         stdin: Stdin::Null,
+        finish,
     };
     supervisor.start(1, &launch, Box::new(Through)).unwrap();
     while !matches!(events.recv().unwrap(), TreeEvent::Swept { .. }) {}

@@ -33,6 +33,9 @@ pub(super) const HURRY: Duration = Duration::from_secs(30);
 const HURRY_HOOKS: Duration = Duration::from_secs(5);
 /// A change of the user's own files is let finish for so long.
 const FINISH: Duration = Duration::from_secs(20);
+/// Any other call is let finish for so long before it is signalled: a git that is signalled while it makes a
+/// lock file leaves it behind, and nearly every call locks the packed refs of the whole repository.
+const FINISH_SOON: Duration = Duration::from_secs(2);
 /// Standard output beyond this is no answer of git's.
 const LONGEST_ANSWER: usize = 256 << 20;
 /// The last of what git and its hooks say.
@@ -49,6 +52,16 @@ pub(crate) enum Manner {
     Hooks,
     /// It changes files of the user's, and is let finish for a while.
     Finish,
+}
+
+impl Manner {
+    /// Time to finish before a signal is sent.
+    fn finish(self) -> Duration {
+        match self {
+            Self::Finish => FINISH,
+            Self::End | Self::Hooks => FINISH_SOON,
+        }
+    }
 }
 
 /// One call, complete.
@@ -246,6 +259,7 @@ impl Guards {
                 Some(file) => Stdin::File(format!("/proc/self/fd/{}", file.as_raw_fd()).into()),
                 None => Stdin::Null,
             },
+            finish: order.manner.finish(),
         };
         // Before it is started: a wish that comes meanwhile waits in the queue.
         let Some(limit) = self.enter(number, &post, order.limit, order.manner) else {
@@ -284,6 +298,7 @@ impl CallGuard {
         let began = Instant::now();
         let mut until = began.checked_add(limit);
         let mut end = None;
+        let mut stop = None;
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             let news = match (end, left) {
@@ -292,13 +307,19 @@ impl CallGuard {
             };
             match news {
                 Err(RecvTimeoutError::Timeout) => {
-                    end = Some(End::Late);
-                    self.supervisor.terminate(Ending::Ask { grace: GRACE });
+                    end = Some(stop.map_or(End::Late, |_| End::Stopped));
+                    let how = stop.unwrap_or(Ending::Ask { grace: GRACE });
+                    self.supervisor.terminate(how);
                 }
                 // The supervisor holds the other end.
                 Err(RecvTimeoutError::Disconnected) => return end.unwrap_or(End::Exit(None)),
                 Ok(CallEvent::Stop(Ending::Ask { .. })) if manner == Manner::Finish => {
                     let finished = began + FINISH;
+                    until = Some(until.map_or(finished, |until| until.min(finished)));
+                }
+                Ok(CallEvent::Stop(how @ Ending::Ask { .. })) if stop.is_none() => {
+                    stop = Some(how);
+                    let finished = Instant::now() + FINISH_SOON;
                     until = Some(until.map_or(finished, |until| until.min(finished)));
                 }
                 Ok(CallEvent::Stop(how)) => {
@@ -353,6 +374,42 @@ impl Sink for CallOutput {
                 let over = self.stderr.len().saturating_sub(TAIL);
                 self.stderr.drain(..over);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worktree::deadline::Deadline;
+    use crate::worktree::git::Git;
+
+    #[test]
+    fn a_call_under_way_may_finish_unless_it_takes_long_or_is_to_be_killed() {
+        let ask = Ending::Ask { grace: GRACE };
+        // How the end is wished for, what the call does, and what comes of it.
+        let table = [
+            (ask, "sleep 0.3; echo finished", Ok("finished\n")),
+            (ask, "sleep 60", Err(())),
+            (Ending::Kill, "sleep 60", Err(())),
+        ];
+        for (how, script, expected) in table {
+            let dir = tempfile::tempdir().unwrap();
+            let guards = Guards::new(None, "finish");
+            let shell = Git::default().program("/bin/sh").guarded_by(guards.clone());
+            let begun = dir.path().join("begun");
+            let script = format!(": > begun; {script}");
+            let said = std::thread::scope(|scope| {
+                let call = shell.own(dir.path()).args(["-c", &script]);
+                let call = scope.spawn(|| call.run(Deadline::after(Duration::from_secs(50))));
+                while !begun.exists() {
+                    std::thread::yield_now();
+                }
+                guards.end(how);
+                call.join().unwrap()
+            });
+            let said = said.map(|output| String::from_utf8(output.stdout).unwrap());
+            assert_eq!(said.as_deref().map_err(drop), expected, "{how:?}, {script}");
         }
     }
 }
