@@ -341,6 +341,9 @@ fn change(state: &mut LoopState, record: &Record) -> Result<(), IllegalEvent> {
         } => {
             let tasks = state.tasks.get_or_insert_default();
             tasks.reported_iterations.insert(task.clone(), *iterations);
+            if let Some(offer) = tasks.offers.get(task) {
+                tasks.results.insert(task.clone(), offer.epoch);
+            }
             tasks.spend(task, spent);
             task_spent(state, spent, wall_ms.unwrap_or(spent.ms));
             task_run(state, task, summary);

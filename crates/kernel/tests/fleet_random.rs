@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use descartes_kernel::fleet::{
-    ClaimWatch, HandedIn, KnownOffer, Lease, LeaseAct, LeaseEnd, LeaseTerms, OfferStep, OfferTime,
-    OwnLink, StoredClaim, TaskClaim, WatchAct, WatchTerms, WriteFailure, handed_in, offer_step,
+    ClaimWatch, FoundOffer, HandedIn, KnownOffer, Lease, LeaseAct, LeaseEnd, LeaseTerms, OfferStep,
+    OfferTime, OwnLink, StoredClaim, TaskClaim, WatchAct, WatchTerms, WriteFailure, handed_in,
+    offer_step,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -40,6 +41,8 @@ impl Chance {
 #[derive(Default)]
 struct Engine {
     last: u64,
+    /// Another after each loss of its disk.
+    memory: u64,
     stored: BTreeMap<u64, (u64, Option<TaskClaim>, Option<u64>)>,
 }
 
@@ -152,6 +155,8 @@ struct Coordinator {
     journal: Vec<KnownOffer>,
     accepted: Vec<u32>,
     attempt: u32,
+    /// That of the engine, as it was when it began.
+    memory: u64,
     epoch: u64,
     watch: Option<ClaimWatch>,
     step: Step,
@@ -247,6 +252,7 @@ impl World {
             // Everything is gone; numbers go on, so that none of before fits what is stored later.
             self.engine = Engine {
                 last: self.engine.last,
+                memory: self.engine.memory + 1,
                 ..Engine::default()
             };
             self.boss.reset = true;
@@ -386,6 +392,7 @@ impl World {
             }
             boss.watch = None;
             boss.step = Step::Look;
+            boss.memory = self.engine.memory;
         }
         if self.faults && self.chance.below(300) == 0 {
             boss.party.stopped_until = self.now + self.chance.below(150);
@@ -411,7 +418,12 @@ impl World {
         match (&boss.step, answer) {
             (_, None) => {}
             (Step::Look, Some((_, _, Answer::Got(Some(stored))))) => {
-                match offer_step(known, boss.attempt, stored.state()) {
+                let memory = self.engine.memory;
+                let found = FoundOffer {
+                    stored: stored.state(),
+                    remembers: known.is_some_and(|known| known.memory == memory),
+                };
+                match offer_step(known, boss.attempt, found) {
                     OfferStep::Offer { epoch, when } => {
                         let wait = if when == OfferTime::AfterLease { 60 } else { 0 };
                         boss.step = Step::Wait(self.now + wait, epoch);
@@ -521,7 +533,12 @@ impl World {
     fn offer(&mut self, boss: &mut Coordinator, epoch: u64) {
         assert!(boss.journal.iter().all(|known| known.epoch < epoch));
         let attempt = boss.attempt;
-        boss.journal.push(KnownOffer { attempt, epoch });
+        let memory = boss.memory;
+        boss.journal.push(KnownOffer {
+            attempt,
+            epoch,
+            memory,
+        });
         boss.step = Step::Offer(epoch);
         let call = self.send(Ask::Put(epoch, 0, TaskClaim::Offered { attempt }));
         boss.party.call = Some(call);
@@ -588,6 +605,7 @@ fn new_boss() -> Coordinator {
         journal: Vec::new(),
         accepted: Vec::new(),
         attempt: 1,
+        memory: 0,
         epoch: 0,
         watch: None,
         step: Step::Look,

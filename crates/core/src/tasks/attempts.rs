@@ -1,14 +1,17 @@
 //! An attempt that is over: what the task loop makes of it.
 
 use descartes_kernel::fact;
+use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::sched::{AttemptEnd, Input};
 use descartes_kernel::step::settled_by_attempt;
 use descartes_kernel::tasks::EndedAttempt;
+use descartes_plans::graph::TaskId;
 
 use super::event::AttemptNews;
 use super::growth::GrowthAnswer;
 use super::launch;
 use super::runner::Runner;
+use super::runner_state::GROWTH;
 use crate::host::HostError;
 
 impl Runner<'_> {
@@ -23,7 +26,12 @@ impl Runner<'_> {
         for warning in std::mem::take(&mut news.warnings) {
             self.d.warn(warning)?;
         }
+        self.recorded.extend(news.recorded.take());
         let work = launch::work_id(self, &news.tasks);
+        if self.has_heard(&work) {
+            // The host before this one died between this record and the next.
+            news.run = None;
+        }
         for file in std::mem::take(&mut news.gate_files) {
             let task = Some(work.as_str().into());
             let known = self.d.state.changed_gate_files.iter();
@@ -35,12 +43,11 @@ impl Runner<'_> {
             }
         }
         if let Some(run) = news.run.take() {
-            let task = launch::work_id(self, &news.tasks);
             let wall_ms = self.take_time();
             let delivers = run.had_prompt
                 && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
             self.d.append(fact::task_run(
-                task.as_str().into(),
+                work.as_str().into(),
                 run.loop_id,
                 run.iterations,
                 run.summary,
@@ -78,6 +85,35 @@ impl Runner<'_> {
         }
         self.inputs.extend(then);
         self.d.keep_locks()
+    }
+
+    /// Whether what workers made of the last offer of this work is in the journal.
+    fn has_heard(&self, work: &str) -> bool {
+        let tasks = self.d.state.tasks.as_ref();
+        self.config.workers.is_some() && tasks.is_some_and(|tasks| tasks.has_result(work))
+    }
+
+    /// Offers of earlier hosts that are not taken up, since somebody took their tasks out meanwhile or
+    /// their results are in the journal: their workers are told.
+    pub(super) fn close_left_offers(&mut self) {
+        let Some(tasks) = self.d.state.tasks.as_ref() else {
+            return;
+        };
+        let live = self.live.values().map(|live| live.tasks.clone());
+        let held = self.questions.held.iter();
+        let held = held.map(|held| held.tasks.iter().map(|one| one.task.clone()).collect());
+        let under_way: Vec<String> = live
+            .chain(held)
+            .map(|tasks: Vec<TaskId>| launch::work_id(self, &tasks))
+            .collect();
+        let is_left = |work: &TaskId| {
+            // A question for one more task is asked again later.
+            !under_way.iter().any(|known| **known == **work) && !work.starts_with(GROWTH)
+        };
+        let left = tasks.offers.iter().filter(|(work, _)| is_left(work));
+        let left = left.map(|(work, offer)| (work.to_string(), *offer));
+        let left: Vec<(String, KnownOffer)> = left.collect();
+        self.executor.close_left(left);
     }
 }
 

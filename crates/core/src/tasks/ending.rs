@@ -55,7 +55,6 @@ impl Runner<'_> {
                 | TaskEvent::Answered(_)
                 // Whoever waits for an answer hears that there is none.
                 | TaskEvent::Offering { .. }
-                | TaskEvent::Settled(_)
                 | TaskEvent::Notice(_)
                 | TaskEvent::RoomChanged
                 | TaskEvent::LockNotice

@@ -35,8 +35,6 @@ pub(crate) enum TaskEvent {
         offer: KnownOffer,
         recorded: Sender<()>,
     },
-    /// Everything that was told before is in the journal when this is heard.
-    Settled(Sender<()>),
     /// Something that a person should know.
     Notice(String),
     /// More or fewer workers are there.
@@ -99,6 +97,9 @@ pub(crate) struct AttemptNews {
     /// Why its work is in no commit.
     pub(crate) no_commit: Option<String>,
     pub(crate) warnings: Vec<String>,
+    /// Told once the end of the attempt is in the journal.
+    #[serde(skip)]
+    pub(crate) recorded: Option<Sender<()>>,
 }
 
 impl AttemptNews {
@@ -114,6 +115,7 @@ impl AttemptNews {
             gate_files: Vec::new(),
             no_commit: None,
             warnings: Vec::new(),
+            recorded: None,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use descartes_kernel::fleet::KnownOffer;
+
 use super::attempt::Job;
 use super::attempt_control::Control;
 use super::order::AttemptOrder;
@@ -19,6 +21,11 @@ pub(super) trait Executor: Send {
         control: Control,
         tx: Sender<HostMessage>,
     ) -> Result<(), HostError>;
+
+    /// Takes back offers of earlier hosts that nobody wants any more.
+    fn close_left(&mut self, left: Vec<(String, KnownOffer)>) {
+        drop(left);
+    }
 
     /// How many attempts can be under way at once; `None`: as many as are asked for.
     fn room(&self) -> Option<u32> {

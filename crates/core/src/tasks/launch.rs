@@ -117,8 +117,12 @@ pub(super) fn attempt(
         .map(|note| note.id)
         .collect();
     let number = attempts.iter().map(|one| one.attempt).max().unwrap_or(1);
+    let offers = runner.d.state.tasks.as_ref().map(|tasks| &tasks.offers);
+    let offered = offers.and_then(|offers| offers.get(work.id.as_str()));
+    // One that an earlier host has offered has the prompt of that time.
+    let is_taken_up = offered.is_some_and(|offer| offer.attempt == number);
     start(runner, slot, number, tasks, work, config, brief)?;
-    if let Some(live) = runner.live.get_mut(&slot) {
+    if let Some(live) = runner.live.get_mut(&slot).filter(|_| !is_taken_up) {
         live.notes = notes;
     }
     Ok(())

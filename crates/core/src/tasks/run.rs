@@ -126,6 +126,7 @@ impl<'d> Runner<'d> {
             retry,
             agents,
             news: VecDeque::new(),
+            recorded: Vec::new(),
             watch: None,
             _lock: lock,
         })
@@ -150,6 +151,7 @@ impl<'d> Runner<'d> {
         }
         self.apply_user_requests()?;
         self.advance()?;
+        self.close_left_offers();
         loop {
             if self.wants_growth() {
                 self.grow()?;
@@ -336,6 +338,10 @@ impl<'d> Runner<'d> {
             for effect in self.sched.advance_all(&inputs) {
                 self.perform(effect)?;
             }
+        }
+        for recorded in self.recorded.drain(..) {
+            // Who does not wait for it any more has given up.
+            let _ = recorded.send(());
         }
         Ok(())
     }
@@ -544,11 +550,6 @@ impl<'d> Runner<'d> {
                     .append(fact::task_offered(work.as_str().into(), offer))?;
                 // Who does not wait for it any more has given up.
                 let _ = recorded.send(());
-                Ok(())
-            }
-            TaskEvent::Settled(told) => {
-                // The same.
-                let _ = told.send(());
                 Ok(())
             }
             TaskEvent::Notice(message) => self.d.warn(message),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use descartes_kernel::control::CommandId;
@@ -90,6 +91,8 @@ pub(super) struct Runner<'d> {
     pub(super) agents: Vec<TaskBrief>,
     /// What became of tasks while something else was waited for.
     pub(super) news: VecDeque<TaskEvent>,
+    /// Who waits for what was heard to be in the journal.
+    pub(super) recorded: Vec<Sender<()>>,
     /// Tells when the task file is written.
     pub(super) watch: Option<FileWatch>,
     /// Other tools' runs keep away for as long as this is held.

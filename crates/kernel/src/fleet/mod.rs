@@ -15,5 +15,5 @@ mod watch;
 pub use claim::{ClaimState, StoredClaim, TaskClaim};
 pub use lease::{HandedIn, Lease, LeaseAct, LeaseEnd, LeaseTerms, WriteFailure, handed_in};
 pub use mirror::{CopiedFile, JournalCopy, TAIL_BYTES, before_run_end, copied_file, journal_copy};
-pub use offer::{KnownOffer, OfferStep, OfferTime, offer_step};
+pub use offer::{FoundOffer, KnownOffer, LeftOffer, OfferStep, OfferTime, left_offer, offer_step};
 pub use watch::{ClaimWatch, OwnLink, WatchAct, WatchTerms};

@@ -9,6 +9,21 @@ use super::claim::ClaimState;
 pub struct KnownOffer {
     pub attempt: u32,
     pub epoch: u64,
+    /// Tells what the engine stored then from what it stores after a loss of its disk; 0: not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What an engine tells about the last offer in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundOffer {
+    pub stored: ClaimState,
+    /// What it stored when the offer was made is still there, whoever wrote it.
+    pub remembers: bool,
 }
 
 /// What is done for an attempt.
@@ -18,7 +33,8 @@ pub enum OfferStep {
     Offer { epoch: u64, when: OfferTime },
     /// It is offered, held or done already.
     Attach { epoch: u64 },
-    /// An offer of an earlier attempt is taken back first, then this one is offered.
+    /// An offer of an earlier attempt, or one that never arrived, is taken back first, then this one is
+    /// offered.
     Replace { close: u64, forced: bool },
 }
 
@@ -32,7 +48,10 @@ pub enum OfferTime {
 }
 
 /// Decides that from the last offer in the journal and what is stored about it.
-pub fn offer_step(known: Option<KnownOffer>, attempt: u32, stored: ClaimState) -> OfferStep {
+pub fn offer_step(known: Option<KnownOffer>, attempt: u32, found: FoundOffer) -> OfferStep {
+    let FoundOffer { stored, remembers } = found;
+    // Its host died before it offered anything, or a claim lapsed long ago: nobody is at work.
+    let never_arrived = stored == ClaimState::Nothing && remembers;
     let Some(known) = known else {
         let when = OfferTime::Now;
         return OfferStep::Offer { epoch: 1, when };
@@ -44,9 +63,33 @@ pub fn offer_step(known: Option<KnownOffer>, attempt: u32, stored: ClaimState) -
     match stored {
         ClaimState::Accepted | ClaimState::Closed => next(OfferTime::Now),
         ClaimState::ForceClosed => next(OfferTime::AfterLease),
-        _ if known.attempt == attempt => OfferStep::Attach { epoch: known.epoch },
+        _ if known.attempt == attempt && !never_arrived => OfferStep::Attach { epoch: known.epoch },
         _ => OfferStep::Replace {
             close: known.epoch,
+            forced: is_at_work(stored) && !never_arrived,
+        },
+    }
+}
+
+/// What is done about an offer of an earlier host that nobody wants any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOffer {
+    /// It is over.
+    Over,
+    /// It is taken back: who keeps a result of it may forget that.
+    Close { forced: bool },
+}
+
+/// Decides that from what is stored about it.
+pub fn left_offer(stored: ClaimState) -> LeftOffer {
+    match stored {
+        ClaimState::Accepted | ClaimState::Closed | ClaimState::ForceClosed => LeftOffer::Over,
+        ClaimState::Nothing
+        | ClaimState::Lapsed
+        | ClaimState::Offered
+        | ClaimState::Held
+        | ClaimState::Done
+        | ClaimState::Recalled => LeftOffer::Close {
             forced: is_at_work(stored),
         },
     }
@@ -69,35 +112,67 @@ pub(super) fn is_at_work(stored: ClaimState) -> bool {
 mod tests {
     use super::*;
 
+    use ClaimState::{
+        Accepted, Closed, Done, ForceClosed, Held, Lapsed, Nothing, Offered, Recalled,
+    };
+
     #[test]
     fn an_attempt_under_way_is_taken_up_and_no_number_is_used_twice() {
-        use ClaimState::{
-            Accepted, Closed, Done, ForceClosed, Held, Lapsed, Nothing, Offered, Recalled,
+        let known = |attempt| {
+            Some(KnownOffer {
+                attempt,
+                epoch: 4,
+                memory: 7,
+            })
         };
-        let known = |attempt| Some(KnownOffer { attempt, epoch: 4 });
         let attach = OfferStep::Attach { epoch: 4 };
         let offer = |epoch, when| OfferStep::Offer { epoch, when };
         let replace = |forced| OfferStep::Replace { close: 4, forced };
-        for (known, stored, step) in [
-            (None, Nothing, offer(1, OfferTime::Now)),
-            (known(2), Offered, attach),
-            (known(2), Held, attach),
-            (known(2), Done, attach),
-            (known(2), Recalled, attach),
+        for (known, stored, remembers, step) in [
+            (None, Nothing, true, offer(1, OfferTime::Now)),
+            (known(2), Offered, true, attach),
+            (known(2), Held, true, attach),
+            (known(2), Done, true, attach),
+            (known(2), Recalled, true, attach),
             // The worker may take its lapsed claim again: it has to be closed before another begins.
-            (known(2), Lapsed, attach),
+            (known(2), Lapsed, true, attach),
             // The engine lost its disk: whoever holds it takes it again.
-            (known(2), Nothing, attach),
-            (known(2), Accepted, offer(5, OfferTime::Now)),
-            (known(2), Closed, offer(5, OfferTime::Now)),
-            (known(2), ForceClosed, offer(5, OfferTime::AfterLease)),
-            (known(1), Held, replace(true)),
-            (known(1), Nothing, replace(true)),
-            (known(1), Offered, replace(false)),
-            (known(1), Done, replace(false)),
-            (known(1), Closed, offer(5, OfferTime::Now)),
+            (known(2), Nothing, false, attach),
+            (known(2), Held, false, attach),
+            (known(2), Done, false, attach),
+            // Its host died between its record and the offer.
+            (known(2), Nothing, true, replace(false)),
+            (known(2), Accepted, true, offer(5, OfferTime::Now)),
+            (known(2), Closed, true, offer(5, OfferTime::Now)),
+            (known(2), ForceClosed, true, offer(5, OfferTime::AfterLease)),
+            (known(1), Held, true, replace(true)),
+            (known(1), Nothing, false, replace(true)),
+            (known(1), Nothing, true, replace(false)),
+            (known(1), Offered, true, replace(false)),
+            (known(1), Done, true, replace(false)),
+            (known(1), Closed, true, offer(5, OfferTime::Now)),
         ] {
-            assert_eq!(offer_step(known, 2, stored), step, "{known:?} {stored:?}");
+            let found = FoundOffer { stored, remembers };
+            assert_eq!(offer_step(known, 2, found), step, "{known:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn an_offer_that_nobody_wants_is_closed_so_that_its_worker_stops_or_forgets() {
+        let close = |forced| LeftOffer::Close { forced };
+        for (stored, left) in [
+            (Accepted, LeftOffer::Over),
+            (Closed, LeftOffer::Over),
+            (ForceClosed, LeftOffer::Over),
+            (Offered, close(false)),
+            (Done, close(false)),
+            (Lapsed, close(false)),
+            (Held, close(true)),
+            (Recalled, close(true)),
+            // The engine lost its disk: its holder comes back to it.
+            (Nothing, close(true)),
+        ] {
+            assert_eq!(left_offer(stored), left, "{stored:?}");
         }
     }
 }

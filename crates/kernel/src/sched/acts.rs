@@ -2,10 +2,10 @@
 
 use super::train::Step;
 use super::{
-    AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason, TaskState,
-    TrainEnd,
+    Attempt, AttemptEnd, Effect, Event, Input, MarkEnd, Next, Scheduler, StopKind, StopReason,
+    TaskState, TrainEnd,
 };
-use descartes_plans::graph::{TaskId, TaskStatus};
+use descartes_plans::graph::{TaskId, TaskIx, TaskStatus};
 
 impl Scheduler {
     /// What an event asks of the world; starts and the end are asked for where they are decided.
@@ -137,9 +137,10 @@ impl Scheduler {
         }
     }
 
-    /// After recovery: a merge or commit that a dead host began is asked for again, and so is a
-    /// wait.
+    /// After recovery: attempts that go on without their host, a merge or commit that a dead host began
+    /// are asked for again, and so is a wait.
     pub(super) fn taken_up_again(&self) -> Vec<Effect> {
+        let attempts = self.attempts_under_way();
         let merge = self.merging.map(|task| Effect::Merge {
             task: self.id(task),
         });
@@ -154,7 +155,37 @@ impl Scheduler {
                 tasks: tasks.iter().map(|task| self.id(*task)).collect(),
             });
         let train = self.train_step();
-        let work = merge.into_iter().chain(train).chain(check).chain(commit);
+        let work = attempts.into_iter().chain(merge).chain(train);
+        let work = work.chain(check).chain(commit);
         work.chain(self.wait()).collect()
+    }
+
+    /// What was asked for when the attempts under way were started.
+    fn attempts_under_way(&self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for slot in 0..self.slots.len() as u32 {
+            let state = TaskState::Running { slot };
+            let tasks = self.by_rank.iter().copied();
+            let tasks = tasks.filter(|task| self.record(*task).state == state);
+            let tasks: Vec<Attempt> = tasks.map(|task| self.attempt_at(task)).collect();
+            let claims = tasks.iter().map(|attempt| Effect::Claim {
+                task: attempt.task.clone(),
+            });
+            effects.extend(claims);
+            if !tasks.is_empty() {
+                effects.push(Effect::StartAttempt { slot, tasks });
+            }
+        }
+        effects
+    }
+
+    /// The next attempt at a task, or the one that is under way.
+    pub(super) fn attempt_at(&self, task: TaskIx) -> Attempt {
+        let record = self.record(task);
+        Attempt {
+            task: self.id(task),
+            attempt: record.next_attempt(),
+            evidence: record.evidence.clone(),
+        }
     }
 }

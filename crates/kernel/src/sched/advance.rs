@@ -1,7 +1,7 @@
 //! Takes inputs, and carries out what was decided.
 
 use super::decide::Decision;
-use super::{Attempt, Effect, Ended, Event, Input, Scheduler, TaskState};
+use super::{Effect, Ended, Event, Input, Scheduler, TaskState};
 use crate::event::Decided;
 use descartes_plans::graph::TaskIx;
 
@@ -128,23 +128,19 @@ impl Scheduler {
     fn start(&mut self, slot: u32, tasks: &[TaskIx], effects: &mut Vec<Effect>) {
         let mut attempts = Vec::with_capacity(tasks.len());
         for task in tasks.iter().copied() {
-            let record = self.record(task);
-            let (attempt, evidence) = (record.next_attempt(), record.evidence.clone());
-            let id = self.id(task);
+            let given = self.attempt_at(task);
             self.take(
                 Event::AttemptStarted {
-                    task: id.clone(),
+                    task: given.task.clone(),
                     slot,
-                    attempt,
+                    attempt: given.attempt,
                 },
                 effects,
             );
-            effects.push(Effect::Claim { task: id.clone() });
-            attempts.push(Attempt {
-                task: id,
-                attempt,
-                evidence,
+            effects.push(Effect::Claim {
+                task: given.task.clone(),
             });
+            attempts.push(given);
         }
         effects.push(Effect::StartAttempt {
             slot,

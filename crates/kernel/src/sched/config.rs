@@ -51,6 +51,9 @@ pub struct SchedConfig {
     /// Whether the merged tree is the one that agents work in (`--in-place`): gates on it have to
     /// wait until no agent works.
     pub shared_tree: bool,
+    /// Whether attempts go on without their host, since workers on other machines make them: a host that
+    /// takes the loop up asks for them again under the same numbers.
+    pub outlive_host: bool,
 }
 
 impl Default for SchedConfig {
@@ -65,6 +68,7 @@ impl Default for SchedConfig {
             grouping: Grouping::Task,
             trust_marks: false,
             shared_tree: false,
+            outlive_host: false,
         }
     }
 }

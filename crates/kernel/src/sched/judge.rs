@@ -68,7 +68,8 @@ impl Scheduler {
         }
     }
 
-    /// The first begin takes the file's statuses; a later one closes what a dead host left open.
+    /// The first begin takes the file's statuses; a later one closes what a dead host left open. Attempts that
+    /// go on without their host stay open, unless a person does not want them any more.
     fn begin(&self) -> Vec<Event> {
         if !self.begun {
             let statuses = self.plan.effective_statuses();
@@ -90,8 +91,11 @@ impl Scheduler {
             next: self.unless_wished(task, Next::Again),
         };
         let tasks = self.by_rank.iter().copied();
-        let running =
-            tasks.filter(|task| matches!(self.record(*task).state, TaskState::Running { .. }));
+        let running = tasks.filter(|task| {
+            let record = self.record(*task);
+            let goes_on = self.config.outlive_host && record.wish.is_none();
+            matches!(record.state, TaskState::Running { .. }) && !goes_on
+        });
         std::iter::once(Event::Resumed)
             .chain(running.map(cut_short))
             .chain(self.rest_of_train())

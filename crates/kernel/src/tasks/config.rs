@@ -311,6 +311,7 @@ impl TasksConfig {
             },
             trust_marks: self.trust_marks,
             shared_tree: self.place == WorkPlace::InPlace,
+            outlive_host: self.workers.is_some(),
         }
     }
 

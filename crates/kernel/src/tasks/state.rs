@@ -288,6 +288,9 @@ pub struct TasksState {
     /// By task: the last offer of it to workers on other machines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub offers: BTreeMap<TaskId, KnownOffer>,
+    /// By task: the number of the offer whose result was written down last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<TaskId, u64>,
     /// By task: iterations of its own loop that this one has heard of.
     #[serde(rename = "told")]
     pub reported_iterations: BTreeMap<TaskId, u32>,
@@ -325,6 +328,12 @@ impl TasksState {
             true => self.merging.as_slice(),
             false => &self.train,
         }
+    }
+
+    /// Whether what the last offer of this work came to is written down.
+    pub fn has_result(&self, work: &str) -> bool {
+        let offer = self.offers.get(work);
+        offer.is_some_and(|offer| self.results.get(work) == Some(&offer.epoch))
     }
 
     /// Takes a plan: tasks that are known stay as they are. Gives the commands of tasks that are not

@@ -7,6 +7,7 @@ mod marks;
 mod others;
 mod proof;
 mod recovery;
+mod remote;
 mod rules;
 mod trains;
 mod waves;

@@ -77,7 +77,7 @@ fn after_a_red_train_half_of_it_is_gated() {
 }
 
 /// Does what is asked for, and everything goes well, until nothing is asked for any more.
-fn go_well(desk: &mut Desk, acts: Vec<String>) {
+pub fn go_well(desk: &mut Desk, acts: Vec<String>) {
     let mut open: std::collections::VecDeque<String> = acts.into();
     while let Some(act) = open.pop_front() {
         let (what, of) = act.split_once(' ').unwrap_or((&act, ""));
@@ -107,7 +107,8 @@ fn go_well(desk: &mut Desk, acts: Vec<String>) {
                 continue;
             }
             "commit" => {
-                open.extend(desk.committed(1));
+                let wave = of.split(':').next().unwrap();
+                open.extend(desk.committed(wave.parse().unwrap()));
                 continue;
             }
             _ => continue,

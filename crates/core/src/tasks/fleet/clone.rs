@@ -28,7 +28,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// How long ago it was written.
-fn age(path: &Path) -> Option<Duration> {
+pub(super) fn age(path: &Path) -> Option<Duration> {
     let written = fs_err::metadata(path).ok()?.modified().ok()?;
     written.elapsed().ok()
 }

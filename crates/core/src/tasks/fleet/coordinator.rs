@@ -1,16 +1,17 @@
 //! A task loop whose attempts are made by workers on other machines: offers them, follows what becomes of
 //! them, and takes in what they came to.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use descartes_bridge::{Delivery, Engine, FollowFrom, subject};
-use descartes_kernel::fleet::WatchTerms;
+use descartes_kernel::fleet::{KnownOffer, WatchTerms};
 use descartes_kernel::tasks::TasksConfig;
 use tracing::warn;
 
+use super::left_offers::close_left;
 use super::remote_attempt::RemoteAttempt;
 use super::shared::FleetShared;
 use super::worker::DEFAULT_POOL;
@@ -26,6 +27,8 @@ use crate::tasks::place::Workplace;
 const LOOK_FOR_WORKERS: Duration = Duration::from_secs(3);
 /// How often threads look whether they are still wanted.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long attempts that are over may take to tell their workers.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Attempts made by workers on other machines.
 pub(in crate::tasks) struct Fleet {
@@ -70,10 +73,13 @@ impl Fleet {
             publishing: Mutex::default(),
             routes: Mutex::default(),
             workers: Mutex::default(),
+            memory: AtomicU64::new(0),
+            under_way: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             tx: d.tx.clone(),
         });
         shared.look_for_workers();
+        shared.recall_memory();
         let of_tasks = follow(&shared, &subject::tasks_of(loop_id))?;
         let of_notes = follow(&shared, &subject::events_of(loop_id))?;
         spawn(&shared, "fleet tasks", move |shared| {
@@ -98,6 +104,11 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
+        // Workers keep results until they are told that those were taken.
+        let until = Instant::now() + LAST_WORDS;
+        while self.shared.under_way.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.shared.closed.store(true, Ordering::SeqCst);
     }
 }
@@ -112,7 +123,22 @@ impl Executor for Fleet {
         let (inputs, inbox) = channel();
         let attempt = RemoteAttempt::new(self.shared.clone(), order, tx, inputs.clone(), inbox);
         control.connect(Box::new(inputs));
-        spawn(&self.shared, "remote attempt", move |_| attempt.make())
+        self.shared.under_way.fetch_add(1, Ordering::SeqCst);
+        let made = spawn(&self.shared, "remote attempt", move |shared| {
+            attempt.make();
+            shared.under_way.fetch_sub(1, Ordering::SeqCst);
+        });
+        if made.is_err() {
+            self.shared.under_way.fetch_sub(1, Ordering::SeqCst);
+        }
+        made
+    }
+
+    fn close_left(&mut self, left: Vec<(String, KnownOffer)>) {
+        let closing = move |shared: &FleetShared| close_left(shared, &left);
+        if let Err(error) = spawn(&self.shared, "left offers", closing) {
+            warn!(%error, "offers of earlier hosts are not taken back");
+        }
     }
 
     fn room(&self) -> Option<u32> {

@@ -1,7 +1,6 @@
 //! What a remote attempt came to: its commits, the rest of its loop, and the work of one that died.
 
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use descartes_bridge::EngineError;
@@ -145,11 +144,6 @@ impl RemoteAttempt {
 
     /// The worker may forget its result once the journal has it.
     pub(super) fn accept(&mut self) {
-        let (told, settled) = channel();
-        self.tell(TaskEvent::Settled(told));
-        if settled.recv().is_err() {
-            return;
-        }
         let engine = &self.shared.engine;
         let seq = self.last.seq();
         let accepted = write_claim(engine, &self.subject, seq, None, &TaskClaim::Accepted);

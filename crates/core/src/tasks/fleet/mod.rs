@@ -9,6 +9,7 @@ mod clone;
 mod coordinator;
 mod delivery;
 mod keeper;
+mod left_offers;
 mod messages;
 mod mirror;
 mod mirror_source;

@@ -1,12 +1,14 @@
 //! An attempt that is offered to workers, or taken up where an earlier host of the loop left it.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Instant;
 
 use descartes_bridge::{EngineError, OfferTarget, subject};
 use descartes_kernel::fleet::{
-    ClaimState, ClaimWatch, KnownOffer, OfferStep, OfferTime, StoredClaim, TaskClaim, offer_step,
+    ClaimState, ClaimWatch, FoundOffer, KnownOffer, OfferStep, OfferTime, StoredClaim, TaskClaim,
+    offer_step,
 };
 use tracing::{info, warn};
 
@@ -49,18 +51,26 @@ impl RemoteAttempt {
         let task = self.order.work.id.clone();
         let known = self.order.offered;
         loop {
-            let stored = match known {
-                None => StoredClaim::Nothing,
+            let (stored, remembers) = match known {
+                None => (StoredClaim::Nothing, false),
                 Some(known) => {
                     let subject = subject::task(&self.shared.loop_id, &task, known.epoch);
-                    let read = |shared: &FleetShared| read_claim(&shared.engine, &subject);
+                    // In this order: what was not there was never there where the rest is.
+                    let read = |shared: &FleetShared| {
+                        let stored = read_claim(&shared.engine, &subject)?;
+                        Ok((stored, shared.remembers(known)?))
+                    };
                     match self.insist("reading who holds it", read)? {
-                        Some(stored) => stored,
+                        Some(found) => found,
                         None => return Ok(None),
                     }
                 }
             };
-            match offer_step(known, self.order.attempt, stored.state()) {
+            let found = FoundOffer {
+                stored: stored.state(),
+                remembers,
+            };
+            match offer_step(known, self.order.attempt, found) {
                 OfferStep::Offer { epoch, when } => {
                     if when == OfferTime::AfterLease && !self.wait_for_lease() {
                         return Ok(None);
@@ -111,6 +121,7 @@ impl RemoteAttempt {
     fn attach(&mut self, epoch: u64, stored: &StoredClaim) -> Result<Option<ClaimWatch>, String> {
         info!(task = self.order.work.id, epoch, state = ?stored.state(), "taking an offer up");
         self.listen(epoch);
+        self.attached = true;
         if stored.state() == ClaimState::Offered && !self.send_offer()? {
             return Ok(None);
         }
@@ -127,9 +138,14 @@ impl RemoteAttempt {
     fn offer(&mut self, epoch: u64) -> Result<Option<ClaimWatch>, String> {
         let attempt = self.order.attempt;
         let (recorded, answer) = channel();
+        let memory = self.shared.memory.load(Ordering::SeqCst);
         self.tell(TaskEvent::Offering {
             work: self.order.work.id.clone(),
-            offer: KnownOffer { attempt, epoch },
+            offer: KnownOffer {
+                attempt,
+                epoch,
+                memory,
+            },
             recorded,
         });
         // A loop that does not write it down is about to end.

@@ -1,7 +1,7 @@
 //! One attempt that a worker makes, as its coordinator follows it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use descartes_bridge::{LinkStatus, subject};
@@ -57,6 +57,8 @@ pub(super) struct RemoteAttempt {
     pub(super) mirror: Option<Mirror>,
     /// It was told that its loop is open.
     pub(super) opened: bool,
+    /// An earlier host has offered it.
+    pub(super) attached: bool,
     /// The same as its worker noted it.
     pub(super) noted: Option<(String, Spent, String)>,
     /// What was last seen stored.
@@ -86,6 +88,7 @@ impl RemoteAttempt {
             worker: None,
             mirror: None,
             opened: false,
+            attached: false,
             noted: None,
             last: StoredClaim::Nothing,
             give_up_at: None,
@@ -96,7 +99,7 @@ impl RemoteAttempt {
     /// Offers the attempt or takes it up, follows it, and tells how it ended.
     pub(super) fn make(mut self) {
         let task = self.order.work.id.clone();
-        let news = match self.begin() {
+        let mut news = match self.begin() {
             Ok(Some(watch)) => self.follow(watch),
             Ok(None) => self.interrupted(None),
             Err(message) => self.interrupted(Some(format!("task {task}: {message}"))),
@@ -104,8 +107,11 @@ impl RemoteAttempt {
         self.shared.forget(&task, self.epoch);
         let accepts = self.last.state() == ClaimState::Done;
         self.close_mirror(accepts);
+        let (recorded, settled) = channel();
+        news.recorded = Some(recorded);
         self.tell(TaskEvent::Attempt(Box::new(news)));
-        if accepts {
+        // A loop that does not write it down leaves it to the next host.
+        if accepts && settled.recv().is_ok() {
             self.accept();
         }
     }
@@ -244,7 +250,7 @@ impl RemoteAttempt {
                 worker,
             }) => {
                 // An earlier host that has heard of it has counted what it used before.
-                let is_known = self.order.last_loop.as_ref() == Some(&loop_id);
+                let is_known = self.attached && self.order.last_loop.as_ref() == Some(&loop_id);
                 let unheard = if is_known { Spent::default() } else { unheard };
                 self.tell_opened(loop_id, unheard, worker);
             }

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use descartes_bridge::{Engine, EngineError, subject};
 use descartes_kernel::fleet::{HandedIn, TaskClaim, handed_in};
@@ -12,6 +13,7 @@ use descartes_store::secret_file;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info, warn};
 
+use super::clone::age;
 use super::messages::child_name;
 use super::mirror_source::MirrorSource;
 use super::stored::{read_claim, write_claim};
@@ -38,6 +40,8 @@ pub(super) struct Results {
     engine: Arc<dyn Engine>,
     worker: String,
     folder: PathBuf,
+    /// What no coordinator has taken for so long is forgotten.
+    limit: Duration,
     kept: Mutex<Vec<FinishedAttempt>>,
 }
 
@@ -48,11 +52,13 @@ impl Results {
         worker: &str,
         root: &StateRoot,
         folder: PathBuf,
+        limit: Duration,
     ) -> Self {
         let results = Self {
             engine,
             worker: worker.to_owned(),
             folder,
+            limit,
             kept: Mutex::default(),
         };
         let entries = fs_err::read_dir(&results.folder).into_iter().flatten();
@@ -144,6 +150,11 @@ impl Results {
     }
 
     fn is_still_needed(&self, finished: &FinishedAttempt) -> bool {
+        if age(&self.file(&finished.subject)).is_some_and(|age| age > self.limit) {
+            info!(subject = finished.subject, "a result that nobody took");
+            self.forget(finished);
+            return false;
+        }
         let Ok(stored) = read_claim(&self.engine, &finished.subject) else {
             return true;
         };

@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use descartes_bridge::{Delivery, Engine, SubjectEntry, subject};
-use descartes_kernel::fleet::{StoredClaim, WatchTerms};
+use descartes_bridge::{Delivery, Engine, EngineError, SubjectEntry, subject};
+use descartes_kernel::fleet::{KnownOffer, StoredClaim, WatchTerms};
 use descartes_kernel::outcome::Budget;
 use descartes_kernel::state::Spent;
 use descartes_kernel::tasks::TasksConfig;
+use tracing::debug;
 
 use super::messages::{AttemptNote, WorkerFacts, child_name};
-use super::stored::stored_claim;
+use super::stored::{remember, stored_claim, stored_memory};
 use crate::host::HostSettings;
 use crate::host::message::HostMessage;
 use crate::tasks::event::TaskEvent;
@@ -67,6 +68,10 @@ pub(super) struct FleetShared {
     pub(super) publishing: Mutex<()>,
     pub(super) routes: Mutex<Routes>,
     pub(super) workers: Mutex<Vec<WorkerFacts>>,
+    /// What tells the engine's store from the one after a loss of its disk; 0: not known.
+    pub(super) memory: AtomicU64,
+    /// Attempts that are not told of to the end.
+    pub(super) under_way: AtomicUsize,
     pub(super) closed: AtomicBool,
     pub(super) tx: Sender<HostMessage>,
 }
@@ -106,6 +111,20 @@ impl FleetShared {
         self.closed.load(Ordering::SeqCst)
     }
 
+    /// Learns what the engine stores now, or gives it a number.
+    pub(super) fn recall_memory(&self) {
+        match remember(&self.engine, &self.loop_id) {
+            Ok(memory) => self.memory.store(memory, Ordering::SeqCst),
+            Err(error) => debug!(%error, "what the engine stores cannot be told from later"),
+        }
+    }
+
+    /// Whether the engine still has what it stored when this offer was made.
+    pub(super) fn remembers(&self, offer: KnownOffer) -> Result<bool, EngineError> {
+        let now = stored_memory(&self.engine, &self.loop_id)?;
+        Ok(offer.memory != 0 && now == Some(offer.memory))
+    }
+
     fn tell(&self, task: &str, epoch: u64, input: AttemptInput) {
         if let Some(to) = self.routes().get(&(task.to_owned(), epoch)) {
             // An attempt that is over is told nothing.
@@ -116,6 +135,7 @@ impl FleetShared {
     pub(super) fn heard_of_task(&self, delivery: Delivery) {
         match delivery {
             Delivery::Reset => {
+                self.recall_memory();
                 for to in self.routes().values() {
                     drop(to.send(AttemptInput::LostAll));
                 }

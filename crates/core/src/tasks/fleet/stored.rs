@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use descartes_bridge::{Engine, EngineError, EntryBody, SubjectEntry};
+use descartes_bridge::{Engine, EngineError, EntryBody, SubjectEntry, subject};
 use descartes_kernel::fleet::{StoredClaim, TaskClaim};
 use tracing::warn;
 
@@ -49,4 +49,34 @@ pub(super) fn write_claim(
 ) -> Result<u64, EngineError> {
     let value = serde_json::to_vec(claim).map_err(|error| EngineError::Other(error.to_string()))?;
     engine.put(subject, Some(expect), ttl, &value)
+}
+
+/// Where a task loop keeps what tells the engine's store from the one after a loss of its disk: no task has
+/// an empty name.
+fn memory_subject(loop_id: &str) -> String {
+    subject::task(loop_id, "", 0)
+}
+
+/// What tells the engine's store from others; `None` where it was lost, or no host was there yet.
+pub(super) fn stored_memory(
+    engine: &Arc<dyn Engine>,
+    loop_id: &str,
+) -> Result<Option<u64>, EngineError> {
+    let entry = engine.get(&memory_subject(loop_id))?;
+    let value = entry.as_ref().and_then(SubjectEntry::value);
+    Ok(value.and_then(|value| serde_json::from_slice(value).ok()))
+}
+
+/// The same; a store without any gets one.
+pub(super) fn remember(engine: &Arc<dyn Engine>, loop_id: &str) -> Result<u64, EngineError> {
+    if let Some(known) = stored_memory(engine, loop_id)? {
+        return Ok(known);
+    }
+    // As much as every reader of numbers in JSON can hold.
+    let memory = uuid::Uuid::now_v7().as_u64_pair().1 >> 12;
+    let value = memory.to_string();
+    match engine.put(&memory_subject(loop_id), Some(0), None, value.as_bytes()) {
+        Ok(_) => Ok(memory),
+        Err(error) => stored_memory(engine, loop_id)?.ok_or(error),
+    }
 }

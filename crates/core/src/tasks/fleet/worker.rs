@@ -29,8 +29,8 @@ const ANNOUNCE_TTL: Duration = Duration::from_secs(60);
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(5);
 /// How often results that nobody has taken yet are looked at.
 const RESULTS_EVERY: Duration = Duration::from_secs(10);
-/// Clones that nobody used for so long are removed.
-const UNUSED_CLONES: Duration = Duration::from_secs(14 * 24 * 3600);
+/// Clones that nobody used for so long are removed, and results that nobody took.
+const UNUSED: Duration = Duration::from_secs(14 * 24 * 3600);
 /// After an error of the engine.
 const REST: Duration = Duration::from_secs(2);
 
@@ -131,6 +131,7 @@ impl FleetWorker {
             &options.name,
             &settings.root,
             folder.join("results"),
+            UNUSED,
         );
         let clones = Clones::new(
             folder,
@@ -170,8 +171,7 @@ impl FleetWorker {
         }
         let failed = |error| HostError::Internal(format!("cannot start a thread: {error}"));
         let ctx = &self.shared.ctx;
-        ctx.clones
-            .remove_unused(UNUSED_CLONES, &ctx.results.files());
+        ctx.clones.remove_unused(UNUSED, &ctx.results.files());
         let mut slots = Vec::new();
         for slot in 0..self.shared.options.slots {
             let shared = self.shared.clone();

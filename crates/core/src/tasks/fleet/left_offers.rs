@@ -1,0 +1,64 @@
+//! Offers of earlier hosts that nobody takes up: they are taken back, so that whoever is at work on one stops,
+//! and whoever keeps a result of one forgets it.
+
+use std::time::Duration;
+
+use descartes_bridge::{EngineError, subject};
+use descartes_kernel::fleet::{KnownOffer, LeftOffer, StoredClaim, TaskClaim, left_offer};
+use tracing::{debug, info};
+
+use super::messages::{AttemptRequest, child_name};
+use super::remote_attempt::REST;
+use super::shared::FleetShared;
+use super::stored::{read_claim, write_claim};
+use super::wip::forget_stored;
+use crate::tasks::launch::file_name;
+
+/// How long a worker may take to say that it has heard.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Takes these offers back, as long as the loop goes on: the next host does the rest.
+pub(super) fn close_left(shared: &FleetShared, left: &[(String, KnownOffer)]) {
+    for (work, offer) in left {
+        while !shared.is_closed() {
+            match close_one(shared, work, offer.epoch) {
+                Ok(()) => break,
+                // Its worker was quicker: it is looked at again.
+                Err(EngineError::Conflict) => {}
+                Err(error) if error.is_temporary() => std::thread::sleep(REST),
+                Err(error) => {
+                    debug!(%error, work, "an earlier offer was not taken back");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn close_one(shared: &FleetShared, work: &str, epoch: u64) -> Result<(), EngineError> {
+    let engine = &shared.engine;
+    let of = subject::task(&shared.loop_id, work, epoch);
+    let stored = read_claim(engine, &of)?;
+    let LeftOffer::Close { forced } = left_offer(stored.state()) else {
+        return Ok(());
+    };
+    let claim = TaskClaim::Closed { forced };
+    write_claim(engine, &of, stored.seq(), None, &claim)?;
+    info!(work, epoch, state = ?stored.state(), "an offer of an earlier host was taken back");
+    if let StoredClaim::Value {
+        claim: TaskClaim::Held { worker, .. },
+        ..
+    } = &stored
+    {
+        let control = subject::control(&shared.loop_id, worker, &child_name(work, epoch));
+        let body = serde_json::to_vec(&AttemptRequest::Kill).unwrap_or_default();
+        // One that does not hear it finds out when it renews its claim.
+        drop(engine.request(&control, &body, REQUEST_TIMEOUT));
+    }
+    let name = file_name(&of);
+    for object in [format!("{name}-order"), format!("{name}-result")] {
+        drop(engine.delete_object(&object));
+    }
+    forget_stored(engine, &of);
+    Ok(())
+}
