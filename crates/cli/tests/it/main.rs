@@ -10,6 +10,7 @@ mod asks_permission;
 mod bad_input;
 mod changes_told;
 mod common;
+mod coordinator;
 mod dead_hosts;
 mod debug_log;
 mod detach;

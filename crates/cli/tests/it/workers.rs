@@ -15,17 +15,17 @@ use serde_json::Value;
 
 use crate::task_common::{graph, scud_project};
 
-const LONG: Duration = Duration::from_secs(200);
+pub const LONG: Duration = Duration::from_secs(200);
 
 /// A world with an engine, which is ended with the test.
-struct Machines {
-    world: World,
+pub struct Machines {
+    pub world: World,
     server: PathBuf,
     workers: Vec<Child>,
 }
 
 impl Machines {
-    fn new(what: &str) -> Option<Self> {
+    pub fn new(what: &str) -> Option<Self> {
         let server = descartes_testkit::nats::server_or_skip(what)?;
         let fleet = descartes_testkit::descartes().with_file_name("descartes-fleet");
         assert!(fleet.is_file(), "hint: cargo build -p descartes-fleet");
@@ -37,7 +37,7 @@ impl Machines {
         })
     }
 
-    fn engine(&self, words: &[&str]) -> Finished {
+    pub fn engine(&self, words: &[&str]) -> Finished {
         let mut command = self.world.command(descartes_testkit::descartes());
         command.arg("engine").args(words);
         command.env("DESCARTES_NATS_SERVER", &self.server);
@@ -45,7 +45,7 @@ impl Machines {
     }
 
     /// Starts the engine; gives its address.
-    fn start_engine(&self) -> String {
+    pub fn start_engine(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
@@ -55,7 +55,7 @@ impl Machines {
     }
 
     /// Starts the tasks in the background, with an agent of this script.
-    fn start_tasks(&self, address: &str, script: &str) {
+    pub fn start_tasks(&self, address: &str, script: &str) {
         let agent = self.world.agent(script);
         let url = format!("nats://{address}");
         let words = ["loop", "start", "--scud-tag", "auth", "--workers", &url];
@@ -64,12 +64,18 @@ impl Machines {
         self.world.run_within(command, LONG).assert_code(0);
     }
 
-    fn typed(&self, words: &[&str]) -> Finished {
+    /// What a worker says.
+    pub fn told_by(&self, worker: &str) -> String {
+        let errors = self.world.root().join(format!("{worker}.errors"));
+        std::fs::read_to_string(errors).unwrap_or_default()
+    }
+
+    pub fn typed(&self, words: &[&str]) -> Finished {
         self.world.run_within(self.world.descartes(words), LONG)
     }
 
     /// The loop of a task, once it is running here.
-    fn running_child(&self, task: &str) -> Value {
+    pub fn running_child(&self, task: &str) -> Value {
         eventually_some("the loop of a remote task", LONG, || {
             let listed = self.typed(&["loop", "list", "--all", "--children", "--json"]);
             let listed: Value = serde_json::from_str(&listed.stdout()).ok()?;
@@ -80,7 +86,7 @@ impl Machines {
     }
 
     /// A machine of its own: another state folder, and a key of its own.
-    fn worker(&mut self, name: &str, flags: &[&str]) {
+    pub fn worker(&mut self, name: &str, flags: &[&str]) {
         let known = self.world.environment();
         let path = known.into_iter().find(|(name, _)| *name == "PATH");
         let path = path.map(|(_, path)| path).unwrap_or_default();
@@ -167,7 +173,7 @@ fn two_workers_do_the_tasks_of_a_tag() {
 }
 
 /// Says something, waits for a file, and works.
-fn waits_for(go: &Path) -> String {
+pub fn waits_for(go: &Path) -> String {
     format!(
         "print the first words ;; wait-file {} ;; print the last words ;; write \
          work-${{DESCARTES_TASK_ID}}.txt done ;; promise",

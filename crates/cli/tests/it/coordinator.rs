@@ -1,0 +1,182 @@
+//! A coordinator that dies while its workers are at work, with the real descartes-fleet and a real nats-server.
+
+use std::path::PathBuf;
+
+use descartes_testkit::wait::{eventually, eventually_some};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::workers::{LONG, Machines, waits_for};
+
+/// The folder of the task loop.
+fn folder(machines: &Machines, id: &str) -> PathBuf {
+    machines.world.state().join("loops").join(id)
+}
+
+/// Kills the host of a task loop, and with it everything that ends with it.
+fn kill_host(machines: &Machines, id: &str) {
+    let host = std::fs::read_to_string(folder(machines, id).join("host.json")).unwrap();
+    let host: Value = serde_json::from_str(&host).unwrap();
+    let host = Pid::from_raw(i32::try_from(host["pid"].as_i64().unwrap()).unwrap());
+    kill(host, Signal::SIGKILL).unwrap();
+    eventually("its host is gone", LONG, || kill(host, None).is_err());
+}
+
+/// How often the journal of a task loop has a record of this kind about a task.
+fn written(machines: &Machines, id: &str, kind: &str, task: &str) -> usize {
+    let text = std::fs::read_to_string(folder(machines, id).join("journal.jsonl")).unwrap();
+    let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let mut events = Vec::new();
+    for record in records {
+        let record: Value = record;
+        let of_tasks = record["kind"] == "tasks";
+        events.push(if of_tasks {
+            record["event"].clone()
+        } else {
+            record
+        });
+    }
+    let of_kind = events.iter().filter(|event| event["kind"] == kind);
+    of_kind.filter(|event| event["task"] == task).count()
+}
+
+/// How often a worker said this about a task.
+fn said(machines: &Machines, task: &str, what: &str) -> usize {
+    let told = machines.told_by("w1");
+    let of_task = format!("task {task} of loop");
+    let lines = told.lines().filter(|line| line.contains(&of_task));
+    lines.filter(|line| line.ends_with(what)).count()
+}
+
+/// Everything about a task was done and written down once.
+fn assert_once(machines: &Machines, id: &str, task: &str) {
+    for what in [": begun", ": handed in"] {
+        assert_eq!(said(machines, task, what), 1, "task {task}{what}");
+    }
+    for kind in ["attempt_started", "attempt_ended", "task_run"] {
+        assert_eq!(written(machines, id, kind, task), 1, "{kind} of {task}");
+    }
+}
+
+fn results(machines: &Machines) -> usize {
+    let results = machines.world.root().join("state-w1/fleet/w1/results");
+    std::fs::read_dir(results).into_iter().flatten().count()
+}
+
+#[test]
+fn what_was_handed_in_while_the_coordinator_was_away_is_taken_once() {
+    let Some(mut machines) = Machines::new("a dead coordinator") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("w1", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    // Killed again, before it could do anything, and while it follows the attempt.
+    machines
+        .typed(&["loop", "resume", "--detach"])
+        .assert_code(0);
+    kill_host(&machines, parent);
+    machines
+        .typed(&["loop", "resume", "--detach"])
+        .assert_code(0);
+    eventually("its attempt was taken up", LONG, || {
+        written(&machines, parent, "task_loop", "1") >= 2
+    });
+    kill_host(&machines, parent);
+    std::fs::write(&go, "").unwrap();
+    eventually("it was handed in", LONG, || {
+        said(&machines, "1", ": handed in") == 1
+    });
+    assert_eq!(results(&machines), 1);
+    machines.typed(&["loop", "resume"]).assert_code(0);
+    for task in ["1", "2", "3"] {
+        assert_once(&machines, parent, task);
+    }
+    let id = child["loop_id"].as_str().unwrap();
+    let journal = "journal.jsonl";
+    let there = machines.world.root().join("state-w1/loops").join(id);
+    let here = folder(&machines, id);
+    assert_eq!(
+        std::fs::read(here.join(journal)).unwrap(),
+        std::fs::read(there.join(journal)).unwrap()
+    );
+    eventually("nothing is kept", LONG, || results(&machines) == 0);
+}
+
+#[test]
+fn an_engine_that_lost_its_disk_meanwhile_costs_no_attempt() {
+    let Some(mut machines) = Machines::new("an engine without its disk") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("w1", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    machines.engine(&["stop"]).assert_code(0);
+    // Without its engine the loop is not taken up, and nothing of it is lost.
+    let refused = machines.typed(&["loop", "resume"]);
+    refused.assert_code(65);
+    let told = refused.stderr();
+    assert!(
+        told.contains("no engine answers") && told.contains("descartes engine start"),
+        "{told}"
+    );
+    std::fs::remove_dir_all(machines.world.state().join("engine/data")).unwrap();
+    machines
+        .engine(&["start", "--listen", &address])
+        .assert_code(0);
+    machines
+        .typed(&["loop", "resume", "--detach"])
+        .assert_code(0);
+    eventually("its attempt was taken up", LONG, || {
+        written(&machines, parent, "task_loop", "1") >= 2
+    });
+    std::fs::write(&go, "").unwrap();
+    let done = || {
+        let status = machines.typed(&["loop", "status", parent, "--json"]);
+        let status: Value = serde_json::from_str(&status.stdout()).ok()?;
+        (status["completed"] == true).then_some(())
+    };
+    eventually_some("all is done", LONG, done);
+    for task in ["1", "2", "3"] {
+        assert_once(&machines, parent, task);
+    }
+}
+
+#[test]
+fn what_a_person_took_out_while_the_coordinator_was_away_is_ended() {
+    let Some(mut machines) = Machines::new("a task that was taken out") else {
+        return;
+    };
+    let address = machines.start_engine();
+    machines.worker("w1", &[]);
+    let go = machines.world.root().join("go");
+    machines.start_tasks(&address, &waits_for(&go));
+    let child = machines.running_child("1");
+    let parent = child["parent"].as_str().unwrap();
+    kill_host(&machines, parent);
+    let file = ".scud/tasks/tasks.scg";
+    let text = machines.world.read(file);
+    let changed = text.replace("1 | One | I", "1 | One | C");
+    assert_ne!(text, changed, "{text}");
+    machines.world.write(file, changed);
+    machines
+        .typed(&["loop", "resume", "--detach"])
+        .assert_code(0);
+    eventually("its worker ends it", LONG, || {
+        said(&machines, "1", ": taken back, in vain") == 1
+    });
+    machines.running_child("2");
+    machines
+        .typed(&["loop", "cancel", parent, "--now"])
+        .assert_code(0);
+    eventually("nothing is kept", LONG, || results(&machines) == 0);
+}
