@@ -132,14 +132,33 @@ impl<'a> Machines<'a> {
         log.lines().count()
     }
 
+    /// The journal of the task loop.
+    pub fn records(&self) -> Result<Vec<Value>, Trouble> {
+        let (path, _) = self
+            .loops()
+            .into_iter()
+            .find(|(_, meta)| meta.get("mirror").is_none())
+            .ok_or("there is no task loop")?;
+        let text = fs::read_to_string(path.join("journal.jsonl")).map_err(told)?;
+        let lines = text.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().map_err(told)
+    }
+
     /// The copies of remote loops that are here: folder and what is known of each.
     pub fn copies(&self) -> Vec<(PathBuf, Value)> {
+        let mut copies = self.loops();
+        copies.retain(|(_, meta)| meta.get("mirror").is_some());
+        copies
+    }
+
+    /// All loops that are here.
+    fn loops(&self) -> Vec<(PathBuf, Value)> {
         let loops = fs::read_dir(self.world.state().join("loops"));
         let folders = loops.into_iter().flatten().flatten();
         let folders = folders.map(|entry| entry.path()).filter_map(|path| {
             let meta = fs::read(path.join("meta.json")).ok()?;
             let meta: Value = serde_json::from_slice(&meta).ok()?;
-            meta.get("mirror").is_some().then_some((path, meta))
+            Some((path, meta))
         });
         folders.collect()
     }
