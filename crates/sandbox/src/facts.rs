@@ -195,8 +195,10 @@ fn real(path: &Path) -> PathBuf {
 
 /// What is at a path, behind links.
 pub fn look(path: &Path) -> Option<FoundPath> {
+    // Most places that are asked for are not there; one call says so, where a real path takes one for each
+    // folder above.
+    let is_folder = std::fs::metadata(path).ok()?.is_dir();
     let real = std::fs::canonicalize(path).ok()?;
-    let is_folder = real.is_dir();
     Some(FoundPath { real, is_folder })
 }
 

@@ -30,11 +30,6 @@ pub fn bwrap_args(plan: &SandboxPlan, empty: &Path) -> Vec<OsString> {
     for rule in &plan.rules {
         args.rule(rule, empty);
     }
-    // Last, since mount points below are made in it.
-    let hidden = plan.rules.iter().filter(|rule| rule.is_folder);
-    for rule in hidden.filter(|rule| rule.access == Access::Hidden) {
-        args.path("--remount-ro", &rule.path);
-    }
     args.path("--chdir", &plan.work_dir);
     args.0
 }
@@ -59,6 +54,11 @@ impl Words {
         self.0.extend([flag.into(), source.into(), path.into()]);
     }
 
+    fn empty_folder(&mut self, path: &Path, mode: &str) {
+        self.pair("--perms", mode);
+        self.path("--tmpfs", path);
+    }
+
     fn rule(&mut self, rule: &PathRule, empty: &Path) {
         let path = rule.path.as_path();
         let source = rule.source.as_deref().unwrap_or(path);
@@ -66,15 +66,11 @@ impl Words {
             (Access::ReadOnly, _) => self.bind("--ro-bind", source, path),
             (Access::Writable | Access::Pinned, _) => self.bind("--bind", source, path),
             (Access::Hidden, false) => self.bind("--ro-bind", empty, path),
-            (Access::Hidden, true) => self.path("--tmpfs", path),
-            (Access::Private, _) => {
-                let perms = match path.ends_with("tmp") {
-                    true => "1777",
-                    false => "0755",
-                };
-                self.pair("--perms", perms);
-                self.path("--tmpfs", path);
-            }
+            // Nobody may write there, by its mode: `bwrap` reads the whole table of mounts again for each one
+            // that it makes read-only.
+            (Access::Hidden, true) => self.empty_folder(path, "0555"),
+            (Access::Private, _) if path.ends_with("tmp") => self.empty_folder(path, "1777"),
+            (Access::Private, _) => self.empty_folder(path, "0755"),
         }
     }
 }
@@ -104,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_is_drawn_from_the_outside_in_and_hidden_folders_are_shut_last() {
+    fn the_view_is_drawn_from_the_outside_in_and_hidden_folders_are_shut() {
         let mut plan = SandboxPlan {
             level: SandboxLevel::Workspace,
             purpose: RunPurpose::Agent,
@@ -124,9 +120,9 @@ mod tests {
         let args = text(&plan);
         assert!(args.starts_with("--unshare-user --unshare-pid"), "{args}");
         let view = "--ro-bind / / --dev /dev --proc /proc --ro-bind /proc/sys /proc/sys \
-            --ro-bind /state/empty /h/.netrc --tmpfs /h/.ssh --bind /h/p /h/p \
+            --ro-bind /state/empty /h/.netrc --perms 0555 --tmpfs /h/.ssh --bind /h/p /h/p \
             --bind /h/p/.git /h/p/.git --ro-bind /h/p/.git/config /h/p/.git/config \
-            --perms 1777 --tmpfs /tmp --remount-ro /h/.ssh --chdir /h/p";
+            --perms 1777 --tmpfs /tmp --chdir /h/p";
         assert!(args.ends_with(view), "{args}");
         assert!(!args.contains("--unshare-net"));
         plan.network = Network::Loopback;
