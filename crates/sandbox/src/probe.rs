@@ -8,6 +8,9 @@ use std::path::Path;
 
 use descartes_kernel::sandbox::ProbeOrder;
 
+/// Probes that may try one folder at the same time.
+const MOST_PROBES: u32 = 1000;
+
 /// Tries everything and prints what is not as it must be, a line each.
 pub(crate) fn run(order: &OsString) -> i32 {
     let order = order
@@ -28,24 +31,27 @@ pub(crate) fn run(order: &OsString) -> i32 {
 }
 
 fn takes_no_file(folder: &Path) -> Option<String> {
-    let file = folder.join(format!(".descartes-probe-{}", std::process::id()));
-    let made = OpenOptions::new().write(true).create_new(true).open(&file);
-    match made {
-        Ok(_) => {
-            let _ = std::fs::remove_file(&file);
-            None
+    let error = make_a_file(folder).err()?;
+    Some(format!("{} cannot be written: {error}", folder.display()))
+}
+
+/// Makes a file in a folder and takes it away again.
+fn make_a_file(folder: &Path) -> io::Result<()> {
+    // In a process namespace of its own each probe has the same number, and two may try the same folder at once.
+    for number in 0..MOST_PROBES {
+        let file = folder.join(format!(".descartes-probe-{number}"));
+        match OpenOptions::new().write(true).create_new(true).open(&file) {
+            Ok(_) => return std::fs::remove_file(&file),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
-        Err(error) => Some(format!("{} cannot be written: {error}", folder.display())),
     }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 fn is_open(path: &Path) -> Option<String> {
     let open = match path.is_dir() {
-        true => {
-            let file = path.join(format!(".descartes-probe-{}", std::process::id()));
-            let made = OpenOptions::new().write(true).create_new(true).open(&file);
-            made.is_ok() && std::fs::remove_file(&file).is_ok()
-        }
+        true => make_a_file(path).is_ok(),
         false => OpenOptions::new().append(true).open(path).is_ok(),
     };
     open.then(|| format!("{} is not read-only", path.display()))
