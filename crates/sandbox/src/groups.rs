@@ -84,6 +84,10 @@ impl RunGroup {
         };
         let entered = set("pids.max", order.processes)
             .and_then(|()| set("memory.max", order.memory))
+            .inspect(|()| {
+                // Else what is over the limit fills the swap first. Not every kernel counts that.
+                let _ = set("memory.swap.max", order.memory.map(|_| 0));
+            })
             .and_then(|()| fs::write(group.path.join("cgroup.procs"), "0"));
         match entered {
             Ok(()) => Ok(group),
@@ -139,6 +143,9 @@ fn remove_those_of_the_dead(parent: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, ExitStatus};
+
     use super::*;
 
     /// A folder that looks like a tree of control groups.
@@ -186,6 +193,43 @@ mod tests {
         fs::write(group.path.join("memory.events"), "low 0\noom_kill 2\n").unwrap();
         fs::write(group.path.join("pids.events"), "max 0\n").unwrap();
         assert_eq!(group.reached(), [format!("{LIMIT_REACHED}memory")]);
+    }
+
+    /// A program in a group that was made for real, with these limits; how it ended and what is told of it.
+    fn run_within(order: &GroupOrder, program: &str, args: &[&str]) -> (ExitStatus, Vec<String>) {
+        let group = RunGroup::enter(order).unwrap();
+        let child = Command::new(program).args(args).spawn();
+        group.leave().unwrap();
+        let ended = child.unwrap().wait().unwrap();
+        let told = group.reached();
+        group.remove();
+        assert!(!group.path.exists(), "nothing is left of it");
+        (ended, told)
+    }
+
+    #[test]
+    fn what_takes_too_much_is_ended_where_groups_can_be_made() {
+        let order = look().limits().group;
+        let order = order.filter(|order| order.memory.is_some() && order.processes.is_some());
+        let Some(order) = order else {
+            eprintln!(
+                "NOT TESTED: no control group can be made here that limits memory and processes"
+            );
+            return;
+        };
+        let small = GroupOrder {
+            memory: Some(64 << 20),
+            processes: Some(40),
+            ..order
+        };
+        let (ended, told) = run_within(&small, "tail", &["/dev/zero"]);
+        assert_eq!(ended.signal(), Some(9), "{ended:?}");
+        assert_eq!(told, [format!("{LIMIT_REACHED}memory")]);
+        let bomb = "for i in $(seq 100); do sleep 0.1 & done; wait";
+        let (_, told) = run_within(&small, "bash", &["-c", bomb]);
+        assert_eq!(told, [format!("{LIMIT_REACHED}processes")]);
+        let (ended, told) = run_within(&small, "true", &[]);
+        assert!(ended.success() && told.is_empty(), "{ended:?} {told:?}");
     }
 
     #[test]
