@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod facts;
+mod filter;
 mod groups;
 mod machine;
 mod network;

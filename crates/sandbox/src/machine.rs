@@ -6,6 +6,7 @@ use std::process::Command;
 
 use descartes_kernel::sandbox::Mechanism;
 use descartes_proc::landlock_abi;
+use nix::unistd::geteuid;
 
 /// The program that draws the view.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Machine {
     pub bwrap: Option<Bwrap>,
     /// The version of Landlock's interface; `None` where the kernel has none.
     pub landlock: Option<u32>,
+    /// Whether programs are started as root.
+    pub is_root: bool,
 }
 
 /// Folders in which programs of the system are, wherever the PATH leads.
@@ -41,6 +44,7 @@ impl Machine {
         Self {
             bwrap: safe.find_map(|path| bwrap_at(&path)),
             landlock: landlock_abi(),
+            is_root: geteuid().is_root(),
         }
     }
 

@@ -26,8 +26,12 @@ pub(crate) fn restrict(confinement: &Confinement) -> io::Result<()> {
     let write = confinement.write.iter().map(PathBuf::as_path);
     // Terminals and the like; which devices there are is the view's to say.
     let write: Vec<&Path> = write.chain([Path::new("/dev")]).collect();
+    // A namespace of users begins with a table of theirs, written there.
+    let tables = confinement.namespaces.then_some(Path::new("/proc"));
+    let write_only = AccessFs::WriteFile | AccessFs::Truncate;
     rules
-        .add_rules(path_beneath_rules(&read, AccessFs::from_read(WANTED)))
+        .add_rules(path_beneath_rules(tables, write_only))
+        .and_then(|rules| rules.add_rules(path_beneath_rules(&read, AccessFs::from_read(WANTED))))
         .and_then(|rules| rules.add_rules(path_beneath_rules(&write, AccessFs::from_all(WANTED))))
         .and_then(landlock::RulesetCreated::restrict_self)
         .map_err(other)?;

@@ -160,7 +160,7 @@ impl Sandbox {
         let stage = |name: &str| -> Vec<OsString> {
             vec![self.program.clone().into(), STAGE_VERB.into(), name.into()]
         };
-        let confinement = Confinement::of(plan, self.mechanism);
+        let confinement = Confinement::of(plan, self.mechanism, self.machine.is_root);
         let order = serde_json::to_string(&confinement).unwrap_or_default();
         let mut inner = stage("inner");
         inner.push(order.into());

@@ -169,7 +169,7 @@ fn confine(confinement: &Confinement) -> io::Result<Vec<EnvironmentChange>> {
     }
     close_all_on_exec()?;
     rights::restrict(confinement)?;
-    syscalls::restrict()?;
+    syscalls::restrict(confinement)?;
     Ok(changes)
 }
 

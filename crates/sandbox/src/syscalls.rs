@@ -1,13 +1,15 @@
 //! seccomp: system calls that no agent and no gate needs, and that lead out of a sandbox.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use nix::libc::{self, c_long};
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter,
-};
+use descartes_kernel::sandbox::Confinement;
+use nix::libc::{self, c_int, c_long};
+use seccompiler::{BpfProgram, apply_filter};
+
+use crate::filter::{Argument, CallFilter};
+
+/// Newer than the list of our libraries; the same number on all processors.
+const OPEN_TREE_ATTR: c_long = 467;
 
 /// Refused as if the user had no right to them.
 const REFUSED: &[c_long] = &[
@@ -37,13 +39,14 @@ const REFUSED: &[c_long] = &[
     libc::SYS_syslog,
     libc::SYS_settimeofday,
     libc::SYS_clock_settime,
-    // Another view of the files.
+    // Another view of the files. In a namespace of its own a program could cover what is there, and only
+    // there; that nothing is uncovered would hang on the kernel's locks on mounts alone.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
-    libc::SYS_chroot,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
@@ -53,78 +56,126 @@ const REFUSED: &[c_long] = &[
     libc::SYS_open_by_handle_at,
 ];
 
-/// Refused as if the kernel did not know them: programs then fall back to older calls, which are looked at.
+/// Refused as if the kernel did not know them: programs then fall back to older calls.
 const UNKNOWN: &[c_long] = &[
-    libc::SYS_clone3,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
 ];
 
 /// Flags that make a namespace.
-const NAMESPACES: [c_long; 7] = [
-    libc::CLONE_NEWUSER as c_long,
-    libc::CLONE_NEWNS as c_long,
-    libc::CLONE_NEWPID as c_long,
-    libc::CLONE_NEWNET as c_long,
-    libc::CLONE_NEWIPC as c_long,
-    libc::CLONE_NEWUTS as c_long,
-    libc::CLONE_NEWCGROUP as c_long,
-];
+const NAMESPACES: c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
 
 /// Input into a terminal that others read.
-const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
+const TERMINAL_INPUT: [&[Argument]; 2] = [&[Argument::Is(1, 0x5412)], &[Argument::Is(1, 0x541c)]];
 
-/// Takes the calls away from this process and all that it starts.
-pub(crate) fn restrict() -> io::Result<()> {
-    let refused = SeccompAction::Errno(libc::EPERM as u32);
-    install(refused_rules()?, refused)?;
-    let unknown = UNKNOWN.iter().map(|call| (*call, Vec::new()));
-    install(unknown.collect(), SeccompAction::Errno(libc::ENOSYS as u32))
+const FAMILY: u32 = 0;
+const TYPE: u32 = 1;
+const PROTOCOL: u32 = 2;
+
+/// The host of a virtual machine, and what whoever owns a network of its own may ask of the kernel: its packet
+/// filters, and packets that are made by hand.
+const SOCKETS: [&[Argument]; 6] = [
+    &[family(libc::AF_VSOCK)],
+    &[family(libc::AF_PACKET)],
+    &[family(libc::AF_NETLINK), netlink(libc::NETLINK_NETFILTER)],
+    &[family(libc::AF_NETLINK), netlink(libc::NETLINK_XFRM)],
+    &[family(libc::AF_INET), RAW],
+    &[family(libc::AF_INET6), RAW],
+];
+
+/// The type stands in the lowest bits.
+const RAW: Argument = Argument::Masked(TYPE, 0xf, libc::SOCK_RAW.cast_unsigned());
+
+const fn family(family: c_int) -> Argument {
+    Argument::Is(FAMILY, family.cast_unsigned())
 }
 
-type CallRules = BTreeMap<c_long, Vec<SeccompRule>>;
-
-fn refused_rules() -> io::Result<CallRules> {
-    let mut rules: CallRules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    let mut namespaces = Vec::new();
-    for flag in NAMESPACES {
-        namespaces.push(when(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64)?);
-    }
-    rules.insert(libc::SYS_clone, namespaces.clone());
-    rules.insert(libc::SYS_unshare, namespaces);
-    let mut input = Vec::new();
-    for request in TERMINAL_INPUT {
-        input.push(when(1, SeccompCmpOp::Eq, request)?);
-    }
-    rules.insert(libc::SYS_ioctl, input);
-    let vsock = when(0, SeccompCmpOp::Eq, libc::AF_VSOCK as u64)?;
-    rules.insert(libc::SYS_socket, vec![vsock]);
-    Ok(rules)
+const fn netlink(protocol: c_int) -> Argument {
+    Argument::Is(PROTOCOL, protocol.cast_unsigned())
 }
 
-fn when(argument: u8, op: SeccompCmpOp, value: u64) -> io::Result<SeccompRule> {
-    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value);
-    let condition = condition.map_err(io::Error::other)?;
-    SeccompRule::new(vec![condition]).map_err(io::Error::other)
+/// Takes the calls away from this process and all that it starts; those that make namespaces only where the
+/// confinement says so.
+pub(crate) fn restrict(confinement: &Confinement) -> io::Result<()> {
+    apply_filter(&program(confinement.namespaces)?).map_err(io::Error::other)
 }
 
-fn install(mut rules: CallRules, action: SeccompAction) -> io::Result<()> {
-    if cfg!(target_arch = "x86_64") {
-        // The same calls under the numbers of the x32 interface.
-        const X32: c_long = 0x4000_0000;
-        let doubled: CallRules = rules
-            .iter()
-            .map(|(call, when)| (call | X32, when.clone()))
-            .collect();
-        rules.extend(doubled);
+fn program(namespaces: bool) -> io::Result<BpfProgram> {
+    let mut filter = CallFilter::new()?;
+    for call in REFUSED {
+        filter.refuse(*call, libc::EPERM);
     }
-    let arch = std::env::consts::ARCH
-        .try_into()
-        .map_err(|_| io::Error::other("seccomp is not known for this processor"))?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, arch);
-    let program: BpfProgram = filter
-        .and_then(TryInto::try_into)
-        .map_err(io::Error::other)?;
-    apply_filter(&program).map_err(io::Error::other)
+    for call in UNKNOWN {
+        filter.refuse(*call, libc::ENOSYS);
+    }
+    if !namespaces {
+        filter.refuse(libc::SYS_chroot, libc::EPERM);
+        // Its flags cannot be looked at; those of the older call, which programs take then, can.
+        filter.refuse(libc::SYS_clone3, libc::ENOSYS);
+        let flags = [Argument::Has(0, NAMESPACES.cast_unsigned())];
+        filter.refuse_when(libc::SYS_clone, &[&flags], libc::EPERM);
+        filter.refuse_when(libc::SYS_unshare, &[&flags], libc::EPERM);
+    }
+    filter.refuse_when(libc::SYS_ioctl, &TERMINAL_INPUT, libc::EPERM);
+    filter.refuse_when(libc::SYS_socket, &SOCKETS, libc::EPERM);
+    Ok(filter.program())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::tests::{answer, own_interface};
+
+    #[test]
+    fn namespaces_can_be_made_where_they_gain_nothing_and_mounts_nowhere() {
+        let (user, thread) = (libc::CLONE_NEWUSER, libc::CLONE_VM | libc::CLONE_THREAD);
+        let (inet, netlink) = (libc::AF_INET, libc::AF_NETLINK);
+        let raw = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        let (stream, route) = (libc::SOCK_STREAM, libc::NETLINK_ROUTE);
+        // The call, its arguments, and whether it is allowed without and with namespaces.
+        let rows = [
+            (libc::SYS_clone, [thread, 0, 0], true, true),
+            (libc::SYS_clone, [user | thread, 0, 0], false, true),
+            (libc::SYS_unshare, [libc::CLONE_FILES, 0, 0], true, true),
+            (libc::SYS_unshare, [libc::CLONE_NEWNET, 0, 0], false, true),
+            (libc::SYS_clone3, [0, 0, 0], false, true),
+            (libc::SYS_chroot, [0, 0, 0], false, true),
+            (libc::SYS_mount, [0, 0, 0], false, false),
+            (libc::SYS_umount2, [0, 0, 0], false, false),
+            (libc::SYS_pivot_root, [0, 0, 0], false, false),
+            (libc::SYS_open_tree, [0, 0, 0], false, false),
+            (OPEN_TREE_ATTR, [0, 0, 0], false, false),
+            (libc::SYS_move_mount, [0, 0, 0], false, false),
+            (libc::SYS_fsopen, [0, 0, 0], false, false),
+            (libc::SYS_setns, [0, 0, 0], false, false),
+            (libc::SYS_ptrace, [0, 0, 0], false, false),
+            (libc::SYS_io_uring_setup, [0, 0, 0], false, false),
+            (libc::SYS_ioctl, [0, 0x5412, 0], false, false),
+            (libc::SYS_ioctl, [0, 0x5413, 0], true, true),
+            (libc::SYS_socket, [inet, stream, 0], true, true),
+            (libc::SYS_socket, [inet, raw, 1], false, false),
+            (libc::SYS_socket, [netlink, raw, route], true, true),
+            (libc::SYS_socket, [netlink, raw, 12], false, false),
+            (libc::SYS_socket, [libc::AF_PACKET, raw, 0], false, false),
+            (libc::SYS_socket, [libc::AF_UNIX, stream, 0], true, true),
+        ];
+        for (call, args, without, with) in rows {
+            for (namespaces, wanted) in [(false, without), (true, with)] {
+                let program = program(namespaces).unwrap();
+                let args = args.map(i32::cast_unsigned);
+                let call = u32::try_from(call).unwrap();
+                let found = answer(&program, own_interface(), call, &args);
+                let allowed = found == libc::SECCOMP_RET_ALLOW;
+                assert_eq!(allowed, wanted, "{call} {args:?} {namespaces}");
+            }
+        }
+        assert!(program(true).unwrap().len() < 150, "each costs a little");
+    }
 }

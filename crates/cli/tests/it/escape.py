@@ -2,9 +2,13 @@
 # only somebody outside can see is printed as `file` or `process`, with what to look for there.
 # Everything that is attacked lies in the world of the test: its folder is the first argument; then come the
 # process id of a program outside, the port of a service outside, the name of an abstract socket, and the port of
-# a service that answers datagrams.
+# a service that answers datagrams. With `--inside NAME` before them it makes one attempt in a namespace that it was
+# started in, and ends with 1 where that is held.
 import ctypes, errno, fcntl, os, shutil, signal, socket, struct, subprocess, sys
 
+inside = sys.argv[2] if sys.argv[1] == "--inside" else None
+if inside:
+    del sys.argv[1:3]
 world, pid, port, abstract = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 udp_port = int(sys.argv[5])
 home, project, state = world + "/home", world + "/project", world + "/state"
@@ -176,6 +180,88 @@ def link_then_open(target):
         os.unlink("trick")
 
 
+def nested(name, flags):
+    # In namespaces of its own, with all rights there.
+    here = [sys.executable, os.path.abspath(sys.argv[0]), "--inside", name] + sys.argv[1:]
+    ended = subprocess.run(["unshare", flags, "--propagation", "unchanged", *here], capture_output=True, text=True)
+    if ended.returncode != 0:
+        said = ended.stderr.strip().split("\n")[-1]
+        raise OSError(getattr(errno, said, errno.EPERM), said)
+
+
+def mount(source, target, kind, flags=0, options=None):
+    call(165, source, target.encode(), kind, flags, options)
+
+
+def overlay():
+    for name in ["upper", "work"]:
+        os.makedirs("/tmp/" + name)
+    hooks = project + "/.git/hooks"
+    mount(b"o", hooks, b"overlay", 0, f"lowerdir={hooks},upperdir=/tmp/upper,workdir=/tmp/work".encode())
+
+
+def out_of_a_root():
+    os.makedirs("/tmp/root")
+    above = os.open("/", os.O_RDONLY)
+    os.chroot("/tmp/root")
+    os.fchdir(above)
+    os.chroot(".")
+    read(home + "/.ssh/id_rsa")
+
+
+def name_another_user():
+    # Not mapped yet: whoever may name another user becomes that user.
+    with open("/proc/self/uid_map", "w") as table:
+        table.write("0 65533 1\n")
+
+
+def own_packets():
+    socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()
+
+
+# What somebody with all rights in a user namespace of its own tries.
+INSIDE = {
+    "cover a lock": lambda: mount(b"t", project + "/.git/hooks", b"tmpfs"),
+    "make a lock writable": lambda: mount(None, project + "/.git/config", None, 32 | 4096),
+    "make the root writable": lambda: mount(None, "/", None, 32 | 4096),
+    "uncover ~/.ssh": lambda: call(166, (home + "/.ssh").encode(), 2),
+    "bind the home directory": lambda: mount(home.encode(), "/tmp", None, 4096),
+    "mount /proc": lambda: mount(b"p", "/tmp", b"proc"),
+    "an overlay over git hooks": overlay,
+    "pivot_root": lambda: call(155, b"/tmp", b"/tmp"),
+    "open_tree": lambda: call(428, -100, b"/", 1),
+    "open_tree_attr": lambda: call(467, -100, b"/", 1, ctypes.create_string_buffer(32), 32),
+    "move_mount": lambda: call(429, -100, (home + "/.ssh").encode(), -100, b"/tmp", 0),
+    "fsopen": lambda: call(430, b"tmpfs", 0),
+    "mount_setattr": lambda: call(442, -100, b"/", 0, ctypes.create_string_buffer(struct.pack("QQQQ", 0, 1, 0, 0)), 32),
+    "join the first namespace": lambda: call(308, os.open("/proc/1/ns/mnt", os.O_RDONLY), 0),
+    "out of a chroot": out_of_a_root,
+    "name another user": name_another_user,
+    "a file of another user": lambda: read(project + "/foreign"),
+    "mknod of a disk": lambda: os.mknod("disk", 0o660 | 0o060000, os.makedev(8, 0)),
+    "terminal input": terminal_input,
+    "signal a process outside": lambda: os.kill(pid, signal.SIGCONT),
+    "abstract socket": lambda: connect("\0" + abstract),
+    "packet filters": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close(),
+    "packets made by hand": own_packets,
+}
+# Other namespaces than those of users and mounts.
+FLAGS = {
+    "mount /proc": "-Urmpf",
+    "name another user": "-U",
+    "signal a process outside": "-Urmpf",
+    "abstract socket": "-Ur",
+    "packet filters": "-Urn",
+    "packets made by hand": "-Urn",
+}
+
+if inside:
+    try:
+        INSIDE[inside]()
+    except OSError as error:
+        sys.exit(f"{errno.errorcode.get(error.errno)}")
+    sys.exit(0)
+
 PROTECTED = ["ci/check.sh", ".descartes/config.toml", ".git/config", ".git/HEAD"]
 saved = {name: open(os.path.join(project, name), "rb").read() for name in PROTECTED}
 
@@ -236,8 +322,6 @@ ATTEMPTS = {
     "ptrace a child": trace_child,
     "join a namespace": lambda: os.close(os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)),
     "setns": lambda: call(308, os.open("/proc/self/ns/net", os.O_RDONLY), 0),
-    "a user namespace, then a mount": lambda: shell(f"unshare -Urm mount -o remount,rw,bind {project}/.git/config"),
-    "a user namespace, then uncover ~/.ssh": lambda: shell(f"unshare -Urm umount {home}/.ssh"),
     "perf_event_open": lambda: call(298, ctypes.create_string_buffer(struct.pack("II", 1, 112), 112), 0, -1, -1, 0),
     "userfaultfd": lambda: call(323, 1),
     "open_by_handle_at": lambda: call(304, -100, ctypes.create_string_buffer(struct.pack("ii", 8, 1), 128), 0),
@@ -287,8 +371,6 @@ ATTEMPTS = {
     "pidfd of a process outside": lambda: os.close(pidfd()),
     "mount": lambda: call(165, b"none", home.encode(), b"tmpfs", 0, 0),
     "umount a lock": lambda: call(166, (project + "/.git/config").encode(), 2),
-    "new user namespace": lambda: call(272, 0x10000000),
-    "user namespace by a tool": lambda: shell("unshare -Ur true"),
     "keyring": lambda: call(250, 0, -3, 0),
     "io_uring": lambda: call(425, 1, ctypes.create_string_buffer(120)),
     "bpf": lambda: call(321, 0, ctypes.create_string_buffer(72), 72),
@@ -297,7 +379,11 @@ ATTEMPTS = {
     "core_pattern": lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)),
     "service on loopback": tcp,
     "a stale .git/config.lock": lambda: write(project + "/.git/config.lock"),
+    "packet filters": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12).close(),
+    "packets made by hand": own_packets,
 }
+for name in INSIDE:
+    ATTEMPTS["a user namespace, then " + name] = lambda name=name: nested(name, FLAGS.get(name, "-Urm"))
 
 for name, attempt in ATTEMPTS.items():
     try:

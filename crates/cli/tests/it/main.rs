@@ -63,6 +63,7 @@ mod sandbox_hooks;
 mod sandbox_kills;
 mod sandbox_limits;
 mod sandbox_machines;
+mod sandbox_nested;
 mod scud_habits;
 mod settings;
 mod setup;

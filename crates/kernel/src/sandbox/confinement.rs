@@ -24,6 +24,9 @@ pub struct Confinement {
     /// Whether a proxy outside is to be handed a socket.
     #[serde(default)]
     pub proxy: bool,
+    /// Whether programs may make namespaces of their own, in which nothing can be mounted.
+    #[serde(default)]
+    pub namespaces: bool,
     #[serde(default)]
     pub limits: Limits,
 }
@@ -37,8 +40,9 @@ pub struct Limits {
 }
 
 impl Confinement {
-    /// What the second stage does for a plan.
-    pub fn of(plan: &SandboxPlan, mechanism: Mechanism) -> Self {
+    /// What the second stage does for a plan. Namespaces of their own are for ordinary users: a root without
+    /// capabilities cannot use one, and owns files of `/proc` that Landlock has to keep shut.
+    pub fn of(plan: &SandboxPlan, mechanism: Mechanism, is_root: bool) -> Self {
         let writable = plan.rules.iter().filter(|rule| rule.access.takes_writes());
         let mut write: Vec<PathBuf> = writable.map(|rule| rule.path.clone()).collect();
         let (mut hidden, mut read) = (Vec::new(), Vec::new());
@@ -69,6 +73,7 @@ impl Confinement {
             hidden,
             read,
             proxy: matches!(plan.network, Network::Hosts(_)),
+            namespaces: mechanism == Mechanism::Bwrap && !is_root,
             limits,
         }
     }
@@ -131,6 +136,35 @@ impl ProbeOrder {
                 .map(PathBuf::from)
                 .chain(plan.in_private.iter().cloned())
                 .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::RunPurpose;
+
+    #[test]
+    fn namespaces_are_for_ordinary_users_behind_a_view_of_their_own() {
+        let plan = SandboxPlan {
+            level: SandboxLevel::Workspace,
+            purpose: RunPurpose::Agent,
+            rules: Vec::new(),
+            network: Network::Host,
+            work_dir: "/p".into(),
+            make: Vec::new(),
+            in_private: Vec::new(),
+        };
+        let table = [
+            (Mechanism::Bwrap, false, true),
+            (Mechanism::Bwrap, true, false),
+            (Mechanism::Landlock, false, false),
+            (Mechanism::Landlock, true, false),
+        ];
+        for (mechanism, is_root, wanted) in table {
+            let found = Confinement::of(&plan, mechanism, is_root).namespaces;
+            assert_eq!(found, wanted, "{mechanism:?} {is_root}");
         }
     }
 }

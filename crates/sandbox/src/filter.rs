@@ -1,0 +1,216 @@
+//! A filter of system calls, as the kernel takes it: a short program that is run for each call. At the start the
+//! kernel runs it once for every call there is, so each instruction costs every run of an agent.
+
+use std::io;
+
+use nix::libc::{self, c_long};
+use seccompiler::{BpfProgram, sock_filter};
+
+/// Where the kernel shows a call: its number, the processor's interface, and six arguments.
+const NUMBER: u32 = 0;
+const INTERFACE: u32 = 4;
+const FIRST_ARGUMENT: u32 = 16;
+
+/// Numbers from here on are calls of the x32 interface, which no program needs.
+const X32: u32 = 0x4000_0000;
+
+/// What an argument of a call is looked at for; of wide ones the lower half, as the kernel does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Argument {
+    /// It is this value.
+    Is(u32, u32),
+    /// It has one of these bits.
+    Has(u32, u32),
+    /// These bits of it are this value.
+    Masked(u32, u32, u32),
+}
+
+/// Refuses calls, one after the other; what is not refused is allowed.
+pub(crate) struct CallFilter(BpfProgram);
+
+impl CallFilter {
+    /// Refuses calls through interfaces of other processors and of x32.
+    pub(crate) fn new() -> io::Result<Self> {
+        let unknown = || io::Error::other("seccomp is not known for this processor");
+        let own = interface(std::env::consts::ARCH).ok_or_else(unknown)?;
+        let mut filter = Self(Vec::with_capacity(128));
+        filter.load(INTERFACE);
+        filter.jump(libc::BPF_JEQ, own, 1, 0);
+        filter.end(libc::SECCOMP_RET_KILL_PROCESS);
+        filter.load(NUMBER);
+        if cfg!(target_arch = "x86_64") {
+            filter.jump(libc::BPF_JGE, X32, 0, 1);
+            filter.refuse_here(libc::ENOSYS);
+        }
+        Ok(filter)
+    }
+
+    /// Refuses a call, whatever its arguments.
+    pub(crate) fn refuse(&mut self, call: c_long, errno: i32) {
+        self.jump(libc::BPF_JEQ, number(call), 0, 1);
+        self.refuse_here(errno);
+    }
+
+    /// Refuses a call for which all of one of these lists holds.
+    pub(crate) fn refuse_when(&mut self, call: c_long, lists: &[&[Argument]], errno: i32) {
+        let mut checks = Self(Vec::new());
+        for list in lists {
+            checks.check_all(list, errno);
+        }
+        checks.load(NUMBER);
+        let length = u8::try_from(checks.0.len()).unwrap_or(u8::MAX);
+        self.jump(libc::BPF_JEQ, number(call), 0, length);
+        self.0.extend(checks.0);
+    }
+
+    /// The whole program.
+    pub(crate) fn program(mut self) -> BpfProgram {
+        self.end(libc::SECCOMP_RET_ALLOW);
+        self.0
+    }
+
+    /// Refuses where all of these hold, and goes on behind where one does not.
+    fn check_all(&mut self, list: &[Argument], errno: i32) {
+        let Some((first, rest)) = list.split_first() else {
+            return self.refuse_here(errno);
+        };
+        let mut then = Self(Vec::new());
+        then.check_all(rest, errno);
+        let length = u8::try_from(then.0.len()).unwrap_or(u8::MAX);
+        let (Argument::Is(at, _) | Argument::Has(at, _) | Argument::Masked(at, ..)) = *first;
+        self.load(FIRST_ARGUMENT + 8 * at);
+        match *first {
+            Argument::Is(_, value) => self.jump(libc::BPF_JEQ, value, 0, length),
+            Argument::Has(_, bits) => self.jump(libc::BPF_JSET, bits, 0, length),
+            Argument::Masked(_, mask, value) => {
+                self.add(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0, 0, mask);
+                self.jump(libc::BPF_JEQ, value, 0, length);
+            }
+        }
+        self.0.extend(then.0);
+    }
+
+    fn load(&mut self, offset: u32) {
+        self.add(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    }
+
+    fn jump(&mut self, how: u32, value: u32, when_true: u8, when_false: u8) {
+        let code = libc::BPF_JMP | how | libc::BPF_K;
+        self.add(code, when_true, when_false, value);
+    }
+
+    fn refuse_here(&mut self, errno: i32) {
+        self.end(libc::SECCOMP_RET_ERRNO | errno.cast_unsigned());
+    }
+
+    fn end(&mut self, with: u32) {
+        self.add(libc::BPF_RET | libc::BPF_K, 0, 0, with);
+    }
+
+    fn add(&mut self, code: u32, jt: u8, jf: u8, k: u32) {
+        // All codes are small.
+        let code = u16::try_from(code).unwrap_or(u16::MAX);
+        self.0.push(sock_filter { code, jt, jf, k });
+    }
+}
+
+/// The kernel's name for the interface of 64-bit programs.
+fn interface(processor: &str) -> Option<u32> {
+    const LITTLE_64_BIT: u32 = 0xc000_0000;
+    let machine = match processor {
+        "x86_64" => 62,
+        "aarch64" => 183,
+        "riscv64" => 243,
+        _ => return None,
+    };
+    Some(machine | LITTLE_64_BIT)
+}
+
+/// Calls have small numbers.
+fn number(call: c_long) -> u32 {
+    u32::try_from(call).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What a filter says to a call, as the kernel would find out.
+    pub(crate) fn answer(program: &[sock_filter], interface: u32, call: u32, args: &[u32]) -> u32 {
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let step = &program[at];
+            let code = u32::from(step.code);
+            at += 1;
+            match code & 7 {
+                libc::BPF_LD => {
+                    value = match step.k {
+                        NUMBER => call,
+                        INTERFACE => interface,
+                        offset => {
+                            let argument = (offset - FIRST_ARGUMENT) / 8;
+                            args.get(argument as usize).copied().unwrap_or(0)
+                        }
+                    }
+                }
+                libc::BPF_ALU => value &= step.k,
+                libc::BPF_JMP => {
+                    let holds = match code & 0xf0 {
+                        libc::BPF_JEQ => value == step.k,
+                        libc::BPF_JGE => value >= step.k,
+                        libc::BPF_JSET => value & step.k != 0,
+                        other => panic!("no such jump: {other:#x}"),
+                    };
+                    at += usize::from(if holds { step.jt } else { step.jf });
+                }
+                libc::BPF_RET => return step.k,
+                other => panic!("no such instruction: {other}"),
+            }
+        }
+    }
+
+    pub(crate) fn own_interface() -> u32 {
+        interface(std::env::consts::ARCH).unwrap()
+    }
+
+    #[test]
+    fn calls_are_refused_by_number_and_by_what_their_arguments_say() {
+        let mut filter = CallFilter::new().unwrap();
+        filter.refuse(7, libc::EPERM);
+        let socket: [&[Argument]; 4] = [
+            &[Argument::Is(0, 40)],
+            &[Argument::Is(0, 16), Argument::Is(2, 12)],
+            &[Argument::Masked(1, 0xf, 3), Argument::Is(0, 2)],
+            &[Argument::Has(1, 0x60)],
+        ];
+        filter.refuse_when(9, &socket, libc::EACCES);
+        filter.refuse(11, libc::ENOSYS);
+        let program = filter.program();
+        let allowed = libc::SECCOMP_RET_ALLOW;
+        let refused = |errno: i32| libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
+        let rows = [
+            (6, &[0, 0, 0][..], allowed),
+            (7, &[0, 0, 0], refused(libc::EPERM)),
+            (9, &[40, 0, 0], refused(libc::EACCES)),
+            (9, &[16, 0, 12], refused(libc::EACCES)),
+            (9, &[16, 0, 0], allowed),
+            (9, &[2, 0, 12], allowed),
+            (9, &[2, 0x40, 0], refused(libc::EACCES)),
+            (9, &[2, 0x83, 0], refused(libc::EACCES)),
+            (9, &[16, 0x83, 0], allowed),
+            (9, &[2, 1, 0], allowed),
+            (11, &[0], refused(libc::ENOSYS)),
+            (12, &[40, 3, 12], allowed),
+        ];
+        for (call, args, wanted) in rows {
+            let found = answer(&program, own_interface(), call, args);
+            assert_eq!(found, wanted, "{call} {args:?}");
+        }
+        let other = answer(&program, own_interface() ^ 1, 6, &[]);
+        assert_eq!(other, libc::SECCOMP_RET_KILL_PROCESS);
+        if cfg!(target_arch = "x86_64") {
+            let x32 = answer(&program, own_interface(), X32 + 6, &[]);
+            assert_eq!(x32, refused(libc::ENOSYS));
+        }
+    }
+}
