@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -312,7 +314,39 @@ fn a_worker_that_is_started_again_hands_in_what_was_not_taken() {
         // The first task was not done again.
         assert_eq!(again.handed_in(), 2);
     });
+    result_that_nobody_takes_is_forgotten(&world, &server);
     clone_that_nobody_uses_is_removed(&world, &server);
+}
+
+/// Makes a file older than everything that a worker keeps.
+fn make_old(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let weeks = Duration::from_secs(21 * 24 * 3600);
+    let then = std::time::SystemTime::now() - weeks;
+    file.set_modified(then).unwrap();
+}
+
+fn result_that_nobody_takes_is_forgotten(world: &World, server: &MemoryServer) {
+    let results = world.root().join("clones-a").join("results");
+    std::fs::create_dir_all(&results).unwrap();
+    // Of a task loop that never comes back, and of an offer that was closed.
+    let (lost, closed) = ("task.gone.1.1", "task.gone.2.1");
+    let file = |subject: &str| results.join(format!("{subject}.json"));
+    for subject in [lost, closed] {
+        let finished =
+            format!(r#"{{"subject":"{subject}","claim":"a-1","result":null,"object":null}}"#);
+        let mut options = std::fs::File::options();
+        let options = options.write(true).create(true).truncate(true).mode(0o600);
+        let mut written = options.open(file(subject)).unwrap();
+        written.write_all(finished.as_bytes()).unwrap();
+    }
+    let claim = br#"{"state":"closed"}"#;
+    server.connect().put(closed, Some(0), None, claim).unwrap();
+    Running::start(world, server, "a", 1).handed_in();
+    assert!(file(lost).exists() && !file(closed).exists());
+    make_old(&file(lost));
+    Running::start(world, server, "a", 1).handed_in();
+    assert!(!file(lost).exists());
 }
 
 fn clone_that_nobody_uses_is_removed(world: &World, server: &MemoryServer) {
@@ -333,10 +367,7 @@ fn clone_that_nobody_uses_is_removed(world: &World, server: &MemoryServer) {
     // One that was used a moment ago stays.
     Running::start(world, server, "a", 1).handed_in();
     assert!(used.exists());
-    let file = std::fs::File::options().write(true).open(&used).unwrap();
-    let weeks = Duration::from_secs(21 * 24 * 3600);
-    let then = std::time::SystemTime::now() - weeks;
-    file.set_modified(then).unwrap();
+    make_old(&used);
     Running::start(world, server, "a", 1).handed_in();
     assert!(!used.parent().unwrap().exists());
     assert!(!Path::new(&worktrees).exists());

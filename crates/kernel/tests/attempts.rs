@@ -3,8 +3,9 @@
 
 use descartes_kernel::config::IterativeLoopConfig;
 use descartes_kernel::event::*;
+use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::sched::AttemptEnd;
-use descartes_kernel::state::LoopState;
+use descartes_kernel::state::{LoopState, Spent};
 use descartes_kernel::step::{Action, Agents, ClosingFacts, Input, plan_attempt, react};
 use descartes_kernel::tasks::attempt_end;
 use descartes_kernel::transition::{apply, begin};
@@ -242,4 +243,37 @@ fn a_limit_gives_the_loop_back_at_once_and_costs_no_attempt() {
     sim.attempt(1, &limited, false, Gate::Green);
     assert_eq!(attempt_end(&sim.0, 1), AttemptEnd::Limited { until });
     assert_eq!(sim.0.iterations, 0);
+}
+
+#[test]
+fn the_result_of_an_offer_is_known_from_its_record_to_the_next_offer() {
+    let mut sim = Sim::new(Proof::Work, Gate::None);
+    let offered = |epoch| Event::TaskOffered {
+        task: "1".into(),
+        offer: KnownOffer {
+            attempt: 1,
+            epoch,
+            memory: 0,
+        },
+    };
+    let run = || Event::TaskRun {
+        task: "1".into(),
+        loop_id: "child".into(),
+        iterations: 1,
+        summary: Box::default(),
+        spent: Spent::default(),
+        wall_ms: None,
+    };
+    for (event, is_known) in [
+        // Made here, and by nobody else.
+        (run(), false),
+        (offered(1), false),
+        (run(), true),
+        (offered(2), false),
+        (run(), true),
+    ] {
+        sim.append(event);
+        let tasks = sim.0.tasks.as_ref().unwrap();
+        assert_eq!(tasks.has_result("1"), is_known, "{:?}", tasks.offers);
+    }
 }
