@@ -136,9 +136,41 @@ pub fn with_live<'a>(told: &Spent, live: impl IntoIterator<Item = &'a Spent>) ->
     live.into_iter().fold(*told, |sum, run| sum.plus(run))
 }
 
+/// The part of the time of one run that counts where `slots` agents are at work at the same time.
+pub fn shared_ms(ms: u64, slots: u32) -> u64 {
+    ms / u64::from(slots.max(1))
+}
+
+/// The time of a run that counts beside what this host has seen of it: it began under an earlier host, or
+/// went on while there was none.
+pub fn unseen_ms(run_ms: u64, seen: Duration, slots: u32) -> u64 {
+    let seen = u64::try_from(seen.as_millis()).unwrap_or(u64::MAX);
+    shared_ms(run_ms.saturating_sub(seen), slots)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_that_no_host_saw_counts_once_for_agents_that_share_it() {
+        let seen = Duration::from_millis;
+        for (run, seen, slots, unseen) in [
+            (60_000, seen(60_000), 1, 0),
+            // Its host took it up while it was being made ready.
+            (60_000, seen(61_000), 1, 0),
+            (60_000, seen(12_000), 1, 48_000),
+            (60_000, seen(0), 1, 60_000),
+            (60_000, seen(12_000), 4, 12_000),
+            (60_000, seen(12_000), 0, 48_000),
+        ] {
+            assert_eq!(
+                unseen_ms(run, seen, slots),
+                unseen,
+                "{run} {seen:?} {slots}"
+            );
+        }
+    }
 
     fn spent(ms: u64, tokens: Option<u64>, cost_micros: Option<u64>) -> Spent {
         Spent {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
+use crate::budget;
 use crate::config::IterativeLoopConfig;
 use crate::control::CommandId;
 use crate::edits::FieldChange;
@@ -175,7 +176,7 @@ pub fn task_spent(task: TaskId, spent: Spent, slots: u32) -> Option<Decided> {
         Decided::new(Event::TaskSpent {
             task,
             spent,
-            wall_ms: spent.ms / u64::from(slots.max(1)),
+            wall_ms: budget::shared_ms(spent.ms, slots),
         })
     })
 }

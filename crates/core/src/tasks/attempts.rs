@@ -1,8 +1,10 @@
 //! An attempt that is over: what the task loop makes of it.
 
+use descartes_kernel::budget;
 use descartes_kernel::fact;
 use descartes_kernel::fleet::KnownOffer;
 use descartes_kernel::sched::{AttemptEnd, Input};
+use descartes_kernel::state::Spent;
 use descartes_kernel::step::settled_by_attempt;
 use descartes_kernel::tasks::EndedAttempt;
 use descartes_plans::graph::TaskId;
@@ -10,7 +12,7 @@ use descartes_plans::graph::TaskId;
 use super::event::AttemptNews;
 use super::growth::GrowthAnswer;
 use super::launch;
-use super::runner::Runner;
+use super::runner::{Live, Runner};
 use super::runner_state::GROWTH;
 use crate::host::HostError;
 
@@ -20,7 +22,7 @@ impl Runner<'_> {
         self.reload()?;
         self.advance()?;
         self.count_time();
-        let notes = self.live.remove(&news.slot).map(|live| live.notes);
+        let live = self.live.remove(&news.slot);
         let answer = self.growth.is_under_way().then(|| GrowthAnswer::of(&news));
         let worked = has_worked(&news);
         for warning in std::mem::take(&mut news.warnings) {
@@ -43,7 +45,8 @@ impl Runner<'_> {
             }
         }
         if let Some(run) = news.run.take() {
-            let wall_ms = self.take_time();
+            let unseen = self.unseen_ms(live.as_ref(), &run.spent);
+            let wall_ms = self.take_time() + unseen;
             let delivers = run.had_prompt
                 && (run.summary.verdict.as_ref()).is_some_and(|verdict| verdict.delivers());
             self.d.append(fact::task_run(
@@ -54,7 +57,8 @@ impl Runner<'_> {
                 run.spent,
                 wall_ms,
             ))?;
-            let notes = notes.filter(|_| delivers).unwrap_or_default();
+            let notes = live.filter(|_| delivers).map(|live| live.notes);
+            let notes = notes.unwrap_or_default();
             self.d
                 .append_all(settled_by_attempt(&self.d.state, &notes))?;
         }
@@ -85,6 +89,15 @@ impl Runner<'_> {
         }
         self.inputs.extend(then);
         self.d.keep_locks()
+    }
+
+    /// The time of a run before this host took its attempt up.
+    fn unseen_ms(&self, live: Option<&Live>, spent: &Spent) -> u64 {
+        let since = live.and_then(|live| live.taken_up);
+        let seen = since.map(|since| self.d.mono().saturating_sub(since));
+        seen.map_or(0, |seen| {
+            budget::unseen_ms(spent.ms, seen, self.config.parallel)
+        })
     }
 
     /// Whether what workers made of the last offer of this work is in the journal.

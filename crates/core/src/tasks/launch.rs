@@ -122,8 +122,12 @@ pub(super) fn attempt(
     // One that an earlier host has offered has the prompt of that time.
     let is_taken_up = offered.is_some_and(|offer| offer.attempt == number);
     start(runner, slot, number, tasks, work, config, brief)?;
-    if let Some(live) = runner.live.get_mut(&slot).filter(|_| !is_taken_up) {
-        live.notes = notes;
+    let now = runner.d.mono();
+    if let Some(live) = runner.live.get_mut(&slot) {
+        match is_taken_up {
+            true => live.taken_up = Some(now),
+            false => live.notes = notes,
+        }
     }
     Ok(())
 }
@@ -187,6 +191,7 @@ pub(super) fn start(
         tasks,
         control,
         notes: Vec::new(),
+        taken_up: None,
         spent: Spent::default(),
         opened: false,
     };

@@ -32,6 +32,8 @@ pub(super) struct Live {
     pub(super) control: Control,
     /// The person's notes that its prompt holds.
     pub(super) notes: Vec<CommandId>,
+    /// When it was taken up, where an earlier host has started it.
+    pub(super) taken_up: Option<Duration>,
     /// What its run has told of its spending so far.
     pub(super) spent: Spent,
     /// Whether its place is ready and its loop was opened: from then on its time counts.
